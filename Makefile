@@ -4,6 +4,8 @@
 PYTHON    ?= python3
 SETTINGS  ?= endpoint.yaml
 ARGS      ?=
+# Processes that run tests. One more than two cores: a part of the suite's time is waiting.
+WORKERS   ?= 3
 # `make deploy` asks the account first whether it would work; PREFLIGHT=no leaves that out.
 PREFLIGHT ?= yes
 # What an hour costs, where the settings do not say it: PRICES="ml.g5.xlarge=1.00 ..." in USD.
@@ -24,6 +26,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export JSII_RUNTIME_PACKAGE_CACHE := enabled
 export CDK_DISABLE_CLI_TELEMETRY  := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# uv leaves compiling to the first import; where nothing may be kept, every process compiles 100 MB.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Demo, tests and benchmarks may never reach a real account: no AWS_* variable of the caller's
 # reaches them, and the SDK's configuration files are out of sight.
@@ -33,7 +37,7 @@ OFFLINE := env $(foreach name,$(filter AWS_%,$(.VARIABLES)),-u $(name)) \
 .PHONY: help
 help:  ## List the targets
 	@echo "Usage: make <target>"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 ##@ Install
 
@@ -49,23 +53,32 @@ $(VENV)/bin/python:
 	@echo "Creating the virtual environment $(VENV) with $$("$(PYTHON)" --version)"
 	@"$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "Python's venv module did not work. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@$@ -m pip install --quiet "$$(grep -E '^uv==' requirements-dev.txt)" || true
 
-# What `cdk deploy` needs; the rest of the tools only when a target asks for them.
+# $(call install,ARGUMENTS): uv installs in seconds what pip takes two minutes for, nearly all of it
+# byte code. pip does it where uv cannot: an index of packages that only pip's settings name.
+install = { [ -x $(BIN)/uv ] && $(BIN)/uv pip install --quiet --python $(BIN)/python $(1); } \
+	|| { echo "Installing with pip instead of uv"; $(BIN)/python -m pip install --quiet $(1); }
+
+# What `cdk deploy` needs; the rest of the tools only when a target asks for them. aws-cdk-lib brings
+# aws_cdk/cloud_assembly_schema once more, and its own is the one that has to stay: uv installs in
+# any order, so the package of that name comes before.
 $(VENV)/.installed: $(VENV)/bin/python requirements.txt pyproject.toml
-	@echo "Installing the deploy set: AWS CDK, Node.js and the library (about half a minute)"
-	@$(BIN)/python -m pip install --quiet -r requirements.txt
+	@echo "Installing the deploy set: AWS CDK, Node.js and the library"
+	@$(call install,"$$(grep -E '^aws-cdk-cloud-assembly-schema==' requirements.txt)")
+	@$(call install,-r requirements.txt)
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
-	@echo "Installing the tools for demo, tests and benchmarks (about half a minute)"
-	@$(BIN)/python -m pip install --quiet -r requirements-dev.txt
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt local_sagemaker/pyproject.toml
+	@echo "Installing the tools for demo, tests and benchmarks"
+	@$(call install,-r requirements-dev.txt)
 	@touch $(VENV)/.installed-operations $@
 
 # What preflight asks an account with: boto3, in the version of the other tools.
 $(VENV)/.installed-operations: $(VENV)/.installed requirements-dev.txt
 	@echo "Installing boto3, with which preflight asks your account"
 	@grep -v '^-e' requirements-dev.txt > $(VENV)/pins.txt
-	@$(BIN)/python -m pip install --quiet --constraint $(VENV)/pins.txt -e '.[operations]'
+	@$(call install,--constraint $(VENV)/pins.txt -e '.[operations]')
 	@touch $@
 
 node_modules/.installed: $(VENV)/.installed package.json package-lock.json
@@ -80,8 +93,22 @@ demo: setup  ## Deploy into a local AWS, read back, change, destroy: no AWS acco
 	@$(OFFLINE) python -m examples.demo $(ARGS)
 
 .PHONY: test
-test: setup  ## Run the whole test suite (ARGS="-k network" for a part)
-	@$(OFFLINE) pytest -n 2 --dist loadscope $(ARGS)
+test: setup  ## Run the test suite but for what needs real time (ARGS="-k network" for a part)
+	@$(OFFLINE) pytest -n $(WORKERS) --dist loadfile -m "not realtime" $(ARGS)
+
+# By path: what nearly every change touches, plans, settings and templates. Not what starts processes
+# or computes for long: simulation, load tests, the local AWS, commands in a hostile world.
+FAST := constructs/low_latency_endpoint tests/plan tests/settings tests/warm_up \
+	tests/cli/test_cli.py tests/cli/test_error_docs.py tests/synth/test_settings_stack.py \
+	tests/synth/test_snapshots.py
+
+.PHONY: test-fast
+test-fast: setup  ## Run what one runs while working: under a minute on two cores
+	@$(OFFLINE) pytest -n $(WORKERS) --dist loadfile -m "not realtime" $(FAST) $(ARGS)
+
+.PHONY: test-realtime
+test-realtime: setup  ## Run what starts processes, measures or waits in real time
+	@$(OFFLINE) pytest -n $(WORKERS) --dist worksteal -m realtime $(ARGS)
 
 .PHONY: fuzz
 fuzz: setup  ## Plan made-up settings files, synthesise some (COUNT=20000 SYNTH=1000 SEED=0)
@@ -91,6 +118,10 @@ fuzz: setup  ## Plan made-up settings files, synthesise some (COUNT=20000 SYNTH=
 .PHONY: bench
 bench: setup  ## Measure synthesis and import times, as ratios
 	@$(OFFLINE) python -m benchmarks $(ARGS)
+
+.PHONY: bench-smoke
+bench-smoke: setup  ## Run every benchmark once at its smallest size: does it still run?
+	@$(OFFLINE) BENCH_SMALLEST=1 python -m benchmarks $(ARGS)
 
 ##@ Against the AWS account of your environment
 
@@ -107,7 +138,7 @@ deploy: $(VENV)/.installed node_modules/.installed  ## Say cost and minutes, pre
 ifneq ($(PREFLIGHT),no)
 	$(if $(filter --profile%,$(ARGS)),$(error Preflight and the CDK must ask the same account: \
 	  AWS_PROFILE=... make deploy))
-	@low-latency preflight "$(SETTINGS)" --quiet --wait 15m || { echo "Not deployed. Mend what fails \
+	@low-latency preflight "$(SETTINGS)" --quiet --wait 15m || { echo "Not deployed. Fix what fails \
 	above, or deploy all the same: make deploy PREFLIGHT=no" >&2; exit 1; }
 endif
 	@$(CDK) deploy --all -c settings="$(SETTINGS)" $(ARGS)
@@ -134,11 +165,12 @@ accept-sweep: setup  ## Delete by tag what `make accept` has left: ACCOUNT=, REG
 .PHONY: lint
 lint: $(VENV)/.installed-dev  ## Style, types and import rules
 	@ruff check . && echo "ruff: clean"
+	@ruff format --check --quiet . || { echo "ruff format would change files: run it" >&2; exit 1; }
 	@mypy
 	@lint-imports --no-cache | tail -n 12
 
 .PHONY: pr
-pr: setup lint test  ## Everything a pull request must pass
+pr: setup lint test test-realtime bench-smoke  ## Everything a pull request must pass
 
 .PHONY: snapshots
 snapshots: setup  ## Accept the templates of today as the snapshots
@@ -148,26 +180,26 @@ snapshots: setup  ## Accept the templates of today as the snapshots
 docs: $(VENV)/.installed-dev  ## Rewrite the generated pages and the JSON schemas
 	@low-latency schema > endpoint.schema.json
 	@low-latency errors --markdown > docs/errors.md
-	@python -m low_latency_endpoint.settings.reference docs/settings.md
-	@python -m low_latency_endpoint.local_aws.schemas
+	@python docs/make_settings_tables.py docs/settings.md
+	@python local_sagemaker/tests/extract_schemas.py
 	@python -m acceptance.page docs/seen-on-aws.md
 	@git --no-pager diff --stat -- docs endpoint.schema.json '*/resource_types.json'
 
 .PHONY: wheel
-wheel: $(VENV)/.installed-dev  ## Build the wheel into dist/, for your own CDK app
+wheel: $(VENV)/.installed-dev  ## Build both wheels into dist/, for your own CDK app
 	@rm -f dist/*.whl
 	@python -m build --wheel --no-isolation --outdir dist . >/dev/null
-	@echo "Built $$(ls dist/*.whl)"
+	@python -m build --wheel --no-isolation --outdir dist local_sagemaker >/dev/null
+	@echo "Built" dist/*.whl
 
 .PHONY: pins
 pins: $(VENV)/.installed-dev  ## Rewrite both requirements files (UPGRADE=1 for newer versions)
-	@python -m pip install --quiet uv
 	@for set in "requirements.txt --group deploy" "requirements-dev.txt --all-extras --group dev"; do \
 	  read -r file options <<<"$$set"; \
 	  grep -E '^(#|-e)' $$file > $(VENV)/head.txt; \
 	  grep -vE '^(#|-e)' $$file > $(VENV)/pins.txt; \
 	  uv pip compile pyproject.toml $$options --universal --python-version 3.11 --quiet --no-header \
-	    --no-annotate --no-emit-index-url $(if $(UPGRADE),--upgrade) --output-file $(VENV)/pins.txt >/dev/null; \
+	    --no-annotate --no-emit-index-url --no-emit-package local-sagemaker $(if $(UPGRADE),--upgrade) --output-file $(VENV)/pins.txt >/dev/null; \
 	  cat $(VENV)/head.txt $(VENV)/pins.txt > $$file; echo "wrote $$file"; \
 	done
 

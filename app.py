@@ -30,8 +30,12 @@ def main() -> None:
         from stacks.load_test_fleet_stack import LoadTestFleetStack
 
         LoadTestFleetStack(
-            app, f"{settings.stack_name}-LoadTestFleet", settings=settings, serving=serving,
-            env=env, interface_endpoints=_wanted(app, "load-test-fleet-endpoints", "true"),
+            app,
+            f"{settings.stack_name}-LoadTestFleet",
+            settings=settings,
+            serving=serving,
+            env=env,
+            interface_endpoints=_wanted(app, "load-test-fleet-endpoints", "true"),
         )
     app.synth()
 

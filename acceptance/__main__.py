@@ -38,28 +38,42 @@ def _region(text: str) -> str:
 
 def _arguments(given: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m acceptance", description="Prove the library's claims in an AWS account.")
+        prog="python -m acceptance", description="Prove the library's claims in an AWS account."
+    )
     verbs = parser.add_subparsers(dest="verb", required=True)
     run = verbs.add_parser("run", help="deploy, update, break and destroy a small endpoint")
     run.add_argument("--budget", type=float, required=True, help="US dollars it may cost at most")
     run.add_argument("--yes", action="store_true", help="start: without it, only say what it costs")
     run.add_argument("--long", action="store_true", help="with the optional steps")
-    run.add_argument("--only", action="append", default=[],
-                     choices=[step.name for step in CHOICES],
-                     help="of the steps between deploy and destroy only this; may be repeated")
+    run.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        choices=[step.name for step in CHOICES],
+        help="of the steps between deploy and destroy only this; may be repeated",
+    )
     run.add_argument("--keep", action="store_true", help="sweep nothing when a step fails")
-    run.add_argument("--state", type=Path, default=_BUILD / "state.json",
-                     help="what remembers the run (build/acceptance/state.json)")
+    run.add_argument(
+        "--state",
+        type=Path,
+        default=_BUILD / "state.json",
+        help="what remembers the run (build/acceptance/state.json)",
+    )
     for name, value in vars(Pace()).items():
-        run.add_argument(f"--{name.replace('_', '-')}-minutes", type=float, default=value,
-                         help=f"by default {value:g}")
+        run.add_argument(
+            f"--{name.replace('_', '-')}-minutes",
+            type=float,
+            default=value,
+            help=f"by default {value:g}",
+        )
     clean = verbs.add_parser("sweep", help="delete by tag what runs have left")
     clean.add_argument("--suffix", help="of one run; by default of all in account and Region")
     for each in (run, clean):
         each.add_argument("--account", type=_account, required=True, help="that of the credentials")
         each.add_argument("--region", type=_region, required=True)
-        each.add_argument("--clock-speed", type=float, default=1.0,
-                          help="of a local AWS's clock; refused at AWS")
+        each.add_argument(
+            "--clock-speed", type=float, default=1.0, help="of a local AWS's clock; refused at AWS"
+        )
     return parser.parse_args(given)
 
 
@@ -83,8 +97,9 @@ def _world(given: argparse.Namespace) -> World:
         raise Refused(f"no credentials that work: {error}") from None
     if found != given.account:
         raise Refused(f"the credentials are account {found}'s, not {given.account}'s.")
-    return World(client, found, given.region, target,
-                 CdkCli(found, given.region, _BUILD), given.clock_speed)
+    return World(
+        client, found, given.region, target, CdkCli(found, given.region, _BUILD), given.clock_speed
+    )
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -92,8 +107,10 @@ def _run(given: argparse.Namespace) -> int:
     steps = steps_of(long=given.long, only=given.only)
     prices = prices_of(boto3.client("pricing", region_name="us-east-1"), given.region)
     told = estimate(steps, prices)
-    print(f"account {world.account}, {world.region} ({world.target}): about {told.hours:.1f} h, "
-          f"{told.dollars:.2f} USD")
+    print(
+        f"account {world.account}, {world.region} ({world.target}): about {told.hours:.1f} h, "
+        f"{told.dollars:.2f} USD"
+    )
     for line in (*told.lines, *(f"{s.name:<13} {s.minutes:>3.0f} min  {s.asserts}" for s in steps)):
         print(f"  {line}")
     if told.dollars > given.budget:
@@ -103,8 +120,15 @@ def _run(given: argparse.Namespace) -> int:
     pace = Pace(**{name: getattr(given, f"{name}_minutes") for name in vars(Pace())})
     folder = FOLDER if world.target == "aws" else _BUILD / "evidence"
     try:
-        return run_steps(world, given.state, steps, pace=pace, evidence_folder=folder,
-                         keep=given.keep, say=lambda text: print(text, flush=True))
+        return run_steps(
+            world,
+            given.state,
+            steps,
+            pace=pace,
+            evidence_folder=folder,
+            keep=given.keep,
+            say=lambda text: print(text, flush=True),
+        )
     except NotThisRun as error:
         raise Refused(str(error)) from None
 

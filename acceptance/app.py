@@ -29,17 +29,21 @@ from low_latency_endpoint import (
     AlarmOptions,
     AlarmTopic,
     ClientZones,
+    ConfigurationOptions,
     Container,
     ContainerImage,
     DataCapture,
     DeploymentPolicy,
+    EndpointOptions,
     InstanceType,
     LatencyTarget,
     LowLatencyEndpoint,
     MeasuredThroughput,
     MetricsPublishing,
     ModelData,
+    ScalingOptions,
     SlowRequests,
+    VariantOptions,
     WarmUpOptions,
     WarmUpPayload,
 )
@@ -101,8 +105,10 @@ def archive(folder: Path, data: int) -> Path:
     """Write the model's archive: the same bytes for the same content."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
-        for name, content in (("code/inference.py", _MODEL.read_bytes()),
-                              ("data.txt", f"data {data}\n".encode())):
+        for name, content in (
+            ("code/inference.py", _MODEL.read_bytes()),
+            ("data.txt", f"data {data}\n".encode()),
+        ):
             entry = tarfile.TarInfo(name)
             entry.size, entry.mode = len(content), 0o644
             tar.addfile(entry, io.BytesIO(content))
@@ -128,8 +134,16 @@ class AcceptanceStack(Stack):
         Where the model's archive is written.
     """
 
-    def __init__(self, scope: Construct, *, suffix: str, zones: list[str], variant: Variant,
-                 folder: Path, **options: Any) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        *,
+        suffix: str,
+        zones: list[str],
+        variant: Variant,
+        folder: Path,
+        **options: Any,
+    ) -> None:
         name = stack_name(suffix)
         # Names that CDK makes of paths, as a composite alarm's, then differ from run to run too.
         super().__init__(scope, name, stack_name=name, tags={TAG: suffix}, **options)
@@ -137,63 +151,95 @@ class AcceptanceStack(Stack):
         pages = sqs.Queue(self, "PageQueue", removal_policy=RemovalPolicy.DESTROY)
         topic.topic.add_subscription(subscriptions.SqsSubscription(pages))
         self.under_test = LowLatencyEndpoint(
-            self, "Endpoint",
+            self,
+            "Endpoint",
             client_zones=ClientZones.of_ids(*zones),
-            endpoint_name=name,
-            containers=[Container(
-                image=ContainerImage.from_dlc(*IMAGE),
-                data=ModelData.from_asset(str(archive(folder, variant.data))),
-                environment={
-                    "ACCEPTANCE_VARIANT": variant.behaviour, "REVISION": str(variant.revision)},
-            )],
+            containers=[
+                Container(
+                    image=ContainerImage.from_dlc(*IMAGE),
+                    data=ModelData.from_asset(str(archive(folder, variant.data))),
+                    environment={
+                        "ACCEPTANCE_VARIANT": variant.behaviour,
+                        "REVISION": str(variant.revision),
+                    },
+                )
+            ],
             instance_type=InstanceType(INSTANCE_TYPE),
             latency=LatencyTarget(p99=Duration.millis(500)),
             throughput=MeasuredThroughput(peak_tps=40, tps_per_instance=40, safety_factor=0.6),
-            min_instances=INSTANCES, initial_instances=INSTANCES, max_instances=INSTANCES + 1,
-            scaling=variant.scaling,
-            startup_health_check_timeout=Duration.minutes(4),
-            deployment=DeploymentPolicy.rolling(batch_percent=50, wait=Duration.minutes(5))
-            if variant.rolling
-            else DeploymentPolicy.canary(size_percent=50, wait=Duration.minutes(5)),
+            scaling=ScalingOptions(
+                enabled=variant.scaling,
+                min_instances=INSTANCES,
+                initial_instances=INSTANCES,
+                max_instances=INSTANCES + 1,
+            ),
+            variant=VariantOptions(startup_health_check_timeout=Duration.minutes(4)),
+            endpoint=EndpointOptions(
+                endpoint_name=name,
+                deployment=DeploymentPolicy.rolling(batch_percent=50, wait=Duration.minutes(5))
+                if variant.rolling
+                else DeploymentPolicy.canary(size_percent=50, wait=Duration.minutes(5)),
+            ),
             alarms=AlarmOptions(
                 actions=[topic.action],
                 slow_requests=SlowRequests(threshold=Duration.millis(500)),
                 minimum_invocations=5,
             ),
-            warm_up=WarmUpOptions(payload=WarmUpPayload.from_json({"warm": "up"}),
-                                  timeout=Duration.minutes(3)),
-            data_capture=self._capture() if variant.capture else None,
-            metrics=MetricsPublishing(enhanced=True) if variant.capture else None,
+            warm_up=WarmUpOptions(
+                payload=WarmUpPayload.from_json({"warm": "up"}), timeout=Duration.minutes(3)
+            ),
+            configuration=ConfigurationOptions(
+                data_capture=self._capture(), metrics=MetricsPublishing(enhanced=True)
+            )
+            if variant.capture
+            else None,
         )
         network, link = self.under_test.network, self.under_test.private_link
         # One output with all that the steps need: a name of ours, which no hash follows.
-        CfnOutput(self, "Told", value=self.to_json_string({
-            "pages": pages.queue_url,
-            "events": self._events(name),
-            "regional": link.private_dns_name,
-            "interface_endpoint": link.interface_endpoint.vpc_endpoint_id,
-            "group": network.model_security_group.security_group_id,
-            "zones": {zone: {
-                "probe": self._probe(zone), "zonal": link.zonal_dns_names[zone],
-                "subnet": network.subnet_of(zone).subnet_id,
-                "zone_name": network.subnet_of(zone).availability_zone,
-            } for zone in zones},
-        }))
+        CfnOutput(
+            self,
+            "Told",
+            value=self.to_json_string(
+                {
+                    "pages": pages.queue_url,
+                    "events": self._events(name),
+                    "regional": link.private_dns_name,
+                    "interface_endpoint": link.interface_endpoint.vpc_endpoint_id,
+                    "group": network.model_security_group.security_group_id,
+                    "zones": {
+                        zone: {
+                            "probe": self._probe(zone),
+                            "zonal": link.zonal_dns_names[zone],
+                            "subnet": network.subnet_of(zone).subnet_id,
+                            "zone_name": network.subnet_of(zone).availability_zone,
+                        }
+                        for zone in zones
+                    },
+                }
+            ),
+        )
 
     def _capture(self) -> DataCapture:
-        bucket = s3.Bucket(
-            self, "Captured", removal_policy=RemovalPolicy.RETAIN, enforce_ssl=True)
-        return DataCapture(destination=f"s3://{bucket.bucket_name}/captured",
-                           sampling_percentage=100)
+        bucket = s3.Bucket(self, "Captured", removal_policy=RemovalPolicy.RETAIN, enforce_ssl=True)
+        return DataCapture(
+            destination=f"s3://{bucket.bucket_name}/captured", sampling_percentage=100
+        )
 
     def _events(self, endpoint: str) -> str:
         """Keep what SageMaker tells EventBridge of this endpoint; gives the queue."""
         queue = sqs.Queue(self, "EventQueue", removal_policy=RemovalPolicy.DESTROY)
         events.Rule(
-            self, "Events", targets=[targets.SqsQueue(queue)],
+            self,
+            "Events",
+            targets=[targets.SqsQueue(queue)],
             event_pattern=events.EventPattern(
-                source=["aws.sagemaker"], resources=[self.format_arn(
-                    service="sagemaker", resource="endpoint", resource_name=endpoint)]),
+                source=["aws.sagemaker"],
+                resources=[
+                    self.format_arn(
+                        service="sagemaker", resource="endpoint", resource_name=endpoint
+                    )
+                ],
+            ),
         )
         return queue.queue_url
 
@@ -202,30 +248,55 @@ class AcceptanceStack(Stack):
         network = self.under_test.network
         group = ec2.SecurityGroup(self, f"ProbeGroup-{zone}", vpc=network.vpc)
         function = lambda_.Function(
-            self, f"Probe-{zone}", runtime=lambda_.Runtime.PYTHON_3_13, handler="probe.handler",
+            self,
+            f"Probe-{zone}",
+            runtime=lambda_.Runtime.PYTHON_3_13,
+            handler="probe.handler",
             code=lambda_.Code.from_asset(str(_PROBE), exclude=["__pycache__"]),
-            timeout=Duration.minutes(3), memory_size=512, vpc=network.vpc,
+            timeout=Duration.minutes(3),
+            memory_size=512,
+            vpc=network.vpc,
             vpc_subnets=ec2.SubnetSelection(subnets=[network.subnet_of(zone)]),
             security_groups=[group],
             log_group=logs.LogGroup(
-                self, f"ProbeLogs-{zone}", retention=logs.RetentionDays.ONE_WEEK,
-                removal_policy=RemovalPolicy.DESTROY),
+                self,
+                f"ProbeLogs-{zone}",
+                retention=logs.RetentionDays.ONE_WEEK,
+                removal_policy=RemovalPolicy.DESTROY,
+            ),
         )
         # Any endpoint, so that it is the interface endpoint's policy that refuses the foreign one.
-        function.add_to_role_policy(iam.PolicyStatement(
-            actions=["sagemaker:InvokeEndpoint"],
-            resources=[self.format_arn(service="sagemaker", resource="endpoint",
-                                       resource_name="*")]))
+        function.add_to_role_policy(
+            iam.PolicyStatement(
+                actions=["sagemaker:InvokeEndpoint"],
+                resources=[
+                    self.format_arn(service="sagemaker", resource="endpoint", resource_name="*")
+                ],
+            )
+        )
         self.under_test.private_link.allow_from(group)
         return function.function_name
 
 
-def build(app: App, *, suffix: str, zones: list[str], variant: str, account: str, region: str,
-          folder: Path) -> AcceptanceStack:
+def build(
+    app: App,
+    *,
+    suffix: str,
+    zones: list[str],
+    variant: str,
+    account: str,
+    region: str,
+    folder: Path,
+) -> AcceptanceStack:
     """The stack of one variant, in an app."""
     return AcceptanceStack(
-        app, suffix=suffix, zones=zones, variant=VARIANTS[variant], folder=folder,
-        env=Environment(account=account, region=region))
+        app,
+        suffix=suffix,
+        zones=zones,
+        variant=VARIANTS[variant],
+        folder=folder,
+        env=Environment(account=account, region=region),
+    )
 
 
 def main() -> None:
@@ -234,9 +305,15 @@ def main() -> None:
     given = {key: str(app.node.get_context(key)) for key in ("suffix", "variant", "zones")}
     folder = Path(os.environ["CDK_OUTDIR"])
     folder.mkdir(parents=True, exist_ok=True)
-    build(app, suffix=given["suffix"], variant=given["variant"], zones=given["zones"].split(","),
-          account=os.environ["CDK_DEFAULT_ACCOUNT"], region=os.environ["CDK_DEFAULT_REGION"],
-          folder=folder)
+    build(
+        app,
+        suffix=given["suffix"],
+        variant=given["variant"],
+        zones=given["zones"].split(","),
+        account=os.environ["CDK_DEFAULT_ACCOUNT"],
+        region=os.environ["CDK_DEFAULT_REGION"],
+        folder=folder,
+    )
     app.synth()
 
 

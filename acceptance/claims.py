@@ -67,13 +67,16 @@ def _all(answers: Iterable[bool | None]) -> bool | None:
 
 def _names(saw: Mapping[str, Any], kind: str) -> list[tuple[str, Mapping[str, Any]]]:
     """Each zone's answer about one name; none where names lead nowhere."""
-    return [(zone, each["names"][kind]) for zone, each in saw["probes"].items()
-            if "unavailable" not in each["names"][kind]
-            and "dns" in each["names"][kind]]
+    return [
+        (zone, each["names"][kind])
+        for zone, each in saw["probes"].items()
+        if "unavailable" not in each["names"][kind] and "dns" in each["names"][kind]
+    ]
 
 
 def _within(saw: Mapping[str, Any], kind: str, *, own: bool) -> bool | None:
     """Whether all addresses are in the client zones' subnets, or in the asking zone's own."""
+
     def right(zone: str, dns: Any) -> bool:
         if "error" in dns:
             return False
@@ -84,22 +87,29 @@ def _within(saw: Mapping[str, Any], kind: str, *, own: bool) -> bool | None:
 
 
 def _handshakes(saw: Mapping[str, Any]) -> bool | None:
-    return _all("names" in name["tls"] for kind in ("regional", "zonal")
-                for _, name in _names(saw, kind))
+    return _all(
+        "names" in name["tls"] for kind in ("regional", "zonal") for _, name in _names(saw, kind)
+    )
 
 
 def _same_zone(saw: Mapping[str, Any]) -> bool | None:
     def stays(zone: str, served: Mapping[str, int]) -> bool | None:
         return None if "unknown" in served or not served else set(served) == {zone}
 
-    return _all(stays(zone, name["invoked"]["served_in"]) for kind in ("regional", "zonal")
-                for zone, name in _names(saw, kind))
+    return _all(
+        stays(zone, name["invoked"]["served_in"])
+        for kind in ("regional", "zonal")
+        for zone, name in _names(saw, kind)
+    )
 
 
 def _foreign_refused(saw: Mapping[str, Any]) -> bool | None:
-    return _all(None if "unavailable" in each["foreign"]
-                else each["foreign"]["error"] == "AccessDeniedException"
-                for each in saw["probes"].values())
+    return _all(
+        None
+        if "unavailable" in each["foreign"]
+        else each["foreign"]["error"] == "AccessDeniedException"
+        for each in saw["probes"].values()
+    )
 
 
 def _first_dns_entry(saw: Mapping[str, Any]) -> bool | None:
@@ -148,19 +158,28 @@ def _whole_counts_both(saw: Mapping[str, Any]) -> bool | None:
 
 def _alarms_have_data(saw: Mapping[str, Any]) -> bool | None:
     # Those of a deployment's new fleet have data in a deployment only.
-    return _all(alarm["state"] != "INSUFFICIENT_DATA" for alarm in saw["alarms"]
-                if "EndpointConfigName" not in str(alarm["definition"]))
+    return _all(
+        alarm["state"] != "INSUFFICIENT_DATA"
+        for alarm in saw["alarms"]
+        if "EndpointConfigName" not in str(alarm["definition"])
+    )
 
 
 def _percentile_ranks(saw: Mapping[str, Any]) -> bool | None:
-    return _all(alarm["state"] != "INSUFFICIENT_DATA" for alarm in saw["alarms"]
-                if "PR(" in str(alarm["definition"]))
+    return _all(
+        alarm["state"] != "INSUFFICIENT_DATA"
+        for alarm in saw["alarms"]
+        if "PR(" in str(alarm["definition"])
+    )
 
 
 def _former_serves(saw: Mapping[str, Any]) -> bool:
     after = saw["after"]
-    return bool(after["status"] == "InService" and after["configuration_exists"]
-                and after["configuration"] == saw["before"]["configuration"])
+    return bool(
+        after["status"] == "InService"
+        and after["configuration_exists"]
+        and after["configuration"] == saw["before"]["configuration"]
+    )
 
 
 def _failed_and_former_serves(saw: Mapping[str, Any]) -> bool:
@@ -171,7 +190,8 @@ def _failed_and_former_serves(saw: Mapping[str, Any]) -> bool:
 def _never_served(saw: Mapping[str, Any]) -> bool:
     """Whether the former configuration alone was in service: SageMaker took the update back."""
     return {note["saw"]["configuration"] for note in saw["endpoint_timeline"]} == {
-        saw["before"]["configuration"]}
+        saw["before"]["configuration"]
+    }
 
 
 def _taken_back_fails(saw: Mapping[str, Any]) -> bool | None:
@@ -181,19 +201,23 @@ def _taken_back_fails(saw: Mapping[str, Any]) -> bool | None:
 
 def _math_alarm_takes_back(saw: Mapping[str, Any]) -> bool | None:
     """Only a deployment in which an alarm of metric math went off tells something of those."""
-    went_off = any("Metrics" in alarm["definition"]
-                   and "EndpointConfigName" in str(alarm["definition"])
-                   and any("to ALARM" in entry["what"] for entry in alarm["history"])
-                   for alarm in saw["alarms"])
+    went_off = any(
+        "Metrics" in alarm["definition"]
+        and "EndpointConfigName" in str(alarm["definition"])
+        and any("to ALARM" in entry["what"] for entry in alarm["history"])
+        for alarm in saw["alarms"]
+    )
     return _never_served(saw) if went_off else None
 
 
 def _untouched(saw: Mapping[str, Any]) -> bool:
     parts = [saw["off"], saw["on"]]
-    statuses = {note["saw"]["status"] for part in parts for note in part["endpoint_timeline"]
-                if note["saw"]}
+    statuses = {
+        note["saw"]["status"] for part in parts for note in part["endpoint_timeline"] if note["saw"]
+    }
     return statuses == {"InService"} and all(
-        part["stack_status"] == "UPDATE_COMPLETE" for part in parts)
+        part["stack_status"] == "UPDATE_COMPLETE" for part in parts
+    )
 
 
 def _captures(saw: Mapping[str, Any]) -> bool:
@@ -223,74 +247,231 @@ def _only_log_groups_left(saw: Mapping[str, Any]) -> bool:
 _NETWORKS, _UPDATES, _MONITORING = "networks.md", "updates.md", "monitoring.md"
 
 CLAIMS = (
-    Claim("create", "A first deployment creates the stack in one go.", _UPDATES, "deploy",
-          lambda saw: saw["stack_status"] == "CREATE_COMPLETE"),
-    Claim("fresh-roles", "Roles made by the same stack are known to AWS in time: nothing in the "
-          "first deployment fails.", _UPDATES, "deploy", _no_failed_event),
-    Claim("narrow-rights", "Rights on network interfaces of this VPC alone, the roles' conditions "
-          "on the source and the S3 endpoint's policy are enough for SageMaker to start the model.",
-          "security-checks.md", "deploy", _rights_suffice),
-    Claim("warm-up", "The warm-up meets its target before the stack is complete.", "warm-up.md",
-          "deploy", lambda saw: saw["warm_ups"][-1]["outcome"] == "met"),
-    Claim("verify", "`low-latency verify` finds nothing that fails.", _UPDATES, "deploy",
-          lambda saw: "fail" not in saw["verify"].values()),
-    Claim("private-dns", "In the VPC the runtime's name answers with addresses of the client "
-          "zones' subnets.", _NETWORKS, "deploy",
-          lambda saw: _within(saw, "regional", own=False)),
-    Claim("private-dns-by-zone", "In the VPC the runtime's name answers with the address of the "
-          "caller's own zone.", _NETWORKS, "deploy",
-          lambda saw: _within(saw, "regional", own=True)),
-    Claim("zonal-names", "A zonal name answers with the address in its zone.", _NETWORKS, "deploy",
-          lambda saw: _within(saw, "zonal", own=True)),
-    Claim("tls", "The certificate covers the regional and the zonal names.", _NETWORKS, "deploy",
-          _handshakes),
-    Claim("same-zone", "An invocation is served in the zone of its caller.", _NETWORKS, "deploy",
-          _same_zone),
-    Claim("endpoint-policy", "In a VPC of its own the interface endpoint refuses other endpoints "
-          "than the stack's.", _NETWORKS, "deploy", _foreign_refused),
-    Claim("subnets-by-zone-id", "A subnet made by zone ID lies in that zone, and its "
-          "AvailabilityZone is the zone's name.", _NETWORKS, "deploy",
-          lambda saw: _all(each["subnet_zone_id"] == zone and each["subnet_zone_name_as_output"]
-                           for zone, each in saw["probes"].items())),
-    Claim("dns-entries", "The first DNS entry of an interface endpoint is its regional name.",
-          _NETWORKS, "deploy", _first_dns_entry),
-    Claim("fleet-series-at-create", "Before the first update no metric carries "
-          "EndpointConfigName.", _MONITORING, "traffic", _no_fleet_series),
-    Claim("alarms-have-data", "With traffic no default alarm lacks data.", _MONITORING, "traffic",
-          _alarms_have_data),
-    Claim("percentile-ranks", "Alarms on the share of slow requests (`PR(n:)`) are accepted and "
-          "have data.", _MONITORING, "traffic", _percentile_ranks),
-    Claim("update", "A good update ends in UPDATE_COMPLETE, without a failed request.", _UPDATES,
-          "update", lambda saw: saw["stack_status"] == "UPDATE_COMPLETE"
-          and set(saw["answers"]) == {"ok"}),
-    Claim("fleets-add-up", "During a deployment the endpoint's metrics count the old and the new "
-          "fleet.", _MONITORING, "update", _whole_counts_both),
-    Claim("fleet-series-last", "The new fleet's metrics with EndpointConfigName last after the "
-          "deployment.", _MONITORING, "after-update", _series_lasts),
-    Claim("pages", "Requests that fail after an update page somebody.", _MONITORING, "page",
-          lambda saw: saw["arrived"]),
-    Claim("crash-fails", "An update whose container ends fails the stack's update, and the former "
-          "configuration serves.", _UPDATES, "crash", _failed_and_former_serves),
-    Claim("rollback-ends", "After an update that SageMaker took back, CloudFormation's rollback "
-          "comes to its end by itself.", _UPDATES, "crash",
-          lambda saw: saw["stack_status"] == "UPDATE_ROLLBACK_COMPLETE"),
-    Claim("alarm-fails", "An update that an alarm rolls back fails the stack's update, and the "
-          "former configuration serves.", _UPDATES, "slow", _taken_back_fails),
-    Claim("former-configuration", "After a rolled-back deployment the configuration in service "
-          "still exists.", _UPDATES, "slow", lambda saw: saw["after"]["configuration_exists"]),
-    Claim("rolling-back", "A rolling update that fails goes back, also when the model's data and "
-          "the role's rights have changed.", _UPDATES, "rolling", _taken_back_fails),
-    Claim("math-alarms", "An alarm of metric math rolls a deployment back.", _MONITORING,
-          "rolling", _math_alarm_takes_back),
-    Claim("scaling-toggles", "Turning scaling off and on leaves the endpoint as it is.", _UPDATES,
-          "scaling", _untouched),
-    Claim("capture", "Data capture takes effect on an endpoint that scales.", _UPDATES, "capture",
-          _captures),
-    Claim("zone-dimension", "Enhanced metrics carry AvailabilityZone.", _MONITORING, "capture",
-          _zone_dimension),
-    Claim("interfaces", "SageMaker's network interfaces outlive the endpoint.", _UPDATES, "destroy",
-          _interfaces_linger),
+    Claim(
+        "create",
+        "A first deployment creates the stack in one go.",
+        _UPDATES,
+        "deploy",
+        lambda saw: saw["stack_status"] == "CREATE_COMPLETE",
+    ),
+    Claim(
+        "fresh-roles",
+        "Roles made by the same stack are known to AWS in time: nothing in the "
+        "first deployment fails.",
+        _UPDATES,
+        "deploy",
+        _no_failed_event,
+    ),
+    Claim(
+        "narrow-rights",
+        "Rights on network interfaces of this VPC alone, the roles' conditions "
+        "on the source and the S3 endpoint's policy are enough for SageMaker to start the model.",
+        "security-checks.md",
+        "deploy",
+        _rights_suffice,
+    ),
+    Claim(
+        "warm-up",
+        "The warm-up meets its target before the stack is complete.",
+        "warm-up.md",
+        "deploy",
+        lambda saw: saw["warm_ups"][-1]["outcome"] == "met",
+    ),
+    Claim(
+        "verify",
+        "`low-latency verify` finds nothing that fails.",
+        _UPDATES,
+        "deploy",
+        lambda saw: "fail" not in saw["verify"].values(),
+    ),
+    Claim(
+        "private-dns",
+        "In the VPC the runtime's name answers with addresses of the client zones' subnets.",
+        _NETWORKS,
+        "deploy",
+        lambda saw: _within(saw, "regional", own=False),
+    ),
+    Claim(
+        "private-dns-by-zone",
+        "In the VPC the runtime's name answers with the address of the caller's own zone.",
+        _NETWORKS,
+        "deploy",
+        lambda saw: _within(saw, "regional", own=True),
+    ),
+    Claim(
+        "zonal-names",
+        "A zonal name answers with the address in its zone.",
+        _NETWORKS,
+        "deploy",
+        lambda saw: _within(saw, "zonal", own=True),
+    ),
+    Claim(
+        "tls",
+        "The certificate covers the regional and the zonal names.",
+        _NETWORKS,
+        "deploy",
+        _handshakes,
+    ),
+    Claim(
+        "same-zone",
+        "An invocation is served in the zone of its caller.",
+        _NETWORKS,
+        "deploy",
+        _same_zone,
+    ),
+    Claim(
+        "endpoint-policy",
+        "In a VPC of its own the interface endpoint refuses other endpoints than the stack's.",
+        _NETWORKS,
+        "deploy",
+        _foreign_refused,
+    ),
+    Claim(
+        "subnets-by-zone-id",
+        "A subnet made by zone ID lies in that zone, and its AvailabilityZone is the zone's name.",
+        _NETWORKS,
+        "deploy",
+        lambda saw: _all(
+            each["subnet_zone_id"] == zone and each["subnet_zone_name_as_output"]
+            for zone, each in saw["probes"].items()
+        ),
+    ),
+    Claim(
+        "dns-entries",
+        "The first DNS entry of an interface endpoint is its regional name.",
+        _NETWORKS,
+        "deploy",
+        _first_dns_entry,
+    ),
+    Claim(
+        "fleet-series-at-create",
+        "Before the first update no metric carries EndpointConfigName.",
+        _MONITORING,
+        "traffic",
+        _no_fleet_series,
+    ),
+    Claim(
+        "alarms-have-data",
+        "With traffic no default alarm lacks data.",
+        _MONITORING,
+        "traffic",
+        _alarms_have_data,
+    ),
+    Claim(
+        "percentile-ranks",
+        "Alarms on the share of slow requests (`PR(n:)`) are accepted and have data.",
+        _MONITORING,
+        "traffic",
+        _percentile_ranks,
+    ),
+    Claim(
+        "update",
+        "A good update ends in UPDATE_COMPLETE, without a failed request.",
+        _UPDATES,
+        "update",
+        lambda saw: saw["stack_status"] == "UPDATE_COMPLETE" and set(saw["answers"]) == {"ok"},
+    ),
+    Claim(
+        "fleets-add-up",
+        "During a deployment the endpoint's metrics count the old and the new fleet.",
+        _MONITORING,
+        "update",
+        _whole_counts_both,
+    ),
+    Claim(
+        "fleet-series-last",
+        "The new fleet's metrics with EndpointConfigName last after the deployment.",
+        _MONITORING,
+        "after-update",
+        _series_lasts,
+    ),
+    Claim(
+        "pages",
+        "Requests that fail after an update page somebody.",
+        _MONITORING,
+        "page",
+        lambda saw: saw["arrived"],
+    ),
+    Claim(
+        "crash-fails",
+        "An update whose container ends fails the stack's update, and the former "
+        "configuration serves.",
+        _UPDATES,
+        "crash",
+        _failed_and_former_serves,
+    ),
+    Claim(
+        "rollback-ends",
+        "After an update that SageMaker took back, CloudFormation's rollback "
+        "comes to its end by itself.",
+        _UPDATES,
+        "crash",
+        lambda saw: saw["stack_status"] == "UPDATE_ROLLBACK_COMPLETE",
+    ),
+    Claim(
+        "alarm-fails",
+        "An update that an alarm rolls back fails the stack's update, and the "
+        "former configuration serves.",
+        _UPDATES,
+        "slow",
+        _taken_back_fails,
+    ),
+    Claim(
+        "former-configuration",
+        "After a rolled-back deployment the configuration in service still exists.",
+        _UPDATES,
+        "slow",
+        lambda saw: saw["after"]["configuration_exists"],
+    ),
+    Claim(
+        "rolling-back",
+        "A rolling update that fails goes back, also when the model's data and "
+        "the role's rights have changed.",
+        _UPDATES,
+        "rolling",
+        _taken_back_fails,
+    ),
+    Claim(
+        "math-alarms",
+        "An alarm of metric math rolls a deployment back.",
+        _MONITORING,
+        "rolling",
+        _math_alarm_takes_back,
+    ),
+    Claim(
+        "scaling-toggles",
+        "Turning scaling off and on leaves the endpoint as it is.",
+        _UPDATES,
+        "scaling",
+        _untouched,
+    ),
+    Claim(
+        "capture",
+        "Data capture takes effect on an endpoint that scales.",
+        _UPDATES,
+        "capture",
+        _captures,
+    ),
+    Claim(
+        "zone-dimension",
+        "Enhanced metrics carry AvailabilityZone.",
+        _MONITORING,
+        "capture",
+        _zone_dimension,
+    ),
+    Claim(
+        "interfaces",
+        "SageMaker's network interfaces outlive the endpoint.",
+        _UPDATES,
+        "destroy",
+        _interfaces_linger,
+    ),
     Claim("delete", "The stack is deleted in one go.", _UPDATES, "destroy", _in_one_go),
-    Claim("nothing-left", "After the delete nothing but log groups is left.", _UPDATES, "destroy",
-          _only_log_groups_left),
+    Claim(
+        "nothing-left",
+        "After the delete nothing but log groups is left.",
+        _UPDATES,
+        "destroy",
+        _only_log_groups_left,
+    ),
 )

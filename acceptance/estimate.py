@@ -23,15 +23,21 @@ class Price:
 
 PRICES = {
     "instance": Price(
-        "one ml.m5.large", 0.115,
+        "one ml.m5.large",
+        0.115,
         "unverified: half of ml.m5.xlarge, which the Price List had at 0.23 in us-east-1 on "
-        "2026-06-27"),
+        "2026-06-27",
+    ),
     "interface endpoint": Price(
-        "the interface endpoint in two zones", 0.02,
-        "https://aws.amazon.com/privatelink/pricing/, us-east-1, 2026-11-20"),
+        "the interface endpoint in two zones",
+        0.02,
+        "https://aws.amazon.com/privatelink/pricing/, us-east-1, 2026-11-20",
+    ),
     "rest": Price(
-        "alarms, a KMS key, functions, logs, queues, requests", 0.10,
-        "an allowance, not a price: fewer than 20 alarms at 0.10 a month, a key at 1.00 a month"),
+        "alarms, a KMS key, functions, logs, queues, requests",
+        0.10,
+        "an allowance, not a price: fewer than 20 alarms at 0.10 a month, a key at 1.00 a month",
+    ),
 }
 """List prices; what the account's own Price List says of the instance goes before it."""
 
@@ -74,13 +80,18 @@ def prices_of(pricing: Any, region: str) -> dict[str, Price]:
         (product,) = [json.loads(each) for each in listed]
         (term,) = product["terms"]["OnDemand"].values()
         (dimension,) = term["priceDimensions"].values()
-        read = Price(PRICES["instance"].item, float(dimension["pricePerUnit"]["USD"]),
-                     f"AWS Price List, {region}, {product['publicationDate'][:10]}")
+        read = Price(
+            PRICES["instance"].item,
+            float(dimension["pricePerUnit"]["USD"]),
+            f"AWS Price List, {region}, {product['publicationDate'][:10]}",
+        )
     except (BotoCoreError, ClientError, KeyError, ValueError):
         if region == "us-east-1":
             return PRICES
-        return {name: replace(price, usd_per_hour=price.usd_per_hour * REGION_MARGIN)
-                for name, price in PRICES.items()}
+        return {
+            name: replace(price, usd_per_hour=price.usd_per_hour * REGION_MARGIN)
+            for name, price in PRICES.items()
+        }
     return {**PRICES, "instance": read}
 
 
@@ -102,6 +113,7 @@ def estimate(steps: Iterable[Timed], prices: dict[str, Price]) -> Estimate:
     lines = tuple(
         f"{prices[name].item}: {amount:.1f} h at {prices[name].usd_per_hour:.3f} = "
         f"{amount * prices[name].usd_per_hour:.2f} USD ({prices[name].source})"
-        for name, amount in amounts.items())
+        for name, amount in amounts.items()
+    )
     dollars = sum(amount * prices[name].usd_per_hour for name, amount in amounts.items())
     return Estimate(hours, dollars, lines)

@@ -13,8 +13,10 @@ __all__ = ["FOLDER", "evidence_files", "redact"]
 
 FOLDER = Path(__file__).parent / "evidence"
 
-_ID = re.compile(r"(?<![\w-])([a-z]{1,8}(?:-(?:assoc|svc|attach|rtb|endpoint))?)-"
-                 r"(?:[0-9a-f]{17}|[0-9a-f]{8})(?![0-9a-f])(-[0-9a-z]{8}(?![0-9a-z]))?")
+_ID = re.compile(
+    r"(?<![\w-])([a-z]{1,8}(?:-(?:assoc|svc|attach|rtb|endpoint))?)-"
+    r"(?:[0-9a-f]{17}|[0-9a-f]{8})(?![0-9a-f])(-[0-9a-z]{8}(?![0-9a-z]))?"
+)
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _EMAIL = re.compile(r"[\w.+%-]+@[\w-]+(?:\.[\w-]+)+")
 _KEY = re.compile(r"(?<![A-Z0-9])A(?:KIA|SIA|IDA|ROA)[A-Z0-9]{12,}")
@@ -25,12 +27,15 @@ _IPV6 = re.compile(r"(?<![\w:])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:
 _NAME = re.compile(r"llee-?accept-?[0-9a-f]{8}[\w-]*")
 _REQUEST = re.compile(r"(?i)(request ?id[\"']?: ?[\"']?)[\w-]{16,}")
 _ZONE = re.compile(r"(?<![\w])[a-z]{2,4}(?:-[a-z]+)+-\d(?=[a-z](?![\w]))[a-z](?![\w-])")
-_HOST = re.compile(r"(?<![\w.@<>-])(?:[\w*<>-]*[\w*>]\.)+"
-                   r"(?:com\.cn|com|net|org|io|aws|cn|eu|internal|local|localdomain)(?![\w-])"
-                   r"|(?<=//)[\w.<>-]+\.[a-z]{2,}(?![\w-])")
+_HOST = re.compile(
+    r"(?<![\w.@<>-])(?:[\w*<>-]*[\w*>]\.)+"
+    r"(?:com\.cn|com|net|org|io|aws|cn|eu|internal|local|localdomain)(?![\w-])"
+    r"|(?<=//)[\w.<>-]+\.[a-z]{2,}(?![\w-])"
+)
 _SERVICE = re.compile(
     r"(?:\*\.)?(?:<[a-z]+-\d+>(?:-<zone-name-\d+>)?\.)?(?:(?:api|runtime|runtime-fips)\.)?sagemaker"
-    r"(?:\.[a-z0-9-]+)?(?:\.vpce)?\.amazonaws\.(?:com|com\.cn|eu)")
+    r"(?:\.[a-z0-9-]+)?(?:\.vpce)?\.amazonaws\.(?:com|com\.cn|eu)"
+)
 """Hosts that are the same in every account; claims rest on them."""
 _EVERYONES = re.compile(r"(?:docs|aws)\.(?:aws\.)?amazon\.com|[a-z]+\.amazonaws\.com")
 """AWS's pages, and principals of its services."""
@@ -62,8 +67,9 @@ class _Redaction:
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = dict(names)
         longest_first = sorted(map(re.escape, names), key=len, reverse=True)
-        self._known = re.compile(rf"(?<![\w-])(?i:{'|'.join(longest_first)})(?![\w-])") \
-            if names else None
+        self._known = (
+            re.compile(rf"(?<![\w-])(?i:{'|'.join(longest_first)})(?![\w-])") if names else None
+        )
         self._lower = {name.lower(): text for name, text in names.items()}
         self._seen: dict[str, dict[str, str]] = {}
 
@@ -112,5 +118,6 @@ class _Redaction:
 
 def evidence_files(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
     """Every evidence file by name."""
-    return {path.name: json.loads(path.read_text("utf-8"))
-            for path in sorted(folder.glob("*.json"))}
+    return {
+        path.name: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))
+    }

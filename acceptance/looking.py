@@ -64,7 +64,8 @@ def usable(world: World, name: str) -> Document | None:
         if event["status"] == "UPDATE_FAILED":
             skipped.add(event["resource"])
     world.client("cloudformation").continue_update_rollback(
-        StackName=found["StackId"], ResourcesToSkip=sorted(skipped))
+        StackName=found["StackId"], ResourcesToSkip=sorted(skipped)
+    )
     return settled(world, name)
 
 
@@ -79,16 +80,22 @@ def told(world: World, suffix: str) -> Document:
 def stack_events(world: World, stack_id: str, after: str = "") -> list[Document]:
     """The stack's events, oldest first, since the one with an ID."""
     found = []
-    for event in pages_of(world.client("cloudformation"), "describe_stack_events", "StackEvents",
-                          StackName=stack_id):
+    for event in pages_of(
+        world.client("cloudformation"), "describe_stack_events", "StackEvents", StackName=stack_id
+    ):
         if event["EventId"] == after:
             break
-        found.append({
-            "id": event["EventId"], "resource": event["LogicalResourceId"],
-            "physical": event.get("PhysicalResourceId", ""), "type": event["ResourceType"],
-            "status": event["ResourceStatus"], "reason": event.get("ResourceStatusReason", ""),
-            "at": _moment(event["Timestamp"]),
-        })
+        found.append(
+            {
+                "id": event["EventId"],
+                "resource": event["LogicalResourceId"],
+                "physical": event.get("PhysicalResourceId", ""),
+                "type": event["ResourceType"],
+                "status": event["ResourceStatus"],
+                "reason": event.get("ResourceStatusReason", ""),
+                "at": _moment(event["Timestamp"]),
+            }
+        )
     return found[::-1]
 
 
@@ -108,21 +115,37 @@ def serving(world: World, endpoint: str) -> Document | None:
     except ClientError:
         exists = False
     return {
-        "status": found["EndpointStatus"], "configuration": configuration,
-        "configuration_exists": exists, "failure_reason": found.get("FailureReason", ""),
+        "status": found["EndpointStatus"],
+        "configuration": configuration,
+        "configuration_exists": exists,
+        "failure_reason": found.get("FailureReason", ""),
         "variants": [
-            {"current": v.get("CurrentInstanceCount"), "desired": v.get("DesiredInstanceCount"),
-             "capture": bool(found.get("DataCaptureConfig", {}).get("EnableCapture"))}
-            for v in found.get("ProductionVariants", [])],
+            {
+                "current": v.get("CurrentInstanceCount"),
+                "desired": v.get("DesiredInstanceCount"),
+                "capture": bool(found.get("DataCaptureConfig", {}).get("EnableCapture")),
+            }
+            for v in found.get("ProductionVariants", [])
+        ],
     }
 
 
 def interfaces(world: World, group: str) -> list[Document]:
     """The network interfaces that a security group is on."""
-    found = pages_of(world.client("ec2"), "describe_network_interfaces", "NetworkInterfaces",
-                     Filters=[{"Name": "group-id", "Values": [group]}])
-    return [{"interface": each["NetworkInterfaceId"], "status": each["Status"],
-             "kind": each.get("InterfaceType", "")} for each in found]
+    found = pages_of(
+        world.client("ec2"),
+        "describe_network_interfaces",
+        "NetworkInterfaces",
+        Filters=[{"Name": "group-id", "Values": [group]}],
+    )
+    return [
+        {
+            "interface": each["NetworkInterfaceId"],
+            "status": each["Status"],
+            "kind": each.get("InterfaceType", ""),
+        }
+        for each in found
+    ]
 
 
 class Watch:
@@ -140,8 +163,12 @@ class Watch:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._stop.set()
         self._thread.join()
         self._note()
@@ -164,29 +191,46 @@ def metrics(world: World, endpoint: str) -> list[Document]:
     """Every metric of the endpoint: its dimensions, its first and last minute with data."""
     cloudwatch = world.client("cloudwatch")
     listed = [
-        metric for namespace in _NAMESPACES
-        for metric in pages_of(cloudwatch, "list_metrics", "Metrics", Namespace=namespace,
-                               Dimensions=[{"Name": "EndpointName", "Value": endpoint}])]
+        metric
+        for namespace in _NAMESPACES
+        for metric in pages_of(
+            cloudwatch,
+            "list_metrics",
+            "Metrics",
+            Namespace=namespace,
+            Dimensions=[{"Name": "EndpointName", "Value": endpoint}],
+        )
+    ]
     found = []
     for metric in listed:
         data = _values(world, metric, "SampleCount")
-        found.append({
-            "namespace": metric["Namespace"], "metric": metric["MetricName"],
-            "dimensions": {d["Name"]: d["Value"] for d in metric["Dimensions"]},
-            "first": data[0][0] if data else None, "last": data[-1][0] if data else None,
-        })
+        found.append(
+            {
+                "namespace": metric["Namespace"],
+                "metric": metric["MetricName"],
+                "dimensions": {d["Name"]: d["Value"] for d in metric["Dimensions"]},
+                "first": data[0][0] if data else None,
+                "last": data[-1][0] if data else None,
+            }
+        )
     return sorted(found, key=lambda each: json.dumps(each, sort_keys=True))
 
 
 def invocations(world: World, endpoint: str, configuration: str) -> Document:
     """Invocations by minute: of the whole endpoint, and of one configuration's fleet."""
-    common = [{"Name": "EndpointName", "Value": endpoint},
-              {"Name": "VariantName", "Value": "primary"}]
+    common = [
+        {"Name": "EndpointName", "Value": endpoint},
+        {"Name": "VariantName", "Value": "primary"},
+    ]
     fleet = [*common, {"Name": "EndpointConfigName", "Value": configuration}]
     return {
-        name: _values(world, {"Namespace": "AWS/SageMaker", "MetricName": "Invocations",
-                              "Dimensions": dimensions}, "Sum")
-        for name, dimensions in (("whole", common), ("new", fleet))}
+        name: _values(
+            world,
+            {"Namespace": "AWS/SageMaker", "MetricName": "Invocations", "Dimensions": dimensions},
+            "Sum",
+        )
+        for name, dimensions in (("whole", common), ("new", fleet))
+    }
 
 
 def _values(world: World, metric: Document, statistic: str) -> list[tuple[str, float]]:
@@ -194,10 +238,13 @@ def _values(world: World, metric: Document, statistic: str) -> list[tuple[str, f
     now = datetime.now(UTC)
     chosen = {k: metric[k] for k in ("Namespace", "MetricName", "Dimensions")}
     answer = world.client("cloudwatch").get_metric_data(
-        StartTime=now - timedelta(hours=12), EndTime=now + timedelta(hours=24),
+        StartTime=now - timedelta(hours=12),
+        EndTime=now + timedelta(hours=24),
         ScanBy="TimestampAscending",
-        MetricDataQueries=[{"Id": "m", "MetricStat": {
-            "Metric": chosen, "Period": 60, "Stat": statistic}}])["MetricDataResults"][0]
+        MetricDataQueries=[
+            {"Id": "m", "MetricStat": {"Metric": chosen, "Period": 60, "Stat": statistic}}
+        ],
+    )["MetricDataResults"][0]
     return [(_moment(t), v) for t, v in zip(answer["Timestamps"], answer["Values"], strict=True)]
 
 
@@ -205,33 +252,68 @@ def alarms(world: World, stack: str) -> list[Document]:
     """The stack's alarms: definition, state, and what they did."""
     cloudwatch, found = world.client("cloudwatch"), []
     # A composite alarm's name, unlike a metric alarm's, does not begin with the stack's.
-    names = [each["PhysicalResourceId"].rpartition(":alarm:")[2]
-             for each in _resources(world, stack) if each["ResourceType"] in _ALARMS]
+    names = [
+        each["PhysicalResourceId"].rpartition(":alarm:")[2]
+        for each in _resources(world, stack)
+        if each["ResourceType"] in _ALARMS
+    ]
     for kind in ("MetricAlarm", "CompositeAlarm"):
-        for alarm in pages_of(cloudwatch, "describe_alarms", f"{kind}s", AlarmNames=names,
-                              AlarmTypes=[kind]):
-            history = pages_of(cloudwatch, "describe_alarm_history", "AlarmHistoryItems",
-                               AlarmName=alarm["AlarmName"], AlarmTypes=[kind])
-            found.append({
-                "alarm": alarm["AlarmName"], "kind": kind, "state": alarm["StateValue"],
-                "definition": {k: alarm[k] for k in _DEFINITION if k in alarm},
-                "history": [{"at": _moment(h["Timestamp"]), "kind": h["HistoryItemType"],
-                             "what": h["HistorySummary"]} for h in history
-                            if h["HistoryItemType"] != "ConfigurationUpdate"],
-            })
+        for alarm in pages_of(
+            cloudwatch, "describe_alarms", f"{kind}s", AlarmNames=names, AlarmTypes=[kind]
+        ):
+            history = pages_of(
+                cloudwatch,
+                "describe_alarm_history",
+                "AlarmHistoryItems",
+                AlarmName=alarm["AlarmName"],
+                AlarmTypes=[kind],
+            )
+            found.append(
+                {
+                    "alarm": alarm["AlarmName"],
+                    "kind": kind,
+                    "state": alarm["StateValue"],
+                    "definition": {k: alarm[k] for k in _DEFINITION if k in alarm},
+                    "history": [
+                        {
+                            "at": _moment(h["Timestamp"]),
+                            "kind": h["HistoryItemType"],
+                            "what": h["HistorySummary"],
+                        }
+                        for h in history
+                        if h["HistoryItemType"] != "ConfigurationUpdate"
+                    ],
+                }
+            )
     return sorted(found, key=lambda each: str(each["alarm"]))
 
 
 def _resources(world: World, stack: str) -> Iterator[Document]:
-    return pages_of(world.client("cloudformation"), "list_stack_resources",
-                    "StackResourceSummaries", StackName=stack)
+    return pages_of(
+        world.client("cloudformation"),
+        "list_stack_resources",
+        "StackResourceSummaries",
+        StackName=stack,
+    )
 
 
 _ALARMS = ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
 _DEFINITION = (
-    "MetricName", "Namespace", "Dimensions", "Statistic", "ExtendedStatistic", "Period", "Metrics",
-    "EvaluationPeriods", "DatapointsToAlarm", "Threshold", "ComparisonOperator",
-    "TreatMissingData", "AlarmRule", "ActionsSuppressor", "AlarmActions",
+    "MetricName",
+    "Namespace",
+    "Dimensions",
+    "Statistic",
+    "ExtendedStatistic",
+    "Period",
+    "Metrics",
+    "EvaluationPeriods",
+    "DatapointsToAlarm",
+    "Threshold",
+    "ComparisonOperator",
+    "TreatMissingData",
+    "AlarmRule",
+    "ActionsSuppressor",
+    "AlarmActions",
 )
 
 
@@ -241,7 +323,9 @@ def messages(world: World, queue: str) -> list[Document]:
     found: dict[str, str] = {}
     while True:
         got = sqs.receive_message(
-            QueueUrl=queue, MaxNumberOfMessages=10, VisibilityTimeout=2,
+            QueueUrl=queue,
+            MaxNumberOfMessages=10,
+            VisibilityTimeout=2,
             WaitTimeSeconds=int(5 / world.speed),  # else a few of a queue's servers are asked
         ).get("Messages", [])
         new = {m["MessageId"]: m["Body"] for m in got if m["MessageId"] not in found}
@@ -261,7 +345,9 @@ def warm_ups(world: World, stack_id: str) -> list[Document]:
     logs, found = world.client("logs"), []
     groups = [
         _LOG_GROUPS[resource["ResourceType"]] + resource["PhysicalResourceId"]
-        for resource in _resources(world, stack_id) if resource["ResourceType"] in _LOG_GROUPS]
+        for resource in _resources(world, stack_id)
+        if resource["ResourceType"] in _LOG_GROUPS
+    ]
     for group in groups:
         try:
             entries = list(pages_of(logs, "filter_log_events", "events", logGroupName=group))
@@ -271,8 +357,11 @@ def warm_ups(world: World, stack_id: str) -> list[Document]:
             for line in entry["message"].splitlines():
                 if line.startswith("{") and '"warm-up"' in line:
                     found.append((entry["timestamp"], json.loads(line)))
-    return [report for _, report in sorted(found, key=lambda each: str(each[0]))
-            if report.get("event") == "warm-up"]
+    return [
+        report
+        for _, report in sorted(found, key=lambda each: str(each[0]))
+        if report.get("event") == "warm-up"
+    ]
 
 
 # Of each type what goes before the physical ID: a function without a group of its own has that one.
@@ -282,24 +371,33 @@ _LOG_GROUPS = {"AWS::Logs::LogGroup": "", "AWS::Lambda::Function": "/aws/lambda/
 def probes(world: World, suffix: str, calls: int = 20) -> Document:
     """What names answer in each zone, whose addresses these are, and who served the calls."""
     outputs, ec2 = told(world, suffix), world.client("ec2")
-    subnets = {zone: ec2.describe_subnets(SubnetIds=[each["subnet"]])["Subnets"][0]
-               for zone, each in outputs["zones"].items()}
+    subnets = {
+        zone: ec2.describe_subnets(SubnetIds=[each["subnet"]])["Subnets"][0]
+        for zone, each in outputs["zones"].items()
+    }
     networks: dict[str, IPv4Network] = {
-        zone: IPv4Network(subnet["CidrBlock"]) for zone, subnet in subnets.items()}
+        zone: IPv4Network(subnet["CidrBlock"]) for zone, subnet in subnets.items()
+    }
 
     def zone_of(address: str) -> str:
         """The client zone in whose subnet an address lies."""
         where = ip_address(address)
-        return next((zone for zone, network in networks.items()
-                     if where.version == 4 and where in network), "elsewhere")
+        return next(
+            (zone for zone, network in networks.items() if where.version == 4 and where in network),
+            "elsewhere",
+        )
 
     found: Document = {}
     for zone, each in outputs["zones"].items():
-        event = {"names": {"regional": outputs["regional"], "zonal": each["zonal"]},
-                 "endpoint": stack_name(suffix), "foreign": "llee-accept-no-such-endpoint",
-                 "calls": calls}
+        event = {
+            "names": {"regional": outputs["regional"], "zonal": each["zonal"]},
+            "endpoint": stack_name(suffix),
+            "foreign": "llee-accept-no-such-endpoint",
+            "calls": calls,
+        }
         answer = world.client("lambda").invoke(
-            FunctionName=each["probe"], Payload=json.dumps(event).encode())
+            FunctionName=each["probe"], Payload=json.dumps(event).encode()
+        )
         document = json.loads(answer["Payload"].read())
         for name in document.get("names", {}).values():
             if isinstance(name.get("dns"), list):
@@ -308,10 +406,14 @@ def probes(world: World, suffix: str, calls: int = 20) -> Document:
                 by = name["invoked"].pop("served")
                 zones = [sorted({zone_of(a) for a in key.split()} - {"elsewhere"}) for key in by]
                 name["invoked"]["served_in"] = {
-                    " ".join(z) or "unknown": sum(n for k, n in zip(zones, by.values(), strict=True)
-                                                  if k == z) for z in zones}
+                    " ".join(z) or "unknown": sum(
+                        n for k, n in zip(zones, by.values(), strict=True) if k == z
+                    )
+                    for z in zones
+                }
         found[zone] = {
-            **document, "subnet_zone_id": subnets[zone].get("AvailabilityZoneId", ""),
+            **document,
+            "subnet_zone_id": subnets[zone].get("AvailabilityZoneId", ""),
             "subnet_zone_name_as_output": subnets[zone]["AvailabilityZone"] == each["zone_name"],
         }
     return found

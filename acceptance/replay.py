@@ -25,13 +25,16 @@ def tape(evidence: Mapping[str, Any]) -> dict[str, Any]:
             facts[f"claim {claim.id}"] = str(verdict)
     for name, step in evidence["steps"].items():
         saw = step.get("saw", {})
-        for part, each in [(name, saw), *((f"{name}, {key}", saw[key]) for key in ("off", "on")
-                                          if key in saw)]:
+        for part, each in [
+            (name, saw),
+            *((f"{name}, {key}", saw[key]) for key in ("off", "on") if key in saw),
+        ]:
             facts |= _deployment(part, each)
         if "metrics" in saw:
             facts[f"{name}: metrics"] = {
                 (m["namespace"], m["metric"], tuple(sorted(m["dimensions"])))
-                for m in saw["metrics"]}
+                for m in saw["metrics"]
+            }
         if "arrived" in saw:
             facts[f"{name}: a page arrives"] = saw["arrived"]
     return facts
@@ -46,8 +49,7 @@ def _deployment(name: str, saw: Mapping[str, Any]) -> dict[str, Any]:
         facts[f"{name}: endpoint status"] = after["status"]
         facts[f"{name}: failure reason"] = bool(after["failure_reason"])
     if before and after:
-        facts[f"{name}: another configuration"] = (
-            before["configuration"] != after["configuration"])
+        facts[f"{name}: another configuration"] = before["configuration"] != after["configuration"]
     return facts
 
 

@@ -42,12 +42,19 @@ def read_state(path: Path, world: World) -> dict[str, Any]:
     place = {"account": world.account, "region": world.region, "target": world.target}
     state = json.loads(path.read_text("utf-8")) if path.exists() else {}
     if not state or state.get("finished"):
-        return {**place, "suffix": secrets.token_hex(4), "kept": {}, "steps": {},
-                "began": datetime.now(UTC).strftime("%Y-%m-%d"), "versions": versions()}
+        return {
+            **place,
+            "suffix": secrets.token_hex(4),
+            "kept": {},
+            "steps": {},
+            "began": datetime.now(UTC).strftime("%Y-%m-%d"),
+            "versions": versions(),
+        }
     if any(state[key] != value for key, value in place.items()):
         raise NotThisRun(
             f"{path} is the state of a run in {state['account']}, {state['region']} "
-            f"({state['target']}). Finish or sweep that one, or name another file.")
+            f"({state['target']}). Finish or sweep that one, or name another file."
+        )
     return dict(state)
 
 
@@ -56,15 +63,22 @@ def write_state(path: Path, state: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_suffix(".new")
     with beside.open("w", encoding="utf-8") as file:
-        json.dump(state, file)
+        file.write(json.dumps(state))  # in one go: json.dump takes Python's encoder, which is slow
         file.flush()
         os.fsync(file.fileno())
     beside.replace(path)
 
 
-def run_steps(world: World, path: Path, steps: Iterable[Step], *,
-              pace: Pace | None = None, evidence_folder: Path, keep: bool = False,
-              say: Callable[[str], None] = print) -> int:
+def run_steps(
+    world: World,
+    path: Path,
+    steps: Iterable[Step],
+    *,
+    pace: Pace | None = None,
+    evidence_folder: Path,
+    keep: bool = False,
+    say: Callable[[str], None] = print,
+) -> int:
     """Do the steps that are not done yet, write the evidence, sweep; gives the exit status.
 
     A step that fails ends the run: evidence of what was seen is written all the same, and
@@ -72,8 +86,9 @@ def run_steps(world: World, path: Path, steps: Iterable[Step], *,
     """
     state = read_state(path, world)
     write_state(path, state)
-    run = Run(world, state["suffix"], state["kept"], pace or Pace(),
-              save=lambda: write_state(path, state))
+    run = Run(
+        world, state["suffix"], state["kept"], pace or Pace(), save=lambda: write_state(path, state)
+    )
     failure = ""
     for step in steps:
         done = state["steps"].get(step.name, {})
@@ -96,8 +111,7 @@ def run_steps(world: World, path: Path, steps: Iterable[Step], *,
     return 1 if failure or state["left"] else 0
 
 
-def _do(step: Step, run: Run, state: dict[str, Any], path: Path,
-        say: Callable[[str], None]) -> str:
+def _do(step: Step, run: Run, state: dict[str, Any], path: Path, say: Callable[[str], None]) -> str:
     """One step; gives why it failed, or nothing."""
     say(f"{step.name}: {step.asserts} (about {step.minutes:.0f} minutes at AWS)")
     record = state["steps"].setdefault(step.name, {"status": "started"})
@@ -123,6 +137,7 @@ def _do(step: Step, run: Run, state: dict[str, Any], path: Path,
 
 def versions() -> dict[str, str]:
     """What made the evidence."""
+
     def told(*command: str) -> str:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         return done.stdout.strip()
@@ -133,7 +148,8 @@ def versions() -> dict[str, str]:
         "commit": (told("git", "rev-parse", "--short", "HEAD") or "unknown")
         + ("-dirty" if told("git", "status", "--porcelain", "--untracked-files=no") else ""),
         "cdk_cli": cli["packages"]["node_modules/aws-cdk"]["version"],
-        "aws_cdk_lib": version("aws-cdk-lib"), "boto3": version("boto3"),
+        "aws_cdk_lib": version("aws-cdk-lib"),
+        "boto3": version("boto3"),
         "python": platform.python_version(),
     }
 
@@ -142,13 +158,18 @@ def _write_evidence(state: dict[str, Any], folder: Path) -> Path:
     names = known_names(state["steps"], {})
     document = redact(
         {
-            "schema": SCHEMA, "target": state["target"], "date": state["began"],
+            "schema": SCHEMA,
+            "target": state["target"],
+            "date": state["began"],
             "region": state["region"],
             "steps": {
                 name: {key: value for key, value in record.items() if key != "marker"}
-                for name, record in state["steps"].items()},
+                for name, record in state["steps"].items()
+            },
             "left": state["left"],
-        }, names) | {"versions": state["versions"]}
+        },
+        names,
+    ) | {"versions": state["versions"]}
     folder.mkdir(parents=True, exist_ok=True)
     commit = state["versions"]["commit"]
     path = folder / f"{state['began']}-{state['region']}-{commit}.json"

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from low_latency_endpoint.operations.preflight import run_preflight
-from low_latency_endpoint.operations.verification import run_verification
+from low_latency_endpoint.operate.preflight import run_preflight
+from low_latency_endpoint.operate.verify import run_verification
 from low_latency_endpoint.settings import parse_settings
 
 from . import looking, sweep
@@ -61,8 +61,10 @@ class Run:
     def mark(self) -> Document:
         """How the stack stands, for the step that starts now."""
         events = looking.stack_events(self.world, self.kept["stack_id"]) if self._made else []
-        return {"event": events[-1]["id"] if events else "",
-                "before": looking.serving(self.world, self.name)}
+        return {
+            "event": events[-1]["id"] if events else "",
+            "before": looking.serving(self.world, self.name),
+        }
 
     @property
     def _made(self) -> bool:
@@ -92,16 +94,31 @@ def _preflight(run: Run) -> Document:
     world = run.world
     zones = _zones(world)
     run.kept["zones"] = zones
-    settings = parse_settings(json.dumps({  # which is YAML
-        "stack_name": run.name, "region": world.region, "client_zones": {"ids": zones},
-        "endpoints": {"accept": {
-            "endpoint_name": run.name,
-            "containers": [{"image": {"dlc": {"repository": IMAGE[0], "tag": IMAGE[1]}}}],
-            "instance_type": INSTANCE_TYPE, "latency": {"p99": "500ms"},
-            "throughput": {"peak_tps": 40, "tps_per_instance": 40, "safety_factor": 0.6},
-            "instances": {"min": INSTANCES, "max": INSTANCES + 1},
-        }},
-    }))
+    settings = parse_settings(
+        json.dumps(
+            {  # which is YAML
+                "stack_name": run.name,
+                "region": world.region,
+                "client_zones": {"ids": zones},
+                "endpoints": {
+                    "accept": {
+                        "endpoint_name": run.name,
+                        "containers": [
+                            {"image": {"dlc": {"repository": IMAGE[0], "tag": IMAGE[1]}}}
+                        ],
+                        "instance_type": INSTANCE_TYPE,
+                        "latency": {"p99": "500ms"},
+                        "throughput": {
+                            "peak_tps": 40,
+                            "tps_per_instance": 40,
+                            "safety_factor": 0.6,
+                        },
+                        "instances": {"min": INSTANCES, "max": INSTANCES + 1},
+                    }
+                },
+            }
+        )
+    )
     report = run_preflight(settings, world.client, world.region)
     bad = [f"{each.id} {each.evidence}" for each in report.results if each.status == "fail"]
     if bad:
@@ -116,8 +133,11 @@ def _zones(world: World) -> list[str]:
     service = f"com.amazonaws.{world.region}.sagemaker.runtime"
     served = ec2.describe_vpc_endpoint_services(ServiceNames=[service])["ServiceDetails"]
     names = {name for each in served for name in each["AvailabilityZones"]}
-    found = sorted(each["ZoneId"] for each in listed
-                   if each["ZoneName"] in names and each.get("State") == "available")
+    found = sorted(
+        each["ZoneId"]
+        for each in listed
+        if each["ZoneName"] in names and each.get("State") == "available"
+    )
     if len(found) < 2:
         raise StepFailed(f"{world.region} has {len(found)} zones with {service}")
     return found[:2]
@@ -139,15 +159,22 @@ def _deployed(run: Run, variant: str, *, traffic: bool = True) -> Document:
         raise StepFailed(f"{variant}: there is no stack. {problem}")
     run.kept["stack_id"] = stack["StackId"]
     events = looking.stack_events(world, stack["StackId"], run.marker["event"])
-    verdicts = [event["status"] for event in events if event["physical"] == stack["StackId"]
-                and not event["status"].endswith("_IN_PROGRESS")]
+    verdicts = [
+        event["status"]
+        for event in events
+        if event["physical"] == stack["StackId"] and not event["status"].endswith("_IN_PROGRESS")
+    ]
     return {
-        "variant": variant, "cli": "failed" if problem else "ok", "events": events,
-        # The first word on it; what was mended or done again after that is another matter.
+        "variant": variant,
+        "cli": "failed" if problem else "ok",
+        "events": events,
+        # The first word on it; what was fixed or done again after that is another matter.
         "stack_status": verdicts[0] if verdicts else stack["StackStatus"],
         "left_as": stack["StackStatus"],
-        "endpoint_timeline": watch.seen, "before": run.marker["before"],
-        "after": looking.serving(world, run.name), "answers": dict(sent.answers),
+        "endpoint_timeline": watch.seen,
+        "before": run.marker["before"],
+        "after": looking.serving(world, run.name),
+        "answers": dict(sent.answers),
     }
 
 
@@ -159,9 +186,11 @@ def _deploy(run: Run) -> Document:
     report = run_verification(run.name, run.world.client, run.world.region)
     outputs = looking.told(run.world, run.suffix)
     (link,) = run.world.client("ec2").describe_vpc_endpoints(
-        VpcEndpointIds=[outputs["interface_endpoint"]])["VpcEndpoints"]
+        VpcEndpointIds=[outputs["interface_endpoint"]]
+    )["VpcEndpoints"]
     return {
-        **seen, "warm_ups": looking.warm_ups(run.world, run.kept["stack_id"]),
+        **seen,
+        "warm_ups": looking.warm_ups(run.world, run.kept["stack_id"]),
         "verify": {each.id: str(each.status) for each in report.results},
         "probes": looking.probes(run.world, run.suffix),
         "dns_entries": [each["DnsName"] for each in link.get("DnsEntries", [])],
@@ -171,8 +200,12 @@ def _deploy(run: Run) -> Document:
 def _traffic(run: Run) -> Document:
     with Traffic(run.world, run.name) as sent:
         run.world.wait(run.pace.traffic * 60)
-    return {"answers": dict(sent.answers), "metrics": looking.metrics(run.world, run.name),
-            "invocations": _by_fleet(run), "alarms": looking.alarms(run.world, run.name)}
+    return {
+        "answers": dict(sent.answers),
+        "metrics": looking.metrics(run.world, run.name),
+        "invocations": _by_fleet(run),
+        "alarms": looking.alarms(run.world, run.name),
+    }
 
 
 def _by_fleet(run: Run) -> Document:
@@ -184,15 +217,19 @@ def _by_fleet(run: Run) -> Document:
 
 def _update(run: Run) -> Document:
     seen = _deployed(run, "changed")
-    return {**seen, "invocations": _by_fleet(run),
-            "warm_ups": looking.warm_ups(run.world, run.kept["stack_id"])}
+    return {
+        **seen,
+        "invocations": _by_fleet(run),
+        "warm_ups": looking.warm_ups(run.world, run.kept["stack_id"]),
+    }
 
 
 def _after_update(run: Run) -> Document:
     with Traffic(run.world, run.name) as sent:
         run.world.wait(run.pace.after_update * 60)
     return {
-        "answers": dict(sent.answers), "minutes": run.pace.after_update,
+        "answers": dict(sent.answers),
+        "minutes": run.pace.after_update,
         "invocations": _by_fleet(run),
         "metrics": looking.metrics(run.world, run.name),
         "alarms": looking.alarms(run.world, run.name),
@@ -214,9 +251,13 @@ def _page(run: Run) -> Document:
     with Traffic(world, run.name):  # so that the alarms are not on when the next step starts
         world.wait(5 * 60)
     return {
-        "arrived": bool(pages), "within_minutes": waited / 60, "answers": dict(sent.answers),
-        "pages": [{k: each.get(k) for k in ("AlarmName", "NewStateValue", "NewStateReason")}
-                  for each in pages],
+        "arrived": bool(pages),
+        "within_minutes": waited / 60,
+        "answers": dict(sent.answers),
+        "pages": [
+            {k: each.get(k) for k in ("AlarmName", "NewStateValue", "NewStateReason")}
+            for each in pages
+        ],
         "alarms": looking.alarms(world, run.name),
         "events": looking.messages(world, looking.told(world, run.suffix)["events"]),
     }
@@ -252,13 +293,17 @@ def _destroy(run: Run) -> Document:
     """Destroy at once, once; whatever that leaves is the sweep's."""
     world = run.world
     if (stack := looking.settled(world, run.name)) is not None and "group" not in run.kept:
-        run.kept |= {"stack_id": stack["StackId"],
-                     "group": looking.told(world, run.suffix)["group"]}
+        run.kept |= {
+            "stack_id": stack["StackId"],
+            "group": looking.told(world, run.suffix)["group"],
+        }
         run.save()  # in a moment there is no stack to ask
 
     def look() -> Document:
-        return {"endpoint": looking.serving(world, run.name) is not None,
-                "interfaces": looking.interfaces(world, run.kept["group"])}
+        return {
+            "endpoint": looking.serving(world, run.name) is not None,
+            "interfaces": looking.interfaces(world, run.kept["group"]),
+        }
 
     with Watch(world, look) as watch:
         problem = world.deployer.destroy(run.suffix, run.kept["zones"])
@@ -274,8 +319,13 @@ def _destroy(run: Run) -> Document:
 
 CORE = (
     Step("preflight", 1, 0, "nothing that would fail a deployment", _preflight),
-    Step("deploy", 15, INSTANCES, "the stack is complete; warm-up, verify, names in each zone",
-         _deploy),
+    Step(
+        "deploy",
+        15,
+        INSTANCES,
+        "the stack is complete; warm-up, verify, names in each zone",
+        _deploy,
+    ),
     Step("traffic", 10, INSTANCES, "which metrics and alarms have data", _traffic),
     Step("update", 20, 2 * INSTANCES, "a good update, with traffic", _update),
     Step("after-update", 20, INSTANCES, "what the deployment's metrics do after it", _after_update),
@@ -284,11 +334,21 @@ CORE = (
     Step("slow", 20, 2 * INSTANCES, "an update that an alarm rolls back", _bad("slow")),
 )
 LONG = (
-    Step("rolling", 20, 2 * INSTANCES, "a rolling update with other data, which fails",
-         _bad("rolling-failing")),
+    Step(
+        "rolling",
+        20,
+        2 * INSTANCES,
+        "a rolling update with other data, which fails",
+        _bad("rolling-failing"),
+    ),
     Step("scaling", 10, INSTANCES, "scaling off, and on again", _scaling_off_and_on),
-    Step("capture", 20, 2 * INSTANCES, "data capture and enhanced metrics on a scaled endpoint",
-         _captured),
+    Step(
+        "capture",
+        20,
+        2 * INSTANCES,
+        "data capture and enhanced metrics on a scaled endpoint",
+        _captured,
+    ),
 )
 CHOICES = (*CORE[2:], *LONG)
 LAST = Step("destroy", 45, INSTANCES, "the stack deletes in one go", _destroy)

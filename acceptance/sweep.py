@@ -32,8 +32,9 @@ class Kind:
 
 
 def _suffix(tags: list[dict[str, str]]) -> str:
-    return next((str(t.get("Value", t.get("value"))) for t in tags
-                 if t.get("Key", t.get("key")) == TAG), "")
+    return next(
+        (str(t.get("Value", t.get("value"))) for t in tags if t.get("Key", t.get("key")) == TAG), ""
+    )
 
 
 def _stacks(world: World) -> Iterator[tuple[str, str]]:
@@ -82,9 +83,13 @@ def _delete_bucket(world: World, name: str) -> None:
     s3.delete_bucket(Bucket=name)
 
 
-def _tagged(service: str, operation: str, key: str, field: str,
-            tags: Callable[[Any, Any], list[dict[str, str]]]
-            ) -> Callable[[World], Iterator[tuple[str, str]]]:
+def _tagged(
+    service: str,
+    operation: str,
+    key: str,
+    field: str,
+    tags: Callable[[Any, Any], list[dict[str, str]]],
+) -> Callable[[World], Iterator[tuple[str, str]]]:
     def find(world: World) -> Iterator[tuple[str, str]]:
         client = world.client(service)
         for each in pages_of(client, operation, key):
@@ -113,39 +118,59 @@ def _calling(service: str, operation: str, argument: str) -> Callable[[World, st
 
 
 KINDS = (
-    Kind("endpoint", _hosting("Endpoint", "endpoints"),
-         _calling("sagemaker", "delete_endpoint", "EndpointName")),
-    Kind("endpoint configuration", _hosting("EndpointConfig", "endpoint_configs"),
-         _calling("sagemaker", "delete_endpoint_config", "EndpointConfigName")),
-    Kind("model", _hosting("Model", "models"),
-         _calling("sagemaker", "delete_model", "ModelName")),
+    Kind(
+        "endpoint",
+        _hosting("Endpoint", "endpoints"),
+        _calling("sagemaker", "delete_endpoint", "EndpointName"),
+    ),
+    Kind(
+        "endpoint configuration",
+        _hosting("EndpointConfig", "endpoint_configs"),
+        _calling("sagemaker", "delete_endpoint_config", "EndpointConfigName"),
+    ),
+    Kind("model", _hosting("Model", "models"), _calling("sagemaker", "delete_model", "ModelName")),
     Kind("log group", _log_groups, _calling("logs", "delete_log_group", "logGroupName")),
     Kind("bucket", _buckets, _delete_bucket),
-    Kind("queue", _tagged("sqs", "list_queues", "QueueUrls", "", _queue_tags),
-         _calling("sqs", "delete_queue", "QueueUrl")),
-    Kind("interface endpoint",
-         _tagged("ec2", "describe_vpc_endpoints", "VpcEndpoints", "VpcEndpointId",
-                 _own_tags("Tags")),
-         lambda world, name: world.client("ec2").delete_vpc_endpoints(VpcEndpointIds=[name])),
-    Kind("network interface",
-         _tagged("ec2", "describe_network_interfaces", "NetworkInterfaces", "NetworkInterfaceId",
-                 _in_use),
-         _calling("ec2", "delete_network_interface", "NetworkInterfaceId")),
-    Kind("security group",
-         _tagged("ec2", "describe_security_groups", "SecurityGroups", "GroupId",
-                 _own_tags("Tags")),
-         _calling("ec2", "delete_security_group", "GroupId")),
-    Kind("subnet", _tagged("ec2", "describe_subnets", "Subnets", "SubnetId", _own_tags("Tags")),
-         _calling("ec2", "delete_subnet", "SubnetId")),
-    Kind("VPC", _tagged("ec2", "describe_vpcs", "Vpcs", "VpcId", _own_tags("Tags")),
-         _calling("ec2", "delete_vpc", "VpcId")),
+    Kind(
+        "queue",
+        _tagged("sqs", "list_queues", "QueueUrls", "", _queue_tags),
+        _calling("sqs", "delete_queue", "QueueUrl"),
+    ),
+    Kind(
+        "interface endpoint",
+        _tagged(
+            "ec2", "describe_vpc_endpoints", "VpcEndpoints", "VpcEndpointId", _own_tags("Tags")
+        ),
+        lambda world, name: world.client("ec2").delete_vpc_endpoints(VpcEndpointIds=[name]),
+    ),
+    Kind(
+        "network interface",
+        _tagged(
+            "ec2", "describe_network_interfaces", "NetworkInterfaces", "NetworkInterfaceId", _in_use
+        ),
+        _calling("ec2", "delete_network_interface", "NetworkInterfaceId"),
+    ),
+    Kind(
+        "security group",
+        _tagged("ec2", "describe_security_groups", "SecurityGroups", "GroupId", _own_tags("Tags")),
+        _calling("ec2", "delete_security_group", "GroupId"),
+    ),
+    Kind(
+        "subnet",
+        _tagged("ec2", "describe_subnets", "Subnets", "SubnetId", _own_tags("Tags")),
+        _calling("ec2", "delete_subnet", "SubnetId"),
+    ),
+    Kind(
+        "VPC",
+        _tagged("ec2", "describe_vpcs", "Vpcs", "VpcId", _own_tags("Tags")),
+        _calling("ec2", "delete_vpc", "VpcId"),
+    ),
 )
 """In the order of deletion: what holds another one goes first."""
 
 
 def _found(world: World, kind: Kind, wanted: str | None) -> list[str]:
-    return [name for name, suffix in kind.find(world)
-            if suffix and wanted in (None, suffix)]
+    return [name for name, suffix in kind.find(world) if suffix and wanted in (None, suffix)]
 
 
 def suffixes(world: World) -> set[str]:
@@ -162,8 +187,9 @@ def remaining(world: World, suffix: str | None = None) -> list[str]:
     return found
 
 
-def sweep(world: World, suffix: str | None = None,
-          say: Callable[[str], None] = lambda text: None) -> list[str]:
+def sweep(
+    world: World, suffix: str | None = None, say: Callable[[str], None] = lambda text: None
+) -> list[str]:
     """Delete the stacks, then what they have left; gives what remains nevertheless.
 
     Parameters

@@ -88,9 +88,12 @@ class CdkCli:
         self._environment = {
             **os.environ,
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-            "AWS_REGION": region, "AWS_DEFAULT_REGION": region,
-            "CDK_DEFAULT_ACCOUNT": account, "CDK_DEFAULT_REGION": region,
-            "JSII_RUNTIME_PACKAGE_CACHE": "enabled", "NODE_NO_WARNINGS": "1",
+            "AWS_REGION": region,
+            "AWS_DEFAULT_REGION": region,
+            "CDK_DEFAULT_ACCOUNT": account,
+            "CDK_DEFAULT_REGION": region,
+            "JSII_RUNTIME_PACKAGE_CACHE": "enabled",
+            "NODE_NO_WARNINGS": "1",
         }
 
     def deploy(self, suffix: str, zones: list[str], variant: str) -> str:
@@ -109,12 +112,32 @@ class CdkCli:
             app = f'"{sys.executable}" -m acceptance.app'
         # In this process's group, so that whatever kills the run kills the CLI with it.
         with subprocess.Popen(
-            [str(ROOT / "node_modules" / ".bin" / "cdk"), verb, "--all", *more,
-             "--app", app, "--output", str(assembly),
-             "-c", f"suffix={suffix}", "-c", f"variant={variant}", "-c", f"zones={','.join(zones)}",
-             "--no-notices", "--no-color", "--ci"],
-            cwd=ROOT, env=self._environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, errors="replace",
+            [
+                str(ROOT / "node_modules" / ".bin" / "cdk"),
+                verb,
+                "--all",
+                *more,
+                "--app",
+                app,
+                "--output",
+                str(assembly),
+                "-c",
+                f"suffix={suffix}",
+                "-c",
+                f"variant={variant}",
+                "-c",
+                f"zones={','.join(zones)}",
+                "--no-notices",
+                "--no-color",
+                "--ci",
+            ],
+            cwd=ROOT,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
         ) as process:
             assert process.stdout is not None
             tail = deque((line.rstrip() for line in process.stdout), maxlen=15)
@@ -130,8 +153,7 @@ class Traffic:
         rate = min(_REQUESTS_PER_SECOND * world.speed, _MOST_PER_SECOND)
         self._pause = _CALLERS / rate
         self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._send, daemon=True)
-                         for _ in range(_CALLERS)]
+        self._threads = [threading.Thread(target=self._send, daemon=True) for _ in range(_CALLERS)]
         self.answers: Counter[str] = Counter()
 
     def __enter__(self) -> Traffic:
@@ -139,8 +161,12 @@ class Traffic:
             thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._stop.set()
         for thread in self._threads:
             thread.join()
@@ -150,7 +176,8 @@ class Traffic:
             began = time.monotonic()
             try:
                 self._client.invoke_endpoint(
-                    EndpointName=self._endpoint, ContentType="application/json", Body=self._body)
+                    EndpointName=self._endpoint, ContentType="application/json", Body=self._body
+                )
                 answer = "ok"
             except ClientError as refused:
                 answer = str(refused.response["Error"]["Code"])

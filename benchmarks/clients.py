@@ -30,21 +30,21 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.httpsession import get_cert_path
 
-from low_latency_endpoint.operations.async_runtime_client import AsyncRuntimeClient
-from low_latency_endpoint.operations.runtime_client import RuntimeClient, runtime_client
-from low_latency_endpoint.operations.sigv4 import Sigv4Signer
+from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
+from low_latency_endpoint.client.runtime_client import RuntimeClient, runtime_client
+from low_latency_endpoint.client.sigv4 import Sigv4Signer
 
-from .measure import ROOT, BenchmarkFailed, Run, alternate
+from .measure import ROOT, BenchmarkFailed, Run, alternate, sized
 
 BODY = b'{"inputs": "hello world, write me a function", "parameters": {"max_new_tokens": 64}}'
 TOKEN = "T" * 700  # as long as a role's
 TARGET = timedelta(milliseconds=200)
-CALLS = 1_000
-NEW_CONNECTIONS = 30
-CALLERS = 50
+CALLS = sized(1_000, 50)
+NEW_CONNECTIONS = sized(30, 3)
+CALLERS = sized(50, 5)
 MODEL_SECONDS = 0.05
 PAUSE_SECONDS = 0.15  # 50 callers, 200 ms a turn: 250 requests per second asked for
-CALLER_TURNS = 12
+CALLER_TURNS = sized(12, 2)
 TASKS = 16
 CLIENTS = ("boto3", "runtime_client", "RuntimeClient", "asyncio", "uvloop")
 
@@ -62,16 +62,21 @@ def percentile(seconds: list[float], share: float) -> float:
 
 def summary(seconds: list[float], cpu: float) -> dict[str, float]:
     """p50, p99 and processor time per call, all in milliseconds."""
-    return {"p50": percentile(seconds, 0.5) * 1000, "p99": percentile(seconds, 0.99) * 1000,
-            "cpu": cpu / len(seconds) * 1000}
+    return {
+        "p50": percentile(seconds, 0.5) * 1000,
+        "p99": percentile(seconds, 0.99) * 1000,
+        "cpu": cpu / len(seconds) * 1000,
+    }
 
 
 def measure_threads(client: Any, made: float) -> dict[str, Any]:
     """boto3's client, plain or set up, and our own for threads."""
+
     def call(name: str = "plain") -> float:
         started = time.perf_counter()
-        client.invoke_endpoint(EndpointName=name, Body=BODY,
-                               ContentType="application/json")["Body"].read()
+        client.invoke_endpoint(EndpointName=name, Body=BODY, ContentType="application/json")[
+            "Body"
+        ].read()
         return time.perf_counter() - started
 
     first = call()
@@ -100,22 +105,34 @@ def measure_threads(client: Any, made: float) -> dict[str, Any]:
     for thread in threads:
         thread.join()
     many = summary(seconds, time.process_time() - used)
-    return {"made": made * 1000, "first": first * 1000, "one": one, "many": many,
-            "new_connection_cpu": fresh["cpu"] - one["cpu"], "busy_cpu": one["cpu"]}
+    return {
+        "made": made * 1000,
+        "first": first * 1000,
+        "one": one,
+        "many": many,
+        "new_connection_cpu": fresh["cpu"] - one["cpu"],
+        "busy_cpu": one["cpu"],
+    }
 
 
 async def measure_tasks(url: str, ca_file: str) -> dict[str, Any]:
     """The asyncio client."""
     started = time.perf_counter()
-    async with AsyncRuntimeClient(session=credentials(), url=url, ca_bundle=ca_file,
-                                  latency_target=TARGET, concurrency=CALLERS,
-                                  preconnect=CALLERS) as client:
+    async with AsyncRuntimeClient(
+        session=credentials(),
+        url=url,
+        ca_bundle=ca_file,
+        latency_target=TARGET,
+        concurrency=CALLERS,
+        preconnect=CALLERS,
+    ) as client:
         made = time.perf_counter() - started
 
         async def call(name: str = "plain") -> float:
             started = time.perf_counter()
-            await client.invoke_endpoint(EndpointName=name, Body=BODY,
-                                         ContentType="application/json")
+            await client.invoke_endpoint(
+                EndpointName=name, Body=BODY, ContentType="application/json"
+            )
             return time.perf_counter() - started
 
         first = await call()
@@ -147,8 +164,14 @@ async def measure_tasks(url: str, ca_file: str) -> dict[str, Any]:
         used = time.process_time()
         new = [await call("close") for _ in range(NEW_CONNECTIONS)]
         fresh = summary(new, time.process_time() - used)
-    return {"made": made * 1000, "first": first * 1000, "one": one, "many": many,
-            "new_connection_cpu": fresh["cpu"] - one["cpu"], "busy_cpu": busy}
+    return {
+        "made": made * 1000,
+        "first": first * 1000,
+        "one": one,
+        "many": many,
+        "new_connection_cpu": fresh["cpu"] - one["cpu"],
+        "busy_cpu": busy,
+    }
 
 
 def measure_one(client: str, folder: Path) -> dict[str, Any]:
@@ -167,11 +190,23 @@ def measure_one(client: str, folder: Path) -> dict[str, Any]:
     if client == "boto3":
         made = credentials().client("sagemaker-runtime", endpoint_url=url, verify=ca_file)
     elif client == "RuntimeClient":
-        made = RuntimeClient(session=credentials(), url=url, ca_bundle=ca_file,
-                             latency_target=TARGET, concurrency=CALLERS, preconnect=CALLERS)
+        made = RuntimeClient(
+            session=credentials(),
+            url=url,
+            ca_bundle=ca_file,
+            latency_target=TARGET,
+            concurrency=CALLERS,
+            preconnect=CALLERS,
+        )
     else:
-        made = runtime_client(session=credentials(), url=url, ca_bundle=ca_file,
-                              latency_target=TARGET, concurrency=CALLERS, preconnect=CALLERS)
+        made = runtime_client(
+            session=credentials(),
+            url=url,
+            ca_bundle=ca_file,
+            latency_target=TARGET,
+            concurrency=CALLERS,
+            preconnect=CALLERS,
+        )
     return measure_threads(made, time.perf_counter() - started)
 
 
@@ -184,10 +219,11 @@ def measure_signing() -> dict[str, float]:
 
     def botocores() -> None:
         SigV4Auth(keys, "sagemaker", "us-east-1").add_auth(
-            AWSRequest("POST", url, data=BODY, headers=headers))
+            AWSRequest("POST", url, data=BODY, headers=headers)
+        )
 
     def best(call: Callable[[], Any], number: int) -> float:
-        return min(timeit.repeat(call, number=number, repeat=15)) / number * 1e6
+        return min(timeit.repeat(call, number=number, repeat=sized(15, 1))) / number * 1e6
 
     return {"botocore": best(botocores, 300), "ours": best(lambda: request.sign(BODY), 3_000)}
 
@@ -195,8 +231,9 @@ def measure_signing() -> dict[str, float]:
 @contextmanager
 def running_server(folder: Path, *module: str) -> Iterator[None]:
     """A server (module and arguments) in a process of its own; a bundle as long as the real one."""
-    server = subprocess.Popen([sys.executable, "-m", *module, str(folder)], cwd=ROOT,
-                              stdin=subprocess.PIPE)
+    server = subprocess.Popen(
+        [sys.executable, "-m", *module, str(folder)], cwd=ROOT, stdin=subprocess.PIPE
+    )
     try:
         for _ in range(400):
             if (folder / "server.json").exists():
@@ -226,8 +263,7 @@ def clients(rounds: int) -> None:
     """All clients in turns; prints each next to its goal."""
     from .__main__ import heading, line
 
-    with tempfile.TemporaryDirectory() as name, \
-            running_server(Path(name), "benchmarks.tls_server"):
+    with tempfile.TemporaryDirectory() as name, running_server(Path(name), "benchmarks.tls_server"):
         programs = {one: ["-m", "benchmarks.clients", one, name] for one in (*CLIENTS, "signing")}
         runs = alternate(programs, rounds)
 
@@ -249,15 +285,22 @@ def clients(rounds: int) -> None:
     heading(f"Callers' clients over TLS, {CALLS} calls of {len(BODY)} bytes; medians of {rounds}")
     print("  boto3: as it comes; asyncio and uvloop: AsyncRuntimeClient on each event loop")
     sixth = "6 times less"
-    show(f"Processor time per request; tasks: {TASKS} at once, threads: one after the other",
-         {"RuntimeClient": "8 times less", "asyncio": sixth, "uvloop": sixth}, "busy_cpu", digits=3)
+    show(
+        f"Processor time per request; tasks: {TASKS} at once, threads: one after the other",
+        {"RuntimeClient": "8 times less", "asyncio": sixth, "uvloop": sixth},
+        "busy_cpu",
+        digits=3,
+    )
     show("One call after the other: p50", {}, "one", "p50", digits=3)
     show("One call after the other: p99", {}, "one", "p99", digits=3)
     show("One call after the other: processor time per request", {}, "one", "cpu", digits=3)
     show("First call of the client", {}, "first")
     show("Making the client, with 50 connections open except for boto3", {}, "made")
-    show("Processor time of a new TLS connection", {"runtime_client": "10 times less"},
-         "new_connection_cpu")
+    show(
+        "Processor time of a new TLS connection",
+        {"runtime_client": "10 times less"},
+        "new_connection_cpu",
+    )
     what = f"{CALLERS} callers, a model of {MODEL_SECONDS * 1000:.0f} ms, 250 requests/s asked for"
     show(f"{what}: time added at p50", {}, "many", "p50")
     show(f"{what}: time added at p99", {}, "many", "p99")

@@ -71,9 +71,7 @@ def formula_alarm(
                 id=query,
                 metric_stat=cloudwatch.CfnAlarm.MetricStatProperty(
                     metric=cloudwatch.CfnAlarm.MetricProperty(
-                        namespace="AWS/SageMaker",
-                        metric_name=metric,
-                        dimensions=dimensions(more),
+                        namespace="AWS/SageMaker", metric_name=metric, dimensions=dimensions(more)
                     ),
                     period=60,
                     stat="Sum",

@@ -22,10 +22,12 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sagemaker as sagemaker
 
 from .handwritten_l1_alarms import NAME, VARIANT, alarms, dashboard, error_alarm, metric_alarm
+from .measure import peak_megabytes
 
 ZONES = {"use1-az1": "10.0.0.0/24", "use1-az2": "10.0.1.0/24"}
 
-FUNCTIONS = Path(__file__).parents[1] / "constructs/low_latency_endpoint/custom_resource_functions"
+PACKAGE = Path(__file__).parents[1] / "constructs/low_latency_endpoint"
+FUNCTIONS = PACKAGE / "synthesis/custom_resource_functions"
 
 
 def arn(service: str, resource: str) -> str:
@@ -46,8 +48,7 @@ def document(*statements: dict[str, Any]) -> dict[str, Any]:
 def assumed_by(service: str, **source: Any) -> dict[str, Any]:
     """A trust policy."""
     return document(
-        {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole",
-         **source}
+        {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole", **source}
     )
 
 
@@ -287,8 +288,9 @@ def hosting_policy() -> dict[str, Any]:
     )
 
 
-def version_policy(vpc: ec2.CfnVPC, group: ec2.CfnSecurityGroup,
-                   subnets: list[ec2.CfnSubnet]) -> dict[str, Any]:
+def version_policy(
+    vpc: ec2.CfnVPC, group: ec2.CfnSecurityGroup, subnets: list[ec2.CfnSubnet]
+) -> dict[str, Any]:
     """What it may do for this version: the rights go when no fleet of it is left."""
     return document(
         allow(
@@ -307,11 +309,7 @@ def version_policy(vpc: ec2.CfnVPC, group: ec2.CfnSecurityGroup,
             ],
         ),
         allow(
-            [
-                "ecr:BatchCheckLayerAvailability",
-                "ecr:BatchGetImage",
-                "ecr:GetDownloadUrlForLayer",
-            ],
+            ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
             arn("ecr", "repository/sentiment"),
         ),
         allow(["s3:GetObject"], f"arn:{Aws.PARTITION}:s3:::models/sentiment/model.tar.gz"),
@@ -370,10 +368,12 @@ def model(
         ],
     )
     role = iam.CfnRole(
-        stack, "ModelRole", assume_role_policy_document=assumed_by(
+        stack,
+        "ModelRole",
+        assume_role_policy_document=assumed_by(
             "sagemaker.amazonaws.com",
             Condition={"ArnLike": {"aws:SourceArn": arn("sagemaker", "*")}},
-        )
+        ),
     )
     policy = iam.CfnPolicy(
         stack,
@@ -492,8 +492,9 @@ def endpoint(stack: Stack, hosted: sagemaker.CfnModel) -> None:
     serving_check(stack, hosting, configuration)
 
 
-def serving_check(stack: Stack, hosting: sagemaker.CfnEndpoint,
-                  configuration: sagemaker.CfnEndpointConfig) -> None:
+def serving_check(
+    stack: Stack, hosting: sagemaker.CfnEndpoint, configuration: sagemaker.CfnEndpointConfig
+) -> None:
     """A custom resource that fails when SageMaker serves another configuration."""
     function, role = inline_function(
         stack,
@@ -539,7 +540,7 @@ def main() -> None:
     built = time.perf_counter()
     app.synth()
     ended = time.perf_counter()
-    print(json.dumps({"build": built - started, "synth": ended - built}))
+    print(json.dumps({"build": built - started, "synth": ended - built, "peak": peak_megabytes()}))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import json
 import statistics
 from dataclasses import dataclass
 
-from .measure import run
+from .measure import WARMING, run
 
 # Imports every public name, then says which modules of AWS's are loaded.
 _AWS_MODULES = """
@@ -70,7 +70,9 @@ class LightImport:
 def import_cost(rounds: int) -> ImportCost:
     """Medians over the rounds, after one that compiles the modules and warms the disk's cache."""
     modules = run("-c", _AWS_MODULES).answer()
-    answers = [run("-c", _ON_TOP, json.dumps(modules)).answer() for _ in range(rounds + 1)][1:]
+    answers = [run("-c", _ON_TOP, json.dumps(modules)).answer() for _ in range(rounds + WARMING)][
+        WARMING:
+    ]
     return ImportCost(
         modules,
         statistics.median(answer["baseline"] for answer in answers),
@@ -80,7 +82,7 @@ def import_cost(rounds: int) -> ImportCost:
 
 def light_import(package: str, rounds: int) -> LightImport:
     """Import a sub-package that is to work without Node.js."""
-    answers = [run("-c", _LIGHT, package).answer() for _ in range(rounds + 1)][1:]
+    answers = [run("-c", _LIGHT, package).answer() for _ in range(rounds + WARMING)][WARMING:]
     return LightImport(
         statistics.median(answer["seconds"] for answer in answers),
         max(answer["processes"] for answer in answers),

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .measure import BenchmarkFailed, run
+from .measure import BenchmarkFailed, run, sized
 
 USERS = 16
 SERVICE_MS = 20
@@ -27,19 +27,22 @@ CLIENTS = ("boto3", "ours", "no request")
 SERVER = ("benchmarks.load_generator", "serve")
 BODY = b'{"inputs": "hello world, write me a function", "parameters": {"max_new_tokens": 64}}'
 TOKEN = "T" * 700  # as long as a role's
-WARM_SECONDS = 0.2
-BUSY_SECONDS = 0.7
-LATENCY_SECONDS = 2.5
+WARM_SECONDS = sized(0.2, 0.0)
+BUSY_SECONDS = sized(0.7, 0.2)
+LATENCY_SECONDS = sized(2.5, 0.3)
 
 
 # The server.
 
+
 class Answering(asyncio.Protocol):
     """One client's connection: answers at once, or after as many milliseconds as the name says."""
 
-    _head = (b"HTTP/1.1 200 OK\r\nx-amzn-RequestId: 5c4b7b1e-1111-4222-8333-444455556666\r\n"
-             b"x-Amzn-Invoked-Production-Variant: primary\r\nContent-Type: application/json\r\n"
-             b"Content-Length: 100\r\n\r\n")
+    _head = (
+        b"HTTP/1.1 200 OK\r\nx-amzn-RequestId: 5c4b7b1e-1111-4222-8333-444455556666\r\n"
+        b"x-Amzn-Invoked-Production-Variant: primary\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 100\r\n\r\n"
+    )
 
     def __init__(self) -> None:
         self._buffer = b""
@@ -58,7 +61,7 @@ class Answering(asyncio.Protocol):
             return
         self._buffer = b""
         at = buffer.index(b"/endpoints/d") + 12
-        wait = int(buffer[at:buffer.index(b"/", at)])
+        wait = int(buffer[at : buffer.index(b"/", at)])
         if wait:
             asyncio.get_running_loop().call_later(wait / 1000, self._answer, came)
         else:
@@ -92,17 +95,24 @@ async def serve(folder: Path) -> None:
 
 # The clients.
 
+
 def user_class(client: str, url: str, wait_ms: int) -> type[Any]:
     """The Locust user to measure."""
     name = f"d{wait_ms}"
     if client == "ours":
-        from low_latency_endpoint.load_test.payloads import Payloads
-        from low_latency_endpoint.load_test.users import SageMakerUser
+        from low_latency_endpoint.load_test.engine.payloads import Payloads
+        from low_latency_endpoint.load_test.engine.users import SageMakerUser
 
-        return type("Ours", (SageMakerUser,), {
-            "endpoint_name": name, "endpoint_urls": (url,), "region": "us-east-1",
-            "payloads": Payloads.of_bytes(BODY),
-        })
+        return type(
+            "Ours",
+            (SageMakerUser,),
+            {
+                "endpoint_name": name,
+                "endpoint_urls": (url,),
+                "region": "us-east-1",
+                "payloads": Payloads.of_bytes(BODY),
+            },
+        )
     from locust import User, task
 
     class NoRequest(User):
@@ -111,8 +121,15 @@ def user_class(client: str, url: str, wait_ms: int) -> type[Any]:
         @task
         def turn(self) -> None:
             self.environment.events.request.fire(
-                request_type="InvokeEndpoint", name="SageMaker", start_time=time.time(),
-                response_time=1.0, response_length=100, response=None, context={}, exception=None)
+                request_type="InvokeEndpoint",
+                name="SageMaker",
+                start_time=time.time(),
+                response_time=1.0,
+                response_length=100,
+                response=None,
+                context={},
+                exception=None,
+            )
 
     if client == "no request":
         return NoRequest
@@ -130,13 +147,19 @@ def user_class(client: str, url: str, wait_ms: int) -> type[Any]:
         @task
         def send(self) -> None:
             meta: dict[str, Any] = {
-                "request_type": "InvokeEndpoint", "name": "SageMaker", "start_time": time.time(),
-                "response_length": 0, "response": None, "context": {}, "exception": None,
+                "request_type": "InvokeEndpoint",
+                "name": "SageMaker",
+                "start_time": time.time(),
+                "response_length": 0,
+                "response": None,
+                "context": {},
+                "exception": None,
             }
             started = time.perf_counter()
             try:
                 answer = self.client.invoke_endpoint(
-                    EndpointName=name, Body=BODY, ContentType="application/json")
+                    EndpointName=name, Body=BODY, ContentType="application/json"
+                )
                 meta["response"] = answer["Body"].read()
             except Exception as error:
                 meta["exception"] = error
@@ -197,6 +220,7 @@ def measure_client(client: str, folder: Path) -> dict[str, Any]:
 
 # What `make bench` prints.
 
+
 def load_generator(rounds: int, heading: Callable[[str], None], line: Callable[..., None]) -> None:
     """All users in turns; the ratios beside their goals."""
     from .clients import percentile, running_server
@@ -204,16 +228,22 @@ def load_generator(rounds: int, heading: Callable[[str], None], line: Callable[.
     found: dict[str, list[Any]] = {client: [] for client in CLIENTS}
     with tempfile.TemporaryDirectory() as name, running_server(Path(name), *SERVER):
         environment = {
-            "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret",
-            "AWS_SESSION_TOKEN": TOKEN, "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_CA_BUNDLE": str(Path(name, "bundle.pem")), "AWS_CONFIG_FILE": "/dev/null",
+            "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_SESSION_TOKEN": TOKEN,
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_CA_BUNDLE": str(Path(name, "bundle.pem")),
+            "AWS_CONFIG_FILE": "/dev/null",
             "AWS_EC2_METADATA_DISABLED": "true",
         }
         for number in range(rounds):
             for client in CLIENTS:
                 if client != "no request" or not number:
-                    found[client].append(run("-m", "benchmarks.load_generator", client, name,
-                                             environment=environment).answer())
+                    found[client].append(
+                        run(
+                            "-m", "benchmarks.load_generator", client, name, environment=environment
+                        ).answer()
+                    )
 
     def cpu(client: str, part: str) -> float:
         return float(statistics.median(one[part]["cpu"] for one in found[client]))
@@ -223,20 +253,32 @@ def load_generator(rounds: int, heading: Callable[[str], None], line: Callable[.
         # the processor are as much as what is measured.
         return min(percentile(one["waiting"]["added"], share) for one in found[client])
 
-    heading(f"Load generator: Locust, {USERS} users in one process, {len(BODY)} bytes; "
-            f"medians of {rounds} turns")
+    heading(
+        f"Load generator: Locust, {USERS} users in one process, {len(BODY)} bytes; "
+        f"medians of {rounds} turns"
+    )
     for part, title in (("http", "plain"), ("https", "TLS")):
         for client in ("boto3", "ours"):
-            line(f"{title}, {'boto3, a client per user' if client == 'boto3' else 'SageMakerUser'}:"
-                 " processor time per request", f"{cpu(client, part) * 1e6:.0f} us")
+            line(
+                f"{title}, {'boto3, a client per user' if client == 'boto3' else 'SageMakerUser'}:"
+                " processor time per request",
+                f"{cpu(client, part) * 1e6:.0f} us",
+            )
         pairs = zip(found["boto3"], found["ours"], strict=True)
         ratio = statistics.median(one[part]["cpu"] / two[part]["cpu"] for one, two in pairs)
-        line("  requests per second and core, times boto3's",
-             f"{ratio:.1f} ({1 / cpu('ours', part):,.0f})", "9 or more")
-    line("of it Locust itself: a user's turn and its event, no request",
-         f"{cpu('no request', 'http') * 1e6:.0f} us")
-    heading(f"Load generator: 1 user, a server that takes {SERVICE_MS} ms; what is added to it, "
-            f"least of {rounds}")
+        line(
+            "  requests per second and core, times boto3's",
+            f"{ratio:.1f} ({1 / cpu('ours', part):,.0f})",
+            "9 or more",
+        )
+    line(
+        "of it Locust itself: a user's turn and its event, no request",
+        f"{cpu('no request', 'http') * 1e6:.0f} us",
+    )
+    heading(
+        f"Load generator: 1 user, a server that takes {SERVICE_MS} ms; what is added to it, "
+        f"least of {rounds}"
+    )
     for share, title in ((0.5, "p50"), (0.99, "p99")):
         boto3s, ours = added("boto3", share), added("ours", share)
         line(f"{title}: boto3, SageMakerUser", f"{boto3s:.2f}, {ours:.2f} ms")

@@ -14,19 +14,20 @@ from pathlib import Path
 
 from hdrh.histogram import HdrHistogram
 
-from low_latency_endpoint.load_test.arrivals import PoissonArrivals
-from low_latency_endpoint.load_test.generator_process import GeneratorProcess
-from low_latency_endpoint.load_test.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.steps import Step, StepResult, Target
+from low_latency_endpoint.load_test.engine.arrivals import PoissonArrivals
+from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.steps import Step, StepResult
+from low_latency_endpoint.load_test.engine.target import Target
 
 from .clients import pin
 from .load_generator import BODY, SERVER, SERVICE_MS, TOKEN
-from .measure import BenchmarkFailed
+from .measure import BenchmarkFailed, sized
 
-SAMPLES = 100_000
-RATES = (100, 1000, 4000)
-SECONDS = 3.0
+SAMPLES = sized(100_000, 1_000)
+RATES = sized((100, 1000, 4000), (100,))
+SECONDS = sized(3.0, 0.5)
 
 
 def latencies(count: int = SAMPLES) -> list[float]:
@@ -67,21 +68,30 @@ def record_costs(rounds: int) -> tuple[float, float]:
 def largest_error() -> float:
     """The largest share by which a bucket's middle can be off, from a microsecond to an hour."""
     draw = random.Random(2)
-    spread = LatencyHistogram.of(math.exp(draw.uniform(math.log(1e-6), math.log(3600)))
-                                 for _ in range(SAMPLES))
+    spread = LatencyHistogram.of(
+        math.exp(draw.uniform(math.log(1e-6), math.log(3600))) for _ in range(SAMPLES)
+    )
     return max((high - low) / 2 / low for low, high, _ in spread.buckets())
 
 
 def paced(rate: float, folder: Path) -> StepResult:
     """A generator of one process on one processor, the server on the other."""
     url = json.loads((folder / "server.json").read_text(encoding="utf-8"))["http"]
-    environment = {**os.environ, "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
-                   "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": TOKEN}
-    with GeneratorProcess(Target(f"d{SERVICE_MS}", "us-east-1", (url,)), Payloads.of_bytes(BODY),
-                          environment=environment) as generator:
+    environment = {
+        **os.environ,
+        "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_SESSION_TOKEN": TOKEN,
+    }
+    with GeneratorProcess(
+        Target(f"d{SERVICE_MS}", "us-east-1", (url,)),
+        Payloads.of_bytes(BODY),
+        environment=environment,
+    ) as generator:
         pin(0, generator.pid)
-        result = generator.run(Step("paced", SECONDS + 0.5, PoissonArrivals(rate),
-                                    settle_seconds=0.5))
+        result = generator.run(
+            Step("paced", SECONDS + 0.5, PoissonArrivals(rate), settle_seconds=0.5)
+        )
     if result.errors:
         raise BenchmarkFailed(f"the paced generator met errors: {dict(result.errors)}")
     return result
@@ -104,8 +114,12 @@ def load_records(rounds: int, heading: Callable[[str], None], line: Callable[...
         for rate in RATES:
             result = paced(rate, Path(name))
             p50, p99 = result.send_lag.quantiles((0.5, 0.99))
-            line(f"{rate:,} requests per second: start late by, p50 and p99",
-                 f"{p50 * 1e6:.0f}, {p99 * 1e6:.0f} us")
-            line("  share of a core, processor time per request",
-                 f"{result.generator.cpu_share:.0%}, "
-                 f"{result.generator.cpu_seconds_per_request * 1e6:.0f} us")
+            line(
+                f"{rate:,} requests per second: start late by, p50 and p99",
+                f"{p50 * 1e6:.0f}, {p99 * 1e6:.0f} us",
+            )
+            line(
+                "  share of a core, processor time per request",
+                f"{result.generator.cpu_share:.0%}, "
+                f"{result.generator.cpu_seconds_per_request * 1e6:.0f} us",
+            )

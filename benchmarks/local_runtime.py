@@ -23,13 +23,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.local_aws.model_servers import (
-    ServiceTime,
-    SimulatedModelServer,
-    simulated,
-)
-from low_latency_endpoint.local_aws.model_servers.specifications import to_document
+from local_sagemaker import LocalAws
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer, simulated
+from local_sagemaker.model_servers.specifications import to_document
+
+from .measure import sized
 
 GOAL_MS = 1.0
 RATE = 200
@@ -58,15 +56,22 @@ def deploy(aws: LocalAws, instances: int) -> None:
     """Create the endpoint and wait for it."""
     sagemaker = aws.client("sagemaker")
     sagemaker.create_model(
-        ModelName=_NAME, ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+        ModelName=_NAME,
+        ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
         PrimaryContainer={"Image": _IMAGE},
     )
     routing = {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}
     sagemaker.create_endpoint_config(
         EndpointConfigName=_NAME,
-        ProductionVariants=[{"VariantName": "primary", "ModelName": _NAME,
-                             "InstanceType": "ml.c7i.xlarge", "RoutingConfig": routing,
-                             "InitialInstanceCount": instances}],
+        ProductionVariants=[
+            {
+                "VariantName": "primary",
+                "ModelName": _NAME,
+                "InstanceType": "ml.c7i.xlarge",
+                "RoutingConfig": routing,
+                "InitialInstanceCount": instances,
+            }
+        ],
     )
     sagemaker.create_endpoint(EndpointName=_NAME, EndpointConfigName=_NAME)
     while sagemaker.describe_endpoint(EndpointName=_NAME)["EndpointStatus"] == "Creating":
@@ -104,7 +109,8 @@ def raw_caller(url: str, path: str, key: str = "") -> Callable[[], None]:
     if key:  # whose it is, is asked; the signature is not computed
         headers["Authorization"] = (
             f"AWS4-HMAC-SHA256 Credential={key}/20260101/us-east-1/sagemaker/aws4_request, "
-            f"SignedHeaders=host;x-amz-date, Signature={'0' * 64}")
+            f"SignedHeaders=host;x-amz-date, Signature={'0' * 64}"
+        )
     host = url.removeprefix("http://")
 
     def call() -> None:
@@ -128,7 +134,8 @@ def directly(server: SimulatedModelServer) -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     environment = {
-        **os.environ, "SAGEMAKER_BIND_TO_PORT": str(port),
+        **os.environ,
+        "SAGEMAKER_BIND_TO_PORT": str(port),
         "LOCAL_SIMULATION": json.dumps(to_document(server)),
     }
     with subprocess.Popen([sys.executable, "-m", simulated.__name__], env=environment) as process:
@@ -147,17 +154,21 @@ def told(aws: LocalAws, metric: str) -> float:
     aws.flush_metrics()
     now = datetime.now(UTC)
     points: list[dict[str, Any]] = aws.client("cloudwatch").get_metric_statistics(
-        Namespace="AWS/SageMaker", MetricName=metric, Period=3600, Statistics=["Average"],
-        Dimensions=[{"Name": "EndpointName", "Value": _NAME},
-                    {"Name": "VariantName", "Value": "primary"}],
-        StartTime=now - timedelta(hours=1), EndTime=now + timedelta(minutes=1),
+        Namespace="AWS/SageMaker",
+        MetricName=metric,
+        Period=3600,
+        Statistics=["Average"],
+        Dimensions=[
+            {"Name": "EndpointName", "Value": _NAME},
+            {"Name": "VariantName", "Value": "primary"},
+        ],
+        StartTime=now - timedelta(hours=1),
+        EndTime=now + timedelta(minutes=1),
     )["Datapoints"]
     return float(statistics.mean(point["Average"] for point in points)) / 1000.0
 
 
-def measure(
-    rate: float = RATE, seconds: float = 2.0, rounds: int = 5, threads: int = 8
-) -> Added:
+def measure(rate: float = RATE, seconds: float = 2.0, rounds: int = 5, threads: int = 8) -> Added:
     """Measure at a rate: the ways to the model take turns, so many seconds each."""
     server = SimulatedModelServer(
         service_time=ServiceTime.constant(SERVICE_MS / 1000.0), concurrency=16
@@ -172,8 +183,10 @@ def measure(
         callers = {
             "direct": raw_caller(url, "/invocations"),
             "runtime": raw_caller(
-                aws.runtime_url(), f"/endpoints/{_NAME}/invocations",
-                aws.exports()["AWS_ACCESS_KEY_ID"]),
+                aws.runtime_url(),
+                f"/endpoints/{_NAME}/invocations",
+                aws.exports()["AWS_ACCESS_KEY_ID"],
+            ),
             "boto3": boto3_call,
         }
         times: dict[str, list[float]] = {name: [] for name in callers}
@@ -186,15 +199,19 @@ def measure(
     p50 = {name: 1000.0 * statistics.median(values) for name, values in times.items()}
     p99 = {name: 1000.0 * percentile(values, 0.99) for name, values in times.items()}
     return Added(
-        requests=len(times["runtime"]), rate=rate, p50=p50["runtime"] - p50["direct"],
-        p99=p99["runtime"] - p99["direct"], direct_p50=p50["direct"], told_average=overhead,
+        requests=len(times["runtime"]),
+        rate=rate,
+        p50=p50["runtime"] - p50["direct"],
+        p99=p99["runtime"] - p99["direct"],
+        direct_p50=p50["direct"],
+        told_average=overhead,
         boto3_p50=p50["boto3"] - p50["direct"],
     )
 
 
 def report(line: Callable[..., None], heading: Callable[[str], None]) -> None:
     """Measure and print, by the benchmarks' own functions."""
-    found = measure()
+    found = measure(seconds=sized(2.0, 0.2), rounds=sized(5, 1))
     heading(f"The local runtime: {found.rate:g} requests per second, kept connections")
     line("the model server alone, p50", f"{found.direct_p50:.2f} ms")
     line("added by the runtime, p50", f"{found.p50:.2f} ms", f"below {GOAL_MS:g} ms")

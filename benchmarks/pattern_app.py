@@ -24,6 +24,8 @@ from low_latency_endpoint import (
     ModelData,
 )
 
+from .measure import peak_megabytes
+
 #: The most that the plan of one endpoint below may run.
 INSTANCES = 16
 
@@ -32,9 +34,7 @@ def main(count: int) -> None:
     """Build the app and synthesise it."""
     started = time.perf_counter()
     app = App()
-    stack = Stack(
-        app, "Benchmark", env=Environment(account="123456789012", region="us-east-1")
-    )
+    stack = Stack(app, "Benchmark", env=Environment(account="123456789012", region="us-east-1"))
     first: LowLatencyEndpoint | None = None
     for number in range(count):
         endpoint = LowLatencyEndpoint(
@@ -52,9 +52,7 @@ def main(count: int) -> None:
             ],
             instance_type=InstanceType("ml.g5.xlarge"),
             latency=LatencyTarget(p99=Duration.millis(200)),
-            throughput=MeasuredThroughput(
-                peak_tps=1000, tps_per_instance=200, safety_factor=0.65
-            ),
+            throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65),
             network=first.network if first else None,
             # The one network has room for all fleets; a single endpoint plans its own.
             network_max_instances=None if first or count == 1 else INSTANCES * count,
@@ -64,7 +62,7 @@ def main(count: int) -> None:
     built = time.perf_counter()
     app.synth()
     ended = time.perf_counter()
-    print(json.dumps({"build": built - started, "synth": ended - built}))
+    print(json.dumps({"build": built - started, "synth": ended - built, "peak": peak_megabytes()}))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from low_latency_endpoint.planning.simulation import (
+from low_latency_endpoint.simulate import (
     ClosedLoop,
     Exponential,
     Lognormal,
@@ -28,10 +28,10 @@ from low_latency_endpoint.planning.simulation import (
     Scenario,
     simulate,
 )
-from low_latency_endpoint.planning.simulation.compilation import loops
-from low_latency_endpoint.planning.simulation.replication import RunLength, replicate
+from low_latency_endpoint.simulate.compilation import loops
+from low_latency_endpoint.simulate.replication import RunLength, replicate
 
-from .measure import BenchmarkFailed, run
+from .measure import WARMING, BenchmarkFailed, run, sized
 
 LEAST = "LEAST_OUTSTANDING_REQUESTS"
 Report = Callable[..., None]
@@ -101,11 +101,22 @@ def with_simpy(instances: int, users: int, least: bool, requests: int) -> float:
     return requests / float(world.now) / instances
 
 
-def ours(instances: int, users: int, least: bool, requests: int, *, compiled: bool = True,
-         slope: float | None = None) -> float:
+def ours(
+    instances: int,
+    users: int,
+    least: bool,
+    requests: int,
+    *,
+    compiled: bool = True,
+    slope: float | None = None,
+) -> float:
     """The same with the simulator, percentiles included; throughput per instance."""
-    scenario = Scenario(service=Exponential(1.0), traffic=ClosedLoop(users), instances=instances,
-                        routing=LEAST if least else "RANDOM")
+    scenario = Scenario(
+        service=Exponential(1.0),
+        traffic=ClosedLoop(users),
+        instances=instances,
+        routing=LEAST if least else "RANDOM",
+    )
     if slope is not None:
         scenario = scenario.with_(service=Lognormal(1.0, 1.0), concurrency=64, slope=slope)
     found = replicate(scenario, RunLength(requests, None, 0.0), loops(compiled), 1, 0)
@@ -117,8 +128,9 @@ def exact(instances: int, users: int, least: bool, slope: float | None = None) -
     if slope is not None:
         each = users / instances
         most = each / (1 + slope * (each - 1))
-        return most if least else most / (1 + slope * (1 - 1 / instances) / (
-            1 + slope * (each - 1)))
+        return (
+            most if least else most / (1 + slope * (1 - 1 / instances) / (1 + slope * (each - 1)))
+        )
     return 1.0 if least else users / (users + instances - 1)
 
 
@@ -128,7 +140,7 @@ def simulating(rounds: int, heading: Report, line: Report) -> None:
     speeds(rounds, line)
     heading("Simulator: growth with the requests (10 instances, least outstanding)")
     growth(rounds, line)
-    heading("Simulator: eight replications of 2,000,000 requests over the processors")
+    heading("Simulator: eight replications over the processors")
     one, all_of_them = replications_over_cores()
     line("one process; all processors", f"{one:.1f}; {all_of_them:.1f} s")
     heading("low-latency simulate endpoint.yaml with nothing compiled yet: least of three runs")
@@ -139,47 +151,54 @@ def simulating(rounds: int, heading: Report, line: Report) -> None:
 
 def speeds(rounds: int, line: Report) -> None:
     """The contenders in turns."""
-    for instances in (10, 20, 100):
+    for instances in sized((10, 20, 100), (10,)):
         users = 4 * instances
         for least in (False, True):
             truth = exact(instances, users, least)
             fleet = (instances, users, least)
-            many, few = 2_000_000, 40_000
+            many, few = sized((2_000_000, 40_000), (40_000, 40_000))
             cases: dict[str, tuple[Callable[[], float], int, float]] = {
                 "numba": (partial(ours, *fleet, many), many, truth),
-                "numba, batching": (partial(ours, *fleet, many // 2, slope=0.4), many // 2,
-                                    exact(*fleet, slope=0.4)),
-                "same code, plain Python": (partial(ours, *fleet, few, compiled=False), few,
-                                            truth),
+                "numba, batching": (
+                    partial(ours, *fleet, many // 2, slope=0.4),
+                    many // 2,
+                    exact(*fleet, slope=0.4),
+                ),
+                "same code, plain Python": (partial(ours, *fleet, few, compiled=False), few, truth),
                 "plain heapq": (partial(plain_heap, *fleet, few), few, truth),
                 "SimPy": (partial(with_simpy, *fleet, few // 4), few // 4, truth),
             }
             rates: dict[str, list[float]] = {name: [] for name in cases}
-            for number in range(rounds + 1):
+            for number in range(rounds + WARMING):
                 for name, (go, requests, expected) in cases.items():
                     started = time.process_time()  # others' work on this machine left out
                     found = go()
                     seconds = time.process_time() - started
                     if abs(found / expected - 1) > 0.06:
                         raise BenchmarkFailed(f"{name}: throughput {found}, not {expected}")
-                    if number:
+                    if number >= WARMING:
                         rates[name].append(2 * requests / seconds / 1e6)
             medians = {name: statistics.median(values) for name, values in rates.items()}
             strategy = "least outstanding" if least else "random"
             goal = {(10, False): "27 or more", (10, True): "19 or more"}.get((instances, least), "")
             line(f"{strategy}, {instances} instances", f"{medians['numba']:.1f}", goal)
-            line("  batching, slope 0.4", f"{medians['numba, batching']:.1f}",
-                 "8 to 9 or more" if instances == 10 else "")
+            line(
+                "  batching, slope 0.4",
+                f"{medians['numba, batching']:.1f}",
+                "8 to 9 or more" if instances == 10 else "",
+            )
             for other in ("plain heapq", "SimPy", "same code, plain Python"):
-                line(f"  {other} (numba is so many times quicker)",
-                     f"{medians[other]:.2f} ({medians['numba'] / medians[other]:.0f}x)")
+                line(
+                    f"  {other} (numba is so many times quicker)",
+                    f"{medians[other]:.2f} ({medians['numba'] / medians[other]:.0f}x)",
+                )
 
 
 def growth(rounds: int, line: Report) -> None:
     """Ten times the requests, ten times the time."""
-    sizes = (200_000, 2_000_000, 20_000_000)
+    sizes = sized((200_000, 2_000_000, 20_000_000), (2_000, 20_000, 200_000))
     seconds: dict[int, list[float]] = {size: [] for size in sizes}
-    for _ in range(max(3, rounds // 2)):
+    for _ in range(sized(max(3, rounds // 2), 1)):
         for size in sizes:
             started = time.process_time()
             ours(10, 40, True, size)
@@ -193,31 +212,48 @@ def growth(rounds: int, line: Report) -> None:
 def first_answers(line: Report) -> None:
     """What a user waits for at the first use of each form, compilation included."""
     program = str(Path(sys.executable).parent / "low-latency")
-    for options in ([], ["--compare-routing"], ["--search", "p99<200ms at 1000 TPS, cheapest"]):
+    for options in sized(
+        ([], ["--compare-routing"], ["--search", "p99<200ms at 1000 TPS, cheapest"]), ([],)
+    ):
         taken = []
-        for _ in range(3):
+        for _ in range(sized(3, 1)):
             with tempfile.TemporaryDirectory() as empty:
-                taken.append(run(program, "simulate", "endpoint.yaml", *options,
-                                 environment={"NUMBA_CACHE_DIR": empty}).seconds)
+                taken.append(
+                    run(
+                        program,
+                        "simulate",
+                        "endpoint.yaml",
+                        *options,
+                        environment={"NUMBA_CACHE_DIR": empty},
+                    ).seconds
+                )
         line("simulate " + " ".join(options[:1]), f"{min(taken):.1f} s", "under 10 s")
 
 
 def scale(line: Report) -> None:
     """10, 1,000 and 100,000 instances."""
-    for instances in (10, 1000, 100_000):
+    for instances in sized((10, 1000, 100_000), (10, 1000)):
         answer = run("-m", "benchmarks.simulating", str(instances)).answer()
-        line(f"{instances:,} instances, {answer['requests']:,} requests",
-             f"{answer['seconds']:.2f} s")
-        line("  of it building and ending the run; largest memory of the process",
-             f"{answer['fixed']:.2f} s; {answer['mib']:.0f} MiB")
+        line(
+            f"{instances:,} instances, {answer['requests']:,} requests",
+            f"{answer['seconds']:.2f} s",
+        )
+        line(
+            "  of it building and ending the run; largest memory of the process",
+            f"{answer['fixed']:.2f} s; {answer['mib']:.0f} MiB",
+        )
         line("  million events per second", f"{answer['rate']:.1f}")
 
 
 def one_scale(instances: int) -> dict[str, float]:
     """One run of one size in this process."""
-    requests = max(2_000_000, 40 * instances)
-    scenario = Scenario(service=Exponential(1.0), traffic=OpenLoop(0.8 * instances),
-                        instances=instances, routing=LEAST)
+    requests = max(sized(2_000_000, 20_000), 40 * instances)
+    scenario = Scenario(
+        service=Exponential(1.0),
+        traffic=OpenLoop(0.8 * instances),
+        instances=instances,
+        routing=LEAST,
+    )
     started = time.process_time()
     replicate(scenario, RunLength(100, None, 0.0), loops(), 1, 0)  # loads what was compiled
     started = time.process_time()
@@ -227,8 +263,13 @@ def one_scale(instances: int) -> dict[str, float]:
     found = replicate(scenario, RunLength(requests, None, 0.0), loops(), 1, 0)
     seconds = time.process_time() - started
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"requests": found.requests, "seconds": seconds, "fixed": fixed, "mib": memory,
-            "rate": 2 * found.requests / max(seconds - fixed, 1e-9) / 1e6}
+    return {
+        "requests": found.requests,
+        "seconds": seconds,
+        "fixed": fixed,
+        "mib": memory,
+        "rate": 2 * found.requests / max(seconds - fixed, 1e-9) / 1e6,
+    }
 
 
 def replications_over_cores() -> tuple[float, float]:
@@ -237,7 +278,7 @@ def replications_over_cores() -> tuple[float, float]:
     taken = []
     for processes in (1, os.cpu_count() or 1):
         started = time.perf_counter()
-        simulate(scenario, requests=2_000_000, replications=8, processes=processes)
+        simulate(scenario, requests=sized(2_000_000, 20_000), replications=8, processes=processes)
         taken.append(time.perf_counter() - started)
     return taken[0], taken[1]
 

@@ -35,8 +35,14 @@ from cryptography.x509.oid import NameOID
 REPLY = b'{"label": "POSITIVE", "score": 0.9987, "padding": "' + b"x" * 48 + b'"}'
 ERRORS = {
     400: ("ValidationError", {}),
-    424: ("ModelError", {"OriginalStatusCode": 500, "OriginalMessage": "out of memory",
-                         "LogStreamArn": "arn:aws:logs:us-east-1:111122223333:log-group:x"}),
+    424: (
+        "ModelError",
+        {
+            "OriginalStatusCode": 500,
+            "OriginalMessage": "out of memory",
+            "LogStreamArn": "arn:aws:logs:us-east-1:111122223333:log-group:x",
+        },
+    ),
     429: ("ModelNotReadyException", {}),
     500: ("InternalFailure", {}),
     503: ("ServiceUnavailable", {}),
@@ -75,10 +81,10 @@ class Connection(asyncio.Protocol):
             head = self.buffer[:end]
             lower = head.lower()
             at = lower.find(b"\r\ncontent-length:")
-            length = int(lower[at + 17:].split(b"\r\n", 1)[0]) if at >= 0 else 0
+            length = int(lower[at + 17 :].split(b"\r\n", 1)[0]) if at >= 0 else 0
             if len(self.buffer) < end + 4 + length:
                 return
-            self.buffer = self.buffer[end + 4 + length:]
+            self.buffer = self.buffer[end + 4 + length :]
             self.request(head)
 
     def request(self, head: bytes) -> None:
@@ -115,19 +121,32 @@ class Connection(asyncio.Protocol):
 
     def _stream(self, parts: int, *, broken: bool, ends: bool) -> None:
         events = [
-            event({":message-type": "event", ":event-type": "PayloadPart",
-                   ":content-type": "application/octet-stream"}, f"part {number};".encode())
+            event(
+                {
+                    ":message-type": "event",
+                    ":event-type": "PayloadPart",
+                    ":content-type": "application/octet-stream",
+                },
+                f"part {number};".encode(),
+            )
             for number in range(parts)
         ]
         if broken:
-            events.append(event(
-                {":message-type": "exception", ":exception-type": "ModelStreamError",
-                 ":content-type": "application/json"},
-                b'{"Message": "the model stopped", "ErrorCode": "StreamBroken"}',
-            ))
-        head = (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
-                b"Content-Type: application/vnd.amazon.eventstream\r\n"
-                b"X-Amzn-SageMaker-Content-Type: text/plain\r\n\r\n")
+            events.append(
+                event(
+                    {
+                        ":message-type": "exception",
+                        ":exception-type": "ModelStreamError",
+                        ":content-type": "application/json",
+                    },
+                    b'{"Message": "the model stopped", "ErrorCode": "StreamBroken"}',
+                )
+            )
+        head = (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
+            b"Content-Type: application/vnd.amazon.eventstream\r\n"
+            b"X-Amzn-SageMaker-Content-Type: text/plain\r\n\r\n"
+        )
         body = b"".join(b"%x\r\n%s\r\n" % (len(one), one) for one in events)
         self.transport.write(head + body + (b"0\r\n\r\n" if ends else b""))
 
@@ -135,7 +154,10 @@ class Connection(asyncio.Protocol):
 def event(headers: dict[str, str], payload: bytes) -> bytes:
     """One message of ``application/vnd.amazon.eventstream``."""
     packed = b"".join(
-        struct.pack("!B", len(name)) + name.encode() + b"\x07" + struct.pack("!H", len(value))
+        struct.pack("!B", len(name))
+        + name.encode()
+        + b"\x07"
+        + struct.pack("!H", len(value))
         + value.encode()
         for name, value in headers.items()
     )
@@ -164,19 +186,32 @@ def write_certificates(folder: Path, names: tuple[str, ...] = ("localhost", "127
     key, certificate = _certificate(names[0], (ca_key, ca), names)
     (folder / "ca.pem").write_bytes(ca.public_bytes(serialization.Encoding.PEM))
     (folder / "server.pem").write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
-                          serialization.NoEncryption())
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
         + certificate.public_bytes(serialization.Encoding.PEM)
     )
 
 
-def _certificate(name: str, issuer: tuple[Any, x509.Certificate] | None,
-                 names: tuple[str, ...] = ()) -> tuple[Any, x509.Certificate]:
+def _certificate(
+    name: str, issuer: tuple[Any, x509.Certificate] | None, names: tuple[str, ...] = ()
+) -> tuple[Any, x509.Certificate]:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
-    usage = dict.fromkeys(("content_commitment", "key_encipherment", "data_encipherment",
-                           "key_agreement", "encipher_only", "decipher_only"), False)
+    usage = dict.fromkeys(
+        (
+            "content_commitment",
+            "key_encipherment",
+            "data_encipherment",
+            "key_agreement",
+            "encipher_only",
+            "decipher_only",
+        ),
+        False,
+    )
     signer = issuer[0] if issuer else key
     builder = (
         x509.CertificateBuilder()
@@ -187,15 +222,24 @@ def _certificate(name: str, issuer: tuple[Any, x509.Certificate] | None,
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=2))
         .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
-        .add_extension(x509.KeyUsage(digital_signature=True, key_cert_sign=issuer is None,
-                                     crl_sign=issuer is None, **usage), critical=True)
+        .add_extension(
+            x509.KeyUsage(
+                digital_signature=True,
+                key_cert_sign=issuer is None,
+                crl_sign=issuer is None,
+                **usage,
+            ),
+            critical=True,
+        )
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()),
-                       critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
+        )
     )
     if names:
         builder = builder.add_extension(
-            x509.SubjectAlternativeName([_general_name(one) for one in names]), critical=False)
+            x509.SubjectAlternativeName([_general_name(one) for one in names]), critical=False
+        )
     return key, builder.sign(signer, hashes.SHA256())
 
 
@@ -205,8 +249,9 @@ def _general_name(name: str) -> x509.GeneralName:
     return x509.DNSName(name)
 
 
-async def listen(runtime: Runtime, folder: Path | None, host: str = "127.0.0.1",
-                 port: int = 0) -> tuple[asyncio.Server, str]:
+async def listen(
+    runtime: Runtime, folder: Path | None, host: str = "127.0.0.1", port: int = 0
+) -> tuple[asyncio.Server, str]:
     """Serve on a free port; TLS with the folder's certificate, plain without a folder."""
     context = None
     if folder:

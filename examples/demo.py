@@ -21,6 +21,7 @@ from types import FrameType
 from urllib.error import URLError
 from urllib.request import urlopen
 
+from examples.demo_state import State, changes_table, state, state_table
 from examples.demo_surroundings import (
     changed_settings,
     model_uris,
@@ -53,12 +54,10 @@ from examples.demo_traffic import (
     traffic,
     warm_up_reports,
 )
+from local_sagemaker import LocalAws, LocalAwsError
+from local_sagemaker.connections import ACCOUNT
+from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.errors import LowLatencyEndpointError, SettingsError
-from low_latency_endpoint.local_aws import LocalAws, LocalAwsError
-from low_latency_endpoint.local_aws.connections import ACCOUNT
-from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
-from low_latency_endpoint.operations.deployed import DeployedStack, read_deployed
-from low_latency_endpoint.operations.deployed_tables import changes, changes_table, tables
 from low_latency_endpoint.settings import load_settings
 
 LOAD_TEST_PAGE = ROOT / "build" / "demo-load-test.html"
@@ -74,16 +73,13 @@ def deployed_stacks(aws: LocalAws) -> list[str]:
     return sorted(s["StackName"] for s in answer if s["StackName"] != "CDKToolkit")
 
 
-def read_and_show(aws: LocalAws) -> dict[str, DeployedStack]:
-    """Read every stack back through boto3 and print its tables."""
-    found = {}
-    for name in deployed_stacks(aws):
-        found[name] = stack = read_deployed(aws.client, name)
-        say(f"{name}: {stack.status}, {stack.resources} resources")
-        for table in tables(stack):
-            show(table)
+def read_and_show(aws: LocalAws) -> dict[str, State]:
+    """Read every stack back and print what is there."""
+    found = {name: state(aws, name) for name in deployed_stacks(aws)}
     if not found:
         raise StepFailed("no stack was created", [], f"The local AWS's log: {aws.log_path}")
+    for name, each in found.items():
+        show(state_table(name, each))
     return found
 
 
@@ -92,20 +88,23 @@ def waits_for_interfaces(aws: LocalAws, stack_ids: dict[str, str]) -> list[str]:
     found = []
     for name, stack_id in stack_ids.items():
         events = aws.client("cloudformation").describe_stack_events(StackName=stack_id)
-        moments = [event["Timestamp"] for event in events["StackEvents"]
-                   if event["ResourceType"] == "Custom::DrainedInterfaces"
-                   and event["ResourceStatus"].startswith("DELETE")]
+        moments = [
+            event["Timestamp"]
+            for event in events["StackEvents"]
+            if event["ResourceType"] == "Custom::DrainedInterfaces"
+            and event["ResourceStatus"].startswith("DELETE")
+        ]
         minutes = (max(moments) - min(moments)).total_seconds() * CLOCK_SPEED_AT_THE_END / 60
         found.append(f"{name} waited {minutes:.0f} minutes for network interfaces")
     return found
 
 
-def show_changes(before: dict[str, DeployedStack], after: dict[str, DeployedStack]) -> None:
+def show_changes(before: dict[str, State], after: dict[str, State]) -> None:
     """Print every deployed value that the update changed; none is a failure."""
-    found = [change for name in before for change in changes(before[name], after[name])]
-    if not found:
+    table = changes_table(before, after)
+    if not table.row_count:
         raise StepFailed("the update changed nothing that is deployed", [], "See cdk diff above.")
-    show(changes_table(found))
+    show(table)
 
 
 def near(path: Path) -> str:
@@ -142,7 +141,7 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
             for uri in stand_ins_for_images(aws, loaded):
                 say(f"in the registry, where AWS has it: {uri}")
         cdk = CdkCli(aws, folder)
-        with next_step("Preflight: would it deploy, and work? Mend what is missing"):
+        with next_step("Preflight: would it deploy, and work? Fix what is missing"):
             low_latency(aws, "preflight", near(settings), "--quiet", expected=1)
             model = contextlib.ExitStack()
             model.enter_context(uploaded(aws, model_uris(loaded)))
@@ -153,33 +152,65 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
             low_latency(aws, "preflight", near(settings), "--quiet", expected=0)
             say("Unknown: the local AWS has neither Service Quotas nor IAM's simulation.")
         with next_step("Deploy with the CDK CLI"):
-            cdk.run("deploy", "--all", "--require-approval", "never", "--output", assembly,
-                    "-c", f"settings={near(settings)}")
+            cdk.run(
+                "deploy",
+                "--all",
+                "--require-approval",
+                "never",
+                "--output",
+                assembly,
+                "-c",
+                f"settings={near(settings)}",
+            )
             for warm_up in warm_up_reports(aws):
-                first, last = (max(zone[part]["p99"] for zone in warm_up["zones"].values())
-                               for part in ("first", "last"))
-                say(f"warm-up of {warm_up['endpoint']} before the stack was complete: "
+                first, last = (
+                    max(zone[part]["p99"] for zone in warm_up["zones"].values())
+                    for part in ("first", "last")
+                )
+                say(
+                    f"warm-up of {warm_up['endpoint']} before the stack was complete: "
                     f"{warm_up['requests']} requests, p99 {first:.0f} ms at first, {last:.0f} ms "
-                    "at last")
+                    "at last"
+                )
         with next_step("Read back through boto3 what was created"):
             before = read_and_show(aws)
         with next_step("Traffic, then: is it as planned, is it well?"):
-            say(f"{traffic(aws, TRAFFIC_SECONDS)} requests in {TRAFFIC_SECONDS} s, which are "
-                f"{TRAFFIC_SECONDS * CLOCK_SPEED // 60} minutes by the local AWS's clock")
+            say(
+                f"{traffic(aws, TRAFFIC_SECONDS)} requests in {TRAFFIC_SECONDS} s, which are "
+                f"{TRAFFIC_SECONDS * CLOCK_SPEED // 60} minutes by the local AWS's clock"
+            )
             low_latency(aws, "verify", *before, "--quiet", expected=0)
             diagnose(aws, "Nothing found")
             say(f"dashboard: {draw(aws)}")
         with next_step("A load test in two steps"):
             (name, *_) = endpoint_names(aws)
-            low_latency(aws, "load-test", name, "--settings", near(settings), "--rate", "80",
-                        "--rate", "160", "--duration", "5s", "--metrics-wait", "0s",
-                        "--html", str(LOAD_TEST_PAGE.relative_to(ROOT)))
+            low_latency(
+                aws,
+                "load-test",
+                name,
+                "--settings",
+                near(settings),
+                "--rate",
+                "80",
+                "--rate",
+                "160",
+                "--duration",
+                "5s",
+                "--metrics-wait",
+                "0s",
+                "--html",
+                str(LOAD_TEST_PAGE.relative_to(ROOT)),
+            )
             say(f"its page: {LOAD_TEST_PAGE.relative_to(ROOT)}")
             say("Without CloudWatch's side, whose clock runs faster here than the load test's.")
-        with next_step("Fault: the fleet is full, and at its maximum"), \
-                nothing_may_be_added(aws) as number:
-            say(f"the model takes fifteen times as long, one request at a time; somebody has set "
-                f"the maximum to {number} instances by hand")
+        with (
+            next_step("Fault: the fleet is full, and at its maximum"),
+            nothing_may_be_added(aws) as number,
+        ):
+            say(
+                f"the model takes fifteen times as long, one request at a time; somebody has set "
+                f"the maximum to {number} instances by hand"
+            )
             aws.set_model_servers({"*": FULL})
             say(f"{traffic(aws, TRAFFIC_SECONDS)} requests")
             diagnose(aws, "LLD102")
@@ -189,7 +220,7 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
             cdk.run("diff", "--output", assembly, "-c", f"settings={changed}")
             # Deploys exactly what the diff has shown.
             cdk.run("deploy", "--all", "--require-approval", "never", "--app", assembly)
-            after = {name: read_deployed(aws.client, name) for name in before}
+            after = {name: state(aws, name) for name in before}
             show_changes(before, after)
         with next_step("Fault: one instance is slow, and routing is RANDOM"):
             aws.set_model_servers({"*": ONE_SLOW})
@@ -198,16 +229,20 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
             aws.set_model_servers({"*": HEALTHY})
         with next_step("Destroy"):
             aws.set_clock_speed(CLOCK_SPEED_AT_THE_END)
-            say("SageMaker's network interfaces outlive the endpoint, and the stack waits for "
+            say(
+                "SageMaker's network interfaces outlive the endpoint, and the stack waits for "
                 "them: here they stay for 20 minutes, by a clock that now runs "
-                f"{CLOCK_SPEED_AT_THE_END} times faster; on AWS nobody has timed it yet")
+                f"{CLOCK_SPEED_AT_THE_END} times faster; on AWS nobody has timed it yet"
+            )
             described = aws.client("cloudformation").describe_stacks()["Stacks"]
             ids = {s["StackName"]: s["StackId"] for s in described if s["StackName"] in before}
             begun = aws.runtime_time()
             cdk.run("destroy", "--all", "--force", "--app", assembly)
             minutes = (aws.runtime_time() - begun).total_seconds() / 60
-            say(f"destroyed after {minutes:.0f} minutes by the local AWS's clock; "
-                f"{', '.join(waits_for_interfaces(aws, ids))}")
+            say(
+                f"destroyed after {minutes:.0f} minutes by the local AWS's clock; "
+                f"{', '.join(waits_for_interfaces(aws, ids))}"
+            )
             model.close()  # it is not the stack's
             if left := [*deployed_stacks(aws), *aws.leftovers()]:
                 raise StepFailed("resources are left", left, f"The log: {aws.log_path}")
@@ -244,7 +279,7 @@ def main() -> int:
         keep = True  # for the log, which the advice names
         return report(failure.what, failure.output[-8:], failure.advice)
     except SettingsError as error:
-        return report(f"{settings.name} has mistakes", str(error).splitlines(), "Mend the file.")
+        return report(f"{settings.name} has mistakes", str(error).splitlines(), "Fix the file.")
     except (LocalAwsError, LowLatencyEndpointError) as error:
         return report("the step above did not work", str(error).splitlines(), "")
     except FileNotFoundError as error:

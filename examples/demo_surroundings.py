@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from examples.demo_terminal import StepFailed
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.operations.preflight.image_uris import ecr_image
-from low_latency_endpoint.planning.instance_types import instance_facts
-from low_latency_endpoint.planning.zones import region_of_zone
+from local_sagemaker import LocalAws
+from low_latency_endpoint.operate.preflight.image_checks import ecr_image
+from low_latency_endpoint.plan.instance_types import instance_facts
+from low_latency_endpoint.plan.zones import region_of_zone
 from low_latency_endpoint.settings import Settings, load_settings
 from low_latency_endpoint.settings.yaml_editing import edit_settings_file
 
 # What the update changes in each endpoint's settings.
 NEW_SETTINGS: dict[str, str | dict[str, bool]] = {
-    "routing": "random", "metrics": {"enhanced": True},
+    "routing": "random",
+    "metrics": {"enhanced": True},
 }
 
 
@@ -38,13 +39,17 @@ def refuse_what_only_your_account_has(settings: Settings, account: str) -> None:
         found.append(f"account: {settings.account}. The local AWS has {account} only.")
     if settings.network.vpc_id:
         found.append(f"network.vpc_id: {settings.network.vpc_id}. The local AWS has no such VPC.")
-    found += [f"private_link.hosted_zone_vpc_ids: {vpc}. The local AWS has no such VPC."
-              for vpc in settings.private_link.hosted_zone_vpc_ids]
+    found += [
+        f"private_link.hosted_zone_vpc_ids: {vpc}. The local AWS has no such VPC."
+        for vpc in settings.private_link.hosted_zone_vpc_ids
+    ]
     if found:
         raise StepFailed(
-            "the settings name what only your AWS account has", found,
+            "the settings name what only your AWS account has",
+            found,
             "Run the demo with a copy that leaves these out: make demo "
-            'ARGS="--settings copy.yaml". `make deploy` takes the file as it is.')
+            'ARGS="--settings copy.yaml". `make deploy` takes the file as it is.',
+        )
 
 
 def stand_ins_for_images(aws: LocalAws, settings: Settings) -> Iterator[str]:
@@ -63,8 +68,12 @@ def stand_ins_for_images(aws: LocalAws, settings: Settings) -> Iterator[str]:
 
 def model_uris(settings: Settings) -> list[str]:
     """Where the models' data lies in S3."""
-    return [container.data.s3 for endpoint in settings.endpoints.values()
-            for container in endpoint.containers if container.data and container.data.s3]
+    return [
+        container.data.s3
+        for endpoint in settings.endpoints.values()
+        for container in endpoint.containers
+        if container.data and container.data.s3
+    ]
 
 
 @contextlib.contextmanager
@@ -93,11 +102,19 @@ def changed_settings(settings: Path, folder: Path) -> Path:
     """A copy of the settings file with `NEW_SETTINGS` in each endpoint; comments stay."""
     endpoints = load_settings(settings).endpoints
     edit = edit_settings_file(
-        settings, {("endpoints", key, setting): value for key in endpoints
-                   for setting, value in NEW_SETTINGS.items()})
+        settings,
+        {
+            ("endpoints", key, setting): value
+            for key in endpoints
+            for setting, value in NEW_SETTINGS.items()
+        },
+    )
     if not edit.changed:
-        raise StepFailed(f"{settings.name} has the settings that the demo changes", [],
-                         "Run the demo with the endpoint.yaml that ships.")
+        raise StepFailed(
+            f"{settings.name} has the settings that the demo changes",
+            [],
+            "Run the demo with the endpoint.yaml that ships.",
+        )
     copy = folder / settings.name
     copy.write_text(edit.after, encoding="utf-8")
     return copy

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from low_latency_endpoint.local_aws import LocalAws
+from local_sagemaker import LocalAws
 
 ROOT = Path(__file__).resolve().parents[1]
 CDK = ROOT / "node_modules" / ".bin" / "cdk"
@@ -57,8 +57,13 @@ def step(number: int, of: int, title: str) -> Iterator[None]:
 
 def say(text: str, style: str | None = None) -> None:
     """Text under a heading, indented."""
-    for line in textwrap.wrap(text, min(WIDTH, console.width - 6), subsequent_indent="    ",
-                              drop_whitespace=False, replace_whitespace=False):
+    for line in textwrap.wrap(
+        text,
+        min(WIDTH, console.width - 6),
+        subsequent_indent="    ",
+        drop_whitespace=False,
+        replace_whitespace=False,
+    ):
         console.print(f"      {line}", style=style, markup=False, soft_wrap=True)
 
 
@@ -163,7 +168,9 @@ def shortened(line: str) -> str:
     return f"{count:>5}  {done:<9}  {kind:<44} {re.sub(r' [(].*', '', name)}"
 
 
-def low_latency(aws: LocalAws, *arguments: str, expected: int | None = None) -> str:
+def low_latency(
+    aws: LocalAws, *arguments: str, expected: int | None = None, shown: bool = True
+) -> str:
     """Run the command line against the local AWS and show what it says; give that back.
 
     Any status but 0 and 1, which says that something was found, is a failure; so is another one
@@ -171,14 +178,21 @@ def low_latency(aws: LocalAws, *arguments: str, expected: int | None = None) -> 
     """
     say(f"$ low-latency {' '.join(arguments)}", style="cyan")
     done = subprocess.run(
-        [str(Path(sys.executable).with_name("low-latency")), *arguments], cwd=ROOT,
-        env={**aws.environment(), "COLUMNS": "120"}, capture_output=True, text=True, check=False,
+        [str(Path(sys.executable).with_name("low-latency")), *arguments],
+        cwd=ROOT,
+        env={**aws.environment(), "COLUMNS": "120"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    for line in done.stdout.splitlines():
+    for line in done.stdout.splitlines() if shown else ():
         console.print(f"      {line}", markup=False, soft_wrap=True)
     if done.returncode not in ((0, 1) if expected is None else (expected,)):
-        raise StepFailed(f"low-latency {arguments[0]} ended with status {done.returncode}",
-                         done.stderr.splitlines(), f"The local AWS's log: {aws.log_path}")
+        raise StepFailed(
+            f"low-latency {arguments[0]} ended with status {done.returncode}",
+            done.stderr.splitlines(),
+            f"The local AWS's log: {aws.log_path}",
+        )
     return done.stdout
 
 

@@ -12,16 +12,22 @@ from datetime import timedelta
 from typing import Any
 
 from examples.demo_terminal import ROOT, StepFailed, low_latency
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.local_aws.model_servers.service_times import ServiceTime
-from low_latency_endpoint.local_aws.model_servers.specifications import SimulatedModelServer
-from low_latency_endpoint.operations.dashboard_picture import draw_dashboard, read_dashboard_body
+from local_sagemaker import LocalAws
+from local_sagemaker.model_servers.service_times import ServiceTime
+from local_sagemaker.model_servers.specifications import SimulatedModelServer
+from low_latency_endpoint.account.calls import Account
+from low_latency_endpoint.operate.dashboard_data import read_dashboard_body
+from low_latency_endpoint.operate.dashboard_picture import draw_dashboard
 
 # The model of the demo: fast, so that the whole life takes two to four minutes, with as many
 # workers as the instance type has vCPUs, and slow in the first requests that an instance gets.
 HEALTHY = SimulatedModelServer(
-    service_time=ServiceTime.lognormal(p50=0.010, p99=0.025), concurrency=48, cpu_busy=4800,
-    memory=40, cold_requests=50, cold_factor=5,
+    service_time=ServiceTime.lognormal(p50=0.010, p99=0.025),
+    concurrency=48,
+    cpu_busy=4800,
+    memory=40,
+    cold_requests=50,
+    cold_factor=5,
 )
 # Full instances: fifteen times slower, and one request at a time.
 FULL = replace(HEALTHY, service_time=ServiceTime.lognormal(p50=0.150, p99=0.250), concurrency=1)
@@ -51,7 +57,8 @@ def traffic(aws: LocalAws, seconds: float) -> int:
         answers = 0
         while time.monotonic() < ends:
             client.invoke_endpoint(
-                EndpointName=names[number % len(names)], ContentType="application/json",
+                EndpointName=names[number % len(names)],
+                ContentType="application/json",
                 Body=b'{"inputs": "I am super happy right now."}',
             )
             answers += 1
@@ -69,23 +76,34 @@ def diagnose(aws: LocalAws, *expected: str) -> None:
     minutes = TRAFFIC_SECONDS * CLOCK_SPEED // 60
     for name in endpoint_names(aws):
         said = low_latency(
-            aws, "diagnose", name, "--since", f"{minutes}m",
-            "--until", until.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            aws,
+            "diagnose",
+            name,
+            "--since",
+            f"{minutes}m",
+            "--until",
+            until.strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
         if not any(words in said for words in expected):
-            raise StepFailed("the diagnosis does not say what was the case",
-                             said.splitlines(), f"Expected: {' or '.join(expected)}.")
+            raise StepFailed(
+                "the diagnosis does not say what was the case",
+                said.splitlines(),
+                f"Expected: {' or '.join(expected)}.",
+            )
 
 
 def draw(aws: LocalAws) -> str:
     """Draw the dashboard with the data of the runtime's last hour; give the file's name."""
-    cloudwatch = aws.client("cloudwatch")
-    (entry, *_) = cloudwatch.list_dashboards()["DashboardEntries"]
+    (entry, *_) = aws.client("cloudwatch").list_dashboards()["DashboardEntries"]
     PICTURE.parent.mkdir(exist_ok=True)
     end = aws.runtime_time()
+    account = Account(aws.client, aws.region)
     draw_dashboard(
-        cloudwatch, read_dashboard_body(cloudwatch, entry["DashboardName"]), PICTURE,
-        start=end - timedelta(minutes=20), end=end,
+        account,
+        read_dashboard_body(account, entry["DashboardName"]),
+        PICTURE,
+        start=end - timedelta(minutes=20),
+        end=end,
     )
     return str(PICTURE.relative_to(ROOT))
 
@@ -100,7 +118,9 @@ def nothing_may_be_added(aws: LocalAws) -> Iterator[int]:
     def limit(target: dict[str, Any], smallest: int, largest: int) -> None:
         scaling.register_scalable_target(
             **{k: target[k] for k in ("ServiceNamespace", "ResourceId", "ScalableDimension")},
-            MinCapacity=smallest, MaxCapacity=largest)
+            MinCapacity=smallest,
+            MaxCapacity=largest,
+        )
 
     for target in before:
         _, name, _, variant = target["ResourceId"].split("/")

@@ -12,8 +12,7 @@
 
 from __future__ import annotations
 
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.users import SageMakerUser
+from low_latency_endpoint.load_test import Payloads, SageMakerUser
 
 
 class Sentiment(SageMakerUser):

@@ -12,6 +12,7 @@ from low_latency_endpoint import (
     LowLatencyEndpoint,
     MeasuredThroughput,
     ModelData,
+    VariantOptions,
 )
 
 app = App()
@@ -23,17 +24,17 @@ chat = LowLatencyEndpoint(
     client_zones=ClientZones.of_ids("use1-az1", "use1-az2", "use1-az4"),
     containers=[
         Container(
-            image=ContainerImage.from_dlc(
-                "vllm", "0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker"
-            ),
+            image=ContainerImage.from_dlc("vllm", "0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker"),
             data=ModelData.from_uri("s3://my-bucket/my-llm/"),  # uncompressed: starts faster
         )
     ],
     instance_type=InstanceType("ml.g6e.12xlarge"),
     latency=LatencyTarget(p50=Duration.seconds(2), p99=Duration.seconds(8)),
     throughput=MeasuredThroughput(peak_tps=12, tps_per_instance=4, safety_factor=0.7),
-    model_data_download_timeout=Duration.minutes(20),
-    startup_health_check_timeout=Duration.minutes(15),
+    variant=VariantOptions(
+        model_data_download_timeout=Duration.minutes(20),
+        startup_health_check_timeout=Duration.minutes(15),
+    ),
 )
 chat.private_link.allow_from(ec2.Peer.ipv4("10.0.0.0/16"))
 chat.output_settings_for_callers()

@@ -65,7 +65,10 @@ configuration = EndpointConfiguration(
     ],
 )
 endpoint = Endpoint(
-    stack, "Endpoint", configuration=configuration, endpoint_name="ranking",
+    stack,
+    "Endpoint",
+    configuration=configuration,
+    endpoint_name="ranking",
     deployment=DeploymentPolicy.linear(step_percent=25, wait=Duration.minutes(5)),
 )
 link.serve(endpoint.name_at_synth)
@@ -83,7 +86,9 @@ endpoint.scale("challenger", min_instances=2, max_instances=4).track_concurrency
 )
 
 alarms = LatencyAlarms(
-    stack, "Alarms", endpoint=endpoint,
+    stack,
+    "Alarms",
+    endpoint=endpoint,
     model_latency={"p50": Duration.millis(6), "p99": Duration.millis(15)},
     overhead_latency={"Average": Duration.millis(5)},
     error_rate=0.01,

@@ -22,10 +22,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fuzzing", description=__doc__)
     parser.add_argument("--count", type=int, default=1000, help="cases to make")
     parser.add_argument("--seed", type=int, default=0, help="the first case's seed")
-    parser.add_argument("--synth", type=int, default=0, metavar="N",
-                        help="synthesise this many of the accepted ones, the first ones")
-    parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"),
-                        help="folder for the files of failing cases")
+    parser.add_argument(
+        "--synth",
+        type=int,
+        default=0,
+        metavar="N",
+        help="synthesise this many of the accepted ones, the first ones",
+    )
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        default=Path("fuzz-failures"),
+        help="folder for the files of failing cases",
+    )
     asked = parser.parse_args()
     codes: collections.Counter[str] = collections.Counter()
     done = accepted = made = failed = 0
@@ -41,17 +50,21 @@ def main() -> int:
             codes.update(judged.codes)
             slowest = max(slowest, judged.seconds)
             if seed % 1000 == 999:
-                print(f"to seed {seed}: {accepted} accepted, {made} synthesised, {failed} failed",
-                      flush=True)
+                print(
+                    f"to seed {seed}: {accepted} accepted, {made} synthesised, {failed} failed",
+                    flush=True,
+                )
             if judged.fault:
                 failed += 1
                 asked.keep.mkdir(parents=True, exist_ok=True)
                 kept = asked.keep / f"{seed}.yaml"
                 kept.write_text(text, encoding="utf-8")
                 print(f"seed {seed}: {judged.fault}\n  kept as {kept}", flush=True)
-    print(f"{done} files from seed {asked.seed} in {time.monotonic() - began:.0f} s: "
-          f"{accepted} accepted, {made} of them synthesised, {failed} failed; slowest plan "
-          f"{slowest:.1f} s of processor time")
+    print(
+        f"{done} files from seed {asked.seed} in {time.monotonic() - began:.0f} s: "
+        f"{accepted} accepted, {made} of them synthesised, {failed} failed; slowest plan "
+        f"{slowest:.1f} s of processor time"
+    )
     print("refused with " + ", ".join(f"{code} {count}" for code, count in codes.most_common()))
     return 1 if failed else 0
 

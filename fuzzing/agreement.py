@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import json
 import shutil
@@ -16,9 +17,10 @@ from typing import Any
 
 import yaml
 
+from low_latency_endpoint.cli.plan import PlanOptions
 from low_latency_endpoint.cli.plan import plan as plan_command
 from low_latency_endpoint.errors import SettingsError
-from low_latency_endpoint.planning.zones import region_of_zone
+from low_latency_endpoint.plan.zones import region_of_zone
 from low_latency_endpoint.settings import Settings, load_settings, plan_endpoint
 from low_latency_endpoint.settings.stack_checks import NAMES_OF_PARTS
 from low_latency_endpoint.settings.stack_parts import endpoint_parts, shared_parts
@@ -94,16 +96,22 @@ def counted(settings: Settings) -> tuple[int, int]:
     is two resources more than a role of another account brings.
     """
     settings = settings.model_copy(update={"account": settings.account or ACCOUNT})
-    parts = [endpoint_parts(settings, key, plan_endpoint(settings, key))
-             for key in settings.endpoints]
-    return (shared_parts(settings).resources + sum(each.resources for each in parts),
-            sum(each.outputs for each in parts))
+    parts = [
+        endpoint_parts(settings, key, plan_endpoint(settings, key)) for key in settings.endpoints
+    ]
+    return (
+        shared_parts(settings).resources + sum(each.resources for each in parts),
+        sum(each.outputs for each in parts),
+    )
 
 
 def _miscounted(settings: Settings, template: dict[str, Any]) -> str:
     made = len(template["Resources"]), len(template["Outputs"])
-    return "" if counted(settings) == made else (
-        f"{made[0]} resources and {made[1]} outputs, the plan counts {counted(settings)}")
+    return (
+        ""
+        if counted(settings) == made
+        else (f"{made[0]} resources and {made[1]} outputs, the plan counts {counted(settings)}")
+    )
 
 
 def _slow(seconds: float) -> str:
@@ -113,8 +121,9 @@ def _slow(seconds: float) -> str:
 def _print_all(file: Path) -> None:
     for form in ({}, {"json": True}, {"markdown": True}):
         with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")) as out:
-            plan_command(file, None, None, None, None, False, False, False, False, None, True,
-                         **{"json": False, "markdown": False, **form})
+            plan_command(
+                settings=file, **{**dataclasses.asdict(PlanOptions()), "verbose": True, **form}
+            )
             out.flush()
             assert out.buffer.getvalue(), "an empty plan"
 
@@ -124,11 +133,11 @@ def _lines_fault(text: str, error: SettingsError) -> str:
         return "refused without a problem"
     marks = _line_of_each_path(text)
     for line, problem in error.problems:
-        if not (problem.code.startswith("LLE") and problem.what and problem.allowed):
+        if not (problem.code.startswith("LL") and problem.what and problem.allowed):
             return f"a problem without a code or words: {problem}"
         where = problem.where
         while where and where not in marks:  # a missing setting has the line of what is around it
-            where = where[:max(where.rfind("."), where.rfind("["), 0)]
+            where = where[: max(where.rfind("."), where.rfind("["), 0)]
         if problem.where and line != marks.get(where, 1):
             return f"line {line} instead of {marks.get(where, 1)} for {problem}"
     str(error).encode("utf-8")
@@ -148,8 +157,7 @@ def _line_of_each_path(text: str) -> dict[str, int]:
         if isinstance(node, yaml.MappingNode):
             for key, value in node.value:
                 for name in {key.value, key.value.encode("unicode_escape").decode()}:
-                    visit(value, f"{path}.{name}" if path else str(name),
-                          key.start_mark.line + 1)
+                    visit(value, f"{path}.{name}" if path else str(name), key.start_mark.line + 1)
         elif isinstance(node, yaml.SequenceNode):
             for index, value in enumerate(node.value):
                 visit(value, f"{path}[{index}]", value.start_mark.line + 1)
@@ -177,8 +185,9 @@ def synthesised(settings: Settings) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as out, contextlib.redirect_stderr(io.StringIO()):
         for number in range(2):
             folder = Path(out, str(number))
-            app = cdk.App(context={**_flags(), **found}, outdir=str(folder),
-                          analytics_reporting=True)  # as the CLI has it
+            app = cdk.App(
+                context={**_flags(), **found}, outdir=str(folder), analytics_reporting=True
+            )  # as the CLI has it
             stack = LowLatencyEndpointStack(app, settings.stack_name, settings=settings, env=env)
             _refuse_unknown_names([child.node.id for child in stack.node.children], settings)
             app.synth()
@@ -189,26 +198,36 @@ def synthesised(settings: Settings) -> dict[str, Any]:
                 raise AssertionError(f"looked up and still missing: {missing}")
             found = {each["key"]: _looked_up(settings, region, each["props"]) for each in missing}
         template: dict[str, Any] = json.loads(
-            (folder / f"{settings.stack_name}.template.json").read_text())
+            (folder / f"{settings.stack_name}.template.json").read_text()
+        )
         _refuse_violations(folder / "validation-report.json")
     return template
 
 
 def _refuse_unknown_names(names: list[str], settings: Settings) -> None:
     """What the stack calls its parts, no endpoint may be called: the plan has to know it."""
-    unknown = [name for name in names if name not in NAMES_OF_PARTS
-               and not name.startswith(("Vpc-vpc-", "Subnet-"))
-               and not any(name in (key, f"MutableRole{key}-Role") or name.startswith(f"{key}-")
-                           for key in settings.endpoints)]
+    unknown = [
+        name
+        for name in names
+        if name not in NAMES_OF_PARTS
+        and not name.startswith(("Vpc-vpc-", "Subnet-"))
+        and not any(
+            name in (key, f"MutableRole{key}-Role") or name.startswith(f"{key}-")
+            for key in settings.endpoints
+        )
+    ]
     assert not unknown, f"parts that the plan does not know: {unknown}"
 
 
 def _refuse_violations(report: Path) -> None:
     """What the CDK's own look at the template calls an error; of the last run, as its CLI does."""
     if report.exists():
-        found = [f"{violation['ruleName']}: {violation['description']}"
-                 for plugin in json.loads(report.read_text())["pluginReports"]
-                 for violation in plugin["violations"] if violation["severity"] == "error"]
+        found = [
+            f"{violation['ruleName']}: {violation['description']}"
+            for plugin in json.loads(report.read_text())["pluginReports"]
+            for violation in plugin["violations"]
+            if violation["severity"] == "error"
+        ]
         assert not found, "; ".join(found)
 
 
@@ -218,11 +237,24 @@ def _looked_up(settings: Settings, region: str, asked: dict[str, Any]) -> dict[s
     subnets = settings.network.subnets or {}
     return {
         "vpcId": asked["filter"]["vpc-id"],
-        "vpcCidrBlock": "10.0.0.0/8", "ownerAccountId": settings.account or ACCOUNT,
+        "vpcCidrBlock": "10.0.0.0/8",
+        "ownerAccountId": settings.account or ACCOUNT,
         "availabilityZones": [],
-        "subnetGroups": [{"name": "Isolated", "type": "Isolated", "subnets": [
-            {"subnetId": subnets.get(zone, f"subnet-{number:017x}"), "cidr": f"10.{number}.0.0/16",
-             "availabilityZone": zone if zones.names else f"{region}{chr(ord('a') + number)}",
-             "routeTableId": f"rtb-{number:017x}"}
-            for number, zone in enumerate(zones.zones)]}],
+        "subnetGroups": [
+            {
+                "name": "Isolated",
+                "type": "Isolated",
+                "subnets": [
+                    {
+                        "subnetId": subnets.get(zone, f"subnet-{number:017x}"),
+                        "cidr": f"10.{number}.0.0/16",
+                        "availabilityZone": zone
+                        if zones.names
+                        else f"{region}{chr(ord('a') + number)}",
+                        "routeTableId": f"rtb-{number:017x}",
+                    }
+                    for number, zone in enumerate(zones.zones)
+                ],
+            }
+        ],
     }

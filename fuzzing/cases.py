@@ -29,16 +29,21 @@ VPC = "vpc-0123456789abcdef0"
 
 #: Files beside the settings file.
 FILES = {
-    "model.tar.gz": b"packed", "container/Dockerfile": b"FROM scratch\n",
-    "container/Other": b"FROM scratch\n", "no-dockerfile/readme": b"", "payload.json": b"{}",
+    "model.tar.gz": b"packed",
+    "container/Dockerfile": b"FROM scratch\n",
+    "container/Other": b"FROM scratch\n",
+    "no-dockerfile/readme": b"",
+    "payload.json": b"{}",
     "folder.tar.gz/readme": b"",
 }
 
 #: Right values for texts, by the name of the setting.
 TEXTS: dict[str, tuple[Any, ...]] = {
     "account": ("123456789012", "012345678901", "763104351884"),
-    "alarm_topic_arn": ("arn:aws:sns:us-east-1:123456789012:on-call",
-                        "arn:aws:sns:us-east-1:123456789012:on-call.fifo"),
+    "alarm_topic_arn": (
+        "arn:aws:sns:us-east-1:123456789012:on-call",
+        "arn:aws:sns:us-east-1:123456789012:on-call.fifo",
+    ),
     "allow_cidrs": ("10.0.0.0/16", "0.0.0.0/0", "192.168.0.0/24"),
     "asset": ("model.tar.gz", "container"),
     "capacity_reservation_arn": ("arn:aws:sagemaker:us-east-1:123456789012:training-plan/mine",),
@@ -48,54 +53,145 @@ TEXTS: dict[str, tuple[Any, ...]] = {
     "file": ("payload.json", "Dockerfile", "Other"),
     "hosted_zone_vpc_ids": ("vpc-0fedcba9876543210", "vpc-0123456789abcdef1"),
     "hostname": ("tokenizer", "scorer", "third"),
-    "ids": ("use1-az1", "use1-az2", "use1-az3", "use1-az4", "use1-az5", "use1-az6", "use1-az99",
-            "use1-bos1-az1"),
-    "instance_type": ("ml.m5.large", "ml.m5.12xlarge", "ml.g5.xlarge", "ml.c7g.xlarge",
-                      "ml.t2.medium", "ml.inf1.xlarge", "ml.inf2.xlarge", "ml.m5d.large",
-                      "ml.g5.48xlarge", "ml.m9.nano", "ml.inf1.new", "ml.p5.48xlarge"),
+    "ids": (
+        "use1-az1",
+        "use1-az2",
+        "use1-az3",
+        "use1-az4",
+        "use1-az5",
+        "use1-az6",
+        "use1-az99",
+        "use1-bos1-az1",
+    ),
+    "instance_type": (
+        "ml.m5.large",
+        "ml.m5.12xlarge",
+        "ml.g5.xlarge",
+        "ml.c7g.xlarge",
+        "ml.t2.medium",
+        "ml.inf1.xlarge",
+        "ml.inf2.xlarge",
+        "ml.m5d.large",
+        "ml.g5.48xlarge",
+        "ml.m9.nano",
+        "ml.inf1.new",
+        "ml.p5.48xlarge",
+    ),
     "instance_types": ("ml.m5.large", "ml.g5.xlarge"),
     "interface_endpoint_id": ("vpce-0123456789abcdef0",),
     "kms_key_arn": (KEY, "arn:aws:kms:us-east-1:123456789012:alias/mine"),
     "names": ("us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d", "us-east-1z"),
     "region": ("us-east-1", "eu-central-1", "mx-central-1", "us-gov-west-1", "ap-east-2"),
     "repository": ("huggingface-pytorch-inference", "team/my-model", "pytorch-inference"),
-    "role_arn": ("arn:aws:iam::123456789012:role/model-role",
-                 "arn:aws:iam::123456789012:role/service/deep/model-role",
-                 "arn:aws:iam::999999999999:role/foreign"),
-    "s3": ("s3://my-bucket/model.tar.gz", "s3://my-bucket/models/", "s3://my-bucket/x/model",
-           "https://my-bucket.s3.amazonaws.com/model.tar.gz", "s3://my-bucket"),
+    "role_arn": (
+        "arn:aws:iam::123456789012:role/model-role",
+        "arn:aws:iam::123456789012:role/service/deep/model-role",
+        "arn:aws:iam::999999999999:role/foreign",
+    ),
+    "s3": (
+        "s3://my-bucket/model.tar.gz",
+        "s3://my-bucket/models/",
+        "s3://my-bucket/x/model",
+        "https://my-bucket.s3.amazonaws.com/model.tar.gz",
+        "s3://my-bucket",
+    ),
     "s3_prefix": ("s3://my-bucket/model/",),
     "security_group_id": ("sg-0123456789abcdef0",),
     "stack_name": ("LowLatencyEndpoint", "A", "x-" * 64),
-    "tag": ("2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04", "latest", "1.10",
-            "2.6.0-transformers4.51.3-gpu-py312-cu124-ubuntu22.04"),
+    "tag": (
+        "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04",
+        "latest",
+        "1.10",
+        "2.6.0-transformers4.51.3-gpu-py312-cu124-ubuntu22.04",
+    ),
     "target_model": ("model-a.tar.gz",),
     "text": ("5.1,3.5", "zwölf"),
-    "uri": ("registry.example.com/scorer:1",
-            "123456789012.dkr.ecr.us-east-1.amazonaws.com/my-model:1.4.2"),
+    "uri": (
+        "registry.example.com/scorer:1",
+        "123456789012.dkr.ecr.us-east-1.amazonaws.com/my-model:1.4.2",
+    ),
     "variant_name": ("primary", "A-1"),
     "vpc_id": (VPC,),
     "custom": ("al2027-ami-1",),
 }
 DURATIONS = ("0s", "1ms", "33.3ms", "200ms", "1s", "10s", "60s", "90s", "5m", "2m", "1h", "8h")
 KEYS: dict[str, tuple[str, ...]] = {
-    "endpoints": ("sentiment", "scorer", "Network", "a", "sentiment-Key", "Default", "Resource",
-                  "x" * 63),
-    "environment": ("HF_TASK", "WORKERS", "_"), "tags": ("team", "tier", "Name"),
-    "prices": ("ml.m5.large", "interface_endpoint"), "build_args": ("MODEL",),
+    "endpoints": (
+        "sentiment",
+        "scorer",
+        "Network",
+        "a",
+        "sentiment-Key",
+        "Default",
+        "Resource",
+        "x" * 63,
+    ),
+    "environment": ("HF_TASK", "WORKERS", "_"),
+    "tags": ("team", "tier", "Name"),
+    "prices": ("ml.m5.large", "interface_endpoint"),
+    "build_args": ("MODEL",),
     "subnets": ("use1-az1", "use1-az2", "us-east-1a", "us-east-1b"),
     "model_latency": ("p99", "p99.9", "Average", "p50", "Maximum", "p1", "tm99", "PR(1:2)"),
     "overhead_latency": ("Average", "Maximum"),
 }
 #: Values that are wrong nearly everywhere, or at the edge of being right.
 ODD: tuple[Any, ...] = (
-    None, True, False, 0, 1, -1, 2, 10, 1000, 10**6, 10**18, 0.5, 1.5, 1e-9, 1e300, "", "a", "no",
-    "x" * 2000, [], {}, [None], {"a": 1}, "${Token[TOKEN.12]}", "#{Token[TOKEN.7]}",
-    "٢٠٠ms", "٣",  # noqa: RUF001
-    "a\nb", "a\x00b", "\ud800", "a\u2028b", "é", "s3://b/x", "s3://UPPER/x", "s3://a..b/x",
-    "${AWS::Region}", "{{resolve:ssm:x}}", "../..", "10.0.0.0/255.255.0.0", "0.0.0.0/33",
-    "use1-az1", "us-west-2a", "ml.t2.medium", "ml.inf1.xlarge", "Direct", "Serial", "concurrency",
-    "Tree", "CDKMetadata", "1e5", "010", "1:30", "200 ms", "1.5m", "100h", "999999999999h",
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    2,
+    10,
+    1000,
+    10**6,
+    10**18,
+    0.5,
+    1.5,
+    1e-9,
+    1e300,
+    "",
+    "a",
+    "no",
+    "x" * 2000,
+    [],
+    {},
+    [None],
+    {"a": 1},
+    "${Token[TOKEN.12]}",
+    "#{Token[TOKEN.7]}",
+    "٢٠٠ms",
+    "٣",
+    "a\nb",
+    "a\x00b",
+    "\ud800",
+    "a\u2028b",
+    "é",
+    "s3://b/x",
+    "s3://UPPER/x",
+    "s3://a..b/x",
+    "${AWS::Region}",
+    "{{resolve:ssm:x}}",
+    "../..",
+    "10.0.0.0/255.255.0.0",
+    "0.0.0.0/33",
+    "use1-az1",
+    "us-west-2a",
+    "ml.t2.medium",
+    "ml.inf1.xlarge",
+    "Direct",
+    "Serial",
+    "concurrency",
+    "Tree",
+    "CDKMetadata",
+    "1e5",
+    "010",
+    "1:30",
+    "200 ms",
+    "1.5m",
+    "100h",
+    "999999999999h",
 )
 
 
@@ -119,10 +215,18 @@ def _shipped() -> Iterator[Any]:
 
 def _kinds() -> Iterator[Any]:
     def one(shared: dict[str, Any] | None = None, **endpoint: Any) -> dict[str, Any]:
-        return {"client_zones": {"ids": ["use1-az1", "use1-az2"]}, **(shared or {}),
-                "endpoints": {"scorer": {
+        return {
+            "client_zones": {"ids": ["use1-az1", "use1-az2"]},
+            **(shared or {}),
+            "endpoints": {
+                "scorer": {
                     "containers": [{"image": {"uri": "registry.example.com/scorer:1"}}],
-                    "instance_type": "ml.m5.large", "latency": {"p99": "200ms"}, **endpoint}}}
+                    "instance_type": "ml.m5.large",
+                    "latency": {"p99": "200ms"},
+                    **endpoint,
+                }
+            },
+        }
 
     subnets = {"use1-az1": "subnet-0123456789abcdef0", "use1-az2": "subnet-0123456789abcdef1"}
     vpc = {"network": {"vpc_id": VPC, "subnets": subnets}}
@@ -133,28 +237,56 @@ def _kinds() -> Iterator[Any]:
     yield one(names, throughput=measured)
     yield one({**names, "network": {"vpc_id": VPC}})
     yield one(vpc, throughput=measured)
-    yield one({**vpc, "private_link": {"interface_endpoint_id": "vpce-0123456789abcdef0",
-                                       "security_group_id": "sg-0123456789abcdef0"}},
-              warm_up={"payload": {"text": "x"}, "keep_warm": {}})
-    yield one({"region": "eu-west-1", "client_zones": {"names": ["eu-west-1a", "eu-west-1b"]}},
-              containers=[{"image": CPU}], warm_up={"payload": {"data": [1]}, "metrics": True})
-    yield one(containers=[{"image": GPU}], instance_type="ml.g5.xlarge",
-              alarms={"gpu_utilization": 90, "model_latency": {"p99": "150ms"}})
-    yield one(containers=[{"image": {"uri": "a/b:1"}, "data": {"s3": "s3://my-bucket/many/"},
-                           "multi_model": True}],
-              alarms={"cache_miss_rate": 0.05, "model_loading_wait": "1s"})
-    yield one(containers=[{"image": {"uri": "a/b:1"}, "hostname": "one"},
-                          {"image": {"ecr": {"repository": "team/two"}}, "hostname": "two"}],
-              inference_mode="Direct", deployment={"rolling": {}})
+    yield one(
+        {
+            **vpc,
+            "private_link": {
+                "interface_endpoint_id": "vpce-0123456789abcdef0",
+                "security_group_id": "sg-0123456789abcdef0",
+            },
+        },
+        warm_up={"payload": {"text": "x"}, "keep_warm": {}},
+    )
+    yield one(
+        {"region": "eu-west-1", "client_zones": {"names": ["eu-west-1a", "eu-west-1b"]}},
+        containers=[{"image": CPU}],
+        warm_up={"payload": {"data": [1]}, "metrics": True},
+    )
+    yield one(
+        containers=[{"image": GPU}],
+        instance_type="ml.g5.xlarge",
+        alarms={"gpu_utilization": 90, "model_latency": {"p99": "150ms"}},
+    )
+    yield one(
+        containers=[
+            {"image": {"uri": "a/b:1"}, "data": {"s3": "s3://my-bucket/many/"}, "multi_model": True}
+        ],
+        alarms={"cache_miss_rate": 0.05, "model_loading_wait": "1s"},
+    )
+    yield one(
+        containers=[
+            {"image": {"uri": "a/b:1"}, "hostname": "one"},
+            {"image": {"ecr": {"repository": "team/two"}}, "hostname": "two"},
+        ],
+        inference_mode="Direct",
+        deployment={"rolling": {}},
+    )
     yield one(instance_type="ml.inf1.xlarge", deployment={"all_at_once": {}})
     yield one(instance_type="ml.t2.medium", scaling={"enabled": False})
-    yield one(containers=[{"image": {"asset": "container"}, "data": {"asset": "model.tar.gz"}}],
-              instance_type="ml.c7g.xlarge", warm_up={
-                  "payload": {"file": "payload.json", "content_type": "application/json"}})
-    yield one({"private_link": {"hosted_zone_vpc_ids": ["vpc-0fedcba9876543210"],
-                                "sagemaker_api": True}}, data_capture={"s3": "s3://my-bucket/c"})
-    yield one(throughput=measured, scaling={"metric": "concurrency", "concurrency_target": 4},
-              routing={"prefix_aware": {"prefix_length": 1024, "concurrency_threshold": 8}})
+    yield one(
+        containers=[{"image": {"asset": "container"}, "data": {"asset": "model.tar.gz"}}],
+        instance_type="ml.c7g.xlarge",
+        warm_up={"payload": {"file": "payload.json", "content_type": "application/json"}},
+    )
+    yield one(
+        {"private_link": {"hosted_zone_vpc_ids": ["vpc-0fedcba9876543210"], "sagemaker_api": True}},
+        data_capture={"s3": "s3://my-bucket/c"},
+    )
+    yield one(
+        throughput=measured,
+        scaling={"metric": "concurrency", "concurrency_target": 4},
+        routing={"prefix_aware": {"prefix_length": 1024, "concurrency_threshold": 8}},
+    )
 
 
 def settings_values(random: Random) -> Any:
@@ -167,7 +299,8 @@ def settings_values(random: Random) -> Any:
 
 def _changed(values: Any, random: Random) -> Any:
     change: Callable[[Any, Random], Any] = random.choice(
-        (_add,) * 8 + (_replace,) * 3 + (_odd, _remove, _repeat, _rename))
+        (_add,) * 8 + (_replace,) * 3 + (_odd, _remove, _repeat, _rename)
+    )
     return change(values, random)
 
 
@@ -213,8 +346,11 @@ def _remove(values: Any, random: Random) -> Any:
 
 def _repeat(values: Any, random: Random) -> Any:
     """An entry of a list or a mapping once more, or many times."""
-    several = [node for _, node, group in _nodes(values, SCHEMA)
-               if node and (isinstance(node, list) or _is_free(node, group))]
+    several = [
+        node
+        for _, node, group in _nodes(values, SCHEMA)
+        if node and (isinstance(node, list) or _is_free(node, group))
+    ]
     if several:
         node = random.choice(several)
         for number in range(random.choice((1, 1, 2, 14, 40))):
@@ -227,14 +363,18 @@ def _repeat(values: Any, random: Random) -> Any:
 
 
 def _rename(values: Any, random: Random) -> Any:
-    mappings = [node for _, node, group in _nodes(values, SCHEMA) if node and (
-        _is_free(node, group) or (isinstance(node, dict) and random.random() < 0.1))]
+    mappings = [
+        node
+        for _, node, group in _nodes(values, SCHEMA)
+        if node and (_is_free(node, group) or (isinstance(node, dict) and random.random() < 0.1))
+    ]
     if mappings:
         node = random.choice(mappings)
         key = random.choice(list(node))
         name = random.choice(random.choice(list(KEYS.values())))
-        node[random.choice((name, f"{key}x", "${Token[TOKEN.3]}", "Network", "a\x00"))] = (
-            node.pop(key))
+        node[random.choice((name, f"{key}x", "${Token[TOKEN.3]}", "Network", "a\x00"))] = node.pop(
+            key
+        )
     return values
 
 
@@ -260,8 +400,9 @@ def right_value(group: dict[str, Any], name: str, random: Random) -> Any:
     if kind == "object":
         return {random.choice(KEYS.get(name, ("a",))): "1"}
     if kind == "array":
-        return [right_value(group["items"], name, random)
-                for _ in range(random.choice((0, 1, 2, 2, 3)))]
+        return [
+            right_value(group["items"], name, random) for _ in range(random.choice((0, 1, 2, 2, 3)))
+        ]
     if kind == "boolean":
         return random.random() < 0.5
     if kind in ("integer", "number"):
@@ -276,9 +417,11 @@ def right_value(group: dict[str, Any], name: str, random: Random) -> Any:
 def _mapping(group: dict[str, Any], name: str, random: Random) -> dict[str, Any]:
     one_of = [each["required"][0] for each in group.get("oneOf", ())]
     wanted = {*group.get("required", ()), *([random.choice(one_of)] if one_of else ())}
-    made = {key: right_value(below, key, random)
-            for key, below in group.get("properties", {}).items()
-            if key in wanted or (key not in one_of and random.random() < 0.2)}
+    made = {
+        key: right_value(below, key, random)
+        for key, below in group.get("properties", {}).items()
+        if key in wanted or (key not in one_of and random.random() < 0.2)
+    }
     for below in group.get("patternProperties", {}).values():
         for _ in range(random.choice((0, 1, 1, 2))):
             made[random.choice(KEYS.get(name, ("a", "b")))] = right_value(below, name, random)
@@ -294,8 +437,9 @@ def _number(group: dict[str, Any], kind: str, random: Random) -> int | float:
     return random.choice([each for each in numbers if low <= each <= high])
 
 
-def _nodes(values: Any, group: dict[str, Any],
-           place: Place = ()) -> Iterator[tuple[Place, Any, dict[str, Any]]]:
+def _nodes(
+    values: Any, group: dict[str, Any], place: Place = ()
+) -> Iterator[tuple[Place, Any, dict[str, Any]]]:
     """Every value with its place and what the schema says of it."""
     if "$ref" in group:
         group = {**SCHEMA["$defs"][group["$ref"].removeprefix("#/$defs/")]}

@@ -1,12 +1,11 @@
-"""One endpoint's settings as the arguments of ``LowLatencyEndpoint``."""
+"""One endpoint's settings and plan as the arguments of ``LowLatencyEndpoint``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
-from typing import Any, Literal
+from dataclasses import fields
+from typing import Any, Literal, TypeVar
 
-from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ecr as ecr
 from aws_cdk import aws_ecr_assets as ecr_assets
@@ -16,116 +15,132 @@ from constructs import Construct
 
 from low_latency_endpoint import (
     AlarmOptions,
+    ConfigurationOptions,
     Container,
     ContainerImage,
     DataCapture,
     DeploymentPolicy,
+    EndpointOptions,
     InferenceAmi,
     InstanceType,
     KeepWarmOptions,
     MetricsPublishing,
     ModelData,
+    ModelOptions,
     RoutingStrategy,
     SlowRequests,
+    VariantOptions,
     WarmUpMiss,
     WarmUpOptions,
     WarmUpPayload,
 )
-from low_latency_endpoint.planning.limits import INFERENCE_AMI
-from low_latency_endpoint.planning.warm_up_rules import RESERVED_EXECUTIONS
+from low_latency_endpoint.hosting.variant import CoreDump
+from low_latency_endpoint.plan.latency_plan import EndpointRequest, Plan
+from low_latency_endpoint.plan.limits import INFERENCE_AMI
+from low_latency_endpoint.plan.warm_up_rules import RESERVED_EXECUTIONS
 from low_latency_endpoint.settings import (
-    AlarmSettings,
     ContainerSettings,
     DeploymentSettings,
     EndpointSettings,
-    PrefixAwareRouting,
     WarmUpPayloadSettings,
     WarmUpSettings,
 )
-from low_latency_endpoint.variant import CoreDump
 
 _CAPTURED: dict[str, Literal["Input", "Output"]] = {"input": "Input", "output": "Output"}
+_Options = TypeVar("_Options")
 
 
 def endpoint_arguments(
     scope: Construct,
     key: str,
     settings: EndpointSettings,
+    plan: Plan,
     alarm_actions: Sequence[cloudwatch.IAlarmAction],
 ) -> dict[str, Any]:
-    """Only what the settings state; what they leave out, the pattern decides."""
-    given: dict[str, Any] = {
+    """What is planned comes from the plan's request, the rest from the settings."""
+    request, capture, dump = plan.request, settings.data_capture, settings.core_dump
+    deployment = settings.deployment
+    return {
+        "plan": plan,
+        "instance_type": InstanceType(request.instance_type),
+        "latency": request.latency,
+        "throughput": request.throughput,
+        "scaling": request.scaling,
         "containers": [
-            _container(scope, f"{key}-{index}", container)
+            _stated(
+                Container,
+                container,
+                image=_image(scope, f"{key}-{index}", container),
+                data=_data(container),
+            )
             for index, container in enumerate(settings.containers)
         ],
-        "instance_type": InstanceType(settings.instance_type),
-        "latency": settings.latency.target,
-        "throughput": settings.throughput.measured if settings.throughput else None,
-        "endpoint_name": settings.endpoint_name,
-        "variant_name": settings.variant_name,
-        "routing": _routing(settings),
-        "min_instances": settings.instances.min,
-        "initial_instances": settings.instances.initial,
-        "max_instances": settings.instances.max,
-        "scaling": settings.scaling.enabled,
-        "keep_instance_counts": settings.scaling.keep_counts,
-        "confirm_updates": settings.confirm_updates,
-        "max_concurrency_per_instance": settings.scaling.concurrency_target,
-        "scale_in_cooldown": _duration(settings.scaling.scale_in_cooldown),
-        "scale_out_cooldown": _duration(settings.scaling.scale_out_cooldown),
-        "inference_mode": settings.inference_mode,
-        "network_isolation": settings.network_isolation,
-        "startup_health_check_timeout": _duration(settings.startup_health_check_timeout),
-        "model_data_download_timeout": _duration(settings.model_data_download_timeout),
-        "volume_size_gib": settings.volume_size_gib,
-        "inference_ami": _inference_ami(settings.inference_ami),
-        "enable_ssm_access": settings.ssm_access,
-        "capacity_reservation_arn": settings.capacity_reservation_arn,
+        "model": _stated(
+            ModelOptions,
+            settings,
+            role=iam.Role.from_role_arn(scope, f"{key}-Role", settings.role_arn)
+            if settings.role_arn
+            else None,
+        ),
+        "configuration": _stated(
+            ConfigurationOptions,
+            settings,
+            encryption_key=_key(scope, f"{key}-Key", settings.kms_key_arn),
+            data_capture=_stated(
+                DataCapture,
+                capture,
+                destination=capture.s3,
+                capture=[_CAPTURED[each] for each in capture.capture],
+                key=_key(scope, f"{key}-CaptureKey", capture.kms_key_arn),
+            )
+            if capture
+            else None,
+            metrics=_stated(
+                MetricsPublishing, settings.metrics, frequency=settings.metrics.publish_frequency
+            )
+            if settings.metrics
+            else None,
+        ),
+        "variant": _stated(
+            VariantOptions,
+            settings,
+            name=settings.variant_name,
+            routing=_routing(request),
+            inference_ami=_inference_ami(settings.inference_ami),
+            enable_ssm_access=settings.ssm_access,
+            core_dump=CoreDump(dump.s3, _key(scope, f"{key}-CoreDumpKey", dump.kms_key_arn))
+            if dump
+            else None,
+        ),
+        "endpoint": _stated(
+            EndpointOptions,
+            settings,
+            deployment=_deployment(deployment) if deployment else None,
+            roll_back_on_alarms=deployment.rollback_on_alarms if deployment else None,
+            tags=None,
+        ),  # the stack's, with those of the whole stack
+        "alarms": _stated(
+            AlarmOptions,
+            settings.alarms,
+            actions=alarm_actions,
+            slow_requests=_stated(SlowRequests, settings.alarms.slow_requests)
+            if settings.alarms and settings.alarms.slow_requests
+            else None,
+        ),
         "dashboard": settings.dashboard,
-        "kms_key_with_local_storage": settings.kms_key_with_local_storage,
+        "warm_up": _warm_up(settings.warm_up) if settings.warm_up else None,
     }
-    if settings.deployment:
-        given["deployment"] = _deployment(settings.deployment)
-        given["roll_back_on_alarms"] = settings.deployment.rollback_on_alarms
-    given["alarms"] = _alarms(settings.alarms, alarm_actions)
-    if settings.warm_up:
-        given["warm_up"] = _warm_up(settings.warm_up)
-    if settings.role_arn:
-        given["role"] = iam.Role.from_role_arn(scope, f"{key}-Role", settings.role_arn)
-    if settings.kms_key_arn:
-        given["encryption_key"] = _key(scope, f"{key}-Key", settings.kms_key_arn)
-    if settings.core_dump:
-        given["core_dump"] = CoreDump(
-            settings.core_dump.s3,
-            _key(scope, f"{key}-CoreDumpKey", settings.core_dump.kms_key_arn),
-        )
-    if settings.data_capture:
-        given["data_capture"] = DataCapture(
-            destination=settings.data_capture.s3,
-            sampling_percentage=settings.data_capture.sampling_percentage,
-            capture=[_CAPTURED[each] for each in settings.data_capture.capture],
-            key=_key(scope, f"{key}-CaptureKey", settings.data_capture.kms_key_arn),
-            csv_content_types=settings.data_capture.csv_content_types,
-            json_content_types=settings.data_capture.json_content_types,
-        )
-    if settings.metrics:
-        given["metrics"] = MetricsPublishing(
-            enhanced=settings.metrics.enhanced,
-            detailed_observability=settings.metrics.detailed_observability,
-            frequency=_duration(settings.metrics.publish_frequency),
-        )
-    return {name: value for name, value in given.items() if value is not None}
 
 
-def _container(scope: Construct, id: str, settings: ContainerSettings) -> Container:
-    return Container(
-        image=_image(scope, id, settings),
-        data=_data(settings),
-        environment=settings.environment,
-        hostname=settings.hostname,
-        multi_model=settings.multi_model,
-    )
+def _stated(options: type[_Options], settings: Any, **given: Any) -> _Options:
+    """The options that settings state under the same name, and those that are given.
+
+    What they leave out, the options' own defaults decide; so an option and a setting that are
+    called the same need no line here.
+    """
+    names = [each.name for each in fields(options) if each.init]  # type: ignore[arg-type]
+    stated = {name: getattr(settings, name, None) for name in names} | given
+    return options(**{name: value for name, value in stated.items() if value is not None})
 
 
 def _image(scope: Construct, id: str, settings: ContainerSettings) -> ContainerImage:
@@ -141,7 +156,9 @@ def _image(scope: Construct, id: str, settings: ContainerSettings) -> ContainerI
         return ContainerImage.from_ecr_repository(repository, image.ecr.tag)
     if image.asset:
         return ContainerImage.from_asset(
-            str(image.asset), file=image.file, build_args=dict(image.build_args) or None,
+            str(image.asset),
+            file=image.file,
+            build_args=dict(image.build_args) or None,
             platform=ecr_assets.Platform.custom(image.platform) if image.platform else None,
         )
     return ContainerImage.from_uri(str(image.uri))
@@ -156,37 +173,26 @@ def _data(settings: ContainerSettings) -> ModelData | None:
     return ModelData.from_uri(str(data.s3 or data.s3_prefix))
 
 
-def _routing(settings: EndpointSettings) -> RoutingStrategy | None:
-    routing = settings.routing
-    if isinstance(routing, PrefixAwareRouting):
-        return RoutingStrategy.prefix_aware(
-            prefix_length=routing.prefix_aware.prefix_length,
-            concurrency_threshold=routing.prefix_aware.concurrency_threshold,
-        )
-    return RoutingStrategy(routing.upper()) if routing else None
+def _routing(request: EndpointRequest) -> RoutingStrategy | None:
+    return (
+        RoutingStrategy(request.routing, request.prefix_length, request.concurrency_threshold)
+        if request.routing
+        else None
+    )
 
 
 def _deployment(settings: DeploymentSettings) -> DeploymentPolicy:
     waits = {
-        "termination_wait": _duration(settings.termination_wait),
-        "maximum_execution": _duration(settings.maximum_execution),
+        "termination_wait": settings.termination_wait,
+        "maximum_execution": settings.maximum_execution,
     }
-    if settings.canary:
-        return DeploymentPolicy.canary(
-            size_percent=settings.canary.size_percent, wait=_duration(settings.canary.wait), **waits
-        )
-    if settings.linear:
-        return DeploymentPolicy.linear(
-            step_percent=settings.linear.step_percent, wait=_duration(settings.linear.wait), **waits
-        )
-    if settings.rolling:
-        return DeploymentPolicy.rolling(
-            batch_percent=settings.rolling.batch_percent,
-            wait=_duration(settings.rolling.wait),
-            maximum_execution=waits["maximum_execution"],
-        )
-    wait = settings.all_at_once.wait if settings.all_at_once else None
-    return DeploymentPolicy.all_at_once(wait=_duration(wait), **waits)
+    for kind in ("canary", "linear", "rolling", "all_at_once"):
+        if (stated := getattr(settings, kind)) is not None:
+            if kind == "rolling":
+                del waits["termination_wait"]
+            made: DeploymentPolicy = getattr(DeploymentPolicy, kind)(**dict(stated), **waits)
+            return made
+    return DeploymentPolicy.all_at_once(**waits)  # type: ignore[arg-type]  # a timedelta will do
 
 
 def _inference_ami(version: str | None) -> InferenceAmi | None:
@@ -195,42 +201,14 @@ def _inference_ami(version: str | None) -> InferenceAmi | None:
     return InferenceAmi(version, is_custom=not INFERENCE_AMI.holds(version))
 
 
-def _alarms(
-    settings: AlarmSettings | None, actions: Sequence[cloudwatch.IAlarmAction]
-) -> AlarmOptions:
-    if settings is None:
-        return AlarmOptions(actions=actions)
-    stated: dict[str, Any] = settings.model_dump(exclude_none=True)
-    for name in ("model_latency", "overhead_latency"):
-        if name in stated:
-            stated[name] = _thresholds(stated[name])
-    if settings.model_loading_wait:
-        stated["model_loading_wait"] = _milliseconds(settings.model_loading_wait)
-    if settings.slow_requests:
-        stated["slow_requests"] = SlowRequests(
-            threshold=_milliseconds(settings.slow_requests.threshold),
-            objective=settings.slow_requests.objective,
-        )
-    return AlarmOptions(actions=actions, **stated)
-
-
 def _warm_up(settings: WarmUpSettings) -> WarmUpOptions:
-    return WarmUpOptions(
+    return _stated(
+        WarmUpOptions,
+        settings,
         payload=_payload(settings.payload),
-        requests=settings.requests,
-        concurrency_per_zone=settings.concurrency_per_zone,
-        last=settings.last,
-        timeout=_milliseconds(settings.timeout),
         on_miss=WarmUpMiss[settings.on_miss.upper()],
-        during_deployments=settings.during_deployments,
-        metrics=settings.metrics,
         reserved_concurrency=RESERVED_EXECUTIONS if settings.reserve_concurrency else None,
-        keep_warm=KeepWarmOptions(
-            every=_milliseconds(settings.keep_warm.every),
-            requests_per_zone=settings.keep_warm.requests_per_zone,
-            below_tps=settings.keep_warm.below_tps,
-            window=_milliseconds(settings.keep_warm.window),
-        ) if settings.keep_warm else None,
+        keep_warm=_stated(KeepWarmOptions, settings.keep_warm) if settings.keep_warm else None,
     )
 
 
@@ -243,18 +221,6 @@ def _payload(settings: WarmUpPayloadSettings) -> WarmUpPayload:
     if settings.text is not None:
         return WarmUpPayload.from_text(settings.text, **further)
     return WarmUpPayload.from_json(settings.data, **further)
-
-
-def _thresholds(stated: dict[str, timedelta]) -> dict[str, Duration]:
-    return {statistic: _milliseconds(threshold) for statistic, threshold in stated.items()}
-
-
-def _milliseconds(value: timedelta) -> Duration:
-    return Duration.millis(value / timedelta(milliseconds=1))
-
-
-def _duration(value: timedelta | None) -> Duration | None:
-    return None if value is None else _milliseconds(value)
 
 
 def _key(scope: Construct, id: str, arn: str | None) -> kms.IKey | None:

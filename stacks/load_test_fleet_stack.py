@@ -34,11 +34,20 @@ class LoadTestFleetStack(Stack):
         As for every stack, ``env`` among them.
     """
 
-    def __init__(self, scope: Construct, id: str, *, settings: Settings,
-                 serving: LowLatencyEndpointStack, interface_endpoints: bool = True,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        settings: Settings,
+        serving: LowLatencyEndpointStack,
+        interface_endpoints: bool = True,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(
-            scope, id, description="Load generators for SageMaker endpoints, none while idle",
+            scope,
+            id,
+            description="Load generators for SageMaker endpoints, none while idle",
             **kwargs,
         )
         safeguards_in(self, settings.safeguards)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from aws_cdk import Stack, Tags
+from aws_cdk import Stack, Tags, Token
 from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sns as sns
@@ -16,10 +17,10 @@ from low_latency_endpoint import (
     RuntimePrivateLink,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.settings import Settings, largest_fleet
+from low_latency_endpoint.plan.rules import LOOKUP_NEEDS_ENVIRONMENT, SUBNET_NOT_IN_VPC
+from low_latency_endpoint.settings import Settings, largest_fleet, plan_endpoint
 
 from .endpoint_arguments import endpoint_arguments
-from .existing_vpc import looked_up_vpc, subnets_by_zone
 from .stated_safeguards import safeguards_in
 
 
@@ -40,7 +41,9 @@ class LowLatencyEndpointStack(Stack):
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, **kwargs: Any) -> None:
         super().__init__(
-            scope, id, description="Low-latency SageMaker endpoints in their callers' zones",
+            scope,
+            id,
+            description="Low-latency SageMaker endpoints in their callers' zones",
             **kwargs,
         )
         safeguards_in(self, settings.safeguards)
@@ -48,8 +51,11 @@ class LowLatencyEndpointStack(Stack):
         self.private_link = self._private_link(settings)
         self.endpoints: dict[str, LowLatencyEndpoint] = {}
         actions = (
-            [cloudwatch_actions.SnsAction(
-                sns.Topic.from_topic_arn(self, "AlarmTopic", settings.alarm_topic_arn))]
+            [
+                cloudwatch_actions.SnsAction(
+                    sns.Topic.from_topic_arn(self, "AlarmTopic", settings.alarm_topic_arn)
+                )
+            ]
             if settings.alarm_topic_arn
             else []
         )
@@ -59,7 +65,7 @@ class LowLatencyEndpointStack(Stack):
                 key,
                 network=self.network,
                 private_link=self.private_link,
-                **endpoint_arguments(self, key, endpoint, actions),
+                **endpoint_arguments(self, key, endpoint, plan_endpoint(settings, key), actions),
             )
             made.output_settings_for_callers()
             self.endpoints[key] = made
@@ -75,12 +81,18 @@ class LowLatencyEndpointStack(Stack):
             else ClientZones.of_names(*settings.client_zones.names or ())
         )
         network = settings.network
-        listed = ec2.PrefixList.from_prefix_list_id(
-            self, "S3PrefixList", network.s3_prefix_list) if network.s3_prefix_list else None
+        listed = (
+            ec2.PrefixList.from_prefix_list_id(self, "S3PrefixList", network.s3_prefix_list)
+            if network.s3_prefix_list
+            else None
+        )
         if network.vpc_id:
             vpc = looked_up_vpc(self, network.vpc_id)
             return ZoneAlignedNetwork.in_vpc(
-                self, "Network", vpc=vpc, client_zones=zones,
+                self,
+                "Network",
+                vpc=vpc,
+                client_zones=zones,
                 subnets=subnets_by_zone(self, vpc, network.subnets) if network.subnets else None,
                 s3_prefix_list=listed,
             )
@@ -90,9 +102,14 @@ class LowLatencyEndpointStack(Stack):
                 ec2.FlowLogTrafficType[network.flow_logs.upper()] if network.flow_logs else None
             )
         made = ZoneAlignedNetwork(
-            self, "Network", client_zones=zones, max_instances=largest_fleet(settings),
-            subnet_prefix_length=network.subnet_prefix_length, s3_prefix_list=listed,
-            narrow_s3=network.narrow_s3, **options,
+            self,
+            "Network",
+            client_zones=zones,
+            max_instances=largest_fleet(settings),
+            subnet_prefix_length=network.subnet_prefix_length,
+            s3_prefix_list=listed,
+            narrow_s3=network.narrow_s3,
+            **options,
         )
         for bucket in network.s3_buckets:
             made.allow_s3(bucket)
@@ -110,7 +127,10 @@ class LowLatencyEndpointStack(Stack):
                 network=self.network,
                 interface_endpoint=(
                     ec2.InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes(
-                        self, "InterfaceEndpoint", port=443, security_groups=[group],
+                        self,
+                        "InterfaceEndpoint",
+                        port=443,
+                        security_groups=[group],
                         vpc_endpoint_id=stated.interface_endpoint_id,
                     )
                 ),
@@ -135,3 +155,36 @@ class LowLatencyEndpointStack(Stack):
         for cidr in stated.allow_cidrs or (self.network.vpc.vpc_cidr_block,):
             link.allow_from(ec2.Peer.ipv4(str(cidr)))
         return link
+
+
+def looked_up_vpc(stack: Stack, vpc_id: str) -> ec2.IVpc:
+    """The VPC, with its subnets and their zones' names; the CLI looks it up once."""
+    if Token.is_unresolved(stack.account) or Token.is_unresolved(stack.region):
+        raise LOOKUP_NEEDS_ENVIRONMENT.error(
+            got="no account or no region", allowed="both", where=vpc_id
+        )
+    return ec2.Vpc.from_lookup(stack, f"Vpc-{vpc_id}", vpc_id=vpc_id)
+
+
+def subnets_by_zone(
+    stack: Stack, vpc: ec2.IVpc, subnet_ids: Mapping[str, str]
+) -> dict[str, ec2.ISubnet]:
+    """The VPC's subnet for each zone, with its zone's name as the lookup found it."""
+    known = {
+        subnet.subnet_id: subnet
+        for subnet in [*vpc.isolated_subnets, *vpc.private_subnets, *vpc.public_subnets]
+    }
+    pending = all(subnet.availability_zone.startswith("dummy") for subnet in known.values())
+    found: dict[str, ec2.ISubnet] = {}
+    for zone, subnet_id in subnet_ids.items():
+        if subnet_id in known:
+            found[zone] = known[subnet_id]
+        elif pending:  # the CLI runs the app again with the VPC's real subnets
+            found[zone] = ec2.Subnet.from_subnet_attributes(
+                stack, f"Subnet-{zone}", subnet_id=subnet_id, availability_zone="dummy1a"
+            )
+        else:
+            raise SUBNET_NOT_IN_VPC.error(
+                got=subnet_id, allowed=", ".join(sorted(known)), where=f"network.subnets.{zone}"
+            )
+    return found

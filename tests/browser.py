@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or \
-    shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None, reason="no Chromium on this machine: install the package `chromium`")
+    CHROMIUM is None, reason="no Chromium on this machine: install the package `chromium`"
+)
 
 # Runs before the page's own scripts, so that it hears their errors. When all is drawn, it writes
 # down of each chart its size on the page and how much ink it has: lines of more than one point,
@@ -30,8 +32,8 @@ window.addEventListener("load", () => setTimeout(() => {
     const seen = path => { const b = path.getBBox(); return b.width + b.height > 0; };
     charts[chart.id] = {
       width: box.width, height: box.height,
-      ink: [...chart.querySelectorAll(".trace path, .bars path, .point")].filter(seen).length,
-      titles: [...chart.querySelectorAll("text")].map(text => text.textContent),
+      ink: [...chart.querySelectorAll("path.line, path.bars, path.area")].filter(seen).length,
+      titles: [...chart.querySelectorAll("b, span, p")].map(text => text.textContent.trim()),
     };
   }
   const found = document.createElement("pre");
@@ -75,16 +77,32 @@ def opened(page: Path, folder: Path, width: int = 1280) -> Seen:
     assert "<head>" in text
     probed.write_text(text.replace("<head>", f"<head>{_PROBE}", 1), "utf-8")
     done = subprocess.run(
-        [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-         "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr", "--v=0",
-         f"--window-size={width},2000", f"--user-data-dir={folder / 'chromium'}",
-         "--virtual-time-budget=15000", "--dump-dom", probed.as_uri()],
-        capture_output=True, text=True, timeout=120)
+        [
+            CHROMIUM,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+            "--enable-logging=stderr",
+            "--v=0",
+            f"--window-size={width},2000",
+            f"--user-data-dir={folder / 'chromium'}",
+            "--virtual-time-budget=15000",
+            "--dump-dom",
+            probed.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     found = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.S)
     assert found, f"the page did not finish: {done.stderr[-2000:]}"
     probe = json.loads(unescape(found[1]))
     # `...:CONSOLE:12] "text", source: file:///... (1)`; CONSOLE(12) in older versions.
     console = [line for line in done.stderr.splitlines() if re.search(r"CONSOLE[:(]\d", line)]
-    return Seen(probe["told"] + console, {
-        name.removeprefix("chart-"): Chart(**chart) for name, chart in probe["charts"].items()},
-        probe["overflow"])
+    return Seen(
+        probe["told"] + console,
+        {name.removeprefix("chart-"): Chart(**chart) for name, chart in probe["charts"].items()},
+        probe["overflow"],
+    )

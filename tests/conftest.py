@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -10,17 +11,22 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # How long an example takes says nothing on a machine that does other work.
-settings.register_profile("any machine", deadline=None,
-                          suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("any machine")
 
 # The tests start Node.js through jsii and the CDK CLI: the one of this virtual environment, which
 # is first on the path only under `make test` or in an activated environment.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 os.environ.setdefault("JSII_RUNTIME_PACKAGE_CACHE", "enabled")
+# CDK's own rules take half a second for each template, and three to load in each Node.js. Tests that
+# are about them register them (tests/synth/judges.py); they judge every kind of stack there is.
+os.environ["CDK_VALIDATION"] = "false"
 
 # Programs that tests interrupt inherit what a job in the background has: SIGINT ignored, for good.
 # One that is handled here is none that they inherit.
@@ -34,6 +40,8 @@ os.environ.update(
     AWS_SHARED_CREDENTIALS_FILE=os.devnull,
     AWS_EC2_METADATA_DISABLED="true",
 )
+# Nobody starts EC2 instances: moto need not make its images anew for each local AWS.
+os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"
 
 
 class _LocustStaysOut(MetaPathFinder, Loader):
@@ -42,8 +50,9 @@ class _LocustStaysOut(MetaPathFinder, Loader):
     Load generators import it in processes of their own.
     """
 
-    def find_spec(self, fullname: str, path: object = None, target: object = None
-                  ) -> ModuleSpec | None:
+    def find_spec(
+        self, fullname: str, path: object = None, target: object = None
+    ) -> ModuleSpec | None:
         return ModuleSpec(fullname, self) if fullname == "locust" else None
 
     def exec_module(self, module: ModuleType) -> None:
@@ -51,3 +60,15 @@ class _LocustStaysOut(MetaPathFinder, Loader):
 
 
 sys.meta_path.insert(0, _LocustStaysOut())
+
+
+def pytest_sessionstart() -> None:
+    """Imports and thousands of tests to come: nothing that a collector of garbage could free."""
+    gc.disable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What is here stays to the end, so no test need go over it again in search of garbage."""
+    gc.freeze()
+    gc.enable()

@@ -25,8 +25,9 @@ def model_fn(model_dir: str, context: Any = None) -> str:
     return variant
 
 
-def transform_fn(variant: str, body: Any, content_type: str, accept: str,
-                 context: Any = None) -> str:
+def transform_fn(
+    variant: str, body: Any, content_type: str, accept: str, context: Any = None
+) -> str:
     """Answer with this instance's addresses: they tell its Availability Zone."""
     request = json.loads(body)
     if variant == "failing" or request.get("fail"):

@@ -36,7 +36,8 @@ class _Handler(BaseHTTPRequestHandler):
         request = {**json.loads(body), "addresses": False}
         try:
             told = self.inference.transform_fn(
-                self.model, json.dumps(request), "application/json", "application/json")
+                self.model, json.dumps(request), "application/json", "application/json"
+            )
         except RuntimeError as error:
             self._answer(500, str(error).encode())
         else:

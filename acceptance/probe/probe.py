@@ -23,13 +23,15 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     if os.environ.get("AWS_ENDPOINT_URL"):
         # A local AWS: its names lead nowhere, and nothing may reach out of the machine.
         found: dict[str, Any] = {
-            kind: {"unavailable": "not available here"} for kind in event["names"]}
+            kind: {"unavailable": "not available here"} for kind in event["names"]
+        }
         found["regional"] = {**found.get("regional", {}), "invoked": _invoke(None, event)}
         return {"names": found, "foreign": {"unavailable": "not available here"}}
     names = {}
     for kind, host in event["names"].items():
         names[kind] = {
-            "dns": _tried(_addresses, host), "tls": _tried(_certificate, host),
+            "dns": _tried(_addresses, host),
+            "tls": _tried(_certificate, host),
             "invoked": _invoke(f"https://{host}", event),
         }
     foreign = {"endpoint": event["foreign"], "calls": 1}
@@ -50,23 +52,32 @@ def _addresses(host: str) -> list[str]:
 def _certificate(host: str) -> dict[str, Any]:
     """The certificate's names, after a handshake that verifies them against the host's."""
     context = ssl.create_default_context()
-    with socket.create_connection((host, 443), timeout=10) as plain, \
-            context.wrap_socket(plain, server_hostname=host) as secured:
+    with (
+        socket.create_connection((host, 443), timeout=10) as plain,
+        context.wrap_socket(plain, server_hostname=host) as secured,
+    ):
         certificate: dict[str, Any] = secured.getpeercert() or {}
-        return {"names": [entry[1] for entry in certificate["subjectAltName"]],
-                "version": secured.version()}
+        return {
+            "names": [entry[1] for entry in certificate["subjectAltName"]],
+            "version": secured.version(),
+        }
 
 
 def _invoke(url: str | None, event: dict[str, Any]) -> dict[str, Any]:
-    client = boto3.client("sagemaker-runtime", endpoint_url=url, config=Config(
-        connect_timeout=10, read_timeout=70, retries={"total_max_attempts": 1}))
+    client = boto3.client(
+        "sagemaker-runtime",
+        endpoint_url=url,
+        config=Config(connect_timeout=10, read_timeout=70, retries={"total_max_attempts": 1}),
+    )
     served: dict[str, int] = {}
     error, errors = "", 0
     for _ in range(event["calls"]):
         try:
             answer = client.invoke_endpoint(
-                EndpointName=event["endpoint"], ContentType="application/json",
-                Body=json.dumps({"addresses": True}))
+                EndpointName=event["endpoint"],
+                ContentType="application/json",
+                Body=json.dumps({"addresses": True}),
+            )
             told = json.loads(answer["Body"].read())
             by = " ".join(told.get("addresses", []))
             served[by] = served.get(by, 0) + 1

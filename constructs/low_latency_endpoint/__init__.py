@@ -4,8 +4,8 @@ State where the callers run and what latency they must see; the constructs put s
 PrivateLink interface endpoint and the model into the callers' Availability Zones and set routing,
 scaling and alarms from the target.
 
-Names are imported on first use (PEP 562): ``low_latency_endpoint.planning`` and
-``low_latency_endpoint.operations`` start no Node.js.
+Names are imported on first use (PEP 562): ``low_latency_endpoint.plan`` and
+``low_latency_endpoint.operate`` start no Node.js.
 """
 
 from __future__ import annotations
@@ -16,81 +16,87 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .alarm_options import AlarmOptions, SlowRequests
-    from .alarm_topic import AlarmTopic
-    from .alarms import LatencyAlarms
-    from .client_zones import ClientZones
-    from .dashboard import LatencyDashboard
-    from .deployment import DeploymentPolicy
-    from .endpoint import Endpoint
-    from .endpoint_configuration import DataCapture, EndpointConfiguration, MetricsPublishing
-    from .images import ContainerImage
-    from .load_test_fleet import LoadTestFleet
-    from .low_latency_endpoint import LowLatencyEndpoint
-    from .model import Container, Model, ModelData
-    from .network import ZoneAlignedNetwork
-    from .planning.latency_plan import LatencyTarget
-    from .planning.throughput import MeasuredThroughput
-    from .private_link import RuntimePrivateLink
-    from .safeguards import Safeguards
-    from .scaling import InvocationScaling
-    from .variant import (
+    from .hosting.deployment import DeploymentPolicy
+    from .hosting.endpoint import Endpoint
+    from .hosting.endpoint_configuration import (
+        DataCapture,
+        EndpointConfiguration,
+        MetricsPublishing,
+    )
+    from .hosting.images import ContainerImage
+    from .hosting.model import Container, Model
+    from .hosting.model_data import ModelData
+    from .hosting.scaling import InvocationScaling
+    from .hosting.variant import (
         InferenceAmi,
         InstancePool,
         InstanceType,
         ProductionVariant,
         RoutingStrategy,
+        VariantOptions,
     )
-    from .warm_up import WarmUp
-    from .warm_up_options import KeepWarmOptions, WarmUpMiss, WarmUpOptions
-    from .warm_up_payload import WarmUpPayload
+    from .load_test_fleet.load_test_fleet import LoadTestFleet
+    from .monitoring.alarm_options import AlarmOptions, SlowRequests
+    from .monitoring.alarm_topic import AlarmTopic
+    from .monitoring.alarms import LatencyAlarms
+    from .monitoring.dashboard import LatencyDashboard
+    from .network.client_zones import ClientZones
+    from .network.private_link import RuntimePrivateLink
+    from .network.zone_aligned_network import ZoneAlignedNetwork
+    from .pattern.low_latency_endpoint import LowLatencyEndpoint
+    from .pattern.options import ConfigurationOptions, EndpointOptions, ModelOptions
+    from .plan.endpoint_request import ScalingOptions
+    from .plan.latency_target import LatencyTarget
+    from .plan.throughput import MeasuredThroughput
+    from .synthesis.safeguards import Safeguards
+    from .warm_up.options import KeepWarmOptions, WarmUpMiss, WarmUpOptions
+    from .warm_up.payload import WarmUpPayload
+    from .warm_up.warm_up import WarmUp
 
 _MODULE_OF = {
-    "AlarmOptions": "alarm_options",
-    "AlarmTopic": "alarm_topic",
-    "ClientZones": "client_zones",
-    "Container": "model",
-    "ContainerImage": "images",
-    "DataCapture": "endpoint_configuration",
-    "DeploymentPolicy": "deployment",
-    "Endpoint": "endpoint",
-    "EndpointConfiguration": "endpoint_configuration",
-    "InferenceAmi": "variant",
-    "InstancePool": "variant",
-    "InstanceType": "variant",
-    "InvocationScaling": "scaling",
-    "KeepWarmOptions": "warm_up_options",
-    "LatencyAlarms": "alarms",
-    "LatencyDashboard": "dashboard",
-    "LatencyTarget": "planning.latency_plan",
-    "LoadTestFleet": "load_test_fleet",
-    "LowLatencyEndpoint": "low_latency_endpoint",
-    "MeasuredThroughput": "planning.throughput",
-    "MetricsPublishing": "endpoint_configuration",
-    "Model": "model",
-    "ModelData": "model",
-    "ProductionVariant": "variant",
-    "RoutingStrategy": "variant",
-    "RuntimePrivateLink": "private_link",
-    "Safeguards": "safeguards",
-    "SlowRequests": "alarm_options",
-    "WarmUp": "warm_up",
-    "WarmUpMiss": "warm_up_options",
-    "WarmUpOptions": "warm_up_options",
-    "WarmUpPayload": "warm_up_payload",
-    "ZoneAlignedNetwork": "network",
+    name: module
+    for module, names in {
+        "hosting.deployment": "DeploymentPolicy",
+        "hosting.endpoint": "Endpoint",
+        "hosting.endpoint_configuration": "DataCapture EndpointConfiguration MetricsPublishing",
+        "hosting.images": "ContainerImage",
+        "hosting.model": "Container Model",
+        "hosting.model_data": "ModelData",
+        "hosting.scaling": "InvocationScaling",
+        "hosting.variant": "InferenceAmi InstancePool InstanceType ProductionVariant RoutingStrategy VariantOptions",
+        "load_test_fleet.load_test_fleet": "LoadTestFleet",
+        "monitoring.alarm_options": "AlarmOptions SlowRequests",
+        "monitoring.alarm_topic": "AlarmTopic",
+        "monitoring.alarms": "LatencyAlarms",
+        "monitoring.dashboard": "LatencyDashboard",
+        "network.client_zones": "ClientZones",
+        "network.private_link": "RuntimePrivateLink",
+        "network.zone_aligned_network": "ZoneAlignedNetwork",
+        "pattern.low_latency_endpoint": "LowLatencyEndpoint",
+        "pattern.options": "ConfigurationOptions EndpointOptions ModelOptions",
+        "plan.endpoint_request": "ScalingOptions",
+        "plan.latency_target": "LatencyTarget",
+        "plan.throughput": "MeasuredThroughput",
+        "synthesis.safeguards": "Safeguards",
+        "warm_up.options": "KeepWarmOptions WarmUpMiss WarmUpOptions",
+        "warm_up.payload": "WarmUpPayload",
+        "warm_up.warm_up": "WarmUp",
+    }.items()
+    for name in names.split()
 }
 
 __all__ = [
     "AlarmOptions",
     "AlarmTopic",
     "ClientZones",
+    "ConfigurationOptions",
     "Container",
     "ContainerImage",
     "DataCapture",
     "DeploymentPolicy",
     "Endpoint",
     "EndpointConfiguration",
+    "EndpointOptions",
     "InferenceAmi",
     "InstancePool",
     "InstanceType",
@@ -105,11 +111,14 @@ __all__ = [
     "MetricsPublishing",
     "Model",
     "ModelData",
+    "ModelOptions",
     "ProductionVariant",
     "RoutingStrategy",
     "RuntimePrivateLink",
     "Safeguards",
+    "ScalingOptions",
     "SlowRequests",
+    "VariantOptions",
     "WarmUp",
     "WarmUpMiss",
     "WarmUpOptions",

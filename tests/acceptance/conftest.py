@@ -13,26 +13,30 @@ from aws_cdk import App
 
 from acceptance.app import IMAGE, TAG, build, stack_name
 from acceptance.world import ONE_TRY, ROOT, World, target_of
-from low_latency_endpoint.local_aws import (
+from local_sagemaker import (
     DeploymentFailed,
     LocalAws,
     RuntimeOptions,
     delete_stack,
     deploy_template,
 )
-from low_latency_endpoint.local_aws.model_servers import CommandModelServer
-from low_latency_endpoint.planning.images import dlc_account
+from local_sagemaker.model_servers import CommandModelServer
+from low_latency_endpoint.plan.image_names import dlc_account
 
 REGION = "us-east-1"
 SPEED = 120.0
-MODEL = {IMAGE[0]: CommandModelServer(
-    (sys.executable, "-I", str(ROOT / "acceptance" / "model" / "serve.py")))}
+MODEL = {
+    IMAGE[0]: CommandModelServer(
+        (sys.executable, "-I", str(ROOT / "acceptance" / "model" / "serve.py"))
+    )
+}
 
 
 def started() -> LocalAws:
     """A local AWS with a fast clock, ready for a run."""
-    aws = LocalAws.start(region=REGION, model_servers=MODEL,
-                         runtime=RuntimeOptions(clock_speed=SPEED))
+    aws = LocalAws.start(
+        region=REGION, model_servers=MODEL, runtime=RuntimeOptions(clock_speed=SPEED)
+    )
     aws.add_image(f"{dlc_account(REGION)}.dkr.ecr.{REGION}.amazonaws.com/{':'.join(IMAGE)}")
     return aws
 
@@ -49,8 +53,15 @@ class WithoutCli:
         if not assembly.exists():
             assembly.mkdir(parents=True)
             app = App(outdir=str(assembly), context=self._context)
-            build(app, suffix=suffix, zones=zones, variant=variant, account=self._aws.account,
-                  region=self._aws.region, folder=assembly)
+            build(
+                app,
+                suffix=suffix,
+                zones=zones,
+                variant=variant,
+                account=self._aws.account,
+                region=self._aws.region,
+                folder=assembly,
+            )
             app.synth()
         try:
             deploy_template(self._aws, assembly, stack_name(suffix), tags={TAG: suffix})
@@ -59,10 +70,14 @@ class WithoutCli:
         return ""
 
     def destroy(self, suffix: str, zones: list[str]) -> str:
+        # Lambda keeps its network interfaces for half an hour, in which nobody measures anything.
+        self._aws.set_clock_speed(5 * SPEED)
         try:
             delete_stack(self._aws, stack_name(suffix))
         except DeploymentFailed as failed:
             return failed.reason
+        finally:
+            self._aws.set_clock_speed(SPEED)
         return ""
 
 
@@ -71,21 +86,29 @@ def aws() -> Iterator[LocalAws]:
     """One for all tests of this folder."""
     with started() as running:
         running.client("ssm").put_parameter(
-            Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String")
+            Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String"
+        )
         yield running
 
 
 @pytest.fixture(scope="session")
 def world(aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> World:
     """The local AWS as the account under test."""
+
     def client(service: str) -> object:
         if service != "sagemaker-runtime":
             return aws.client(service)
         exports = aws.exports()
-        return boto3.client(service, REGION, endpoint_url=aws.runtime_url(), config=ONE_TRY,
-                            aws_access_key_id=exports["AWS_ACCESS_KEY_ID"],
-                            aws_secret_access_key=exports["AWS_SECRET_ACCESS_KEY"])
+        return boto3.client(
+            service,
+            REGION,
+            endpoint_url=aws.runtime_url(),
+            config=ONE_TRY,
+            aws_access_key_id=exports["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=exports["AWS_SECRET_ACCESS_KEY"],
+        )
 
     folder = tmp_path_factory.mktemp("assemblies")
-    return World(client, aws.account, REGION, target_of(aws.client("sts")),
-                 WithoutCli(aws, folder), SPEED)
+    return World(
+        client, aws.account, REGION, target_of(aws.client("sts")), WithoutCli(aws, folder), SPEED
+    )

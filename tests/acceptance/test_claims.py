@@ -17,26 +17,38 @@ BY_ID = {claim.id: claim for claim in CLAIMS}
 
 
 def evidence(step: str, saw: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"target": "aws", "date": "2026-12-01", "region": "us-east-2",
-            "versions": {"library": "0.1.0", "commit": "abc1234"},
-            "steps": {step: {"status": "done", "saw": saw}}, **more}
+    return {
+        "target": "aws",
+        "date": "2026-12-01",
+        "region": "us-east-2",
+        "versions": {"library": "0.1.0", "commit": "abc1234"},
+        "steps": {step: {"status": "done", "saw": saw}},
+        **more,
+    }
 
 
-def name(zone: str = "z1", *, dns: Any = None, served: Any = None,
-         tls: Any = None) -> dict[str, Any]:
+def name(
+    zone: str = "z1", *, dns: Any = None, served: Any = None, tls: Any = None
+) -> dict[str, Any]:
     """What a zone's probe tells of a name."""
-    return {"dns": [{"address": "<ipv4-1>", "in": zone}] if dns is None else dns,
-            "tls": {"names": ["x"]} if tls is None else tls,
-            "invoked": {"served_in": {zone: 20} if served is None else served, "errors": 0}}
+    return {
+        "dns": [{"address": "<ipv4-1>", "in": zone}] if dns is None else dns,
+        "tls": {"names": ["x"]} if tls is None else tls,
+        "invoked": {"served_in": {zone: 20} if served is None else served, "errors": 0},
+    }
 
 
 def zones(**changed: Any) -> dict[str, Any]:
     """Two zones' probes in which all is well, but for the first zone's changes."""
     found: dict[str, Any] = {
-        zone: {"names": {"regional": name(zone), "zonal": name(zone)},
-               "foreign": {"error": "AccessDeniedException", "errors": 1},
-               "subnet_zone_id": zone, "subnet_zone_name_as_output": True}
-        for zone in ("z1", "z2")}
+        zone: {
+            "names": {"regional": name(zone), "zonal": name(zone)},
+            "foreign": {"error": "AccessDeniedException", "errors": 1},
+            "subnet_zone_id": zone,
+            "subnet_zone_name_as_output": True,
+        }
+        for zone in ("z1", "z2")
+    }
     names = found["z1"]["names"]
     names |= {key: changed.pop(key) for key in ("regional", "zonal") if key in changed}
     found["z1"] |= changed
@@ -46,20 +58,35 @@ def zones(**changed: Any) -> dict[str, Any]:
 GONE = {"unavailable": "not available here"}
 ELSEWHERE = [{"address": "<ipv4-9>", "in": "elsewhere"}]
 OTHER = [{"address": "<ipv4-9>", "in": "z2"}]
-SERVING = {"status": "InService", "configuration": "<c-1>", "configuration_exists": True,
-           "variants": [{"capture": True}]}
-TAKEN_BACK = {"stack_status": "UPDATE_ROLLBACK_COMPLETE", "before": SERVING, "after": SERVING,
-              "endpoint_timeline": [{"saw": SERVING}]}
-SERVED = {**TAKEN_BACK, "endpoint_timeline": [
-    {"saw": SERVING}, {"saw": {**SERVING, "configuration": "<c-2>"}}, {"saw": SERVING}]}
+SERVING = {
+    "status": "InService",
+    "configuration": "<c-1>",
+    "configuration_exists": True,
+    "variants": [{"capture": True}],
+}
+TAKEN_BACK = {
+    "stack_status": "UPDATE_ROLLBACK_COMPLETE",
+    "before": SERVING,
+    "after": SERVING,
+    "endpoint_timeline": [{"saw": SERVING}],
+}
+SERVED = {
+    **TAKEN_BACK,
+    "endpoint_timeline": [
+        {"saw": SERVING},
+        {"saw": {**SERVING, "configuration": "<c-2>"}},
+        {"saw": SERVING},
+    ],
+}
 MINUTES = [f"2026-12-01T10:{minute:02}:00Z" for minute in range(20)]
-MATH = {"definition": {"Metrics": [{"EndpointConfigName": 1}]},
-        "history": [{"what": "Alarm updated from OK to ALARM"}]}
+MATH = {
+    "definition": {"Metrics": [{"EndpointConfigName": 1}]},
+    "history": [{"what": "Alarm updated from OK to ALARM"}],
+}
 
 
 def series(whole: float, new: list[float]) -> dict[str, Any]:
-    return {"whole": [(t, whole) for t in MINUTES],
-            "new": list(zip(MINUTES, new, strict=False))}
+    return {"whole": [(t, whole) for t in MINUTES], "new": list(zip(MINUTES, new, strict=False))}
 
 
 def alarm(state: str, definition: str = "ModelLatency") -> dict[str, Any]:
@@ -71,100 +98,129 @@ def note(endpoint: bool, *interfaces: str) -> dict[str, Any]:
 
 
 def timeline(*statuses: str) -> dict[str, Any]:
-    return {"stack_status": "UPDATE_COMPLETE",
-            "endpoint_timeline": [{"saw": {"status": each}} for each in statuses]}
+    return {
+        "stack_status": "UPDATE_COMPLETE",
+        "endpoint_timeline": [{"saw": {"status": each}} for each in statuses],
+    }
 
 
-@pytest.mark.parametrize(("claim", "verdict", "saw"), [
-    ("create", "seen", {"stack_status": "CREATE_COMPLETE"}),
-    ("create", "refuted", {"stack_status": "ROLLBACK_COMPLETE"}),
-    ("fresh-roles", "seen", {"events": [{"status": "CREATE_COMPLETE"}]}),
-    ("fresh-roles", "refuted", {"events": [{"status": "CREATE_FAILED"}]}),
-    ("narrow-rights", "seen", {"stack_status": "CREATE_COMPLETE"}),
-    ("narrow-rights", "refuted", {"stack_status": "ROLLBACK_COMPLETE", "events": [
-        {"status": "CREATE_FAILED", "reason": "The role is not authorized to perform: ec2:..."}]}),
-    ("narrow-rights", "open", {"stack_status": "ROLLBACK_COMPLETE", "events": [
-        {"status": "CREATE_FAILED", "reason": "The account-level service limit ..."}]}),
-    ("warm-up", "seen", {"warm_ups": [{"outcome": "missed"}, {"outcome": "met"}]}),
-    ("warm-up", "refuted", {"warm_ups": [{"outcome": "missed"}]}),
-    ("warm-up", "open", {"warm_ups": []}),
-    ("verify", "seen", {"verify": {"LLV101": "pass", "LLV301": "unknown"}}),
-    ("verify", "refuted", {"verify": {"LLV101": "fail"}}),
-    ("private-dns", "seen", zones(regional=name(dns=OTHER))),
-    ("private-dns", "refuted", zones(regional=name(dns=ELSEWHERE))),
-    ("private-dns", "refuted", zones(regional=name(dns={"error": "gaierror"}))),
-    ("private-dns-by-zone", "seen", zones()),
-    ("private-dns-by-zone", "refuted", zones(regional=name(dns=OTHER))),
-    ("zonal-names", "seen", zones()),
-    ("zonal-names", "refuted", zones(zonal=name(dns=OTHER))),
-    ("tls", "seen", zones()),
-    ("tls", "refuted", zones(zonal=name(tls={"error": "SSLCertVerificationError"}))),
-    ("same-zone", "seen", zones()),
-    ("same-zone", "refuted", zones(zonal=name(served={"z1": 15, "z2": 5}))),
-    ("same-zone", "open", zones(zonal=name(served={"unknown": 20}))),
-    ("endpoint-policy", "seen", zones()),
-    ("endpoint-policy", "refuted", zones(foreign={"error": "ValidationError"})),
-    ("endpoint-policy", "open", zones(foreign=GONE)),
-    ("subnets-by-zone-id", "seen", zones()),
-    ("subnets-by-zone-id", "refuted", zones(subnet_zone_id="z9")),
-    ("subnets-by-zone-id", "refuted", zones(subnet_zone_name_as_output=False)),
-    ("dns-entries", "seen", {"dns_entries": ["<vpce-1>.runtime.vpce.amazonaws.com", "x"]}),
-    ("dns-entries", "refuted", {"dns_entries": ["<vpce-1>-<zone-name-1>.runtime.vpce.a.com"]}),
-    ("fleet-series-at-create", "seen", {"invocations": series(9, [])}),
-    ("fleet-series-at-create", "refuted", {"invocations": series(9, [0])}),
-    ("fleet-series-at-create", "open", {"invocations": {"whole": [], "new": []}}),
-    ("alarms-have-data", "seen", {"alarms": [alarm("OK"), alarm("INSUFFICIENT_DATA",
-                                                               "EndpointConfigName")]}),
-    ("alarms-have-data", "refuted", {"alarms": [alarm("OK"), alarm("INSUFFICIENT_DATA")]}),
-    ("percentile-ranks", "seen", {"alarms": [alarm("OK", "PR(160000:)")]}),
-    ("percentile-ranks", "refuted", {"alarms": [alarm("INSUFFICIENT_DATA", "PR(160000:)")]}),
-    ("percentile-ranks", "open", {"alarms": [alarm("OK")]}),
-    ("update", "seen", {"stack_status": "UPDATE_COMPLETE", "answers": {"ok": 9}}),
-    ("update", "refuted", {"stack_status": "UPDATE_COMPLETE", "answers": {"ok": 9, "X": 1}}),
-    ("fleets-add-up", "seen", {"invocations": series(10, [0, 5, 10])}),
-    ("fleets-add-up", "refuted", {"invocations": series(5, [5, 5])}),
-    ("fleets-add-up", "refuted", {"invocations": series(10, [5, 11])}),
-    ("fleets-add-up", "open", {"invocations": series(10, [])}),
-    ("fleet-series-last", "seen", {"minutes": 20, "invocations": series(9, [9] * 19)}),
-    ("fleet-series-last", "refuted", {"minutes": 20, "invocations": series(9, [9] * 9)}),
-    ("fleet-series-last", "refuted", {"minutes": 20, "invocations": series(9, [])}),
-    ("fleet-series-last", "open", {"minutes": 2, "invocations": series(9, [9] * 20)}),
-    ("pages", "seen", {"arrived": True}),
-    ("pages", "refuted", {"arrived": False}),
-    ("crash-fails", "seen", TAKEN_BACK),
-    ("crash-fails", "seen", {**TAKEN_BACK, "stack_status": "UPDATE_ROLLBACK_FAILED"}),
-    ("crash-fails", "refuted", {**TAKEN_BACK, "stack_status": "UPDATE_COMPLETE"}),
-    ("crash-fails", "refuted", {**TAKEN_BACK, "after": {**SERVING, "configuration": "<c-2>"}}),
-    ("alarm-fails", "seen", TAKEN_BACK),
-    ("alarm-fails", "refuted", {**TAKEN_BACK, "after": {**SERVING, "status": "Failed"}}),
-    ("alarm-fails", "refuted", {**TAKEN_BACK, "stack_status": "UPDATE_COMPLETE"}),
-    ("alarm-fails", "open", SERVED),
-    ("former-configuration", "seen", TAKEN_BACK),
-    ("former-configuration", "refuted",
-     {"after": {**SERVING, "configuration_exists": False}}),
-    ("rolling-back", "seen", TAKEN_BACK),
-    ("rolling-back", "refuted", {**TAKEN_BACK, "after": {**SERVING, "status": "Updating"}}),
-    ("rolling-back", "open", SERVED),
-    ("rollback-ends", "seen", TAKEN_BACK),
-    ("rollback-ends", "refuted", {**TAKEN_BACK, "stack_status": "UPDATE_ROLLBACK_FAILED"}),
-    ("math-alarms", "seen", {**TAKEN_BACK, "alarms": [MATH]}),
-    ("math-alarms", "refuted", {**SERVED, "alarms": [MATH]}),
-    ("math-alarms", "open", {**TAKEN_BACK, "alarms": [{**MATH, "history": []}]}),
-    ("scaling-toggles", "seen", {"off": timeline("InService"), "on": timeline("InService")}),
-    ("scaling-toggles", "refuted", {"off": timeline("InService", "Updating", "InService"),
-                                    "on": timeline("InService")}),
-    ("capture", "seen", {"after": SERVING}),
-    ("capture", "refuted", {"after": {**SERVING, "variants": [{"capture": False}]}}),
-    ("zone-dimension", "seen", {"metrics": [{"dimensions": {"AvailabilityZone": "x"}}]}),
-    ("zone-dimension", "refuted", {"metrics": [{"dimensions": {}}]}),
-    ("interfaces", "seen", {"interface_timeline": [note(True, "e"), note(False, "e")]}),
-    ("interfaces", "refuted", {"interface_timeline": [note(True, "e"), note(False)]}),
-    ("interfaces", "open", {"interface_timeline": [note(True), note(False)]}),
-    ("delete", "seen", {"cli": "ok", "stack_status": "DELETE_COMPLETE"}),
-    ("delete", "refuted", {"cli": "failed", "stack_status": "DELETE_FAILED"}),
-    ("nothing-left", "seen", {"left": ["log group: /aws/sagemaker/Endpoints/x"]}),
-    ("nothing-left", "refuted", {"left": ["subnet: <subnet-1>"]}),
-])
+@pytest.mark.parametrize(
+    ("claim", "verdict", "saw"),
+    [
+        ("create", "seen", {"stack_status": "CREATE_COMPLETE"}),
+        ("create", "refuted", {"stack_status": "ROLLBACK_COMPLETE"}),
+        ("fresh-roles", "seen", {"events": [{"status": "CREATE_COMPLETE"}]}),
+        ("fresh-roles", "refuted", {"events": [{"status": "CREATE_FAILED"}]}),
+        ("narrow-rights", "seen", {"stack_status": "CREATE_COMPLETE"}),
+        (
+            "narrow-rights",
+            "refuted",
+            {
+                "stack_status": "ROLLBACK_COMPLETE",
+                "events": [
+                    {
+                        "status": "CREATE_FAILED",
+                        "reason": "The role is not authorized to perform: ec2:...",
+                    }
+                ],
+            },
+        ),
+        (
+            "narrow-rights",
+            "open",
+            {
+                "stack_status": "ROLLBACK_COMPLETE",
+                "events": [
+                    {"status": "CREATE_FAILED", "reason": "The account-level service limit ..."}
+                ],
+            },
+        ),
+        ("warm-up", "seen", {"warm_ups": [{"outcome": "missed"}, {"outcome": "met"}]}),
+        ("warm-up", "refuted", {"warm_ups": [{"outcome": "missed"}]}),
+        ("warm-up", "open", {"warm_ups": []}),
+        ("verify", "seen", {"verify": {"LLV101": "pass", "LLV301": "unknown"}}),
+        ("verify", "refuted", {"verify": {"LLV101": "fail"}}),
+        ("private-dns", "seen", zones(regional=name(dns=OTHER))),
+        ("private-dns", "refuted", zones(regional=name(dns=ELSEWHERE))),
+        ("private-dns", "refuted", zones(regional=name(dns={"error": "gaierror"}))),
+        ("private-dns-by-zone", "seen", zones()),
+        ("private-dns-by-zone", "refuted", zones(regional=name(dns=OTHER))),
+        ("zonal-names", "seen", zones()),
+        ("zonal-names", "refuted", zones(zonal=name(dns=OTHER))),
+        ("tls", "seen", zones()),
+        ("tls", "refuted", zones(zonal=name(tls={"error": "SSLCertVerificationError"}))),
+        ("same-zone", "seen", zones()),
+        ("same-zone", "refuted", zones(zonal=name(served={"z1": 15, "z2": 5}))),
+        ("same-zone", "open", zones(zonal=name(served={"unknown": 20}))),
+        ("endpoint-policy", "seen", zones()),
+        ("endpoint-policy", "refuted", zones(foreign={"error": "ValidationError"})),
+        ("endpoint-policy", "open", zones(foreign=GONE)),
+        ("subnets-by-zone-id", "seen", zones()),
+        ("subnets-by-zone-id", "refuted", zones(subnet_zone_id="z9")),
+        ("subnets-by-zone-id", "refuted", zones(subnet_zone_name_as_output=False)),
+        ("dns-entries", "seen", {"dns_entries": ["<vpce-1>.runtime.vpce.amazonaws.com", "x"]}),
+        ("dns-entries", "refuted", {"dns_entries": ["<vpce-1>-<zone-name-1>.runtime.vpce.a.com"]}),
+        ("fleet-series-at-create", "seen", {"invocations": series(9, [])}),
+        ("fleet-series-at-create", "refuted", {"invocations": series(9, [0])}),
+        ("fleet-series-at-create", "open", {"invocations": {"whole": [], "new": []}}),
+        (
+            "alarms-have-data",
+            "seen",
+            {"alarms": [alarm("OK"), alarm("INSUFFICIENT_DATA", "EndpointConfigName")]},
+        ),
+        ("alarms-have-data", "refuted", {"alarms": [alarm("OK"), alarm("INSUFFICIENT_DATA")]}),
+        ("percentile-ranks", "seen", {"alarms": [alarm("OK", "PR(160000:)")]}),
+        ("percentile-ranks", "refuted", {"alarms": [alarm("INSUFFICIENT_DATA", "PR(160000:)")]}),
+        ("percentile-ranks", "open", {"alarms": [alarm("OK")]}),
+        ("update", "seen", {"stack_status": "UPDATE_COMPLETE", "answers": {"ok": 9}}),
+        ("update", "refuted", {"stack_status": "UPDATE_COMPLETE", "answers": {"ok": 9, "X": 1}}),
+        ("fleets-add-up", "seen", {"invocations": series(10, [0, 5, 10])}),
+        ("fleets-add-up", "refuted", {"invocations": series(5, [5, 5])}),
+        ("fleets-add-up", "refuted", {"invocations": series(10, [5, 11])}),
+        ("fleets-add-up", "open", {"invocations": series(10, [])}),
+        ("fleet-series-last", "seen", {"minutes": 20, "invocations": series(9, [9] * 19)}),
+        ("fleet-series-last", "refuted", {"minutes": 20, "invocations": series(9, [9] * 9)}),
+        ("fleet-series-last", "refuted", {"minutes": 20, "invocations": series(9, [])}),
+        ("fleet-series-last", "open", {"minutes": 2, "invocations": series(9, [9] * 20)}),
+        ("pages", "seen", {"arrived": True}),
+        ("pages", "refuted", {"arrived": False}),
+        ("crash-fails", "seen", TAKEN_BACK),
+        ("crash-fails", "seen", {**TAKEN_BACK, "stack_status": "UPDATE_ROLLBACK_FAILED"}),
+        ("crash-fails", "refuted", {**TAKEN_BACK, "stack_status": "UPDATE_COMPLETE"}),
+        ("crash-fails", "refuted", {**TAKEN_BACK, "after": {**SERVING, "configuration": "<c-2>"}}),
+        ("alarm-fails", "seen", TAKEN_BACK),
+        ("alarm-fails", "refuted", {**TAKEN_BACK, "after": {**SERVING, "status": "Failed"}}),
+        ("alarm-fails", "refuted", {**TAKEN_BACK, "stack_status": "UPDATE_COMPLETE"}),
+        ("alarm-fails", "open", SERVED),
+        ("former-configuration", "seen", TAKEN_BACK),
+        ("former-configuration", "refuted", {"after": {**SERVING, "configuration_exists": False}}),
+        ("rolling-back", "seen", TAKEN_BACK),
+        ("rolling-back", "refuted", {**TAKEN_BACK, "after": {**SERVING, "status": "Updating"}}),
+        ("rolling-back", "open", SERVED),
+        ("rollback-ends", "seen", TAKEN_BACK),
+        ("rollback-ends", "refuted", {**TAKEN_BACK, "stack_status": "UPDATE_ROLLBACK_FAILED"}),
+        ("math-alarms", "seen", {**TAKEN_BACK, "alarms": [MATH]}),
+        ("math-alarms", "refuted", {**SERVED, "alarms": [MATH]}),
+        ("math-alarms", "open", {**TAKEN_BACK, "alarms": [{**MATH, "history": []}]}),
+        ("scaling-toggles", "seen", {"off": timeline("InService"), "on": timeline("InService")}),
+        (
+            "scaling-toggles",
+            "refuted",
+            {"off": timeline("InService", "Updating", "InService"), "on": timeline("InService")},
+        ),
+        ("capture", "seen", {"after": SERVING}),
+        ("capture", "refuted", {"after": {**SERVING, "variants": [{"capture": False}]}}),
+        ("zone-dimension", "seen", {"metrics": [{"dimensions": {"AvailabilityZone": "x"}}]}),
+        ("zone-dimension", "refuted", {"metrics": [{"dimensions": {}}]}),
+        ("interfaces", "seen", {"interface_timeline": [note(True, "e"), note(False, "e")]}),
+        ("interfaces", "refuted", {"interface_timeline": [note(True, "e"), note(False)]}),
+        ("interfaces", "open", {"interface_timeline": [note(True), note(False)]}),
+        ("delete", "seen", {"cli": "ok", "stack_status": "DELETE_COMPLETE"}),
+        ("delete", "refuted", {"cli": "failed", "stack_status": "DELETE_FAILED"}),
+        ("nothing-left", "seen", {"left": ["log group: /aws/sagemaker/Endpoints/x"]}),
+        ("nothing-left", "refuted", {"left": ["subnet: <subnet-1>"]}),
+    ],
+)
 def test_what_was_seen_decides(claim: str, verdict: str, saw: dict[str, Any]) -> None:
     told = judge(BY_ID[claim], evidence(BY_ID[claim].step, saw))
     assert told.name.lower() == verdict

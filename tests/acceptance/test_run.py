@@ -18,7 +18,9 @@ from acceptance.run import run_steps
 from acceptance.steps import CORE, LAST, Pace, Run, Step, steps_of
 from acceptance.sweep import remaining, suffixes, sweep
 from acceptance.world import World
-from low_latency_endpoint.local_aws import LocalAws, deploy_template
+from local_sagemaker import LocalAws, deploy_template
+
+pytestmark = pytest.mark.realtime
 
 PACE = Pace(traffic=3, after_update=8, longest_for_page=20)
 
@@ -27,8 +29,13 @@ class Killed(BaseException):
     """The process is gone: nothing after this is done, nothing is caught."""
 
 
+# After a kill a step is done again from its top. For these that is more than doing it twice: the
+# account is no longer what it was. The others only wait and look, or are another of the same kind.
+CHANGES = {"deploy", "update", "crash", "destroy"}
+
+
 def killed(step: Step, attempts: list[tuple[str, int]]) -> Step:
-    """The step, killed before it does anything, then before it is remembered, then let be."""
+    """The step, killed before it does anything, or before what it changed is remembered."""
     numbers = itertools.count(1)
 
     def act(run: Run) -> dict[str, Any]:
@@ -37,7 +44,7 @@ def killed(step: Step, attempts: list[tuple[str, int]]) -> Step:
         if number == 1:
             raise Killed
         saw = step.act(run)
-        if number == 2:
+        if number == 2 and step.name in CHANGES:
             raise Killed
         return saw
 
@@ -46,7 +53,7 @@ def killed(step: Step, attempts: list[tuple[str, int]]) -> Step:
 
 @dataclass
 class Walked:
-    """A run that was killed at each of its boundaries."""
+    """A run that was killed before each step, and after each that changes the account."""
 
     status: int
     attempts: list[tuple[str, int]]
@@ -63,8 +70,9 @@ def walked(world: World, aws: LocalAws, tmp_path_factory: pytest.TempPathFactory
     steps = [killed(step, attempts) for step in steps_of()]
     while True:
         try:
-            status = run_steps(world, folder / "state.json", steps, pace=PACE,
-                               evidence_folder=folder / "evidence")
+            status = run_steps(
+                world, folder / "state.json", steps, pace=PACE, evidence_folder=folder / "evidence"
+            )
         except Killed:
             continue
         break
@@ -74,12 +82,18 @@ def walked(world: World, aws: LocalAws, tmp_path_factory: pytest.TempPathFactory
     return Walked(status, attempts, evidence, file.read_text("utf-8"), state, aws.leftovers())
 
 
-def test_killed_at_every_boundary_it_does_each_step_and_comes_to_its_end(walked: Walked) -> None:
+def test_killed_wherever_it_can_be_it_does_each_step_and_comes_to_its_end(walked: Walked) -> None:
     assert walked.status == 0
-    assert walked.attempts == [(step.name, n) for step in steps_of() for n in (1, 2, 3)]
+    assert {step.name for step in steps_of()} > CHANGES
+    assert walked.attempts == [
+        (step.name, n)
+        for step in steps_of()
+        for n in ((1, 2, 3) if step.name in CHANGES else (1, 2))
+    ]
     assert walked.state["finished"]
     assert {name: step["status"] for name, step in walked.evidence["steps"].items()} == {
-        step.name: "done" for step in (*CORE, LAST)}
+        step.name: "done" for step in (*CORE, LAST)
+    }
 
 
 def test_nothing_is_left(walked: Walked) -> None:
@@ -105,11 +119,29 @@ def test_its_evidence_has_nothing_of_the_account(walked: Walked, aws: LocalAws) 
 def test_what_a_local_aws_can_show_of_the_claims_it_shows(walked: Walked) -> None:
     told = {claim.id: judge(claim, walked.evidence) for claim in CLAIMS}
     # The issue's own claims, whatever else the local AWS comes to show.
-    for claim in ("create", "warm-up", "verify", "subnets-by-zone-id", "alarms-have-data",
-                  "update", "pages", "crash-fails", "alarm-fails", "delete", "nothing-left"):
+    for claim in (
+        "create",
+        "warm-up",
+        "verify",
+        "subnets-by-zone-id",
+        "alarms-have-data",
+        "update",
+        "pages",
+        "crash-fails",
+        "alarm-fails",
+        "delete",
+        "nothing-left",
+    ):
         assert told[claim] is Verdict.SEEN, claim
-    for claim in ("private-dns", "zonal-names", "tls", "same-zone", "endpoint-policy",
-                  "rolling-back", "capture"):
+    for claim in (
+        "private-dns",
+        "zonal-names",
+        "tls",
+        "same-zone",
+        "endpoint-policy",
+        "rolling-back",
+        "capture",
+    ):
         assert told[claim] is Verdict.OPEN, claim
 
 
@@ -119,14 +151,17 @@ def test_the_local_aws_shows_what_aws_has_shown(name: str, walked: Walked) -> No
     assert differences(seen, walked.evidence) == []
 
 
-@pytest.mark.parametrize(("path", "value", "word"), [
-    (("crash", "saw", "stack_status"), "UPDATE_COMPLETE", "crash: stack status"),
-    (("update", "saw", "after", "configuration"), "<EndpointConfiguration-9>", "claim"),
-    (("slow", "saw", "after", "configuration_exists"), False, "claim former-configuration"),
-    (("page", "saw", "arrived"), False, "page: a page arrives"),
-    (("destroy", "saw", "stack_status"), "DELETE_FAILED", "claim delete"),
-    (("traffic", "saw", "metrics", 0, "metric"), "SomethingNew", "AWS has"),
-])
+@pytest.mark.parametrize(
+    ("path", "value", "word"),
+    [
+        (("crash", "saw", "stack_status"), "UPDATE_COMPLETE", "crash: stack status"),
+        (("update", "saw", "after", "configuration"), "<EndpointConfiguration-9>", "claim"),
+        (("slow", "saw", "after", "configuration_exists"), False, "claim former-configuration"),
+        (("page", "saw", "arrived"), False, "page: a page arrives"),
+        (("destroy", "saw", "stack_status"), "DELETE_FAILED", "claim delete"),
+        (("traffic", "saw", "metrics", 0, "metric"), "SomethingNew", "AWS has"),
+    ],
+)
 def test_a_tape_that_differs_is_told(
     path: tuple[Any, ...], value: Any, word: str, walked: Walked
 ) -> None:
@@ -158,19 +193,23 @@ def test_the_sweep_finds_by_tag_what_nothing_remembers(world: World, aws: LocalA
     logs.create_log_group(logGroupName=f"/aws/sagemaker/Endpoints/llee-accept-{suffix}")
     logs.create_log_group(logGroupName="/of/somebody-else")
     sqs.create_queue(QueueName="lost", tags={TAG: suffix})
-    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16", TagSpecifications=[
-        {"ResourceType": "vpc", "Tags": tag}])["Vpc"]["VpcId"]
-    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.0.0/24", TagSpecifications=[
-        {"ResourceType": "subnet", "Tags": tag}])["Subnet"]["SubnetId"]
-    ec2.create_network_interface(SubnetId=subnet, TagSpecifications=[
-        {"ResourceType": "network-interface", "Tags": tag}])
+    vpc = ec2.create_vpc(
+        CidrBlock="10.9.0.0/16", TagSpecifications=[{"ResourceType": "vpc", "Tags": tag}]
+    )["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(
+        VpcId=vpc,
+        CidrBlock="10.9.0.0/24",
+        TagSpecifications=[{"ResourceType": "subnet", "Tags": tag}],
+    )["Subnet"]["SubnetId"]
+    ec2.create_network_interface(
+        SubnetId=subnet, TagSpecifications=[{"ResourceType": "network-interface", "Tags": tag}]
+    )
     topic = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}
     deploy_template(aws, topic, f"llee-accept-{suffix}", tags={TAG: suffix})
     assert suffixes(world) == {suffix}
     assert len(remaining(world)) == 8
     assert remaining(world, "0badcafe") == []
     assert sweep(world) == []
-    assert aws.leftovers() == [
-        "logs: /of/somebody-else", "s3: of-somebody-else"]
+    assert aws.leftovers() == ["logs: /of/somebody-else", "s3: of-somebody-else"]
     s3.delete_bucket(Bucket="of-somebody-else")
     logs.delete_log_group(logGroupName="/of/somebody-else")

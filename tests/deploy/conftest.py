@@ -1,91 +1,12 @@
-"""One local AWS for all tests of this folder, and a stack of its own for each test."""
+"""One local AWS for all tests of this folder."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from low_latency_endpoint.local_aws import (
-    DeployedStack,
-    LocalAws,
-    RuntimeOptions,
-    delete_stack,
-    deploy_template,
-)
-
-_numbers = itertools.count(1)
-
-TRUST = {
-    "Version": "2012-10-17",
-    "Statement": [
-        {
-            "Effect": "Allow",
-            "Principal": {"Service": ["sagemaker.amazonaws.com", "lambda.amazonaws.com"]},
-            "Action": "sts:AssumeRole",
-        }
-    ],
-}
-
-
-@dataclass(frozen=True)
-class Deployed:
-    """The resource under test after a deployment."""
-
-    ref: str
-    attributes: dict[str, str]
-    stack: DeployedStack
-
-
-class TestStack:
-    """A stack with one resource under test, called `It`, and whatever it needs."""
-
-    __test__ = False
-
-    def __init__(self, aws: LocalAws, name: str) -> None:
-        self.aws = aws
-        self.name = name
-
-    def deploy(
-        self,
-        type_name: str,
-        properties: Mapping[str, Any],
-        attributes: tuple[str, ...] = (),
-        **others: Mapping[str, Any],
-    ) -> Deployed:
-        """Create or update the stack; `others` are further resources by logical id."""
-        resources = {"It": {"Type": type_name, "Properties": properties}, **others}
-        outputs = {"Ref": {"Value": {"Ref": "It"}}}
-        for number, attribute in enumerate(attributes):
-            value: Any = {"Fn::GetAtt": ["It", attribute]}
-            if attribute in _LISTS:
-                value = {"Fn::Join": [",", value]}
-            outputs[f"Attribute{number}"] = {"Value": value}
-        stack = self.template({"Resources": resources, "Outputs": outputs})
-        found = {a: stack.outputs[f"Attribute{n}"] for n, a in enumerate(attributes)}
-        return Deployed(stack.outputs["Ref"], found, stack)
-
-    def template(self, template: Mapping[str, Any], **options: Any) -> DeployedStack:
-        """Deploy a whole template."""
-        return deploy_template(self.aws, template, self.name, **options)
-
-    def refusal(self, type_name: str, properties: Mapping[str, Any], **others: Any) -> str:
-        """Deploy what must fail; gives the reason."""
-        resources = {"It": {"Type": type_name, "Properties": properties}, **others}
-        stack = self.template({"Resources": resources}, expect_failure=True)
-        assert "ROLLBACK_COMPLETE" in stack.status, stack.status
-        assert stack.failure_reason
-        return stack.failure_reason
-
-    def delete(self) -> None:
-        """Delete the stack."""
-        delete_stack(self.aws, self.name)
-
-
-_LISTS = {"DnsEntries", "NetworkInterfaceIds", "NameServers", "CidrBlockAssociations"}
+from local_sagemaker import LocalAws, RuntimeOptions
 
 
 @pytest.fixture(scope="session")
@@ -95,30 +16,3 @@ def aws() -> Iterator[LocalAws]:
     options = RuntimeOptions(interfaces_stay=0)
     with LocalAws.in_process(region="us-east-1", runtime=options) as running:
         yield running
-
-
-@pytest.fixture
-def stack(aws: LocalAws) -> Iterator[TestStack]:
-    """A stack with a name of its own, deleted after the test."""
-    under_test = TestStack(aws, f"Test{next(_numbers)}")
-    yield under_test
-    under_test.delete()
-
-
-@pytest.fixture
-def role() -> dict[str, Any]:
-    """A role to run models and functions with."""
-    return {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}}
-
-
-@pytest.fixture
-def vpc() -> dict[str, Any]:
-    """A VPC in which private DNS works."""
-    return {
-        "Type": "AWS::EC2::VPC",
-        "Properties": {
-            "CidrBlock": "10.0.0.0/16",
-            "EnableDnsSupport": True,
-            "EnableDnsHostnames": True,
-        },
-    }

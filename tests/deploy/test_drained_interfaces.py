@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import re
+import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,14 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 
+from local_sagemaker import (
+    DeploymentFailed,
+    LocalAws,
+    RuntimeOptions,
+    delete_stack,
+    deploy_template,
+)
+from local_sagemaker.model_servers.specifications import CommandModelServer
 from low_latency_endpoint import (
     ClientZones,
     Container,
@@ -24,15 +34,8 @@ from low_latency_endpoint import (
     ProductionVariant,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.local_aws import (
-    DeploymentFailed,
-    LocalAws,
-    RuntimeOptions,
-    delete_stack,
-    deploy_template,
-)
-from low_latency_endpoint.local_aws.model_servers.specifications import CommandModelServer
-from tests.deploy.runtime.test_process_servers import archive
+
+pytestmark = pytest.mark.realtime
 
 CONTEXT = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]
 DRAIN = "Custom::DrainedInterfaces"
@@ -41,10 +44,10 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="module")
 def aws() -> Iterator[LocalAws]:
-    """Twenty minutes of its clock, for which interfaces stay, are four seconds."""
+    """Twenty minutes of its clock, for which interfaces stay, are a second and a half."""
     crashing = CommandModelServer(("false",))
     with LocalAws.start(
-        model_servers={"crashing": crashing}, runtime=RuntimeOptions(clock_speed=300)
+        model_servers={"crashing": crashing}, runtime=RuntimeOptions(clock_speed=800)
     ) as running:
         yield running
 
@@ -58,19 +61,43 @@ def synthesise(tmp_path: Path) -> Callable[..., dict[str, Any]]:
         app = cdk.App(outdir=str(out), analytics_reporting=False, context=CONTEXT)
         env = cdk.Environment(account="123456789012", region="us-east-1")
         stack = cdk.Stack(
-            app, name, env=env, synthesizer=cdk.DefaultStackSynthesizer(
-                generate_bootstrap_version_rule=False))
+            app,
+            name,
+            env=env,
+            synthesizer=cdk.DefaultStackSynthesizer(generate_bootstrap_version_rule=False),
+        )
         network = ZoneAlignedNetwork(
-            stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"))
-        model = Model(stack, "Model", network=network, containers=[Container(
-            image=ContainerImage.from_uri(
-                f"123456789012.dkr.ecr.us-east-1.amazonaws.com/{image}:1"),
-            data=ModelData.from_uri(f"s3://models/{key}"),
-        )])
-        Endpoint(stack, "Endpoint", configuration=EndpointConfiguration(
-            stack, "Configuration", variants=[ProductionVariant(
-                name="primary", model=model, instance_type=InstanceType("ml.m5.xlarge"),
-                initial_instance_count=2)]))
+            stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
+        )
+        model = Model(
+            stack,
+            "Model",
+            network=network,
+            containers=[
+                Container(
+                    image=ContainerImage.from_uri(
+                        f"123456789012.dkr.ecr.us-east-1.amazonaws.com/{image}:1"
+                    ),
+                    data=ModelData.from_uri(f"s3://models/{key}"),
+                )
+            ],
+        )
+        Endpoint(
+            stack,
+            "Endpoint",
+            configuration=EndpointConfiguration(
+                stack,
+                "Configuration",
+                variants=[
+                    ProductionVariant(
+                        name="primary",
+                        model=model,
+                        instance_type=InstanceType("ml.m5.xlarge"),
+                        initial_instance_count=2,
+                    )
+                ],
+            ),
+        )
         app.synth()
         template: dict[str, Any] = json.loads((out / f"{name}.template.json").read_text())
         return template
@@ -93,8 +120,10 @@ def without_drain(template: dict[str, Any]) -> dict[str, Any]:
 def events(aws: LocalAws, stack: str) -> list[tuple[str, str]]:
     """(logical ID, status), from the first to the last."""
     answer = aws.client("cloudformation").describe_stack_events(StackName=stack)
-    return [(event["LogicalResourceId"], event["ResourceStatus"])
-            for event in reversed(answer["StackEvents"])]
+    return [
+        (event["LogicalResourceId"], event["ResourceStatus"])
+        for event in reversed(answer["StackEvents"])
+    ]
 
 
 def one(names: Any, prefix: str) -> str:
@@ -106,7 +135,8 @@ def test_a_stack_goes_in_one_go(aws, synthesise):
     made = deploy_template(aws, synthesise("Goes"), "Goes")
     group = made.resources[one(made.resources, "NetworkModelSecurityGroup")]
     found = aws.client("ec2").describe_network_interfaces(
-        Filters=[{"Name": "group-id", "Values": [group]}])["NetworkInterfaces"]
+        Filters=[{"Name": "group-id", "Values": [group]}]
+    )["NetworkInterfaces"]
     assert len(found) == 2
     before = aws.runtime_time()
     delete_stack(aws, "Goes")
@@ -114,18 +144,32 @@ def test_a_stack_goes_in_one_go(aws, synthesise):
     happened = events(aws, made.id)
     drained = happened.index((one(made.resources, "ModelDrained"), "DELETE_COMPLETE"))
     # Whatever the interfaces are held by or need goes after them.
-    for prefix in ("NetworkModelSecurityGroup", "NetworkSubnetuse1az1", "NetworkSubnetuse1az2",
-                   "ModelRole", "ModelPolicy", "ModelVersion"):
+    for prefix in (
+        "NetworkModelSecurityGroup",
+        "NetworkSubnetuse1az1",
+        "NetworkSubnetuse1az2",
+        "ModelRole",
+        "ModelPolicy",
+        "ModelVersion",
+    ):
         assert happened.index((one(made.resources, prefix), "DELETE_IN_PROGRESS")) > drained
     assert aws.leftovers() == []
+
+
+def archive() -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        tar.addfile(tarfile.TarInfo("model.txt"))
+    return packed.getvalue()
 
 
 def test_a_first_create_that_fails_is_rolled_back_in_one_go(aws, synthesise):
     s3 = aws.client("s3")  # what the crashing server is started with
     s3.create_bucket(Bucket="models")
-    s3.put_object(Bucket="models", Key="model.tar.gz", Body=archive({"model.txt": b""}))
-    made = deploy_template(aws, synthesise("Crashes", image="crashing"), "Crashes",
-                           expect_failure=True)
+    s3.put_object(Bucket="models", Key="model.tar.gz", Body=archive())
+    made = deploy_template(
+        aws, synthesise("Crashes", image="crashing"), "Crashes", expect_failure=True
+    )
     assert "ping health check" in str(made.failure_reason)
     assert made.status == "ROLLBACK_COMPLETE"
     delete_stack(aws, "Crashes")
@@ -139,12 +183,14 @@ def test_rights_to_one_version_stay_until_the_endpoint_has_the_next(aws, synthes
     second = deploy_template(aws, synthesise("Versions", key="next.tar.gz"), "Versions")
     old, new = (one(made.resources, "ModelVersion") for made in (first, second))
     assert old != new
-    happened = events(aws, "Versions")[len(first.events):]
+    happened = events(aws, "Versions")[len(first.events) :]
     endpoint = one(second.resources, "Endpoint")
     assert happened.index((new, "CREATE_COMPLETE")) < happened.index(
-        (endpoint, "UPDATE_IN_PROGRESS"))
+        (endpoint, "UPDATE_IN_PROGRESS")
+    )
     assert happened.index((old, "DELETE_IN_PROGRESS")) > happened.index(
-        (endpoint, "UPDATE_COMPLETE"))
+        (endpoint, "UPDATE_COMPLETE")
+    )
     iam = aws.client("iam")
     role = second.resources[one(second.resources, "ModelRole")]
     names = iam.list_role_policies(RoleName=role)["PolicyNames"]
@@ -159,6 +205,7 @@ def test_rights_to_one_version_stay_until_the_endpoint_has_the_next(aws, synthes
 def test_without_it_the_first_delete_fails(aws, synthesise):
     """The last one here: what it leaves behind, nobody can take away but by hand."""
     deploy_template(aws, without_drain(synthesise("Stays")), "Stays")
+    aws.set_clock_speed(300)  # CloudFormation gives up minutes before the interfaces go
     with pytest.raises(DeploymentFailed, match="dependen"):
         delete_stack(aws, "Stays")
     left = aws.leftovers()

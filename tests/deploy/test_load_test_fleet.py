@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from aws_cdk import App, Environment, Stack
 
+from local_sagemaker import LocalAws, delete_stack, deploy_template
 from low_latency_endpoint import (
     ClientZones,
     ContainerImage,
@@ -17,7 +18,8 @@ from low_latency_endpoint import (
     ZoneAlignedNetwork,
 )
 from low_latency_endpoint.load_test.fleet.description import find_fleet
-from low_latency_endpoint.local_aws import LocalAws, delete_stack, deploy_template
+
+pytestmark = pytest.mark.realtime
 
 ROOT = Path(__file__).parents[2]
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/load-generator:1"
@@ -29,10 +31,18 @@ def synthesised(folder: Path, **given) -> Path:
     env = Environment(account="123456789012", region="us-east-1")
     serving, testing = Stack(app, "Serving", env=env), Stack(app, "Testing", env=env)
     network = ZoneAlignedNetwork(
-        serving, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"))
+        serving, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
+    )
     link = RuntimePrivateLink(serving, "Link", network=network)
-    LoadTestFleet(testing, "Fleet", network=network, private_link=link, endpoint="sentiment",
-                  image=ContainerImage.from_uri(IMAGE), **given)
+    LoadTestFleet(
+        testing,
+        "Fleet",
+        network=network,
+        private_link=link,
+        endpoint="sentiment",
+        image=ContainerImage.from_uri(IMAGE),
+        **given,
+    )
     app.synth()
     return folder
 
@@ -48,9 +58,12 @@ def aws() -> Iterator[LocalAws]:
 def services(aws: LocalAws) -> set[str]:
     """What the VPC's interface endpoints are for."""
     found = aws.client("ec2").describe_vpc_endpoints()["VpcEndpoints"]
-    return {each["ServiceName"].partition("us-east-1.")[2] for each in found
-            if each["VpcEndpointType"] == "Interface"
-            and each["State"].lower() not in ("deleted", "deleting")}
+    return {
+        each["ServiceName"].partition("us-east-1.")[2]
+        for each in found
+        if each["VpcEndpointType"] == "Interface"
+        and each["State"].lower() not in ("deleted", "deleting")
+    }
 
 
 def test_its_life_beside_the_endpoints_stack(aws, tmp_path):
@@ -68,9 +81,12 @@ def test_its_life_beside_the_endpoints_stack(aws, tmp_path):
     assert container["image"] == IMAGE
     assert container["readonlyRootFilesystem"] is True
     assert container["linuxParameters"] == {
-        "initProcessEnabled": True, "capabilities": {"drop": ["ALL"]}}
+        "initProcessEnabled": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
     assert container["mountPoints"] == [
-        {"containerPath": "/tmp", "readOnly": False, "sourceVolume": "scratch"}]
+        {"containerPath": "/tmp", "readOnly": False, "sourceVolume": "scratch"}
+    ]
     assert container["logConfiguration"]["options"]["awslogs-group"] == fleet.log_group
     assert set(fleet.subnets) <= set(serving.resources.values())
     # What the security groups let through: workers to master, the fleet to the link.
@@ -78,24 +94,36 @@ def test_its_life_beside_the_endpoints_stack(aws, tmp_path):
     (rule,) = group["IpPermissions"]
     assert (rule["FromPort"], rule["ToPort"]) == (5557, 5557)
     assert [pair["GroupId"] for pair in rule["UserIdGroupPairs"]] == [fleet.security_group]
-    link = next(value for name, value in serving.resources.items()
-                if name.startswith("LinkSecurityGroup"))
+    link = next(
+        value for name, value in serving.resources.items() if name.startswith("LinkSecurityGroup")
+    )
     (group,) = ec2.describe_security_groups(GroupIds=[link])["SecurityGroups"]
-    assert [(rule["FromPort"], rule["UserIdGroupPairs"][0]["GroupId"])
-            for rule in group["IpPermissions"]] == [(443, fleet.security_group)]
+    assert [
+        (rule["FromPort"], rule["UserIdGroupPairs"][0]["GroupId"])
+        for rule in group["IpPermissions"]
+    ] == [(443, fleet.security_group)]
 
-    changed = deploy_template(aws, synthesised(tmp_path / "second", cpu=2048, memory_mib=4096,
-                                               log_retention_days=7), "Testing")
+    changed = deploy_template(
+        aws,
+        synthesised(tmp_path / "second", cpu=2048, memory_mib=4096, log_retention_days=7),
+        "Testing",
+    )
     after = find_fleet(aws.client, "sentiment")
     assert (after.cpu, after.memory_mib) == (2048, 4096)
     assert after.worker != fleet.worker
-    assert ecs.describe_task_definition(
-        taskDefinition=fleet.worker)["taskDefinition"]["status"] == "INACTIVE"
+    assert (
+        ecs.describe_task_definition(taskDefinition=fleet.worker)["taskDefinition"]["status"]
+        == "INACTIVE"
+    )
     assert (after.cluster, after.bucket, after.security_group) == (
-        fleet.cluster, fleet.bucket, fleet.security_group)
+        fleet.cluster,
+        fleet.bucket,
+        fleet.security_group,
+    )
     assert changed.status == "UPDATE_COMPLETE"
-    (group,) = aws.client("logs").describe_log_groups(
-        logGroupNamePrefix=fleet.log_group)["logGroups"]
+    (group,) = aws.client("logs").describe_log_groups(logGroupNamePrefix=fleet.log_group)[
+        "logGroups"
+    ]
     assert group["retentionInDays"] == 7
 
     aws.client("s3").put_object(Bucket=after.bucket, Key="runs/1/result.json", Body=b"{}")
@@ -113,8 +141,11 @@ def test_a_second_fleet_of_the_same_endpoint_is_refused(aws, tmp_path):
     deploy_template(aws, folder, "Serving")
     deploy_template(aws, folder, "Testing")
     template = json.loads((folder / "Testing.template.json").read_text())
-    resources = {name: resource for name, resource in template["Resources"].items()
-                 if resource["Type"] == "AWS::SSM::Parameter"}
+    resources = {
+        name: resource
+        for name, resource in template["Resources"].items()
+        if resource["Type"] == "AWS::SSM::Parameter"
+    }
     for resource in resources.values():
         resource["Properties"]["Value"] = "{}"
     failed = deploy_template(aws, {"Resources": resources}, "Other", expect_failure=True)

@@ -11,6 +11,7 @@ from aws_cdk import App, Environment, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 
+from local_sagemaker import LocalAws, delete_stack, deploy_template
 from low_latency_endpoint import (
     ClientZones,
     Container,
@@ -22,7 +23,6 @@ from low_latency_endpoint import (
     Safeguards,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.local_aws import LocalAws, delete_stack, deploy_template
 
 ROOT = Path(__file__).parents[2]
 IMAGE = ContainerImage.from_uri("123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1")
@@ -43,14 +43,23 @@ def synthesised(folder: Path) -> Path:
     key = kms.Key(stack, "Key", enable_key_rotation=True)
     Safeguards(encryption_key=key, log_retention_days=365).apply_to(stack)
     network = ZoneAlignedNetwork(
-        stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"), narrow_s3=True,
-        s3_prefix_list=ec2.PrefixList.from_prefix_list_id(stack, "S3", "pl-63a5400a"))
+        stack,
+        "Network",
+        client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
+        narrow_s3=True,
+        s3_prefix_list=ec2.PrefixList.from_prefix_list_id(stack, "S3", "pl-63a5400a"),
+    )
     network.add_interface_endpoint("Secrets", ec2.InterfaceVpcEndpointAwsService.SECRETS_MANAGER)
     link = RuntimePrivateLink(stack, "Link", network=network)
-    Model(stack, "Model", network=network, containers=[Container(
-        image=IMAGE, data=ModelData.from_uri("s3://theirs/llama/"))])
-    LoadTestFleet(stack, "Fleet", network=network, private_link=link, endpoint="sentiment",
-                  image=IMAGE)
+    Model(
+        stack,
+        "Model",
+        network=network,
+        containers=[Container(image=IMAGE, data=ModelData.from_uri("s3://theirs/llama/"))],
+    )
+    LoadTestFleet(
+        stack, "Fleet", network=network, private_link=link, endpoint="sentiment", image=IMAGE
+    )
     app.synth()
     return folder
 
@@ -63,15 +72,25 @@ def test_what_is_asked_for_is_there(aws, tmp_path):
     assert len(groups) == 4  # default security group, drain, flow log, fleet
     assert len(keys) == 1
     assert {group["retentionInDays"] for group in groups} == {365}
-    policy = json.loads(aws.client("kms").get_key_policy(
-        KeyId=keys.pop(), PolicyName="default")["Policy"])
+    policy = json.loads(
+        aws.client("kms").get_key_policy(KeyId=keys.pop(), PolicyName="default")["Policy"]
+    )
     services = {each["Principal"].get("Service") for each in policy["Statement"]}
     assert "logs.us-east-1.amazonaws.com" in services
 
-    endpoints = {each["ServiceName"].partition("us-east-1.")[2]: each
-                 for each in aws.client("ec2").describe_vpc_endpoints()["VpcEndpoints"]}
-    assert set(endpoints) == {"s3", "secretsmanager", "sagemaker.runtime", "ecr.api", "ecr.dkr",
-                              "logs", "ssmmessages"}
+    endpoints = {
+        each["ServiceName"].partition("us-east-1.")[2]: each
+        for each in aws.client("ec2").describe_vpc_endpoints()["VpcEndpoints"]
+    }
+    assert set(endpoints) == {
+        "s3",
+        "secretsmanager",
+        "sagemaker.runtime",
+        "ecr.api",
+        "ecr.dkr",
+        "logs",
+        "ssmmessages",
+    }
     for service, endpoint in endpoints.items():
         assert json.loads(endpoint["PolicyDocument"])["Statement"], service
     passed = json.loads(endpoints["s3"]["PolicyDocument"])["Statement"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,9 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import Duration
 
+from local_sagemaker import LocalAws, delete_stack, deploy_template
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
+from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint import (
     ClientZones,
     Container,
@@ -23,46 +25,63 @@ from low_latency_endpoint import (
     RuntimePrivateLink,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.local_aws import LocalAws, delete_stack, deploy_template
-from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
-from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
-from low_latency_endpoint.warm_up import WarmUp, WarmUpPayload
+from low_latency_endpoint.warm_up.warm_up import WarmUp, WarmUpPayload
+
+pytestmark = pytest.mark.realtime
 
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/{}:1"
 SERVERS = {
     "good": SimulatedModelServer(service_time=ServiceTime.constant(0.0)),
     "sick": SimulatedModelServer(ping_status=500),
 }
-NAME = "checked"
-_numbers = itertools.count(1)
+NAME, STACK = "checked", "Checked"
 
 
-class Site:
-    """A stack with one endpoint in a local AWS of the test's own."""
+class Assemblies:
+    """Every kind of the stack, synthesised once for all tests."""
 
-    def __init__(self, aws: LocalAws, folder: Path) -> None:
-        self.aws, self.folder = aws, folder
-        self.name = f"Checked{next(_numbers)}"
-        self.rounds = itertools.count(1)
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.made: dict[str, Path] = {}
 
-    def deploy(
-        self, server: str = "good", *, warm_up: bool = False, scaled: bool = False,
-        instances: int = 2, **given: Any,
-    ) -> Any:
-        out = self.folder / f"cdk.out.{next(self.rounds)}"
+    def of(
+        self,
+        server: str = "good",
+        *,
+        warm_up: bool = False,
+        scaled: bool = False,
+        instances: int = 2,
+        **given: Any,
+    ) -> Path:
+        key = repr((server, warm_up, scaled, instances, given))
+        if key in self.made:
+            return self.made[key]
+        out = self.made[key] = self.folder / f"cdk.out.{len(self.made)}"
         app = cdk.App(outdir=str(out), analytics_reporting=False)
         env = cdk.Environment(account="123456789012", region="us-east-1")
-        stack = cdk.Stack(app, self.name, env=env)
+        stack = cdk.Stack(app, STACK, env=env)
         network = ZoneAlignedNetwork(
             stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
         )
-        model = Model(stack, "Model", network=network, containers=[
-            Container(image=ContainerImage.from_uri(IMAGE.format(server)))])
-        configuration = EndpointConfiguration(stack, "Configuration", variants=[
-            ProductionVariant(
-                name="primary", model=model, instance_type=InstanceType("ml.m5.xlarge"),
-                initial_instance_count=instances,
-                startup_health_check_timeout=Duration.seconds(60))])
+        model = Model(
+            stack,
+            "Model",
+            network=network,
+            containers=[Container(image=ContainerImage.from_uri(IMAGE.format(server)))],
+        )
+        configuration = EndpointConfiguration(
+            stack,
+            "Configuration",
+            variants=[
+                ProductionVariant(
+                    name="primary",
+                    model=model,
+                    instance_type=InstanceType("ml.m5.xlarge"),
+                    initial_instance_count=instances,
+                    startup_health_check_timeout=Duration.seconds(60),
+                )
+            ],
+        )
         endpoint = Endpoint(
             stack, "Endpoint", configuration=configuration, endpoint_name=NAME, **given
         )
@@ -72,52 +91,83 @@ class Site:
             )
         if warm_up:
             link = RuntimePrivateLink(stack, "Link", network=network)
-            WarmUp(stack, "WarmUp", endpoint=endpoint, private_link=link, network=network,
-                   payload=WarmUpPayload.from_json({"inputs": "x"}), requests=4, last=1)
+            WarmUp(
+                stack,
+                "WarmUp",
+                endpoint=endpoint,
+                private_link=link,
+                network=network,
+                payload=WarmUpPayload.from_json({"inputs": "x"}),
+                requests=4,
+                last=1,
+            )
         app.synth()
-        return deploy_template(self.aws, out, self.name, expect_failure=True)
+        return out
+
+
+class Site:
+    """The stack with one endpoint in a local AWS of the test's own."""
+
+    def __init__(self, aws: LocalAws, assemblies: Assemblies) -> None:
+        self.aws, self.assemblies = aws, assemblies
+
+    def deploy(self, *which: str, **given: Any) -> Any:
+        return deploy_template(
+            self.aws, self.assemblies.of(*which, **given), STACK, expect_failure=True
+        )
 
     def described(self) -> dict[str, Any]:
         return dict(self.aws.client("sagemaker").describe_endpoint(EndpointName=NAME))
 
     def configurations(self) -> list[str]:
-        found = self.aws.client("sagemaker").list_endpoint_configs(NameContains=self.name)
+        found = self.aws.client("sagemaker").list_endpoint_configs(NameContains=STACK)
         return [each["EndpointConfigName"] for each in found["EndpointConfigs"]]
 
     def continue_rollback(self, *skip: str) -> None:
         cloudformation = self.aws.client("cloudformation")
-        cloudformation.continue_update_rollback(StackName=self.name, ResourcesToSkip=list(skip))
+        cloudformation.continue_update_rollback(StackName=STACK, ResourcesToSkip=list(skip))
         cloudformation.get_waiter("stack_rollback_complete").wait(
-            StackName=self.name, WaiterConfig={"Delay": 0.05}
+            StackName=STACK, WaiterConfig={"Delay": 0.05}
         )
 
 
+@pytest.fixture(scope="module")
+def assemblies(tmp_path_factory: pytest.TempPathFactory) -> Assemblies:
+    return Assemblies(tmp_path_factory.mktemp("assemblies"))
+
+
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Callable[..., Site]]:
+def site(assemblies: Assemblies) -> Iterator[Callable[..., Site]]:
     made: list[Site] = []
 
     def start(**options: Any) -> Site:
-        settings = RuntimeOptions(clock_speed=600.0, seed=1, **options)
-        made.append(Site(LocalAws.in_process(model_servers=SERVERS, runtime=settings), tmp_path))
+        # What outlives endpoints has tests of its own (test_drained_interfaces.py).
+        settings = RuntimeOptions(clock_speed=600.0, seed=1, interfaces_stay=0, **options)
+        aws = LocalAws.in_process(model_servers=SERVERS, runtime=settings)
+        made.append(Site(aws, assemblies))
         return made[-1]
 
     yield start
     for one in made:
-        delete_stack(one.aws, one.name)
+        delete_stack(one.aws, STACK)
         one.aws.stop()
 
 
-@pytest.mark.parametrize(("handler", "keeps", "unchanged"), [
-    ("waits", False, "refused"),  # the worst, and the default
-    ("waits", True, "ignored"),
-    ("compares", True, "refused"),
-    ("compares", False, "deployed"),
-])
+@pytest.mark.parametrize(
+    ("handler", "keeps", "unchanged"),
+    [
+        ("waits", False, "refused"),  # the worst, and the default
+        ("waits", True, "ignored"),
+        ("compares", True, "refused"),
+        ("compares", False, "deployed"),
+    ],
+)
 def test_an_update_that_sagemaker_rolls_back_fails_while_the_old_configuration_exists(
     site, handler, keeps, unchanged
 ):
-    here = site(endpoint_handler=handler, keeps_failure_reason=keeps,
-                unchanged_configuration=unchanged)
+    here = site(
+        endpoint_handler=handler, keeps_failure_reason=keeps, unchanged_configuration=unchanged
+    )
     first = here.deploy()
     assert first.status == "CREATE_COMPLETE"
     good = here.described()["EndpointConfigName"]
@@ -127,8 +177,11 @@ def test_an_update_that_sagemaker_rolls_back_fails_while_the_old_configuration_e
     if unchanged == "refused":
         # CloudFormation goes back with the configuration that serves: the documented way out.
         assert failed.status == "UPDATE_ROLLBACK_FAILED"
-        (endpoint,) = [logical_id for logical_id, physical_id in failed.resources.items()
-                       if ":endpoint/" in physical_id]
+        (endpoint,) = [
+            logical_id
+            for logical_id, physical_id in failed.resources.items()
+            if ":endpoint/" in physical_id
+        ]
         here.continue_rollback(endpoint)
     else:
         assert failed.status == "UPDATE_ROLLBACK_COMPLETE"
@@ -157,10 +210,11 @@ def test_the_old_fleet_is_not_warmed_up_for_the_new_one(site):
     assert first.status == "CREATE_COMPLETE"
     failed = here.deploy("sick", warm_up=True)
     assert failed.status == "UPDATE_ROLLBACK_COMPLETE"
-    warm_up = [event for event in failed.events
-               if event["ResourceType"] == "Custom::WarmUp"]
+    warm_up = [event for event in failed.events if event["ResourceType"] == "Custom::WarmUp"]
     assert [event["ResourceStatus"] for event in warm_up] == [
-        "CREATE_IN_PROGRESS", "CREATE_COMPLETE"]
+        "CREATE_IN_PROGRESS",
+        "CREATE_COMPLETE",
+    ]
 
 
 # ---------------------------------------------------------------------- scaling turned off and on
@@ -175,7 +229,8 @@ def test_turning_scaling_off_and_on_sends_no_update_when_counts_are_kept(site, u
     assert off.status == "UPDATE_COMPLETE", off.failure_reason
     assert here.described()["LastModifiedTime"] == before["LastModifiedTime"]
     targets = here.aws.client("application-autoscaling").describe_scalable_targets(
-        ServiceNamespace="sagemaker", ResourceIds=[f"endpoint/{NAME}/variant/primary"])
+        ServiceNamespace="sagemaker", ResourceIds=[f"endpoint/{NAME}/variant/primary"]
+    )
     assert targets["ScalableTargets"] == []
     on = here.deploy(scaled=True)
     assert on.status == "UPDATE_COMPLETE", on.failure_reason
@@ -188,8 +243,11 @@ def test_turning_scaling_off_without_a_word_is_such_an_update_and_may_be_refused
     off = here.deploy(scaled=False)
     assert off.status == "UPDATE_ROLLBACK_FAILED"
     assert "with its current endpoint configuration" in off.failure_reason
-    (endpoint,) = [logical_id for logical_id, physical_id in off.resources.items()
-                   if ":endpoint/" in physical_id]
+    (endpoint,) = [
+        logical_id
+        for logical_id, physical_id in off.resources.items()
+        if ":endpoint/" in physical_id
+    ]
     here.continue_rollback(endpoint)
 
 

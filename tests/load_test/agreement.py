@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from low_latency_endpoint.load_test.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.steps import Step, StepResult
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 
 __all__ = ["PRECISION", "Busyness", "Pairs", "agree", "pairs_of", "percentile_of", "with_stall"]
 
@@ -74,13 +74,15 @@ def pairs_of(true: Sequence[float], measured: LatencyHistogram) -> Pairs:
     return [(percentile_of(true, one.percent), one.seconds) for one in reliable]
 
 
-def with_stall(started_at: float, step: Step, stood: tuple[float, float],
-               seconds: float) -> list[float]:
+def with_stall(
+    started_at: float, step: Step, stood: tuple[float, float], seconds: float
+) -> list[float]:
     """What callers wait when a server begins and answers nothing from one moment to another.
 
     Counted from the moments at which their requests were due, without a queue; all in seconds, the
     moments of the same clock as ``started_at``.
     """
+
     def goes_on(moment: float) -> float:
         return stood[1] if stood[0] <= moment < stood[1] else moment
 
@@ -113,13 +115,18 @@ def agree(run: Callable[[float], tuple[StepResult, Pairs]], *, lower_bounds: boo
         if not wrong:
             return
         if not disturbed:
-            said.append(f"{wrong} (send lag p99 {1000 * lag:.1f} ms, processes waited for a "
-                        f"processor in {busyness.share:.0%} of the time)")
+            said.append(
+                f"{wrong} (send lag p99 {1000 * lag:.1f} ms, processes waited for a "
+                f"processor in {busyness.share:.0%} of the time)"
+            )
     assert not said, said
 
 
 def _off(pairs: Pairs, held_up: float) -> str:
     """Which pairs do not agree; empty when all do."""
-    return ", ".join(f"{measured:.4f} not {true:.4f}" for true, measured in pairs
-                     if abs(measured - true) > max(PRECISION * true, RESOLUTION)
-                     + min(held_up, MOST_HELD_UP * true))
+    return ", ".join(
+        f"{measured:.4f} not {true:.4f}"
+        for true, measured in pairs
+        if abs(measured - true)
+        > max(PRECISION * true, RESOLUTION) + min(held_up, MOST_HELD_UP * true)
+    )

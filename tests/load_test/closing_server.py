@@ -76,8 +76,9 @@ class ClosingServer:
                 self.read[body] += 1
                 if body.startswith(b"hang up"):
                     if body.startswith(b"hang up: reset"):
-                        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
-                                              struct.pack("ii", 1, 0))
+                        connection.setsockopt(
+                            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+                        )
                     break
                 if not left:
                     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
@@ -95,8 +96,11 @@ def _read_request(connection: Any) -> bytes | None:
             return None
         data += more
     head, _, body = data.partition(b"\r\n\r\n")
-    length = next(int(line.split(b":")[1]) for line in head.split(b"\r\n")
-                  if line.lower().startswith(b"content-length:"))
+    length = next(
+        int(line.split(b":")[1])
+        for line in head.split(b"\r\n")
+        if line.lower().startswith(b"content-length:")
+    )
     while len(body) < length:
         more = connection.recv(65536)
         if not more:

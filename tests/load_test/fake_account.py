@@ -5,30 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from low_latency_endpoint.load_test.joined_metrics import JoinedMetrics
-from low_latency_endpoint.load_test.judging import LatencyGoal
-from low_latency_endpoint.load_test.limit_search import SearchPlan
-from low_latency_endpoint.load_test.load_testing import load_test
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.result_file import LoadTestReport
-from low_latency_endpoint.load_test.run_plans import (
-    limit_plan,
-)
-from low_latency_endpoint.load_test.serving import Fleet
-from low_latency_endpoint.load_test.steps import Target
-from low_latency_endpoint.operations.diagnosis.asking import Account
-from low_latency_endpoint.operations.diagnosis.measurements import Series
+from low_latency_endpoint.account.calls import Account
+from low_latency_endpoint.account.metrics import Series
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.target import Target
+from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
+from low_latency_endpoint.load_test.search.judging import LatencyGoal
+from low_latency_endpoint.load_test.search.limit_search import SearchPlan
+from low_latency_endpoint.load_test.search.load_testing import load_test
+from low_latency_endpoint.load_test.search.result_file import LoadTestReport
+from low_latency_endpoint.load_test.search.run_plans import limit_plan
+from low_latency_endpoint.load_test.search.serving import ServingFleet
 
 from .fake_generator import FakeGenerator
 
 GOAL = LatencyGoal({"p99": 0.2})
-FLEET = Fleet("primary", ("primary",), "ml.m5.12xlarge", 1, "RANDOM")
-
+FLEET = ServingFleet("primary", ("primary",), "ml.m5.12xlarge", 1, "RANDOM")
 
 
 def kinds(found: tuple[Any, ...]) -> list[str]:
@@ -49,8 +47,25 @@ class FakeAws:
     series: dict[str, list[float]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
-    def account(self) -> Account:
-        return Account(lambda service: self, lambda text: None)
+    def account(self, region: str = "") -> Account:
+        return Account(lambda service: self, region, once=False)
+
+    @property
+    def meta(self) -> Any:
+        return SimpleNamespace(
+            method_to_api_mapping={
+                name: "".join(map(str.capitalize, name.split("_")))
+                for name in (
+                    "describe_endpoint",
+                    "describe_endpoint_config",
+                    "describe_scalable_targets",
+                    "get_metric_data",
+                )
+            }
+        )
+
+    def can_paginate(self, operation: str) -> bool:
+        return False
 
     def __getattr__(self, operation: str) -> Callable[..., dict[str, Any]]:
         if operation.startswith("__"):
@@ -59,39 +74,72 @@ class FakeAws:
         def call(**request: Any) -> dict[str, Any]:
             self.asked.append(operation)
             if operation in self.denied:
-                raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}},
-                                  operation)
+                raise ClientError(
+                    {"Error": {"Code": "AccessDeniedException", "Message": "no"}}, operation
+                )
             return dict(getattr(self, f"_{operation}")(**request))
 
         return call
 
-    def _describe_endpoint(self, EndpointName: str) -> dict[str, Any]:  # noqa: N803
+    def _describe_endpoint(self, EndpointName: str) -> dict[str, Any]:
         if self.missing:
-            raise ClientError({"Error": {"Code": "ValidationException", "Message":
-                                         f'Could not find endpoint "{EndpointName}".'}},
-                              "DescribeEndpoint")
+            raise ClientError(
+                {
+                    "Error": {
+                        "Code": "ValidationException",
+                        "Message": f'Could not find endpoint "{EndpointName}".',
+                    }
+                },
+                "DescribeEndpoint",
+            )
         count = self.instances.pop(0) if len(self.instances) > 1 else self.instances[0]
-        return {"EndpointConfigName": "c", "ProductionVariants": [
-            {"VariantName": "primary", "CurrentInstanceCount": count}]}
+        return {
+            "EndpointConfigName": "c",
+            "ProductionVariants": [{"VariantName": "primary", "CurrentInstanceCount": count}],
+        }
 
     def _describe_endpoint_config(self, **_: Any) -> dict[str, Any]:
-        return {"ProductionVariants": [{
-            "VariantName": "primary", "InstanceType": "ml.m5.xlarge",
-            "RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}}]}
+        return {
+            "ProductionVariants": [
+                {
+                    "VariantName": "primary",
+                    "InstanceType": "ml.m5.xlarge",
+                    "RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"},
+                }
+            ]
+        }
 
     def _describe_scalable_targets(self, **_: Any) -> dict[str, Any]:
-        return {"ScalableTargets": [{"MinCapacity": 2, "MaxCapacity": 6}] if self.scaled else []}
+        return {
+            "ScalableTargets": [
+                {
+                    "ResourceId": "endpoint/sentiment/variant/primary",
+                    "MinCapacity": 2,
+                    "MaxCapacity": 6,
+                }
+            ]
+            if self.scaled
+            else []
+        }
 
-    def _get_metric_data(self, MetricDataQueries: list[dict[str, Any]], StartTime: datetime,  # noqa: N803
-                         **_: Any) -> dict[str, Any]:
+    def _get_metric_data(
+        self, MetricDataQueries: list[dict[str, Any]], StartTime: datetime, **_: Any
+    ) -> dict[str, Any]:
         counted = self.invocations.pop(0) if len(self.invocations) > 1 else self.invocations[0]
         results = []
         for query in MetricDataQueries:
             stat = query["MetricStat"]
             name = f"{stat['Metric']['MetricName']}.{stat['Stat']}"
             values = [counted] if name == "Invocations.Sum" else self.series.get(name, [])
-            results.append({"Id": query["Id"], "Values": values, "Timestamps": [
-                StartTime + timedelta(minutes=number) for number in range(len(values))]})
+            results.append(
+                {
+                    "Id": query["Id"],
+                    "Values": values,
+                    "Timestamps": [
+                        StartTime + timedelta(minutes=number) for number in range(len(values))
+                    ],
+                }
+            )
         return {"MetricDataResults": results}
 
 
@@ -101,36 +149,66 @@ class TwoVariants(FakeAws):
 
     types: tuple[str, str, str] = ("ml.m5.xlarge", "ml.m5.xlarge", "ml.g5.xlarge")
 
-    def _describe_endpoint(self, EndpointName: str) -> dict[str, Any]:  # noqa: N803
-        return {"EndpointConfigName": "c", "ProductionVariants": [
-            {"VariantName": name, "CurrentInstanceCount": count, "CurrentWeight": weight}
-            for name, count, weight in (("a", 1, 1.0), ("b", 3, 2.0), ("idle", 9, 0.0))]}
+    def _describe_endpoint(self, EndpointName: str) -> dict[str, Any]:
+        return {
+            "EndpointConfigName": "c",
+            "ProductionVariants": [
+                {"VariantName": name, "CurrentInstanceCount": count, "CurrentWeight": weight}
+                for name, count, weight in (("a", 1, 1.0), ("b", 3, 2.0), ("idle", 9, 0.0))
+            ],
+        }
 
     def _describe_endpoint_config(self, **_: Any) -> dict[str, Any]:
-        return {"ProductionVariants": [{"VariantName": name, "InstanceType": kind} for name, kind
-                                       in zip(("a", "b", "idle"), self.types, strict=True)]}
+        return {
+            "ProductionVariants": [
+                {"VariantName": name, "InstanceType": kind}
+                for name, kind in zip(("a", "b", "idle"), self.types, strict=True)
+            ]
+        }
 
-    def _describe_scalable_targets(self, ResourceIds: list[str], **_: Any) -> dict[str, Any]:  # noqa: N803
-        return {"ScalableTargets": [{"MinCapacity": 3, "MaxCapacity": 6}]
-                if ResourceIds == ["endpoint/sentiment/variant/b"] else []}
+    def _describe_scalable_targets(self, **_: Any) -> dict[str, Any]:
+        return {
+            "ScalableTargets": [
+                {"ResourceId": "endpoint/sentiment/variant/b", "MinCapacity": 3, "MaxCapacity": 6}
+            ]
+        }
 
 
-def limit_test(monkeypatch: pytest.MonkeyPatch, aws: FakeAws, generator: FakeGenerator,
-               target: Target | None = None, **options: Any) -> LoadTestReport:
+def limit_test(
+    monkeypatch: pytest.MonkeyPatch,
+    aws: FakeAws,
+    generator: FakeGenerator,
+    target: Target | None = None,
+    **options: Any,
+) -> LoadTestReport:
     """Look for the limit of what an account describes."""
-    monkeypatch.setattr("low_latency_endpoint.load_test.load_testing.open_clients",
-                        lambda profile, region: (lambda service: aws, region))
+    monkeypatch.setattr(
+        "low_latency_endpoint.load_test.search.load_testing.open_clients",
+        lambda profile, region: (lambda service: aws, region),
+    )
     return load_test(
-        target or Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"),
-        limit_plan(SearchPlan(GOAL, 20, poisson=False)), generator=lambda: generator,
-        metrics_wait=None, **options)
+        target or Target("sentiment", "us-east-1"),
+        Payloads.of_bytes(b"{}"),
+        limit_plan(SearchPlan(GOAL, 20, poisson=False)),
+        generator=lambda: generator,
+        metrics_wait=None,
+        **options,
+    )
 
 
 def metrics_of(**series: list[float | None]) -> JoinedMetrics:
     """Series by ``Metric_Statistic`` with a value for each minute from the fake clock's start."""
     first = datetime.fromtimestamp(FakeGenerator().clock, UTC)
-    return JoinedMetrics({
-        tuple(name.split("_")): Series({  # type: ignore[misc]
-            first + timedelta(minutes=minute): value
-            for minute, value in enumerate(values) if value is not None})
-        for name, values in series.items()}, True)
+    return JoinedMetrics(
+        {
+            tuple(name.split("_")): Series(
+                {  # type: ignore[misc]
+                    first + timedelta(minutes=minute): value
+                    for minute, value in enumerate(values)
+                    if value is not None
+                }
+            )
+            for name, values in series.items()
+        },
+        True,
+    )

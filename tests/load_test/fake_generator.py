@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from low_latency_endpoint.load_test.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.steps import GeneratorLoad, Progress, Step, StepResult
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.steps import GeneratorLoad, Progress, Step, StepResult
 
 QUEUE_FULL = "503 ServiceUnavailable"
 
@@ -43,8 +43,9 @@ class FakeGenerator:
         """Requests per second of all instances."""
         return self.instances * self.workers / self.service
 
-    def run(self, step: Step,
-            progress: Callable[[Progress], None] = lambda each: None) -> StepResult:
+    def run(
+        self, step: Step, progress: Callable[[Progress], None] = lambda each: None
+    ) -> StepResult:
         """Run one step."""
         self.steps.append(step)
         started, self.clock = self.clock, self.clock + step.seconds
@@ -72,19 +73,30 @@ class FakeGenerator:
         rate = intended / step.counted_seconds
         bound = ("the busiest generator process used 99% of a core",) if late else ()
         return StepResult(
-            step=step, started_at=started + step.settle_seconds, ended_at=self.clock,
-            intended=intended, sent=intended, completed=latency.count - unanswered,
-            answered_in_time=in_time, unanswered=unanswered,
-            errors=errors, latency=latency, service=latency, first_byte=self._first_bytes(latency),
-            send_lag=LatencyHistogram.of([1e-5] * intended), client_bound=bound,
-            generator=GeneratorLoad(cpu_share=min(1.0, rate / 5000)))
+            step=step,
+            started_at=started + step.settle_seconds,
+            ended_at=self.clock,
+            intended=intended,
+            sent=intended,
+            completed=latency.count - unanswered,
+            answered_in_time=in_time,
+            unanswered=unanswered,
+            errors=errors,
+            latency=latency,
+            service=latency,
+            first_byte=self._first_bytes(latency),
+            send_lag=LatencyHistogram.of([1e-5] * intended),
+            client_bound=bound,
+            generator=GeneratorLoad(cpu_share=min(1.0, rate / 5000)),
+        )
 
     def _first_bytes(self, latency: LatencyHistogram) -> LatencyHistogram | None:
         share = self.first_byte_share
         if share is None:
             return None
-        return LatencyHistogram.of(share * (low + high) / 2 for low, high, count in
-                                   latency.buckets() for _ in range(count))
+        return LatencyHistogram.of(
+            share * (low + high) / 2 for low, high, count in latency.buckets() for _ in range(count)
+        )
 
     def close(self) -> None:
         """End."""
@@ -93,7 +105,7 @@ class FakeGenerator:
     def _draw(self, rng: random.Random) -> float:
         if not self.variation:
             return self.service
-        spread = math.log1p(self.variation ** 2)
+        spread = math.log1p(self.variation**2)
         return rng.lognormvariate(math.log(self.service) - spread / 2, math.sqrt(spread))
 
     def _open(self, step: Step, rng: random.Random) -> Iterator[tuple[float, float, str]]:
@@ -148,6 +160,14 @@ def _timeline(step: Step, results: list[tuple[float, float, str]]) -> Iterator[P
     for second in range(seconds):
         p50, p99 = answered[second].quantiles((0.5, 0.99))
         count = answered[second].count
-        yield Progress(seconds=second + 1.0, sent=sent[second], completed=count,
-                       failed=failed[second], rate=float(count), p50=p50, p99=p99,
-                       send_lag_p99=1e-5, cpu_share=0.1)
+        yield Progress(
+            seconds=second + 1.0,
+            sent=sent[second],
+            completed=count,
+            failed=failed[second],
+            rate=float(count),
+            p50=p50,
+            p99=p99,
+            send_lag_p99=1e-5,
+            cpu_share=0.1,
+        )

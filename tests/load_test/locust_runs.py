@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import json
+import os
 import re
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from .servers import ENVIRONMENT, PreciseServer
 
-LOCUST = str(Path(sys.executable).with_name("locust"))
+PROGRAM = Path(__file__).with_name("forked_locust.py")
 LOCUSTFILE = """
-from low_latency_endpoint.load_test.arrivals import ConstantArrivals, RampArrivals
-from low_latency_endpoint.load_test.open_loop import OpenLoopSageMakerUser
-from low_latency_endpoint.load_test.payloads import Payloads
+from low_latency_endpoint.load_test import (
+    ConstantArrivals, OpenLoopSageMakerUser, Payloads, RampArrivals, SageMakerUser)
+from low_latency_endpoint.load_test.engine import users
 
 class Sentiment(OpenLoopSageMakerUser):
     endpoint_name = "sentiment"
@@ -25,37 +33,165 @@ class Sentiment(OpenLoopSageMakerUser):
     payloads = Payloads.of_bytes(b'{{"inputs": "a"}}')
     {attributes}
 
+import os
+
 import gevent
 from locust import events
-from locust.runners import WorkerRunner
+from locust.runners import STATE_RUNNING, STATE_SPAWNING, WorkerRunner
 
 @events.init.add_listener
-def end_with_the_last_user(environment, runner, **_):
+def end_with_the_last_user_or_when_told(environment, runner, **_):
     def watch():
         while not runner.user_count:
             gevent.sleep(0.1)
-        while runner.user_count:
+        while runner.user_count and not os.path.exists("end"):
             gevent.sleep(0.1)
-        runner.quit()
+        if runner.state in (STATE_SPAWNING, STATE_RUNNING):  # nobody else is ending it
+            runner.quit()
     if not isinstance(runner, WorkerRunner):
         gevent.spawn(watch)
 """
+#: How a locustfile of :func:`write_locustfile` is told to end, as the end of ``-t`` would.
+END = "end"
+
+
+@functools.cache
+def _parent() -> subprocess.Popen[str]:
+    """The process that forks; it ends with this one, whose end is the end of its input."""
+    return subprocess.Popen(
+        [sys.executable, str(PROGRAM)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+
+
+def _ask(**case: Any) -> Any:
+    parent = _parent()
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    parent.stdin.write(json.dumps(case) + "\n")
+    parent.stdin.flush()
+    return json.loads(parent.stdout.readline())
+
+
+class Locust:
+    """Locust in a process of its own, with what it says in two files, or in one.
+
+    It is used as a ``subprocess.Popen`` is.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        out: Path,
+        err: Path | None = None,
+        *,
+        environment: Mapping[str, str] = ENVIRONMENT,
+        ignored: bool = False,
+        new_session: bool = False,
+    ) -> None:
+        for each in (out, err or out):
+            each.write_bytes(b"")
+        self.returncode: int | None = None
+        self.pid: int = _ask(
+            start=list(arguments),
+            folder=str(folder),
+            out=str(out),
+            err=str(err or out),
+            environment=dict(environment),
+            ignored=ignored,
+            new_session=new_session,
+        )
+
+    def __enter__(self) -> Locust:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self.wait()
+
+    def wait(self, timeout: float = 90) -> int:
+        """Its exit code."""
+        if self.returncode is None:
+            self.returncode = _ask(wait=self.pid, seconds=timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired("locust", timeout)
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """Its exit code, if it has ended."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.wait(0)
+        return None
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """To it alone, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.send_signal(signal.SIGKILL)
+
+
+def until(reached: Callable[[], object], seconds: float = 120) -> None:
+    """Wait for something."""
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def run_locust(
+    arguments: Sequence[str],
+    folder: Path,
+    timeout: float = 120,
+    environment: Mapping[str, str] = ENVIRONMENT,
+    enough: Callable[[], object] | None = None,
+    end: Callable[[Locust], object] = lambda process: process.send_signal(signal.SIGTERM),
+) -> subprocess.CompletedProcess[str]:
+    """Locust to its end, which comes when there is ``enough``.
+
+    Locust's own ``-t`` may be over before its first user begins, on a busy machine.
+    """
+    with tempfile.TemporaryDirectory() as kept:
+        out, err = Path(kept, "out"), Path(kept, "err")
+        with Locust(arguments, folder, out, err, environment=environment) as process:
+            if enough is not None:
+                until(lambda: enough() or process.poll() is not None, timeout)
+                end(process)
+            code = process.wait(timeout)
+        return subprocess.CompletedProcess(
+            list(arguments), code, out.read_text("utf-8"), err.read_text("utf-8")
+        )
 
 
 def write_locustfile(folder: Path, server: PreciseServer, attributes: str) -> None:
     """A locustfile with one class that calls the server."""
+    (folder / END).unlink(missing_ok=True)
     (folder / "locustfile.py").write_text(
-        LOCUSTFILE.format(url=server.url, attributes=attributes), encoding="utf-8")
+        LOCUSTFILE.format(url=server.url, attributes=attributes), encoding="utf-8"
+    )
 
 
-def locust(folder: Path, server: PreciseServer, *options: str,
-           attributes: str = "arrivals = ConstantArrivals(100)\n    seconds = 3",
-           ) -> subprocess.CompletedProcess[str]:
-    """A headless run of the locustfile."""
+def locust(
+    folder: Path,
+    server: PreciseServer,
+    *options: str,
+    attributes: str = "arrivals = ConstantArrivals(100)\n    seconds = 3",
+    requests: int | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """A headless run of the locustfile; it is stopped when the server has seen these requests."""
     write_locustfile(folder, server, attributes)
-    return subprocess.run(
-        [LOCUST, "-f", "locustfile.py", "--headless", "--only-summary", *options],
-        cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=90, check=False)
+    return run_locust(
+        ["-f", "locustfile.py", "--headless", "--only-summary", *options],
+        folder,
+        enough=None if requests is None else lambda: server.seen() >= requests,
+        end=lambda process: (folder / END).touch(),
+    )
 
 
 def free_port() -> int:
@@ -73,15 +209,19 @@ def two_processes() -> list[str]:
 
 def percentiles_said(output: str) -> dict[str, float]:
     """What the summary at the end says."""
-    return {name: float(value) for name, value in re.findall(
-        r": +(p[\d.]+) ([\d.]+) \(", output)}
+    return {name: float(value) for name, value in re.findall(r": +(p[\d.]+) ([\d.]+) \(", output)}
 
 
 def counts_said(output: str) -> list[tuple[int, ...]]:
     """Sent, due, answered and failed, of each summary."""
-    return [tuple(int(number.replace(",", "")) for number in numbers) for numbers in re.findall(
-        r"([\d,]+) of ([\d,]+) requests that were due were sent, ([\d,]+) answered well, "
-        r"([\d,]+) failed", output)]
+    return [
+        tuple(int(number.replace(",", "")) for number in numbers)
+        for numbers in re.findall(
+            r"([\d,]+) of ([\d,]+) requests that were due were sent, ([\d,]+) answered well, "
+            r"([\d,]+) failed",
+            output,
+        )
+    ]
 
 
 @contextmanager
@@ -89,18 +229,15 @@ def locusts_page(folder: Path, *options: str) -> Iterator[tuple[str, Path]]:
     """Locust with its page: the page's address, and the file with what Locust says."""
     address, log = f"127.0.0.1:{free_port()}", folder / "locust.log"
     host, port = address.split(":")
-    with log.open("w", encoding="utf-8") as file, subprocess.Popen(
-        [LOCUST, "-f", "locustfile.py", "--web-host", host, "--web-port", port, *options],
-        cwd=folder, env=ENVIRONMENT, stdout=file, stderr=file,
+    with Locust(
+        ["-f", "locustfile.py", "--web-host", host, "--web-port", port, *options], folder, log
     ) as process:
         try:
             yield f"http://{address}", log
         finally:
-            process.terminate()
-            try:
-                process.wait(timeout=30)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(30)
 
 
 def exit_code_said(output: str) -> int:

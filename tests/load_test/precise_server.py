@@ -3,10 +3,9 @@
 A process of its own: reads one line such as ``{"seconds": [0.1], "stall": [2, 2]}`` and prints its
 port. ``seconds`` are the service times, taken in turn, or by the number in a body such as
 ``{"number": 3}``; ``stall`` is when, in seconds after the first request, it does nothing, and for
-how long. ``GET /times`` gives, as JSON, the
-seconds from reading each request to sending its answer, ``GET /stood`` the epoch seconds from
-and to which it did nothing. It spins for the last millisecond of a
-wait: timers of ``epoll`` are no finer.
+how long. ``GET /times`` gives, as JSON, the seconds from reading each request to sending its
+answer, ``GET /seen`` how many requests were read, ``GET /stood`` the epoch seconds from and to
+which it did nothing. It spins for the last millisecond of a wait: timers of ``epoll`` are no finer.
 """
 
 from __future__ import annotations
@@ -55,10 +54,15 @@ def main() -> None:
         if head < 0:
             return
         if buffer.startswith(b"GET /"):
-            body = json.dumps(taken if buffer.startswith(b"GET /times") else stood).encode()
+            told = {b"times": taken, b"seen": count, b"stood": stood}
+            body = json.dumps(told[bytes(buffer[5 : buffer.find(b" ", 5)])]).encode()
             connection.setblocking(True)
-            connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: "
-                               + str(len(body)).encode() + b"\r\n\r\n" + body)
+            connection.sendall(
+                b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: "
+                + str(len(body)).encode()
+                + b"\r\n\r\n"
+                + body
+            )
             poll.unregister(descriptor)
             connections.pop(descriptor)[0].close()
             return
@@ -70,7 +74,7 @@ def main() -> None:
             return
         number = count
         if buffer.find(b'"number"', head) > 0:
-            number = json.loads(buffer[head + 4:])["number"]
+            number = json.loads(buffer[head + 4 :])["number"]
         buffer.clear()
         now = time.perf_counter()
         first = now if first is None else first

@@ -16,8 +16,8 @@ from typing import Any
 from locust.env import Environment
 from locust.event import Events
 
-from low_latency_endpoint.load_test.recording import Records
-from low_latency_endpoint.load_test.stepping import StepWorker
+from low_latency_endpoint.load_test.engine.recording import Records
+from low_latency_endpoint.load_test.engine.stepping import StepWorker
 
 
 class RecordedWorker(StepWorker):
@@ -26,7 +26,7 @@ class RecordedWorker(StepWorker):
     def _run(self, environment: Any, content: Any) -> Records:
         samples = json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))
         records = Records()
-        for sample in samples[content["part"]::content["parts"]]:
+        for sample in samples[content["part"] :: content["parts"]]:
             records.intended += 1
             records.sent += 1
             if sample > 1:

@@ -13,17 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from low_latency_endpoint.load_test.generator_process import GeneratorProcess
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.steps import Target
-from low_latency_endpoint.local_aws import LocalAws
+from local_sagemaker import LocalAws
+from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.target import Target
 
 PROGRAM = Path(__file__).with_name("precise_server.py")
 #: An environment in which nothing can be signed for a real account.
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
-    "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
-    "AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": os.devnull,
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
 }
 PAYLOADS = Payloads.of_bytes(b'{"inputs": "I like you."}')
@@ -33,14 +35,25 @@ def serve_sentiment(aws: LocalAws, *, instances: int) -> None:
     """Create the endpoint ``sentiment`` in a local AWS and wait for it."""
     sagemaker = aws.client("sagemaker")
     sagemaker.create_model(
-        ModelName="model", ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
-        PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"})
-    sagemaker.create_endpoint_config(EndpointConfigName="config", ProductionVariants=[{
-        "VariantName": "primary", "InstanceType": "ml.c7i.xlarge", "ModelName": "model",
-        "InitialInstanceCount": instances}])
+        ModelName="model",
+        ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+        PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
+    )
+    sagemaker.create_endpoint_config(
+        EndpointConfigName="config",
+        ProductionVariants=[
+            {
+                "VariantName": "primary",
+                "InstanceType": "ml.c7i.xlarge",
+                "ModelName": "model",
+                "InitialInstanceCount": instances,
+            }
+        ],
+    )
     sagemaker.create_endpoint(EndpointName="sentiment", EndpointConfigName="config")
     sagemaker.get_waiter("endpoint_in_service").wait(
-        EndpointName="sentiment", WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+        EndpointName="sentiment", WaiterConfig={"Delay": 1, "MaxAttempts": 60}
+    )
 
 
 @dataclass(frozen=True)
@@ -56,15 +69,22 @@ class PreciseServer:
 
     def times(self) -> list[float]:
         """Seconds that each answer really took, in the order of the answers."""
-        with urllib.request.urlopen(f"{self.url}/times", timeout=10) as answer:
-            times: list[float] = json.loads(answer.read())
-            return times
+        times: list[float] = self._told("times")
+        return times
+
+    def seen(self) -> int:
+        """How many requests it has read, answered or not."""
+        count: int = self._told("seen")
+        return count
 
     def stood(self) -> tuple[float, float]:
         """From when to when it stood still, in epoch seconds."""
-        with urllib.request.urlopen(f"{self.url}/stood", timeout=10) as answer:
-            begun, ended = json.loads(answer.read())
+        begun, ended = self._told("stood")
         return begun, ended
+
+    def _told(self, what: str) -> Any:
+        with urllib.request.urlopen(f"{self.url}/{what}", timeout=60) as answer:
+            return json.loads(answer.read())
 
     def generator(self, processes: int = 1, **options: Any) -> GeneratorProcess:
         """A generator that calls it."""
@@ -74,11 +94,12 @@ class PreciseServer:
 
 
 @contextmanager
-def precise_server(seconds: Sequence[float],
-                   stall: tuple[float, float] | None = None) -> Iterator[PreciseServer]:
+def precise_server(
+    seconds: Sequence[float], stall: tuple[float, float] | None = None
+) -> Iterator[PreciseServer]:
     """A server with these service times, taken in turn or by the request's own number."""
     with subprocess.Popen(
-        [sys.executable, str(PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        [sys.executable, str(PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.arrivals import (
+from low_latency_endpoint.load_test.engine.arrivals import (
     Arrivals,
     ConstantArrivals,
     PoissonArrivals,
@@ -23,12 +23,16 @@ from low_latency_endpoint.load_test.arrivals import (
     SteppedArrivals,
     arrivals_of_dict,
 )
-from low_latency_endpoint.load_test.steps import Step
-from low_latency_endpoint.planning.simulation.traffic import Shape, shape
+from low_latency_endpoint.load_test.engine.steps import Step
+from low_latency_endpoint.simulate.traffic import Shape, shape
 
 ALL: tuple[Arrivals, ...] = (
-    ConstantArrivals(37), PoissonArrivals(41.5), RampArrivals(0, 80), RampArrivals(50, 5, False),
-    SteppedArrivals(((20, 2), (0, 1), (60, 3))), ReplayedArrivals((0.0, 0.5, 0.5, 3.25)),
+    ConstantArrivals(37),
+    PoissonArrivals(41.5),
+    RampArrivals(0, 80),
+    RampArrivals(50, 5, False),
+    SteppedArrivals(((20, 2), (0, 1), (60, 3))),
+    ReplayedArrivals((0.0, 0.5, 0.5, 3.25)),
     ReplayedArrivals((1.0, 4.0), (10.0, 30.0)),
 )
 
@@ -143,7 +147,8 @@ def test_a_shape_of_the_simulator_is_replayed() -> None:
     arrivals = ReplayedArrivals.of_shape("spike", peak_rate=50, speed=60, poisson=False)
     assert arrivals.seconds == pytest.approx(spike.seconds / 60)
     assert sum(1 for _ in arrivals.offsets(arrivals.seconds)) == pytest.approx(
-        50 * spike.mean_share * spike.seconds / 60, abs=1)
+        50 * spike.mean_share * spike.seconds / 60, abs=1
+    )
     for second in (0, 10, 25, arrivals.seconds - 0.01):
         assert arrivals.rate_at(second) == pytest.approx(50 * spike.share_at(second * 60))
     mine = Shape("mine", "", ((10.0, 0.5), (20.0, 1.0)))
@@ -159,53 +164,69 @@ def test_files_hold_times_rates_or_levels(tmp_path: Path) -> None:
     assert of_content({"times": [0, 1, 4]}, speed=2).times == (0, 0.5, 2)
     assert of_content({"times": [10, 20], "rates": [5, 1]}) == ReplayedArrivals((10, 20), (5, 1))
     assert of_content({"levels": [[60, 0.5], [120, 1]]}, peak_rate=100, speed=6) == (
-        ReplayedArrivals((10, 20), (50, 100)))
+        ReplayedArrivals((10, 20), (50, 100))
+    )
 
 
-@pytest.mark.parametrize("content", [
-    "no json", "[1]", "{}", '{"times": []}', '{"times": "abc"}', '{"times": [2, 1]}',
-    '{"times": [-1, 1]}', '{"times": [1, "x"]}', '{"times": [1], "rates": [1, 2]}',
-    '{"times": 3}', '{"levels": [[1, 1]]}', '{"times": [NaN]}',
-])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "no json",
+        "[1]",
+        "{}",
+        '{"times": []}',
+        '{"times": "abc"}',
+        '{"times": [2, 1]}',
+        '{"times": [-1, 1]}',
+        '{"times": [1, "x"]}',
+        '{"times": [1], "rates": [1, 2]}',
+        '{"times": 3}',
+        '{"levels": [[1, 1]]}',
+        '{"times": [NaN]}',
+    ],
+)
 def test_other_files_are_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "shape.json"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(ConfigurationError) as caught:
         ReplayedArrivals.of_file(path)
-    assert caught.value.code == "LLE985"
+    assert caught.value.code == "LLT133"
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         ReplayedArrivals.of_file(tmp_path / "none.json")
-    assert caught.value.code == "LLE985"
+    assert caught.value.code == "LLT133"
     assert "none.json" in caught.value.where
 
 
-@pytest.mark.parametrize(("make", "code"), [
-    (lambda: ConstantArrivals(0), "LLE980"),
-    (lambda: ConstantArrivals(-1), "LLE980"),
-    (lambda: PoissonArrivals(math.inf), "LLE980"),
-    (lambda: PoissonArrivals("10"), "LLE980"),
-    (lambda: RampArrivals(0, 0), "LLE980"),
-    (lambda: SteppedArrivals(()), "LLE984"),
-    (lambda: SteppedArrivals(((1, 2, 3),)), "LLE984"),
-    (lambda: SteppedArrivals(((0, 5),)), "LLE980"),
-    (lambda: SteppedArrivals(((5, -1),)), "LLE982"),
-    (lambda: ReplayedArrivals((1.0,), (-1.0,)), "LLE980"),
-    (lambda: ReplayedArrivals.of_shape("spike", peak_rate=10, speed=0), "LLE985"),
-    (lambda: ReplayedArrivals.of_shape("none", peak_rate=10), "LLE872"),
-    (lambda: RampArrivals(1, 2).rate_at(3), "LLE982"),
-    (lambda: arrivals_of_dict({"kind": "other"}), "LLE984"),
-    (lambda: arrivals_of_dict({"kind": "constant"}), "LLE984"),
-    (lambda: arrivals_of_dict([]), "LLE984"),
-    (lambda: Step("s", 10), "LLE983"),
-    (lambda: Step("s", 10, ConstantArrivals(1), 1), "LLE983"),
-    (lambda: Step("s", 10, "100 TPS"), "LLE983"),
-    (lambda: Step("s", 10, ConstantArrivals(1), settle_seconds=10), "LLE983"),
-    (lambda: Step("s", -1, ConstantArrivals(1)), "LLE982"),
-    (lambda: Step("s", 1, users=0), "LLE981"),
-])
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        (lambda: ConstantArrivals(0), "LLT128"),
+        (lambda: ConstantArrivals(-1), "LLT128"),
+        (lambda: PoissonArrivals(math.inf), "LLT128"),
+        (lambda: PoissonArrivals("10"), "LLT128"),
+        (lambda: RampArrivals(0, 0), "LLT128"),
+        (lambda: SteppedArrivals(()), "LLT132"),
+        (lambda: SteppedArrivals(((1, 2, 3),)), "LLT132"),
+        (lambda: SteppedArrivals(((0, 5),)), "LLT128"),
+        (lambda: SteppedArrivals(((5, -1),)), "LLT130"),
+        (lambda: ReplayedArrivals((1.0,), (-1.0,)), "LLT128"),
+        (lambda: ReplayedArrivals.of_shape("spike", peak_rate=10, speed=0), "LLT133"),
+        (lambda: ReplayedArrivals.of_shape("none", peak_rate=10), "LLS122"),
+        (lambda: RampArrivals(1, 2).rate_at(3), "LLT130"),
+        (lambda: arrivals_of_dict({"kind": "other"}), "LLT132"),
+        (lambda: arrivals_of_dict({"kind": "constant"}), "LLT132"),
+        (lambda: arrivals_of_dict([]), "LLT132"),
+        (lambda: Step("s", 10), "LLT131"),
+        (lambda: Step("s", 10, ConstantArrivals(1), 1), "LLT131"),
+        (lambda: Step("s", 10, "100 TPS"), "LLT131"),
+        (lambda: Step("s", 10, ConstantArrivals(1), settle_seconds=10), "LLT131"),
+        (lambda: Step("s", -1, ConstantArrivals(1)), "LLT130"),
+        (lambda: Step("s", 1, users=0), "LLT129"),
+    ],
+)
 def test_what_cannot_be_sent_is_refused_with_a_code(make: Any, code: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         make()
@@ -213,6 +234,8 @@ def test_what_cannot_be_sent_is_refused_with_a_code(make: Any, code: str) -> Non
 
 
 def test_a_step_survives_json() -> None:
-    for step in (Step("a", 10, RampArrivals(1, 5), seed=7, settle_seconds=2),
-                 Step("b", 3.5, users=12)):
+    for step in (
+        Step("a", 10, RampArrivals(1, 5), seed=7, settle_seconds=2),
+        Step("b", 3.5, users=12),
+    ):
         assert Step.of_dict(json.loads(json.dumps(step.to_dict()))) == step

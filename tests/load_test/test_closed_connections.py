@@ -16,11 +16,13 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
 from benchmarks.tls_server import write_certificates
-from low_latency_endpoint.load_test.connections import Connection
-from low_latency_endpoint.load_test.invoking import SageMakerInvoker
-from low_latency_endpoint.load_test.target import Target
+from low_latency_endpoint.load_test.engine.connections import GeneratorConnection
+from low_latency_endpoint.load_test.engine.invoking import SageMakerInvoker
+from low_latency_endpoint.load_test.engine.target import Target
 
 from .closing_server import ClosingServer
+
+pytestmark = pytest.mark.realtime
 
 SESSION = boto3.Session("AKIDEXAMPLE", "secret", "token", "us-east-1")
 CALLERS, CALLS = 4, 400
@@ -39,8 +41,11 @@ def tls(request: pytest.FixtureRequest, folder: Path) -> Path | None:
 
 
 def invoker_of(server: ClosingServer, folder: Path) -> SageMakerInvoker:
-    return SageMakerInvoker(Target("sentiment", "us-east-1", (server.url,)), session=SESSION,
-                            ca_bundle=folder / "ca.pem")
+    return SageMakerInvoker(
+        Target("sentiment", "us-east-1", (server.url,)),
+        session=SESSION,
+        ca_bundle=folder / "ca.pem",
+    )
 
 
 def bodies(who: bytes) -> list[bytes]:
@@ -53,12 +58,14 @@ def closes_each_fifth(tls: Path | None) -> Iterator[ClosingServer]:
         yield server
 
 
-def test_no_more_failures_than_boto3_sees(closes_each_fifth: ClosingServer,
-                                          folder: Path) -> None:
+def test_no_more_failures_than_boto3_sees(closes_each_fifth: ClosingServer, folder: Path) -> None:
     server = closes_each_fifth
-    client = SESSION.client("sagemaker-runtime", endpoint_url=server.url,
-                            verify=str(folder / "ca.pem"),
-                            config=Config(retries={"total_max_attempts": 1}))
+    client = SESSION.client(
+        "sagemaker-runtime",
+        endpoint_url=server.url,
+        verify=str(folder / "ca.pem"),
+        config=Config(retries={"total_max_attempts": 1}),
+    )
 
     def boto3_fails(body: bytes) -> bool:
         try:
@@ -78,8 +85,9 @@ def test_no_more_failures_than_boto3_sees(closes_each_fifth: ClosingServer,
             errors.append(invoker.invoke(body).error)
 
     ours = bodies(b"ours")
-    gevent.joinall([gevent.spawn(call, ours[each::CALLERS]) for each in range(CALLERS)],
-                   raise_error=True)
+    gevent.joinall(
+        [gevent.spawn(call, ours[each::CALLERS]) for each in range(CALLERS)], raise_error=True
+    )
     failed = [error for error in errors if error is not None]
     assert len(errors) == CALLS
     assert len(failed) < 0.005 * CALLS, (failed[0], len(failed), failed_boto3)
@@ -90,8 +98,9 @@ def test_no_more_failures_than_boto3_sees(closes_each_fifth: ClosingServer,
 
 
 @pytest.mark.parametrize("how", [b"hang up", b"hang up: reset"])
-def test_a_request_that_was_read_and_not_answered_is_an_error(tls: Path | None, folder: Path,
-                                                              how: bytes) -> None:
+def test_a_request_that_was_read_and_not_answered_is_an_error(
+    tls: Path | None, folder: Path, how: bytes
+) -> None:
     """A model that dies of a request dies once, and the load test says so."""
     with ClosingServer(100, tls) as server:
         invoker = invoker_of(server, folder)
@@ -103,10 +112,11 @@ def test_a_request_that_was_read_and_not_answered_is_an_error(tls: Path | None, 
         assert invoker.invoke(b"fine again").error is None
 
 
-def test_closed_in_the_moment_of_sending(tls: Path | None, folder: Path,
-                                         monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_in_the_moment_of_sending(
+    tls: Path | None, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The end overtakes the request: a look at the connection before could not have seen it."""
-    monkeypatch.setattr(Connection, "ended", lambda self: False)
+    monkeypatch.setattr(GeneratorConnection, "ended", lambda self: False)
     with ClosingServer(1, tls) as server:
         invoker = invoker_of(server, folder)
         for number in range(20):

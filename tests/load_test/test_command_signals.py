@@ -13,35 +13,64 @@ from pathlib import Path
 
 import pytest
 
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.local_aws.model_servers import SimulatedModelServer
+from local_sagemaker import LocalAws
+from local_sagemaker.model_servers import SimulatedModelServer
 
 from .servers import serve_sentiment
 
+pytestmark = pytest.mark.realtime
+
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_load_test_that_is_ended_writes_what_it_has(tmp_path: Path,
-                                                      number: signal.Signals) -> None:
+def test_a_load_test_that_is_ended_writes_what_it_has(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     def ignore() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    with LocalAws.in_process(model_servers={"*": SimulatedModelServer()}) as aws, \
-            contextlib.ExitStack() as leaving:
+    with (
+        LocalAws.in_process(model_servers={"*": SimulatedModelServer()}) as aws,
+        contextlib.ExitStack() as leaving,
+    ):
         aws.reset()  # all in one process share their state
         leaving.callback(aws.reset)
         serve_sentiment(aws, instances=1)
         with subprocess.Popen(
-            [sys.executable, "-c", "from low_latency_endpoint.cli import main; main()",
-             "load-test", "sentiment", "--rate", "10", "--rate", "20", "--duration", "60s",
-             "--alone", "2s", "--metrics-wait", "0s", "--payload", "{}", "-o", "result.json",
-             "--html", "page.html", "--csv", "steps.csv"],
-            cwd=tmp_path, env={**os.environ, **aws.exports()}, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, preexec_fn=ignore,
+            [
+                sys.executable,
+                "-c",
+                "from low_latency_endpoint.cli import main; main()",
+                "load-test",
+                "sentiment",
+                "--rate",
+                "10",
+                *(["--rate", "20"] * 30),
+                "--duration",
+                "2s",
+                "--alone",
+                "1s",
+                "--metrics-wait",
+                "0s",
+                "--payload",
+                "{}",
+                "-o",
+                "result.json",
+                "--html",
+                "page.html",
+                "--csv",
+                "steps.csv",
+            ],
+            cwd=tmp_path,
+            env={**os.environ, **aws.exports()},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=ignore,
         ) as process:
             deadline = time.monotonic() + 120
             assert process.stderr is not None
             said = ""
-            # The step of one caller is over; one of load is under way.
+            # The step of one caller and one of load are over; thirty are to come.
             while "10 TPS" not in said:
                 assert time.monotonic() < deadline
                 said += process.stderr.readline()

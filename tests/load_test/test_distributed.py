@@ -12,14 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from low_latency_endpoint.load_test.arrivals import PoissonArrivals
-from low_latency_endpoint.load_test.generator_process import GeneratorProcess
-from low_latency_endpoint.load_test.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.steps import Progress, Step, StepResult, Target
+from low_latency_endpoint.load_test.engine.arrivals import PoissonArrivals
+from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult
+from low_latency_endpoint.load_test.engine.target import Target
 
 from .agreement import Pairs, agree
 from .servers import ENVIRONMENT, PAYLOADS, precise_server
+
+pytestmark = pytest.mark.realtime
 
 WORKER = Path(__file__).with_name("recorded_worker.py")
 NOWHERE = Target("sentiment", "us-east-1", ("http://127.0.0.1:9",), streaming=True)
@@ -28,8 +31,12 @@ NOWHERE = Target("sentiment", "us-east-1", ("http://127.0.0.1:9",), streaming=Tr
 @contextmanager
 def worker(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """A worker as it runs on another machine: nothing but an address."""
-    process = subprocess.Popen([sys.executable, *arguments], env=ENVIRONMENT,
-                               stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, *arguments],
+        env=ENVIRONMENT,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         yield process
     finally:
@@ -40,8 +47,9 @@ def worker(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
 def merged(samples: Path, workers: int) -> StepResult:
     """What a master makes of samples that so many workers recorded."""
     with ExitStack() as stack:
-        generator = stack.enter_context(GeneratorProcess(
-            NOWHERE, PAYLOADS, expect_workers=workers, environment=ENVIRONMENT))
+        generator = stack.enter_context(
+            GeneratorProcess(NOWHERE, PAYLOADS, expect_workers=workers, environment=ENVIRONMENT)
+        )
         for _ in range(workers):
             stack.enter_context(worker(str(WORKER), f"127.0.0.1:{generator.port}", str(samples)))
         return generator.run(Step("recorded", 1, PoissonArrivals(10)))
@@ -59,16 +67,21 @@ def test_two_workers_merge_to_exactly_what_one_records(tmp_path: Path) -> None:
     assert two.latency.percentiles() == one.latency.percentiles()
     assert two.latency.encode() == one.latency.encode()
     assert (two.service, two.send_lag) == (one.service, one.send_lag)
-    assert two.first_byte == one.first_byte == LatencyHistogram.of(
-        sample / 4 for sample in answered)
-    assert two.refused == one.refused == LatencyHistogram.of(
-        sample for sample in samples if sample > 1)
+    assert (
+        two.first_byte == one.first_byte == LatencyHistogram.of(sample / 4 for sample in answered)
+    )
+    assert (
+        two.refused
+        == one.refused
+        == LatencyHistogram.of(sample for sample in samples if sample > 1)
+    )
     assert (two.intended, two.sent, two.completed) == (one.intended, one.sent, one.completed)
     assert two.errors == one.errors == {"slow": len(samples) - len(answered)}
     assert (one.generator.processes, two.generator.processes) == (1, 2)
     # And the merged figures are those of the samples themselves.
-    for share, found in zip((0.5, 0.99, 0.999), two.latency.quantiles((0.5, 0.99, 0.999)),
-                            strict=True):
+    for share, found in zip(
+        (0.5, 0.99, 0.999), two.latency.quantiles((0.5, 0.99, 0.999)), strict=True
+    ):
         assert found == pytest.approx(sorted(answered)[int(share * len(answered))], rel=0.005)
 
 
@@ -76,11 +89,14 @@ def measured(processes: int, longer: float) -> tuple[StepResult, list[Progress]]
     """The same requests, each with the same service time whoever sends it."""
     draw = random.Random(12)
     seconds = [draw.choice((0.3, 0.6, 1.2)) for _ in range(600)]
-    payloads = Payloads.of_bytes(*(json.dumps({"number": number}).encode()
-                                   for number in range(len(seconds))))
+    payloads = Payloads.of_bytes(
+        *(json.dumps({"number": number}).encode() for number in range(len(seconds)))
+    )
     seen: list[Progress] = []
-    with precise_server(seconds) as server, \
-            server.generator(processes, payloads=payloads) as generator:
+    with (
+        precise_server(seconds) as server,
+        server.generator(processes, payloads=payloads) as generator,
+    ):
         step = Step("run", 4 * longer, PoissonArrivals(100), seed=3)
         return generator.run(step, seen.append), seen
 
@@ -94,8 +110,7 @@ def one_and_two(longer: float) -> tuple[StepResult, Pairs]:
     # Progress shows all processes together.
     assert sum(progress.sent for progress in seen) == pytest.approx(two.sent, abs=120)
     shares = (0.5, 0.75, 0.9, 0.95)
-    return two, list(zip(one.latency.quantiles(shares), two.latency.quantiles(shares),
-                         strict=True))
+    return two, list(zip(one.latency.quantiles(shares), two.latency.quantiles(shares), strict=True))
 
 
 def test_a_run_on_two_workers_gives_the_percentiles_of_a_run_on_one() -> None:
@@ -104,12 +119,14 @@ def test_a_run_on_two_workers_gives_the_percentiles_of_a_run_on_one() -> None:
 
 def test_workers_on_other_machines_need_nothing_but_the_address() -> None:
     ready: list[int] = []
-    module = ("-m", "low_latency_endpoint.load_test.generator", "--worker")
+    module = ("-m", "low_latency_endpoint.load_test.engine.generator", "--worker")
     with precise_server([0.005]) as server, ExitStack() as stack:
-        generator = stack.enter_context(server.generator(
-            expect_workers=2, bind="127.0.0.1:0", workers_seen=ready.append))
-        workers = [stack.enter_context(worker(*module, f"127.0.0.1:{generator.port}"))
-                   for _ in range(2)]
+        generator = stack.enter_context(
+            server.generator(expect_workers=2, bind="127.0.0.1:0", workers_seen=ready.append)
+        )
+        workers = [
+            stack.enter_context(worker(*module, f"127.0.0.1:{generator.port}")) for _ in range(2)
+        ]
         result = generator.run(Step("remote", 1, PoissonArrivals(50)))
         assert result.completed == result.intended > 20
         assert ready == [1, 2]

@@ -19,23 +19,27 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from local_sagemaker import LocalAws, RuntimeOptions, deploy_template
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
+from low_latency_endpoint.account.sessions import AwsUnavailable
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.arrivals import PoissonArrivals
-from low_latency_endpoint.load_test.fleet import fleet_generator, running
+from low_latency_endpoint.load_test.engine.arrivals import PoissonArrivals
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.steps import Progress, Step
+from low_latency_endpoint.load_test.engine.target import Target
+from low_latency_endpoint.load_test.fleet import fleet_generator
 from low_latency_endpoint.load_test.fleet.description import FleetDescription, find_fleet
 from low_latency_endpoint.load_test.fleet.exchange import RESULT, STATUS, RunFolder
 from low_latency_endpoint.load_test.fleet.fleet_generator import FleetGenerator
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.steps import Progress, Step, Target
-from low_latency_endpoint.local_aws import LocalAws, RuntimeOptions, deploy_template
-from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
-from low_latency_endpoint.operations.sessions import AwsUnavailable
+from low_latency_endpoint.load_test.fleet.tasks import FleetTasks
+
+pytestmark = pytest.mark.realtime
 
 ROOT = Path(__file__).parents[2]
 TARGET = Target("sentiment", "us-east-1")
 PAYLOADS = Payloads.of_bytes(b'{"inputs": "I like you."}')
-STEP = Step("60 TPS", 3, PoissonArrivals(60), seed=7)
+STEP = Step("60 TPS", 2, PoissonArrivals(60), seed=7)
 
 
 @pytest.fixture(scope="module")
@@ -78,11 +82,27 @@ def told() -> list[str]:
 def open_fleet(aws: LocalAws, fleet: FleetDescription, told: list[str]) -> Any:
     """A fleet that polls quickly, on ports of its own: all tasks are on this machine."""
 
-    def opened(workers: int = 2, payloads: Payloads = PAYLOADS, target: Target = TARGET,
-               description: FleetDescription = fleet, **more: Any) -> FleetGenerator:
-        return FleetGenerator(aws.client, description, target, payloads, **{
-            "workers": workers, "tell": told.append, "master_port": free_port(),
-            "web_port": None, "poll_seconds": 0.1, **more})
+    def opened(
+        workers: int = 2,
+        payloads: Payloads = PAYLOADS,
+        target: Target = TARGET,
+        description: FleetDescription = fleet,
+        **more: Any,
+    ) -> FleetGenerator:
+        return FleetGenerator(
+            aws.client,
+            description,
+            target,
+            payloads,
+            **{
+                "workers": workers,
+                "tell": told.append,
+                "master_port": free_port(),
+                "web_port": None,
+                "poll_seconds": 0.1,
+                **more,
+            },
+        )
 
     return opened
 
@@ -96,8 +116,13 @@ def free_port() -> int:
 def tasks(aws: LocalAws, fleet: FleetDescription, run_id: str) -> list[dict[str, Any]]:
     """Every task of a run, stopped or not."""
     ecs = aws.client("ecs")
-    arns = [arn for status in ("RUNNING", "STOPPED") for arn in ecs.list_tasks(
-        cluster=fleet.cluster, startedBy=run_id, desiredStatus=status)["taskArns"]]
+    arns = [
+        arn
+        for status in ("RUNNING", "STOPPED")
+        for arn in ecs.list_tasks(cluster=fleet.cluster, startedBy=run_id, desiredStatus=status)[
+            "taskArns"
+        ]
+    ]
     return list(ecs.describe_tasks(cluster=fleet.cluster, tasks=arns)["tasks"]) if arns else []
 
 
@@ -107,8 +132,7 @@ def running_tasks(aws: LocalAws, fleet: FleetDescription) -> list[str]:
 
 def log_of(aws: LocalAws, fleet: FleetDescription, task: dict[str, Any]) -> str:
     stream = f"load-test/{task['containers'][0]['name']}/{task['taskArn'].rpartition('/')[2]}"
-    answer = aws.client("logs").get_log_events(
-        logGroupName=fleet.log_group, logStreamName=stream)
+    answer = aws.client("logs").get_log_events(logGroupName=fleet.log_group, logStreamName=stream)
     return "\n".join(event["message"] for event in answer["events"])
 
 
@@ -117,7 +141,7 @@ def log_of(aws: LocalAws, fleet: FleetDescription, task: dict[str, Any]) -> str:
 
 def test_two_workers_in_two_zones_send_every_request_once(aws, fleet, open_fleet, told):
     seconds: list[Progress] = []
-    generator = open_fleet(expected_seconds=3)
+    generator = open_fleet(expected_seconds=2)
     with generator:
         result = generator.run(STEP, seconds.append)
         again = generator.run(replace(STEP, name="again", seconds=1))
@@ -127,7 +151,7 @@ def test_two_workers_in_two_zones_send_every_request_once(aws, fleet, open_fleet
     assert (result.intended, result.sent, result.completed) == (len(offsets),) * 3
     assert not result.errors
     assert result.latency.count == len(offsets)
-    assert 0.02 <= result.latency.percentile(50) < 0.08
+    assert 0.02 <= result.latency.percentile(50) < 5  # seconds, and not milliseconds
     assert result.generator.processes == 2
     assert again.step.name == "again"
     assert sum(second.completed for second in seconds) > 0
@@ -135,14 +159,23 @@ def test_two_workers_in_two_zones_send_every_request_once(aws, fleet, open_fleet
 
     kinds = sorted(task["containers"][0]["name"] for task in started)
     assert kinds == ["master", "worker", "worker"]
-    subnets = {detail["value"] for task in started if task["containers"][0]["name"] == "worker"
-               for detail in task["attachments"][0]["details"] if detail["name"] == "subnetId"}
+    subnets = {
+        detail["value"]
+        for task in started
+        if task["containers"][0]["name"] == "worker"
+        for detail in task["attachments"][0]["details"]
+        if detail["name"] == "subnetId"
+    }
     assert subnets == set(fleet.subnets)
-    assert {task["enableExecuteCommand"] for task in started
-            if task["containers"][0]["name"] == "worker"} == {False}
+    assert {
+        task["enableExecuteCommand"]
+        for task in started
+        if task["containers"][0]["name"] == "worker"
+    } == {False}
     # The image's environment is not the way in: nothing but the run is passed.
-    assert "step 1: 60 TPS" in log_of(aws, fleet, next(
-        task for task in started if task["containers"][0]["name"] == "master"))
+    assert "step 1: 60 TPS" in log_of(
+        aws, fleet, next(task for task in started if task["containers"][0]["name"] == "master")
+    )
 
     assert told[0].startswith("Cost: ")
     assert "$0.08 an hour" in told[0]  # four endpoints in two zones
@@ -152,14 +185,22 @@ def test_two_workers_in_two_zones_send_every_request_once(aws, fleet, open_fleet
     assert running_tasks(aws, fleet) == []
 
 
-def test_the_page_answers_on_the_masters_loopback_only(aws, open_fleet, told):
+def test_the_page_answers_on_the_masters_loopback_only_and_a_payload_function_travels(
+    aws, open_fleet, told, tmp_path, monkeypatch
+):
     import urllib.request
 
-    port = free_port()
-    with open_fleet(workers=1, web_port=port) as generator:
-        generator.run(replace(STEP, seconds=1))
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as page:
+    (tmp_path / "made_here.py").write_text(
+        "def body(index):\n    return {'inputs': f'number {index}'}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    payloads, port = Payloads.of_generator("made_here:body"), free_port()
+    with open_fleet(workers=1, web_port=port, payloads=payloads) as generator:
+        result = generator.run(replace(STEP, seconds=1))
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as page:
             assert b"Locust" in page.read()
+    assert result.completed == result.sent > 0
     (line,) = [text for text in told if "start-session" in text]
     assert "AWS-StartPortForwardingSession" in line
     assert f'"portNumber": ["{port}"]' in line
@@ -169,23 +210,12 @@ def test_the_page_answers_on_the_masters_loopback_only(aws, open_fleet, told):
     assert task.replace("-", "") == runtime_id.partition("-")[0]
 
 
-def test_a_payload_function_travels(tmp_path, monkeypatch, open_fleet):
-    (tmp_path / "made_here.py").write_text(
-        "def body(index):\n    return {'inputs': f'number {index}'}\n")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    payloads = Payloads.of_generator("made_here:body")
-    with open_fleet(workers=1, payloads=payloads) as generator:
-        result = generator.run(replace(STEP, seconds=1))
-    assert result.completed == result.sent > 0
-
-
 @pytest.mark.parametrize("name", ["json:dumps", "os.path:basename", "math:sqrt"])
 def test_a_payload_function_that_cannot_travel_is_refused(open_fleet, name):
     payloads = Payloads((), generator=name)
     with pytest.raises(ConfigurationError) as raised:
         open_fleet(payloads=payloads)
-    assert raised.value.code == "LLE969"
+    assert raised.value.code == "LLT127"
     assert raised.value.got == name
 
 
@@ -196,14 +226,14 @@ def test_a_payload_function_that_cannot_travel_is_refused(open_fleet, name):
 def test_an_impossible_number_of_workers_is_refused(open_fleet, workers):
     with pytest.raises(ConfigurationError) as raised:
         open_fleet(workers=workers)
-    assert raised.value.code == "LLE966"
+    assert raised.value.code == "LLT124"
 
 
 def test_no_fleet_is_said_with_the_way_to_one(aws):
     with pytest.raises(ConfigurationError) as raised:
         find_fleet(aws.client, "nobody")
-    assert raised.value.code == "LLE965"
-    assert "load-test-fleet=true" in raised.value.mend
+    assert raised.value.code == "LLT123"
+    assert "load-test-fleet=true" in raised.value.fix
 
 
 @pytest.mark.parametrize("value", ["{", "[]", '{"schema": 1}', '{"subnets": 3}'])
@@ -212,33 +242,31 @@ def test_a_description_of_another_version_is_said(aws, value):
     aws.client("ssm").put_parameter(Name=name, Value=value, Type="String", Overwrite=True)
     with pytest.raises(ConfigurationError) as raised:
         find_fleet(aws.client, "older")
-    assert raised.value.code == "LLE965"
-    assert "again" in raised.value.mend
+    assert raised.value.code == "LLT123"
+    assert "again" in raised.value.fix
 
 
 @pytest.mark.parametrize("private_dns", [True, False])
-def test_each_worker_calls_its_own_zone_where_there_is_no_private_dns(
-    aws, fleet, open_fleet, monkeypatch, private_dns
-):
-    urls = {subnet: f"https://vpce-1-{zone}.example.com"
-            for subnet, zone in zip(fleet.subnets, fleet.zones, strict=True)}
+def test_each_worker_calls_its_own_zone_where_there_is_no_private_dns(fleet, private_dns):
+    urls = {
+        subnet: f"https://vpce-1-{zone}.example.com"
+        for subnet, zone in zip(fleet.subnets, fleet.zones, strict=True)
+    }
     described = fleet if private_dns else replace(fleet, zonal_urls=tuple(urls.values()))
-    ecs = aws.client("ecs")
-    whole = ecs.run_task
     called: dict[tuple[str, str], str | None] = {}
 
-    def run_task(**request: Any) -> dict[str, Any]:
-        (override,) = request["overrides"]["containerOverrides"]
-        (subnet,) = request["networkConfiguration"]["awsvpcConfiguration"]["subnets"]
-        environment = {each["name"]: each["value"] for each in override["environment"]}
-        called[override["name"], subnet] = environment.get("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME")
-        return dict(whole(**request))
+    class Ecs:
+        def run_task(self, **request: Any) -> dict[str, Any]:
+            (override,) = request["overrides"]["containerOverrides"]
+            (subnet,) = request["networkConfiguration"]["awsvpcConfiguration"]["subnets"]
+            environment = {each["name"]: each["value"] for each in override["environment"]}
+            called[override["name"], subnet] = environment.get("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME")
+            assert environment["MADE"] == "for all"
+            return {"tasks": [{"taskArn": "arn"}] * request["count"]}
 
-    monkeypatch.setattr(ecs, "run_task", run_task)
-    generator = open_fleet(workers=4, description=described)
-    generator._tasks._ecs = ecs
-    with generator:
-        pass
+    started = FleetTasks(lambda service: Ecs(), described, "a-run")
+    started.start("master", 1, {"MADE": "for all"})
+    started.start("worker", 2, {"MADE": "for all"})  # one in each zone
     workers = {subnet: url for (kind, subnet), url in called.items() if kind == "worker"}
     assert workers == (dict.fromkeys(urls) if private_dns else urls)
     assert [url for (kind, _), url in called.items() if kind == "master"] == [None]
@@ -247,13 +275,19 @@ def test_each_worker_calls_its_own_zone_where_there_is_no_private_dns(
 def test_a_task_that_does_not_start_ends_the_run_with_ecss_reason(aws, fleet, open_fleet):
     ecs = aws.client("ecs")
     wrong = ecs.register_task_definition(
-        family="wrong", requiresCompatibilities=["FARGATE"], networkMode="awsvpc", cpu="256",
-        memory="512", containerDefinitions=[{"name": "worker", "image": "x", "command": ["sh"]}],
+        family="wrong",
+        requiresCompatibilities=["FARGATE"],
+        networkMode="awsvpc",
+        cpu="256",
+        memory="512",
+        containerDefinitions=[{"name": "worker", "image": "x", "command": ["sh"]}],
     )["taskDefinition"]["taskDefinitionArn"]
-    with pytest.raises(ConfigurationError) as raised, \
-            open_fleet(description=replace(fleet, worker=wrong)):
+    with (
+        pytest.raises(ConfigurationError) as raised,
+        open_fleet(description=replace(fleet, worker=wrong)),
+    ):
         pass
-    assert raised.value.code == "LLE967"
+    assert raised.value.code == "LLT125"
     assert "CannotPullContainerError" in raised.value.got
     assert running_tasks(aws, fleet) == []
 
@@ -273,7 +307,7 @@ def test_fewer_tasks_than_asked_for_end_the_run(aws, fleet, open_fleet, monkeypa
     generator._tasks._ecs = ecs
     with pytest.raises(ConfigurationError) as raised, generator:
         pass
-    assert raised.value.code == "LLE967"
+    assert raised.value.code == "LLT125"
     assert "Capacity is unavailable" in raised.value.got
     assert running_tasks(aws, fleet) == []
 
@@ -283,41 +317,48 @@ def test_a_lost_worker_ends_the_run_and_the_rest_of_the_fleet(aws, fleet, open_f
     generator = open_fleet()
 
     def lose(second: Progress) -> None:
-        worker = next(task for task in tasks(aws, fleet, generator.run_id)
-                      if task["containers"][0]["name"] == "worker")
+        worker = next(
+            task
+            for task in tasks(aws, fleet, generator.run_id)
+            if task["containers"][0]["name"] == "worker"
+        )
         aws.client("ecs").stop_task(cluster=fleet.cluster, task=worker["taskArn"], reason="spot")
 
     with pytest.raises(ConfigurationError) as raised, generator:
         generator.run(replace(STEP, seconds=30), lose)
-    assert raised.value.code == "LLE968"
+    assert raised.value.code == "LLT126"
     assert "spot" in raised.value.got
     assert running_tasks(aws, fleet) == []
 
 
-def test_what_the_generator_fails_with_arrives_with_its_code(aws, fleet, open_fleet, tmp_path,
-                                                             monkeypatch):
+def test_what_the_generator_fails_with_arrives_with_its_code(
+    aws, fleet, open_fleet, tmp_path, monkeypatch
+):
     """A payload module that imports what only this machine has."""
     (tmp_path / "needs_more.py").write_text(
         "import os\nif 'LOAD_TEST_RUN' in os.environ:\n    import pandas_of_mine\n"
-        "def body(index):\n    return 'x'\n")
+        "def body(index):\n    return 'x'\n"
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     payloads = Payloads.of_generator("needs_more:body")
     with pytest.raises(ConfigurationError) as raised, open_fleet(1, payloads):
         pass
-    assert raised.value.code == "LLE944"
+    assert raised.value.code == "LLT102"
     assert "pandas_of_mine" in raised.value.got
     assert running_tasks(aws, fleet) == []
 
 
 def test_a_refusal_of_aws_is_said_in_words(aws, fleet, open_fleet):
-    with pytest.raises(AwsUnavailable, match="ClusterNotFound"), \
-            open_fleet(description=replace(fleet, cluster="no-such-cluster")):
+    with (
+        pytest.raises(AwsUnavailable, match="ClusterNotFound"),
+        open_fleet(description=replace(fleet, cluster="no-such-cluster")),
+    ):
         pass
 
 
 def test_the_fleet_ends_by_itself_when_this_machine_has_died(aws, fleet, open_fleet, monkeypatch):
-    monkeypatch.setattr(fleet_generator, "_PATIENCE_SECONDS", 3.0)
+    monkeypatch.setattr(fleet_generator, "_PATIENCE_SECONDS", 2.0)
     generator = open_fleet(workers=1)
     generator.__enter__()
     generator._closed.set()  # no sign of life from now on
@@ -325,8 +366,11 @@ def test_the_fleet_ends_by_itself_when_this_machine_has_died(aws, fleet, open_fl
     while running_tasks(aws, fleet) and time.monotonic() < deadline:
         time.sleep(0.2)
     assert running_tasks(aws, fleet) == []
-    master = next(task for task in tasks(aws, fleet, generator.run_id)
-                  if task["containers"][0]["name"] == "master")
+    master = next(
+        task
+        for task in tasks(aws, fleet, generator.run_id)
+        if task["containers"][0]["name"] == "master"
+    )
     assert master["containers"][0]["exitCode"] == 3
     assert "no sign of the machine" in log_of(aws, fleet, master)
 
@@ -347,14 +391,14 @@ def test_it_ends_by_itself_before_its_workers_too(aws, fleet, open_fleet, monkey
 
 INTERRUPTED = """
 import sys
-from low_latency_endpoint.load_test.fleet.running import FleetRun
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.steps import Step, Target
+from low_latency_endpoint.load_test import Payloads, Step, Target
+from low_latency_endpoint.load_test.fleet.fleet_generator import FleetGenerator
 import boto3
-run = FleetRun(boto3.client, Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"), workers=1,
-               tell=lambda text: print(text, flush=True), master_port=int(sys.argv[1]),
-               web_port=None, poll_seconds=0.2)
-with run.open() as generator:
+with FleetGenerator.of_endpoint(
+    boto3.client, Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"), workers=1,
+    tell=lambda text: print(text, flush=True), master_port=int(sys.argv[1]), web_port=None,
+    poll_seconds=0.2,
+) as generator:
     print("ready", flush=True)
     generator.run(Step("long", 60, users=1))
 """
@@ -362,8 +406,12 @@ with run.open() as generator:
 
 def test_ctrl_c_stops_every_task(aws, fleet):
     with subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED, str(free_port())], env=aws.environment(),
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
+        [sys.executable, "-c", INTERRUPTED, str(free_port())],
+        env=aws.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=ROOT,
     ) as process:
         assert process.stdout is not None
         lines = []
@@ -379,18 +427,44 @@ def test_ctrl_c_stops_every_task(aws, fleet):
 # --- through the command --------------------------------------------------------------------------
 
 
-def test_the_command_runs_on_the_fleet_and_keeps_the_result(
-    aws, fleet, monkeypatch, tmp_path
-):
+def test_the_command_runs_on_the_fleet_and_keeps_the_result(aws, fleet, monkeypatch, tmp_path):
     for name, value in aws.exports().items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(running, "FleetGenerator", functools.partial(
-        FleetGenerator, master_port=free_port(), web_port=None, poll_seconds=0.2))
+    monkeypatch.setattr(
+        FleetGenerator,
+        "of_endpoint",
+        staticmethod(
+            functools.partial(
+                FleetGenerator.of_endpoint, master_port=free_port(), web_port=None, poll_seconds=0.2
+            )
+        ),
+    )
     output = tmp_path / "result.json"
-    done = CliRunner().invoke(app, [
-        "load-test", "sentiment", "--fleet", "2", "--rate", "40", "--duration", "3s",
-        "--alone", "1s", "--payload", '{"inputs": "hello"}', "--metrics-wait", "0s",
-        "--target", "p99=2s", "-o", str(output), "--region", "us-east-1"])
+    done = CliRunner().invoke(
+        app,
+        [
+            "load-test",
+            "sentiment",
+            "--fleet",
+            "2",
+            "--rate",
+            "40",
+            "--duration",
+            "2s",
+            "--alone",
+            "1s",
+            "--payload",
+            '{"inputs": "hello"}',
+            "--metrics-wait",
+            "0s",
+            "--target",
+            "p99=2s",
+            "-o",
+            str(output),
+            "--region",
+            "us-east-1",
+        ],
+    )
     # Files and tasks are what this is about; a busy machine may make the generator late, and then
     # the command says so, with status 1.
     late = "Client-bound: result invalid" in done.stdout
@@ -400,8 +474,11 @@ def test_the_command_runs_on_the_fleet_and_keeps_the_result(
     steps = json.loads(output.read_text())["steps"]
     assert [step["step"]["name"] for step in steps] == ["alone", "40 TPS"]
     assert steps[1]["generator"]["processes"] == 2
-    (url,) = [line.removeprefix("wrote ") for line in done.stderr.splitlines()
-              if line.startswith("wrote s3://")]
+    (url,) = [
+        line.removeprefix("wrote ")
+        for line in done.stderr.splitlines()
+        if line.startswith("wrote s3://")
+    ]
     run_id = url.split("/")[-2]
     folder = RunFolder(aws.client("s3"), fleet.bucket, run_id)
     assert folder.read(RESULT)["steps"] == steps
@@ -410,7 +487,8 @@ def test_the_command_runs_on_the_fleet_and_keeps_the_result(
 
 
 def test_processes_of_this_machine_do_not_go_with_a_fleet():
-    done = CliRunner().invoke(app, ["load-test", "sentiment", "--fleet", "2", "--processes", "2",
-                                    "--rate", "1"])
+    done = CliRunner().invoke(
+        app, ["load-test", "sentiment", "--fleet", "2", "--processes", "2", "--rate", "1"]
+    )
     assert done.exit_code == 2
     assert "--processes" in done.output

@@ -16,19 +16,16 @@ import psutil
 import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.arrivals import ConstantArrivals, PoissonArrivals
-from low_latency_endpoint.load_test.generator_process import GeneratorProcess
-from low_latency_endpoint.load_test.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.steps import (
-    GeneratorLoad,
-    Progress,
-    Step,
-    StepResult,
-    Target,
-)
+from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals, PoissonArrivals
+from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.steps import GeneratorLoad, Progress, Step, StepResult
+from low_latency_endpoint.load_test.engine.target import Target
 
 from .servers import ENVIRONMENT, PAYLOADS, precise_server
+
+pytestmark = pytest.mark.realtime
 
 
 def gone(processes: list[psutil.Process], seconds: float = 15) -> bool:
@@ -46,7 +43,8 @@ def test_both_loops_run_one_after_the_other() -> None:
     seen: list[Progress] = []
     with precise_server([0.02]) as server, server.generator() as generator:
         opened = generator.run(
-            Step("open", 2.5, PoissonArrivals(100), settle_seconds=0.5), seen.append)
+            Step("open", 2.5, PoissonArrivals(100), settle_seconds=0.5), seen.append
+        )
         closed = generator.run(Step("closed", 1, users=8))
     assert opened.intended == opened.sent == opened.completed
     assert opened.errors == {}
@@ -75,10 +73,10 @@ def test_a_result_survives_json() -> None:
     lag = read.generator.loop_lag_p99  # by way of milliseconds: a last bit may differ
     assert lag == pytest.approx(result.generator.loop_lag_p99)
     assert replace(read, generator=result.generator) == result
-    assert replace(read.generator, loop_lag_p99=0.0) == replace(
-        result.generator, loop_lag_p99=0.0)
+    assert replace(read.generator, loop_lag_p99=0.0) == replace(result.generator, loop_lag_p99=0.0)
     assert content["latency_ms"]["percentiles"]["p99"]["ms"] == pytest.approx(
-        1000 * result.latency.percentile(99))
+        1000 * result.latency.percentile(99)
+    )
 
 
 def test_errors_are_named() -> None:
@@ -99,11 +97,15 @@ def test_a_saturated_generator_says_so(tmp_path: Path, monkeypatch: pytest.Monke
         "def body(number):\n"
         "    end = time.process_time() + 0.02\n"
         "    while time.process_time() < end: pass\n"
-        "    return b'{}'\n", encoding="utf-8")
+        "    return b'{}'\n",
+        encoding="utf-8",
+    )
     monkeypatch.syspath_prepend(tmp_path)
-    with precise_server([0.02]) as server, server.generator(
-            payloads=Payloads.of_generator("burning:body")) as generator:
-        result = generator.run(Step("too much", 3, PoissonArrivals(100)))
+    with (
+        precise_server([0.02]) as server,
+        server.generator(payloads=Payloads.of_generator("burning:body")) as generator,
+    ):
+        result = generator.run(Step("too much", 2, PoissonArrivals(100)))
     assert not result.valid
     reasons = "\n".join(result.client_bound)
     # On a machine shared with others the process does not even get a whole core.
@@ -116,9 +118,19 @@ def test_a_saturated_generator_says_so(tmp_path: Path, monkeypatch: pytest.Monke
 def result_with(latency: float, lag: float, **load: float) -> StepResult:
     """A result of 1,000 equal requests."""
     return StepResult(
-        Step("s", 10, ConstantArrivals(100)), 0, 10, 1000, 1000, 1000, 1000, {},
-        LatencyHistogram.of([latency] * 1000), LatencyHistogram.of([latency] * 1000), None,
-        LatencyHistogram.of([lag] * 1000), GeneratorLoad(**load),  # type: ignore[arg-type]
+        Step("s", 10, ConstantArrivals(100)),
+        0,
+        10,
+        1000,
+        1000,
+        1000,
+        1000,
+        {},
+        LatencyHistogram.of([latency] * 1000),
+        LatencyHistogram.of([latency] * 1000),
+        None,
+        LatencyHistogram.of([lag] * 1000),
+        GeneratorLoad(**load),  # type: ignore[arg-type]
     ).judged()
 
 
@@ -128,8 +140,9 @@ def test_a_lag_above_one_percent_is_flagged_and_a_large_one_invalid() -> None:
     assert any("send lag p99 is 1.2 ms, 1.2%" in one for one in flagged.warnings)
     assert flagged.valid
     invalid = result_with(0.100, 0.011)
-    assert invalid.client_bound == ("half of the requests started 11 ms late or more, 11% of the "
-                                    "median latency of 100 ms",)
+    assert invalid.client_bound == (
+        "half of the requests started 11 ms late or more, 11% of the median latency of 100 ms",
+    )
 
 
 def test_a_busy_processor_makes_a_result_invalid() -> None:
@@ -140,8 +153,20 @@ def test_a_busy_processor_makes_a_result_invalid() -> None:
 
 def test_a_late_loop_makes_a_closed_loop_invalid() -> None:
     latency = LatencyHistogram.of([0.02] * 100)
-    parts = (Step("s", 1, users=1), 0, 1, 100, 100, 100, 100, {}, latency, latency, None,
-             LatencyHistogram())
+    parts = (
+        Step("s", 1, users=1),
+        0,
+        1,
+        100,
+        100,
+        100,
+        100,
+        {},
+        latency,
+        latency,
+        None,
+        LatencyHistogram(),
+    )
     assert StepResult(*parts, GeneratorLoad(loop_lag_p99=0.002)).judged().valid
     (reason,) = StepResult(*parts, GeneratorLoad(loop_lag_p99=0.009)).judged().client_bound
     assert "event loop" in reason
@@ -165,10 +190,11 @@ def test_close_ends_every_process(processes: int) -> None:
 
 DRIVER = """
 import os, sys
-from low_latency_endpoint.load_test.arrivals import ConstantArrivals
-from low_latency_endpoint.load_test.generator_process import GeneratorProcess
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.steps import Step, Target
+from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
+from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.steps import Step
+from low_latency_endpoint.load_test.engine.target import Target
 target = Target("sentiment", "us-east-1", (sys.argv[1],))
 with GeneratorProcess(target, Payloads.of_bytes(b"{}"), 2) as generator:
     print(generator.pid, flush=True)
@@ -178,10 +204,15 @@ with GeneratorProcess(target, Payloads.of_bytes(b"{}"), 2) as generator:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_process_outlives_its_driver(number: signal.Signals) -> None:
-    with precise_server([0.005]) as server, subprocess.Popen(
-        [sys.executable, "-c", DRIVER, server.url], env=ENVIRONMENT,
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    ) as driver:
+    with (
+        precise_server([0.005]) as server,
+        subprocess.Popen(
+            [sys.executable, "-c", DRIVER, server.url],
+            env=ENVIRONMENT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as driver,
+    ):
         assert driver.stdout is not None
         try:
             started = family(int(driver.stdout.readline()))
@@ -203,41 +234,52 @@ def test_a_lost_worker_ends_the_step_with_a_code() -> None:
 
         with pytest.raises(ConfigurationError) as caught:
             generator.run(Step("long", 60, ConstantArrivals(50)), kill_one)
-        assert caught.value.code == "LLE987"
+        assert caught.value.code == "LLT135"
         assert "ended with status -9" in caught.value.got
         assert gone(started)
 
 
 def test_a_crash_of_the_generator_is_told() -> None:
     with precise_server([0.005]) as server, server.generator() as generator:
+
         def kill(progress: Progress) -> None:
             os.kill(generator.pid, signal.SIGKILL)
 
         with pytest.raises(ConfigurationError) as caught:
             generator.run(Step("long", 60, ConstantArrivals(50)), kill)
-        assert caught.value.code == "LLE987"
+        assert caught.value.code == "LLT135"
         with pytest.raises(ConfigurationError):  # and again, rather than wait for ever
             generator.run(Step("next", 1, ConstantArrivals(50)))
 
 
 def test_without_credentials_the_codes_of_the_client_come_through() -> None:
-    environment = {name: value for name, value in ENVIRONMENT.items()
-                   if name not in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
+    environment = {
+        name: value
+        for name, value in ENVIRONMENT.items()
+        if name not in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+    }
     for processes in (1, 2):
         with pytest.raises(ConfigurationError) as caught:
-            GeneratorProcess(Target("e", "us-east-1", ("http://127.0.0.1:9",)), PAYLOADS,
-                             processes, environment=environment)
-        assert caught.value.code == "LLE579"
+            GeneratorProcess(
+                Target("e", "us-east-1", ("http://127.0.0.1:9",)),
+                PAYLOADS,
+                processes,
+                environment=environment,
+            )
+        assert caught.value.code == "LLC109"
 
 
 def test_a_session_made_with_keys_signs_with_them() -> None:
     import boto3
 
-    environment = {name: value for name, value in ENVIRONMENT.items()
-                   if not name.startswith("AWS_ACCESS")}
+    environment = {
+        name: value for name, value in ENVIRONMENT.items() if not name.startswith("AWS_ACCESS")
+    }
     session = boto3.Session("key", "secret", "token", region_name="us-east-1")
-    with precise_server([0.005]) as server, server.generator(
-            session=session, environment=environment) as generator:
+    with (
+        precise_server([0.005]) as server,
+        server.generator(session=session, environment=environment) as generator,
+    ):
         assert generator.run(Step("s", 0.2, ConstantArrivals(50))).completed == 10
 
 
@@ -245,7 +287,7 @@ def test_a_session_made_with_keys_signs_with_them() -> None:
 def test_a_number_of_processes_that_cannot_be_is_refused(processes: int) -> None:
     with pytest.raises(ConfigurationError) as caught:
         GeneratorProcess(Target("e", "us-east-1"), PAYLOADS, processes)
-    assert caught.value.code == "LLE986"
+    assert caught.value.code == "LLT134"
 
 
 def test_a_payload_function_that_prints_breaks_nothing(
@@ -253,19 +295,24 @@ def test_a_payload_function_that_prints_breaks_nothing(
 ) -> None:
     (tmp_path / "chatty.py").write_text(
         "def body(number):\n    print('hello', number)\n    return {'number': number}\n",
-        encoding="utf-8")
+        encoding="utf-8",
+    )
     monkeypatch.syspath_prepend(tmp_path)
-    with precise_server([0.005]) as server, server.generator(
-            payloads=Payloads.of_generator("chatty:body")) as generator:
+    with (
+        precise_server([0.005]) as server,
+        server.generator(payloads=Payloads.of_generator("chatty:body")) as generator,
+    ):
         assert generator.run(Step("s", 0.2, ConstantArrivals(50))).completed == 10
 
 
 def test_the_driver_loads_neither_gevent_nor_locust() -> None:
     program = (
-        "import sys, low_latency_endpoint.load_test.generator_process, "
-        "low_latency_endpoint.load_test.validity\n"
-        "import low_latency_endpoint.load_test.generator\n"
-        "print([name for name in ('gevent', 'locust', 'geventhttpclient') if name in sys.modules])")
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
-                           check=True)
+        "import sys, low_latency_endpoint.load_test.engine.generator_process, "
+        "low_latency_endpoint.load_test.engine.validity\n"
+        "import low_latency_endpoint.load_test.engine.generator\n"
+        "print([name for name in ('gevent', 'locust', 'geventhttpclient') if name in sys.modules])"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert found.stdout.strip() == "[]"

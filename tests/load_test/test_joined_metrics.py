@@ -8,20 +8,14 @@ from dataclasses import replace
 import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.arrivals import RampArrivals
-from low_latency_endpoint.load_test.joined_metrics import read_joined
-from low_latency_endpoint.load_test.load_testing import load_test
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.run_plans import (
-    rate_plan,
-)
-from low_latency_endpoint.load_test.running import (
-    Event,
-    StepStarted,
-    run,
-)
-from low_latency_endpoint.load_test.serving import read_fleet
-from low_latency_endpoint.load_test.steps import Target
+from low_latency_endpoint.load_test.engine.arrivals import RampArrivals
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.target import Target
+from low_latency_endpoint.load_test.search.joined_metrics import read_joined
+from low_latency_endpoint.load_test.search.load_testing import load_test
+from low_latency_endpoint.load_test.search.run_plans import rate_plan
+from low_latency_endpoint.load_test.search.running import Event, StepStarted, run
+from low_latency_endpoint.load_test.search.serving import read_fleet
 
 from .fake_account import FLEET, GOAL, FakeAws, metrics_of
 from .fake_generator import FakeGenerator
@@ -31,27 +25,42 @@ def test_what_may_not_be_read_is_unknown() -> None:
     fleet = read_fleet(FakeAws(denied=("describe_scalable_targets",)).account(), "sentiment")
     assert fleet.instances == 2
     assert fleet.unknown == (
-        "scaling: application-autoscaling:DescribeScalableTargets: not permitted",)
+        "scaling: application-autoscaling:DescribeScalableTargets: not permitted",
+    )
     blind = read_fleet(FakeAws(denied=("describe_endpoint",)).account(), "sentiment")
     assert (blind.instances, len(blind.unknown)) == (None, 1)
-    metrics = read_joined(FakeAws(denied=("get_metric_data",)).account(), "sentiment", blind,
-                          start=0, end=60, answers=10)
+    metrics = read_joined(
+        FakeAws(denied=("get_metric_data",)).account(),
+        "sentiment",
+        blind,
+        start=0,
+        end=60,
+        answers=10,
+    )
     assert metrics.unknown == ("CloudWatch: cloudwatch:GetMetricData: not permitted",)
 
 
 def test_an_endpoint_or_variant_that_is_not_there_is_refused() -> None:
     with pytest.raises(ConfigurationError) as caught:
-        read_fleet(FakeAws(missing=True).account(), "nowhere", region="eu-west-1")
-    assert (caught.value.code, caught.value.got) == ("LLE581", "nowhere in eu-west-1")
+        read_fleet(FakeAws(missing=True).account("eu-west-1"), "nowhere")
+    assert (caught.value.code, caught.value.got) == ("LLA101", "nowhere in eu-west-1")
     with pytest.raises(ConfigurationError) as caught:
         read_fleet(FakeAws().account(), "sentiment", "canary")
-    assert (caught.value.code, caught.value.allowed) == ("LLE581", "primary")
+    assert (caught.value.code, caught.value.allowed) == ("LLA101", "primary")
 
 
 def test_cloudwatch_is_waited_for() -> None:
     aws, slept, said = FakeAws(invocations=[0.0, 400.0, 990.0, 1000.0]), [], []
-    found = read_joined(aws.account(), "sentiment", FLEET, start=0, end=100, answers=1000,
-                        sleep=slept.append, progress=said.append)
+    found = read_joined(
+        aws.account(),
+        "sentiment",
+        FLEET,
+        start=0,
+        end=100,
+        answers=1000,
+        sleep=slept.append,
+        progress=said.append,
+    )
     assert found.complete
     assert slept == [1, 2]
     assert said[-1] == "CloudWatch has counted 400 of 1,000 requests"
@@ -59,19 +68,35 @@ def test_cloudwatch_is_waited_for() -> None:
 
 def test_cloudwatch_is_not_waited_for_in_vain() -> None:
     aws, slept = FakeAws(invocations=[10.0]), []
-    found = read_joined(aws.account(), "sentiment", FLEET, start=0, end=100, answers=1000,
-                        wait=30, sleep=slept.append)
+    found = read_joined(
+        aws.account(),
+        "sentiment",
+        FLEET,
+        start=0,
+        end=100,
+        answers=1000,
+        wait=30,
+        sleep=slept.append,
+    )
     assert not found.complete
     assert sum(slept) == 30
 
 
 def test_a_step_gets_its_own_minutes() -> None:
     start = FakeGenerator().clock  # a full minute
-    metrics = metrics_of(ModelLatency_p99=[10, 20, 30], CPUUtilization_Average=[5, 50, 95],
-                         Invocations_Sum=[600, 6000, 12000], CPUUtilization_Maximum=[9, 60, 99])
+    metrics = metrics_of(
+        ModelLatency_p99=[10, 20, 30],
+        CPUUtilization_Average=[5, 50, 95],
+        Invocations_Sum=[600, 6000, 12000],
+        CPUUtilization_Maximum=[9, 60, 99],
+    )
     inside = metrics.during(start + 50, start + 130)
-    assert inside.values == {"ModelLatency.p99": 20, "CPUUtilization.Average": 50,
-                             "Invocations.Sum": 100, "CPUUtilization.Maximum": 60}
+    assert inside.values == {
+        "ModelLatency.p99": 20,
+        "CPUUtilization.Average": 50,
+        "Invocations.Sum": 100,
+        "CPUUtilization.Maximum": 60,
+    }
     assert not inside.shared
     short = metrics.during(start + 65, start + 75)
     assert (short.get("ModelLatency.p99"), short.shared) == (20, True)
@@ -112,12 +137,18 @@ def test_shorter_steps_and_shapes_are_left_as_they_are() -> None:
 
 
 def test_minutes_are_waited_for_where_cloudwatch_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("low_latency_endpoint.load_test.load_testing.open_clients", lambda *_: (
-        lambda service: FakeAws(invocations=[1e9]), "us-east-1"))
+    monkeypatch.setattr(
+        "low_latency_endpoint.load_test.search.load_testing.open_clients",
+        lambda *_: (lambda service: FakeAws(invocations=[1e9]), "us-east-1"),
+    )
     for wait, whole in ((1.0, True), (0.0, False), (None, False)):
-        report = load_test(Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"),
-                           rate_plan([20], seconds=60), generator=FakeGenerator,
-                           metrics_wait=wait)
+        report = load_test(
+            Target("sentiment", "us-east-1"),
+            Payloads.of_bytes(b"{}"),
+            rate_plan([20], seconds=60),
+            generator=FakeGenerator,
+            metrics_wait=wait,
+        )
         assert report.run.plan.whole_minutes is whole
 
 

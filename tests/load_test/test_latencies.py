@@ -12,7 +12,7 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from low_latency_endpoint.load_test.latencies import PERCENTS, LatencyHistogram
+from low_latency_endpoint.load_test.engine.latencies import PERCENTS, LatencyHistogram
 
 #: From a microsecond to an hour, as latencies are.
 SECONDS = st.floats(1e-6, 3600, allow_nan=False)
@@ -37,10 +37,18 @@ def test_every_percentile_is_within_a_tenth_of_a_percent(
 def test_parts_merge_to_what_the_whole_gives(samples: list[float], parts: int) -> None:
     whole = LatencyHistogram.of(samples)
     merged = LatencyHistogram.sum(
-        LatencyHistogram.of(samples[part::parts]) for part in range(parts))
+        LatencyHistogram.of(samples[part::parts]) for part in range(parts)
+    )
     assert merged == whole
     assert merged.percentiles() == whole.percentiles()
     assert (merged.mean, merged.min, merged.max) == (whole.mean, whole.min, whole.max)
+
+
+@given(st.lists(st.lists(SECONDS, max_size=20), max_size=6))
+def test_what_is_left_without_each_is_the_sum_of_the_others(parts: list[list[float]]) -> None:
+    histograms = [LatencyHistogram.of(samples) for samples in parts]
+    for at, found in enumerate(LatencyHistogram.sums_without_each(histograms)):
+        assert found == LatencyHistogram.sum(histograms[:at] + histograms[at + 1 :])
 
 
 @given(st.lists(SECONDS, max_size=50))
@@ -75,8 +83,10 @@ def test_no_percentile_passes_the_largest_sample() -> None:
 
 
 def test_each_percentile_says_what_it_rests_on() -> None:
-    found = {one.name: one for one in LatencyHistogram.of(
-        number / 1000 for number in range(1, 1001)).percentiles()}
+    found = {
+        one.name: one
+        for one in LatencyHistogram.of(number / 1000 for number in range(1, 1001)).percentiles()
+    }
     assert list(found) == ["p50", "p75", "p90", "p95", "p99", "p99.9", "p99.99"]
     assert [one.samples_beyond for one in found.values()] == [500, 250, 100, 50, 10, 1, 0]
     assert [one.reliable for one in found.values()] == [True] * 5 + [False] * 2
@@ -88,19 +98,11 @@ def test_an_empty_histogram_has_no_figures() -> None:
     assert math.isnan(made.percentile(99))
     assert math.isnan(made.mean)
     assert math.isnan(made.max)
-    assert math.isnan(made.share_within(1))
 
 
 def test_what_no_latency_can_be_is_counted_at_the_ends() -> None:
     made = LatencyHistogram.of([-1.0, 0.0, 1e6])
     assert (made.count, made.min, made.max) == (3, 0.0, 3600.0)
-
-
-def test_the_share_within_a_target() -> None:
-    made = LatencyHistogram.of([0.010] * 90 + [0.200] * 10)
-    assert made.share_within(0.1) == 0.9
-    assert made.share_within(0.001) == 0
-    assert made.share_within(1) == 1
 
 
 def test_buckets_hold_all_samples_in_order() -> None:

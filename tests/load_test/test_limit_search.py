@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.judging import (
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.steps import Step
+from low_latency_endpoint.load_test.search.judging import (
     LatencyGoal,
     judge,
     mean_bounds,
@@ -21,11 +23,9 @@ from low_latency_endpoint.load_test.judging import (
     rank_bounds,
     samples_for,
 )
-from low_latency_endpoint.load_test.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.limit_search import Limit, SearchPlan
-from low_latency_endpoint.load_test.run_plans import limit_plan
-from low_latency_endpoint.load_test.running import LoadTestRun, run
-from low_latency_endpoint.load_test.steps import Step
+from low_latency_endpoint.load_test.search.limit_search import Limit, SearchPlan
+from low_latency_endpoint.load_test.search.run_plans import limit_plan
+from low_latency_endpoint.load_test.search.running import LoadTestRun, run
 
 from .fake_generator import QUEUE_FULL, FakeGenerator
 
@@ -48,10 +48,14 @@ def limit_of(generator: FakeGenerator, goal: LatencyGoal = GOAL, **options: Any)
 # ---------------------------------------------------------------------------------- the statistics
 
 
-@given(st.integers(1, 20_000), st.sampled_from([0.5, 0.9, 0.95, 0.99, 0.999]),
-       st.sampled_from([0.9, 0.95, 0.99]))
-def test_ranks_are_those_of_the_binomial_law(samples: int, quantile: float,
-                                             confidence: float) -> None:
+@given(
+    st.integers(1, 20_000),
+    st.sampled_from([0.5, 0.9, 0.95, 0.99, 0.999]),
+    st.sampled_from([0.9, 0.95, 0.99]),
+)
+def test_ranks_are_those_of_the_binomial_law(
+    samples: int, quantile: float, confidence: float
+) -> None:
     low, high = rank_bounds(samples, quantile, confidence)
     alpha, near = 1 - confidence, 1e-9
 
@@ -70,8 +74,9 @@ def test_bounds_hold_as_often_as_they_say(quantile: float) -> None:
     true = -math.log(1 - quantile)  # of the exponential law
     below = above = 0
     for _ in range(400):
-        bounds = quantile_bounds(LatencyHistogram.of(
-            rng.expovariate(1) for _ in range(500)), quantile)
+        bounds = quantile_bounds(
+            LatencyHistogram.of(rng.expovariate(1) for _ in range(500)), quantile
+        )
         below += bounds.low <= true
         above += true <= bounds.high
     # 95 %, of 400 drawings: within three standard deviations, and discrete ranks hold more often.
@@ -114,8 +119,12 @@ def test_errors_break_a_step() -> None:
     assert (broken.outcome, broken.errors) == ("broken", True)
     assert "40 times 503 ServiceUnavailable" in broken.reasons[0]
     # An error breaks a goal that bears none, however few they are.
-    assert judge(LatencyGoal(allowed_errors=0), LatencyHistogram.of([0.1] * 10), failed=1,
-                 sent=11).outcome == "broken"
+    assert (
+        judge(
+            LatencyGoal(allowed_errors=0), LatencyHistogram.of([0.1] * 10), failed=1, sent=11
+        ).outcome
+        == "broken"
+    )
 
 
 def test_a_generator_at_its_limit_proves_nothing_but_answered_errors() -> None:
@@ -149,10 +158,15 @@ def test_latency_that_still_rises_never_held() -> None:
 # --------------------------------------------------------------------------------------- the search
 
 
-@pytest.mark.parametrize("generator", [
-    FakeGenerator(), FakeGenerator(workers=1, service=0.004), FakeGenerator(instances=3),
-    FakeGenerator(workers=48, service=0.24, queue_limit=100),
-])
+@pytest.mark.parametrize(
+    "generator",
+    [
+        FakeGenerator(),
+        FakeGenerator(workers=1, service=0.004),
+        FakeGenerator(instances=3),
+        FakeGenerator(workers=48, service=0.24, queue_limit=100),
+    ],
+)
 def test_evenly_spaced_requests_find_the_capacity(generator: FakeGenerator) -> None:
     goal = LatencyGoal({"p99": 0.4})
     found = limit_of(generator, goal, poisson=False)
@@ -171,8 +185,10 @@ def test_random_requests_find_the_exact_limit_of_a_queue() -> None:
     # M/D/1 is steadier: its limit must lie above that of M/M/1 and below the capacity.
     assert 77 < found.rate < 100
     mu, lam = 100.0, 100.0 - math.log(100) / 0.2
-    runs = [limit_of(FakeGenerator(service=0.01, workers=1, variation=1.3), seconds=60,
-                     seed=seed).rate for seed in (1, 2, 3)]
+    runs = [
+        limit_of(FakeGenerator(service=0.01, workers=1, variation=1.3), seconds=60, seed=seed).rate
+        for seed in (1, 2, 3)
+    ]
     assert lam == pytest.approx(76.97, abs=0.01)
     # Lognormal with a heavier tail than the exponential law: below M/M/1's, not far below.
     assert all(0.5 * lam < rate < 1.02 * lam for rate in runs), runs
@@ -227,7 +243,7 @@ def test_an_endpoint_that_answers_nothing_is_not_loaded() -> None:
     generator = FakeGenerator(broken="403 AccessDeniedException")
     with pytest.raises(ConfigurationError) as caught:
         search(generator)
-    assert caught.value.code == "LLE954"
+    assert caught.value.code == "LLT112"
     assert "403 AccessDeniedException" in caught.value.got
     assert len(generator.steps) == 1
 
@@ -296,8 +312,9 @@ def test_a_limit_that_was_not_reached_is_a_lower_bound() -> None:
 
 
 @pytest.mark.parametrize(("valid_after", "confirmed"), [(math.inf, False), (2, True)])
-def test_a_step_that_the_generator_limited_confirms_nothing(valid_after: float,
-                                                            confirmed: bool) -> None:
+def test_a_step_that_the_generator_limited_confirms_nothing(
+    valid_after: float, confirmed: bool
+) -> None:
     """It keeps the target with the generator's delay, so it may guide the rise; no more."""
     confirming: list[Step] = []
 
@@ -333,7 +350,7 @@ def test_precision_is_what_was_asked_for() -> None:
     assert fine.rate == pytest.approx(200, rel=0.015)
     with pytest.raises(ConfigurationError) as caught:
         SearchPlan(GOAL, precision=0.0)
-    assert caught.value.code == "LLE959"
+    assert caught.value.code == "LLT117"
 
 
 def test_the_same_seed_asks_the_same() -> None:
@@ -350,10 +367,15 @@ def test_tps_per_instance_is_rounded_down() -> None:
     assert Limit(None, None, 1, 0.95, False, "").tps_per_instance is None
 
 
-@pytest.mark.parametrize(("goal", "code"), [
-    ({"targets": {"p100": 0.2}}, "LLE952"), ({"targets": {"best": 0.2}}, "LLE952"),
-    ({"targets": {"p99": 0.0}}, "LLE952"), ({"allowed_errors": 0.9}, "LLE958"),
-])
+@pytest.mark.parametrize(
+    ("goal", "code"),
+    [
+        ({"targets": {"p100": 0.2}}, "LLT110"),
+        ({"targets": {"best": 0.2}}, "LLT110"),
+        ({"targets": {"p99": 0.0}}, "LLT110"),
+        ({"allowed_errors": 0.9}, "LLT116"),
+    ],
+)
 def test_goals_out_of_range(goal: dict[str, Any], code: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         LatencyGoal(**goal)

@@ -3,7 +3,7 @@
 The last tests are the run of AWS's load-testing post
 (https://aws.amazon.com/blogs/machine-learning/best-practices-for-load-testing-amazon-sagemaker-real-time-inference-endpoints/):
 an instance that holds some 200 requests a second and answers 5xx past that, 1000 wanted, five
-instances that hold them. At full scale: the local runtime carries it on two cores.
+instances that hold them. Here at four tenths of it, which leaves the machine for other tests.
 """
 
 from __future__ import annotations
@@ -25,19 +25,23 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from local_sagemaker import LocalAws
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from low_latency_endpoint.cli import app, main
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
-from low_latency_endpoint.planning.simulation.load_test_result import read_load_test_result
+from low_latency_endpoint.simulate.load_test_result import read_load_test_result
+
+pytestmark = pytest.mark.realtime
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME, VARIANT = "sentiment", "primary"
-# Four workers of 17 ms are 235 a second at the most, 215 with what a request costs besides. 24
-# requests may wait; more are refused.
+# Four workers of 43 ms are 93 a second at the most, a little less with what a request costs besides.
+# 24 requests may wait; more are refused.
+SERVICE = 0.043
 INSTANCE = SimulatedModelServer(
-    service_time=ServiceTime.constant(0.017), concurrency=4, queue_limit=24, cpu_busy=4800)
+    service_time=ServiceTime.constant(SERVICE), concurrency=4, queue_limit=24, cpu_busy=4800
+)
 
-LEAST = 180
+LEAST = 72
 
 _COMMAND = """
 import sys
@@ -56,12 +60,22 @@ def aws() -> Iterator[LocalAws]:
     with LocalAws.start(model_servers={"*": INSTANCE}) as running:
         sagemaker = running.client("sagemaker")
         sagemaker.create_model(
-            ModelName="model", ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
-            PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"})
-        sagemaker.create_endpoint_config(EndpointConfigName="config", ProductionVariants=[{
-            "VariantName": VARIANT, "ModelName": "model", "InstanceType": "ml.m5.12xlarge",
-            "InitialInstanceCount": 1,
-            "RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}}])
+            ModelName="model",
+            ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+            PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
+        )
+        sagemaker.create_endpoint_config(
+            EndpointConfigName="config",
+            ProductionVariants=[
+                {
+                    "VariantName": VARIANT,
+                    "ModelName": "model",
+                    "InstanceType": "ml.m5.12xlarge",
+                    "InitialInstanceCount": 1,
+                    "RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"},
+                }
+            ],
+        )
         sagemaker.create_endpoint(EndpointName=NAME, EndpointConfigName="config")
         _settled(running)
         yield running
@@ -88,7 +102,11 @@ def command(aws: LocalAws) -> Run:
         for _ in range(3):
             done = subprocess.run(
                 [sys.executable, "-c", _COMMAND, "load-test", endpoint, *arguments],
-                env=aws.environment(), capture_output=True, text=True, timeout=300)
+                env=aws.environment(),
+                capture_output=True,
+                text=True,
+                timeout=300,
+            )
             if not _late(done):
                 break
         return done
@@ -108,49 +126,96 @@ def _sent(done: subprocess.CompletedProcess[str]) -> None:
 
 def test_two_steps_and_every_file(command: Run, tmp_path: Path) -> None:
     result, page, table = (tmp_path / name for name in ("result.json", "page.html", "table.csv"))
-    done = command("--rate", "40", "--rate", "80", "--duration", "4s", "--target", "p90=150ms",
-                   "--payload", '{"inputs": "I like you."}', "--metrics-wait", "20s",
-                   "--expect", "I like you", "-o", str(result), "--html", str(page),
-                   "--csv", str(table))
+    done = command(
+        "--rate",
+        "20",
+        "--rate",
+        "40",
+        "--duration",
+        "4s",
+        "--target",
+        "p90=150ms",
+        "--payload",
+        '{"inputs": "I like you."}',
+        "--metrics-wait",
+        "20s",
+        "--expect",
+        "I like you",
+        "-o",
+        str(result),
+        "--html",
+        str(page),
+        "--csv",
+        str(table),
+    )
     _sent(done)
-    assert ("80 TPS holds" in done.stdout) is not _late(done)
-    assert "loaded: \n" in done.stderr.replace("loaded:\n", "loaded: \n"), \
+    assert ("40 TPS holds" in done.stdout) is not _late(done)
+    assert "loaded: \n" in done.stderr.replace("loaded:\n", "loaded: \n"), (
         "the command's own process loads neither Locust nor the CDK"
+    )
     content = json.loads(result.read_text("utf-8"))
-    assert [each["step"]["name"] for each in content["steps"]] == ["alone", "40 TPS", "80 TPS"]
+    assert [each["step"]["name"] for each in content["steps"]] == ["alone", "20 TPS", "40 TPS"]
     last = content["steps"][-1]
-    assert last["rate"] == pytest.approx(80, rel=0.25)
+    assert last["rate"] == pytest.approx(40, rel=0.25)
     assert last["errors"] == {}
-    assert last["latency_ms"]["percentiles"]["p50"]["ms"] > 17
+    assert last["latency_ms"]["percentiles"]["p50"]["ms"] > 43
     assert content["fleet"]["instances"] == 1
     # CloudWatch, of the same requests.
     assert content["metrics"]["complete"]
-    assert last["metrics"]["values"]["ModelLatency.p50"] == pytest.approx(18, abs=8)
+    # In milliseconds, and a part of what the client sees.
+    assert (
+        43
+        < last["metrics"]["values"]["ModelLatency.p50"]
+        < 3 * float(last["latency_ms"]["percentiles"]["p50"]["ms"])
+    )
     rows = list(csv.DictReader(table.read_text("utf-8").splitlines()))
-    assert [row["step"] for row in rows] == ["alone", "40 TPS", "80 TPS"]
+    assert [row["step"] for row in rows] == ["alone", "20 TPS", "40 TPS"]
     assert float(rows[-1]["p50_ms"]) == pytest.approx(
-        last["latency_ms"]["percentiles"]["p50"]["ms"], rel=0.001)
-    assert page.read_text("utf-8").count("Plotly.newPlot(") == 4
-    assert read_load_test_result(result).service.mean_seconds > 0.017
+        last["latency_ms"]["percentiles"]["p50"]["ms"], rel=0.001
+    )
+    assert page.read_text("utf-8").count("<figure id=") == 4
+    if not _late(done):  # whose figures are refused
+        assert read_load_test_result(result).service.mean_seconds > SERVICE
 
 
 def test_users_print_json(command: Run) -> None:
-    done = command("--users", "2", "--duration", "3s", "--alone", "0s", "--metrics-wait", "0s",
-                   "--payload", '{"inputs": "a"}', "--json")
+    done = command(
+        "--users",
+        "2",
+        "--duration",
+        "3s",
+        "--alone",
+        "0s",
+        "--metrics-wait",
+        "0s",
+        "--payload",
+        '{"inputs": "a"}',
+        "--json",
+    )
     content = json.loads(done.stdout)
     _sent(done)
     (step,) = content["steps"]
     assert step["step"]["users"] == 2
-    # Two of four workers: nobody waits, so two callers get two every 18 ms or so.
-    assert 40 < step["rate"] < 2 / 0.017
+    # Two of four workers: nobody waits, so two callers get two every 44 ms or so.
+    assert 16 < step["rate"] < 2 / SERVICE
     assert content["metrics"]["series"] == {}
 
 
 def test_a_recording_is_replayed_to_its_last_request(command: Run, tmp_path: Path) -> None:
     recorded, result = tmp_path / "recorded.json", tmp_path / "result.json"
     recorded.write_text(json.dumps({"times": [0, 0.5, 1, 1.5, 2, 2, 2]}), "utf-8")
-    done = command("--replay", str(recorded), "--alone", "0s", "--metrics-wait", "0s",
-                   "--payload", "{}", "-o", str(result))
+    done = command(
+        "--replay",
+        str(recorded),
+        "--alone",
+        "0s",
+        "--metrics-wait",
+        "0s",
+        "--payload",
+        "{}",
+        "-o",
+        str(result),
+    )
     _sent(done)
     (step,) = json.loads(result.read_text("utf-8"))["steps"]
     assert (step["intended"], step["sent"], step["completed"]) == (7, 7, 7)
@@ -163,19 +228,30 @@ def test_a_recorded_shape_needs_the_settings_peak(command: Run, tmp_path: Path) 
     recorded.write_text(json.dumps({"levels": [[1, 0.02], [2, 0.04]]}), "utf-8")
     done = command("--replay", str(recorded), "--payload", "{}")
     assert done.returncode == 2
-    assert "LLE985" in done.stderr
-    done = command("--replay", str(recorded), "--settings", str(_settings(tmp_path)), "--alone",
-                   "0s", "--metrics-wait", "0s", "-o", str(result))
+    assert "LLT133" in done.stderr
+    done = command(
+        "--replay",
+        str(recorded),
+        "--settings",
+        str(_settings(tmp_path)),
+        "--alone",
+        "0s",
+        "--metrics-wait",
+        "0s",
+        "-o",
+        str(result),
+    )
     (step,) = json.loads(result.read_text("utf-8"))["steps"]
     assert step["step"]["seconds"] == 2
     assert step["sent"] == step["intended"] > 0
 
 
 def test_a_failed_check_is_told(command: Run) -> None:
-    done = command("--rate", "20", "--duration", "3s", "--payload", '{"inputs": "a"}',
-                   "--expect", "POSITIVE")
+    done = command(
+        "--rate", "20", "--duration", "3s", "--payload", '{"inputs": "a"}', "--expect", "POSITIVE"
+    )
     assert done.returncode == 2
-    assert "LLE954" in done.stderr
+    assert "LLT112" in done.stderr
     assert "check failed" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -183,16 +259,36 @@ def test_a_failed_check_is_told(command: Run) -> None:
 def test_an_endpoint_that_is_not_there(command: Run) -> None:
     done = command("--rate", "20", "--payload", "{}", endpoint="nowhere")
     assert done.returncode == 2
-    assert done.stderr.startswith(("LLE581", "Reading the endpoint\nLLE581")), done.stderr
+    assert done.stderr.startswith(("LLA101", "Reading the endpoint\nLLA101")), done.stderr
 
 
 def test_ctrl_c_keeps_what_is_whole_and_leaves_nothing(aws: LocalAws, tmp_path: Path) -> None:
     result = tmp_path / "result.json"
     process = subprocess.Popen(
-        [sys.executable, "-c", _COMMAND, "load-test", NAME, "--rate", "20", "--rate", "30",
-         "--duration", "30s", "--alone", "1s", "--payload", "{}", "-o", str(result)],
-        env={**aws.environment(), "INTERRUPTED": str(tmp_path)}, stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE, text=True)
+        [
+            sys.executable,
+            "-c",
+            _COMMAND,
+            "load-test",
+            NAME,
+            "--rate",
+            "20",
+            "--rate",
+            "30",
+            "--duration",
+            "30s",
+            "--alone",
+            "1s",
+            "--payload",
+            "{}",
+            "-o",
+            str(result),
+        ],
+        env={**aws.environment(), "INTERRUPTED": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert process.stderr is not None
     try:
         for line in process.stderr:
@@ -229,8 +325,9 @@ def _processes_with(variable: bytes) -> list[str]:
 # --------------------------------------------------------------------------------------- mistakes
 
 
-def _usage(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-           *arguments: str) -> str:
+def _usage(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
+) -> str:
     monkeypatch.setattr("sys.argv", ["low-latency", "load-test", NAME, *arguments])
     with pytest.raises(SystemExit) as stopped:
         main()
@@ -243,42 +340,64 @@ def _usage(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 RATE = ("--rate", "10", "--payload", "{}", "--region", "us-east-1")
 
 
-@pytest.mark.parametrize(("arguments", "code"), [
-    (("--payload", "{}"), "LLE950"),
-    (("--rate", "10", "--users", "3"), "LLE950"),
-    (("--find-limit", "--confirm", "--target", "p99=1s"), "LLE950"),
-    (("--confirm", "--target", "p99=1s"), "LLE950"),
-    (("--confirm", "--target", "p99=1s", "--rate", "1..2"), "LLE950"),
-    (("--rate", "10", "--region", "us-east-1"), "LLE951"),
-    (("--find-limit",), "LLE952"),
-    (("--confirm", "--rate", "10"), "LLE952"),
-    (("--find-limit", "--target", "p99"), "LLE586"),
-    ((*RATE, "--target", "ttfb-p99"), "LLE586"),
-    ((*RATE, "--target", "ttfb-p99=80ms"), "LLE991"),
-    (("--find-limit", "--target", "p99=1s", "--precision", "2"), "LLE959"),
-    ((*RATE, "--allowed-errors", "2"), "LLE958"),
-    ((*RATE, "-o", "/nowhere/at/all.json"), "LLE957"),
-    (("--rate", "10", "--payload", "missing.json"), "LLE943"),
-    ((*RATE, "--payload", "missing:function"), "LLE944"),
-    (("--rate", "-1", "--payload", "{}"), "LLE980"),
-    (("--users", "0", "--payload", "{}"), "LLE981"),
-    ((*RATE, "--expect", "("), "LLE949"),
-    ((*RATE, "--zonal", "ftp://zone"), "LLE577"),
-    (("--rate", "10", "--payload", "{}"), "LLE583"),
-    (("--rate", "10", "--settings", "missing.yaml"), "LLE901"),
-])
-def test_mistakes_have_codes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-                             arguments: tuple[str, ...], code: str) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--payload", "{}"), "LLT108"),
+        (("--rate", "10", "--users", "3"), "LLT108"),
+        (("--find-limit", "--confirm", "--target", "p99=1s"), "LLT108"),
+        (("--confirm", "--target", "p99=1s"), "LLT108"),
+        (("--confirm", "--target", "p99=1s", "--rate", "1..2"), "LLT108"),
+        (("--rate", "10", "--region", "us-east-1"), "LLT109"),
+        (("--find-limit",), "LLT110"),
+        (("--confirm", "--rate", "10"), "LLT110"),
+        (("--find-limit", "--target", "p99"), "LLD904"),
+        ((*RATE, "--target", "ttfb-p99"), "LLD904"),
+        ((*RATE, "--target", "ttfb-p99=80ms"), "LLT139"),
+        (("--find-limit", "--target", "p99=1s", "--precision", "2"), "LLT117"),
+        ((*RATE, "--allowed-errors", "2"), "LLT116"),
+        ((*RATE, "-o", "/nowhere/at/all.json"), "LLT115"),
+        (("--rate", "10", "--payload", "missing.json"), "LLT101"),
+        ((*RATE, "--payload", "missing:function"), "LLT102"),
+        (("--rate", "-1", "--payload", "{}"), "LLT128"),
+        (("--users", "0", "--payload", "{}"), "LLT129"),
+        ((*RATE, "--expect", "("), "LLT107"),
+        ((*RATE, "--zonal", "ftp://zone"), "LLC107"),
+        (("--rate", "10", "--payload", "{}"), "LLA102"),
+        (("--rate", "10", "--settings", "missing.yaml"), "LLE901"),
+    ],
+)
+def test_mistakes_have_codes(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    code: str,
+) -> None:
     assert re.search(rf"\b{code}: ", _usage(monkeypatch, capsys, *arguments))
 
 
-@pytest.mark.parametrize("arguments", [
-    ("--rate", "fast"), ("--rate", "1..2..3"), ("--duration", "60"), ("--instances", "0"),
-    ("--timeout", "soon"), ("--metrics-wait", "x"), ("--nonsense",)])
-def test_mistakes_of_usage(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-                           arguments: tuple[str, ...]) -> None:
-    message = _usage(monkeypatch, capsys, *RATE[2:], *arguments,
-                     *(() if "--rate" in arguments else ("--rate", "10")))
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--rate", "fast"),
+        ("--rate", "1..2..3"),
+        ("--duration", "60"),
+        ("--instances", "0"),
+        ("--timeout", "soon"),
+        ("--metrics-wait", "x"),
+        ("--nonsense",),
+    ],
+)
+def test_mistakes_of_usage(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+) -> None:
+    message = _usage(
+        monkeypatch,
+        capsys,
+        *RATE[2:],
+        *arguments,
+        *(() if "--rate" in arguments else ("--rate", "10")),
+    )
     assert "Usage:" in message or "Invalid value" in message or "no such option" in message.lower()
 
 
@@ -290,29 +409,39 @@ def _settings(tmp_path: Path, **changes: Any) -> Path:
     return file
 
 
-def test_the_settings_name_the_endpoint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
-                                        capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_settings_name_the_endpoint(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = _settings(tmp_path, endpoint_name="another")
-    monkeypatch.setattr("sys.argv", ["low-latency", "load-test", "third", "--confirm",
-                                     "--settings", str(file)])
+    monkeypatch.setattr(
+        "sys.argv", ["low-latency", "load-test", "third", "--confirm", "--settings", str(file)]
+    )
     with pytest.raises(SystemExit):
         main()
     message = capsys.readouterr().err
-    assert "LLE953" in message
+    assert "LLT111" in message
     assert "another" in message
 
 
 def test_help_is_quick() -> None:
     """The command costs others nothing: its libraries load when it runs."""
-    done = subprocess.run([sys.executable, "-c", """
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            """
 import sys
 from low_latency_endpoint.cli import app
 from typer.testing import CliRunner
 assert CliRunner().invoke(app, ["load-test", "--help"]).exit_code == 0
 assert CliRunner().invoke(app, ["--help"]).exit_code == 0
 loaded = {name.partition(".")[0] for name in sys.modules}
-assert not loaded & {"locust", "gevent", "boto3", "botocore", "hdrh", "plotly", "yaml"}, loaded
-"""], capture_output=True, text=True)
+assert not loaded & {"locust", "gevent", "boto3", "botocore", "hdrh", "jinja2", "yaml"}, loaded
+""",
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -328,15 +457,34 @@ def found(aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     """
     folder = tmp_path_factory.mktemp("found")
     result = folder / "result.json"
-    settings = _settings(folder, latency={"p90": "200ms"}, throughput={
-        "peak_tps": 1000, "tps_per_instance": 120, "safety_factor": 1.0})
+    settings = _settings(
+        folder,
+        latency={"p90": "500ms"},
+        throughput={"peak_tps": 400, "tps_per_instance": 50, "safety_factor": 1.0},
+    )
     with pytest.MonkeyPatch.context() as patched:
         for name, value in aws.exports().items():
             patched.setenv(name, value)
         for _ in range(3):
-            ran = CliRunner().invoke(app, [
-                "load-test", NAME, "--find-limit", "--settings", str(settings), "--constant",
-                "--duration", "2s", "--alone", "2s", "--metrics-wait", "20s", "-o", str(result)])
+            ran = CliRunner().invoke(
+                app,
+                [
+                    "load-test",
+                    NAME,
+                    "--find-limit",
+                    "--settings",
+                    str(settings),
+                    "--constant",
+                    "--duration",
+                    "2s",
+                    "--alone",
+                    "2s",
+                    "--metrics-wait",
+                    "20s",
+                    "-o",
+                    str(result),
+                ],
+            )
             # Whatever holds this machine up, generator or runtime, makes the limit lower, and once
             # in a while so low that it says more about the machine: then again.
             limit = json.loads(result.read_text("utf-8"))["limit"] or {}
@@ -346,13 +494,13 @@ def found(aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     return result, ran
 
 
-def test_one_instance_holds_some_200(found: tuple[Path, Result]) -> None:
+def test_one_instance_holds_some_90(found: tuple[Path, Result]) -> None:
     result, ran = found
     assert ran.exit_code == 0, ran.output
     content = json.loads(result.read_text("utf-8"))
     limit = content["limit"]
     assert limit["confirmed"]
-    assert LEAST <= limit["tps_per_instance"] <= 4 / 0.017
+    assert LEAST <= limit["tps_per_instance"] <= 1.02 * 4 / SERVICE
     assert limit["high"] > limit["low"] >= limit["tps_per_instance"]
     assert limit["confidence"] == 0.95
     # 5xx past the limit, for the callers and in CloudWatch.
@@ -363,54 +511,93 @@ def test_one_instance_holds_some_200(found: tuple[Path, Result]) -> None:
     # For the simulator: service times alone, and how many the instance works on at once.
     simulated = read_load_test_result(result)
     times = simulated.service.quantiles
-    assert times[len(times) // 2] == pytest.approx(0.018, rel=0.3)
+    assert times[len(times) // 2] == pytest.approx(0.044, rel=0.3)
     # Four; more when this machine held up the one caller, whose mean time is a factor of it.
     assert simulated.concurrency is not None
-    assert 3 <= simulated.concurrency <= max(5, 1.3 * 235 * simulated.service.mean_seconds)
+    assert 3 <= simulated.concurrency <= max(5, 1.3 * 93 * simulated.service.mean_seconds)
     assert content["throughput"] == {
-        "peak_tps": 1000, "tps_per_instance": limit["tps_per_instance"], "safety_factor": 1.0,
-        "confidence": 0.95, "low": limit["low"], "high": limit["high"]}
+        "peak_tps": 400,
+        "tps_per_instance": limit["tps_per_instance"],
+        "safety_factor": 1.0,
+        "confidence": 0.95,
+        "low": limit["low"],
+        "high": limit["high"],
+    }
     assert "with 95% confidence" in " ".join(ran.output.split())
 
 
-def test_one_instance_does_not_hold_1000(command: Run) -> None:
-    done = command("--confirm", "--rate", "1000", "--target", "p90=200ms", "--constant",
-                   "--duration", "2s", "--alone", "1s", "--metrics-wait", "0s", "--payload", "{}")
+def test_one_instance_does_not_hold_400(command: Run) -> None:
+    done = command(
+        "--confirm",
+        "--rate",
+        "400",
+        "--target",
+        "p90=500ms",
+        "--constant",
+        "--duration",
+        "2s",
+        "--alone",
+        "1s",
+        "--metrics-wait",
+        "0s",
+        "--payload",
+        "{}",
+    )
     assert done.returncode == 1
-    assert "1,000 TPS does not hold" in done.stdout
+    assert "400 TPS does not hold" in done.stdout
     assert "424 ModelError" in done.stdout
 
 
-def test_the_plan_says_the_instances_and_they_hold_1000(
-        found: tuple[Path, Result], aws: LocalAws, command: Run, tmp_path: Path) -> None:
+def test_the_plan_says_the_instances_and_they_hold_400(
+    found: tuple[Path, Result], aws: LocalAws, command: Run, tmp_path: Path
+) -> None:
     result, _ = found
     tps = json.loads(result.read_text("utf-8"))["limit"]["tps_per_instance"]
-    settings = _settings(tmp_path, latency={"p90": "200ms"}, throughput={
-        "peak_tps": 1000, "tps_per_instance": 120, "safety_factor": 1.0})
-    planned = CliRunner().invoke(app, [
-        "plan", str(settings), "--from-load-test", str(result), "--json", "--write"])
+    settings = _settings(
+        tmp_path,
+        latency={"p90": "500ms"},
+        throughput={"peak_tps": 400, "tps_per_instance": 50, "safety_factor": 1.0},
+    )
+    planned = CliRunner().invoke(
+        app, ["plan", str(settings), "--from-load-test", str(result), "--json", "--write"]
+    )
     assert planned.exit_code == 0, planned.output
-    decisions = {each["name"]: each["value"] for each in
-                 json.loads(planned.stdout)["endpoints"][NAME]["decisions"]}
+    decisions = {
+        each["name"]: each["value"]
+        for each in json.loads(planned.stdout)["endpoints"][NAME]["decisions"]
+    }
     instances = decisions["instances_at_peak"]
-    assert instances == math.ceil(1000 / tps)
-    assert instances in (5, 6), "five, unless the machine was too busy to show all of 200"
+    assert instances == math.ceil(400 / tps)
+    assert instances in (5, 6), "five, unless the machine was too busy to show all of 93"
     assert decisions["scaling_target"] == 60 * tps
     aws.client("sagemaker").update_endpoint_weights_and_capacities(
-        EndpointName=NAME, DesiredWeightsAndCapacities=[
-            {"VariantName": VARIANT, "DesiredInstanceCount": instances}])
+        EndpointName=NAME,
+        DesiredWeightsAndCapacities=[{"VariantName": VARIANT, "DesiredInstanceCount": instances}],
+    )
     assert _settled(aws) == instances
     confirmed = tmp_path / "confirmed.json"
     for _ in range(4):
-        done = command("--confirm", "--settings", str(settings), "--constant", "--duration", "4s",
-                       "--alone", "1s", "--metrics-wait", "20s", "-o", str(confirmed))
-        # 120 requests may wait, so a runtime that this machine holds up for an eighth of a second
+        done = command(
+            "--confirm",
+            "--settings",
+            str(settings),
+            "--constant",
+            "--duration",
+            "3s",
+            "--alone",
+            "1s",
+            "--metrics-wait",
+            "0s",
+            "-o",
+            str(confirmed),
+        )
+        # 120 requests may wait, so a runtime that this machine holds up for 0.3 seconds
         # refuses some: a thousandth is all that may fail. A fleet too small fails every time.
         if done.returncode == 0:
             break
     content = json.loads(confirmed.read_text("utf-8"))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1,000 TPS holds" in done.stdout
-    assert content["steps"][-1]["rate"] == pytest.approx(1000, rel=0.02)
+    assert "400 TPS holds" in done.stdout
+    assert content["steps"][-1]["rate"] == pytest.approx(400, rel=0.02)
     assert content["fleet"]["instances"] == instances
     assert os.path.getsize(confirmed) < 3_000_000

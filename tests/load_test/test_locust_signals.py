@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import re
 import signal
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,15 +13,18 @@ import psutil
 import pytest
 
 from .locust_runs import (
-    LOCUST,
+    Locust,
     counts_said,
     exit_code_said,
     free_port,
     locust,
     two_processes,
+    until,
     write_locustfile,
 )
-from .servers import ENVIRONMENT, PreciseServer, precise_server
+from .servers import PreciseServer, precise_server
+
+pytestmark = pytest.mark.realtime
 
 ARRIVALS = "arrivals = ConstantArrivals(100)"
 HEADLESS = ("--headless", "--only-summary", "-r", "2")
@@ -32,7 +33,7 @@ HEADLESS = ("--headless", "--only-summary", "-r", "2")
 class Run:
     """Locust in a process of its own, with all that it says in a file."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, process: Locust, log: Path) -> None:
         self.process, self._log = process, log
         self._children: list[psutil.Process] = []
 
@@ -48,22 +49,22 @@ class Run:
     def end(self, seconds: float = 60) -> int:
         """Its exit code, once it and its workers have ended."""
         code = self.process.wait(timeout=seconds)
-        until(lambda: not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE
-                              for each in self._children))
+        until(
+            lambda: (
+                not any(
+                    each.is_running() and each.status() != psutil.STATUS_ZOMBIE
+                    for each in self._children
+                )
+            )
+        )
         return code
 
 
 @contextmanager
 def running(folder: Path, *options: str, ignored: bool = False) -> Iterator[Run]:
     """Locust, perhaps started as a shell does in the background: with SIGINT ignored."""
-    def ignore() -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-
     log = folder / "locust.log"
-    with log.open("wb") as file, subprocess.Popen(
-        [LOCUST, "-f", "locustfile.py", *options], cwd=folder, env=ENVIRONMENT, stdout=file,
-        stderr=file, stdin=subprocess.DEVNULL, preexec_fn=ignore if ignored else None,
-    ) as process:
+    with Locust(["-f", "locustfile.py", *options], folder, log, ignored=ignored) as process:
         run = Run(process, log)
         try:
             yield run
@@ -74,28 +75,40 @@ def running(folder: Path, *options: str, ignored: bool = False) -> Iterator[Run]
             process.kill()
 
 
-def until(reached: Callable[[], object], seconds: float = 40) -> None:
-    deadline = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 def sent(server: PreciseServer, number: int) -> Callable[[], bool]:
-    return lambda: len(server.times()) > number
+    return lambda: server.seen() > number
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-@pytest.mark.parametrize(("number", "ignored"), [
-    (signal.SIGINT, True), (signal.SIGINT, False), (signal.SIGTERM, True)])
+# Each signal and each state of SIGINT with one process and with workers; a signal reaches the
+# process that handles it alike however SIGINT came.
+@pytest.mark.parametrize(
+    ("number", "ignored", "processes"),
+    [
+        (signal.SIGINT, True, 2),
+        (signal.SIGINT, False, 1),
+        (signal.SIGTERM, True, 1),
+        (signal.SIGTERM, False, 2),
+    ],
+)
 def test_a_signal_ends_a_run_with_its_result(
-        tmp_path: Path, number: signal.Signals, ignored: bool, processes: int) -> None:
+    tmp_path: Path, number: signal.Signals, ignored: bool, processes: int
+) -> None:
     options = two_processes() if processes == 2 else []
     with precise_server([0.02]) as server:
         write_locustfile(tmp_path, server, ARRIVALS)
-        with running(tmp_path, *HEADLESS, "-u", str(processes), "--csv", "run", "--html",
-                     "run.html", *options, ignored=ignored) as run:
-            until(sent(server, 150))
+        with running(
+            tmp_path,
+            *HEADLESS,
+            "-u",
+            str(processes),
+            "--csv",
+            "run",
+            "--html",
+            "run.html",
+            *options,
+            ignored=ignored,
+        ) as run:
+            until(sent(server, 60))
             assert len(run.children()) == (2 if processes == 2 else 0)
             run.process.send_signal(number)
             code = run.end()
@@ -116,12 +129,19 @@ def test_a_signal_ends_a_run_with_its_result(
 def test_the_second_signal_ends_a_run_at_once(tmp_path: Path, processes: int) -> None:
     """The endpoint answers nobody, and Locust would wait for that for ten minutes."""
     options = two_processes() if processes == 2 else []
-    with precise_server([0.02], stall=(1, 900)) as server:
+    with precise_server([0.02] * 20 + [900.0] * 10_000) as server:
         write_locustfile(tmp_path, server, ARRIVALS + "\n    timeout_seconds = 600")
-        with running(tmp_path, *HEADLESS, "-u", str(processes), "--stop-timeout", "600", *options,
-                     ignored=True) as run:
-            until(lambda: "All users spawned" in run.said)
-            time.sleep(2)
+        with running(
+            tmp_path,
+            *HEADLESS,
+            "-u",
+            str(processes),
+            "--stop-timeout",
+            "600",
+            *options,
+            ignored=True,
+        ) as run:
+            until(sent(server, 100))
             run.children()
             run.process.send_signal(signal.SIGINT)
             until(lambda: "once more to end without its result" in run.said)
@@ -133,8 +153,9 @@ def test_the_second_signal_ends_a_run_at_once(tmp_path: Path, processes: int) ->
 def test_a_master_whose_workers_died_ends_and_says_so(tmp_path: Path) -> None:
     with precise_server([0.02]) as server:
         write_locustfile(tmp_path, server, ARRIVALS)
-        with running(tmp_path, *HEADLESS, "-u", "2", "--html", "run.html", *two_processes(),
-                     ignored=True) as run:
+        with running(
+            tmp_path, *HEADLESS, "-u", "2", "--html", "run.html", *two_processes(), ignored=True
+        ) as run:
             # Workers report each third second, and die in between.
             until(sent(server, 500))
             for child in run.children():
@@ -150,12 +171,21 @@ def test_a_master_whose_workers_died_ends_and_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_master_that_waits_for_workers_can_be_ended(tmp_path: Path,
-                                                      number: signal.Signals) -> None:
+def test_a_master_that_waits_for_workers_can_be_ended(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     with precise_server([0.02]) as server:
         write_locustfile(tmp_path, server, ARRIVALS)
-        with running(tmp_path, *HEADLESS, "--master", "--expect-workers", "2",
-                     "--master-bind-port", str(free_port()), ignored=True) as run:
+        with running(
+            tmp_path,
+            *HEADLESS,
+            "--master",
+            "--expect-workers",
+            "2",
+            "--master-bind-port",
+            str(free_port()),
+            ignored=True,
+        ) as run:
             until(lambda: "Waiting for workers" in run.said)
             run.process.send_signal(number)
             assert run.end() == 130
@@ -167,7 +197,7 @@ def test_a_client_bound_run_fails(tmp_path: Path, processes: int) -> None:
     """A user's own code that takes 30 ms for each of 100 requests a second does not keep up."""
     options = two_processes() if processes == 2 else []
     slow = """arrivals = ConstantArrivals(200)
-    seconds = 4
+    seconds = 2
 
     def request(self, number):
         import time
@@ -177,8 +207,7 @@ def test_a_client_bound_run_fails(tmp_path: Path, processes: int) -> None:
         return super().request(number)
 """
     with precise_server([0.001]) as server:
-        done = locust(tmp_path, server, "-u", str(processes), "-r", "2", *options,
-                      attributes=slow)
+        done = locust(tmp_path, server, "-u", str(processes), "-r", "2", *options, attributes=slow)
     assert "client-bound: result invalid" in done.stderr
     assert done.returncode == 1, done.stderr
 
@@ -190,12 +219,10 @@ def test_a_client_bound_closed_loop_fails(tmp_path: Path, processes: int) -> Non
     with precise_server([0.001]) as server:
         write_locustfile(tmp_path, server, "seconds = None")
         path = tmp_path / "locustfile.py"
-        path.write_text(
-            path.read_text(encoding="utf-8")
-            .replace("load_test.open_loop import OpenLoopSageMakerUser",
-                     "load_test.users import SageMakerUser\n"
-                     "from low_latency_endpoint.load_test import users\nusers.CPU_SHARE = 0.001")
-            .replace("OpenLoopSageMakerUser", "SageMakerUser"), encoding="utf-8")
+        text = path.read_text(encoding="utf-8").replace(
+            "(OpenLoopSageMakerUser)", "(SageMakerUser)"
+        )
+        path.write_text(f"{text}\nusers.CPU_SHARE = 0.001\n", encoding="utf-8")
         with running(tmp_path, *HEADLESS, "-u", str(processes), *options, ignored=True) as run:
             until(sent(server, 300))
             run.children()

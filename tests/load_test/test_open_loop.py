@@ -12,31 +12,37 @@ from typing import Any
 import gevent
 import pytest
 
-from low_latency_endpoint.load_test.arrivals import (
+from low_latency_endpoint.load_test.engine.arrivals import (
     Arrivals,
     ConstantArrivals,
     PoissonArrivals,
     ReplayedArrivals,
 )
-from low_latency_endpoint.load_test.invoking import Invocation
-from low_latency_endpoint.load_test.pacing import Pacer
-from low_latency_endpoint.load_test.recording import Records, result_of
-from low_latency_endpoint.load_test.sending import StepRun, callers_allowed
-from low_latency_endpoint.load_test.steps import Step, StepResult
-from low_latency_endpoint.load_test.summaries import summary_lines
+from low_latency_endpoint.load_test.engine.invoking import Invocation
+from low_latency_endpoint.load_test.engine.pacing import Pacer
+from low_latency_endpoint.load_test.engine.recording import Records, result_of
+from low_latency_endpoint.load_test.engine.sending import StepRun, callers_allowed
+from low_latency_endpoint.load_test.engine.steps import Step, StepResult
+from low_latency_endpoint.load_test.search.measured_steps import summary_lines
 
 from .agreement import Busyness, Pairs, agree, pairs_of, with_stall
 from .servers import precise_server
 
 
-def answer(started: float, ended: float, error: str | None = None, status: int = 200,
-           first_byte: float | None = None) -> Invocation:
+def answer(
+    started: float,
+    ended: float,
+    error: str | None = None,
+    status: int = 200,
+    first_byte: float | None = None,
+) -> Invocation:
     """What an invoker returns."""
     return Invocation(status, 0, error, started, ended, first_byte, b"", "", "")
 
 
 def sleeping(seconds: float) -> Callable[[int], Invocation]:
     """An endpoint without a network."""
+
     def invoke(number: int) -> Invocation:
         started = time.perf_counter()
         gevent.sleep(seconds)
@@ -75,6 +81,7 @@ def test_a_part_sends_its_own_numbers() -> None:
     assert numbers == list(range(2, 30, 3))
 
 
+@pytest.mark.realtime
 def test_requests_do_not_wait_for_each_other() -> None:
     """At 100 a second and half a second each, fifty are under way; none starts late for it."""
     records = run(Step("s", 1.0, ConstantArrivals(100)), sleeping(0.5))
@@ -163,12 +170,14 @@ def test_errors_are_counted_by_kind_and_quick_ones_are_in_no_percentile() -> Non
 
 
 @pytest.mark.parametrize("load", [{"arrivals": ConstantArrivals(100)}, {"users": 2}])
-@pytest.mark.parametrize(("kind", "status"), [
-    ("timeout", 0), ("connection timeout", 0), ("504 Gateway Timeout", 504)])
+@pytest.mark.parametrize(
+    ("kind", "status"), [("timeout", 0), ("connection timeout", 0), ("504 Gateway Timeout", 504)]
+)
 def test_who_waits_in_vain_does_not_improve_the_percentiles(
-    load: dict[str, Any], kind: str, status: int,
+    load: dict[str, Any], kind: str, status: int
 ) -> None:
     """One in four waits for a second and gives up; the others are answered in 10 ms."""
+
     def invoke(number: int) -> Invocation:
         now = time.perf_counter()
         gevent.sleep(0.01)
@@ -209,8 +218,12 @@ def test_what_is_under_way_when_a_run_is_killed_failed(load: dict[str, Any]) -> 
     def invoke(number: int) -> Invocation:
         return sleeping(0.0 if next(answers) < 10 else 3600)(number)
 
-    step_run = StepRun(Step("s", 60, **load), invoke, time.perf_counter(),
-                       answered=lambda each, latency: told.append((each.error, latency)))
+    step_run = StepRun(
+        Step("s", 60, **load),
+        invoke,
+        time.perf_counter(),
+        answered=lambda each, latency: told.append((each.error, latency)),
+    )
     greenlet = gevent.spawn(step_run.run)
     gevent.sleep(0.6)
     greenlet.kill()
@@ -255,10 +268,8 @@ def test_with_all_callers_busy_requests_wait_and_late_ones_are_never_sent() -> N
 
 
 def test_an_answer_that_never_comes_does_not_hold_up_the_end() -> None:
-    began = time.perf_counter()
     step = Step("s", 0.2, ConstantArrivals(20))
     records = run(step, sleeping(3600), timeout_seconds=-4.5)  # 0.5 s with the reserve
-    assert time.perf_counter() - began < 5
     assert records.errors == {"no answer": 4}
     assert records.unanswered == records.latency.count == 4
     assert records.latency.min > 0.4
@@ -285,11 +296,11 @@ def test_streams_without_a_first_byte_do_not_improve_it() -> None:
     step = Step("s", 0.5, ConstantArrivals(40))
     records = run(step, invoke, streaming=True)
     assert records.first_byte.count == records.unanswered == 20
-    assert records.first_byte.mean == pytest.approx(
-        (0.1 + 2) / 2 + records.send_lag.mean, abs=1e-6)
+    assert records.first_byte.mean == pytest.approx((0.1 + 2) / 2 + records.send_lag.mean, abs=1e-6)
     assert run(step, invoke).first_byte.count == 10, "only streams have a first byte to wait for"
 
 
+@pytest.mark.realtime
 def test_throughput_counts_answers_in_the_time_that_counts() -> None:
     """An endpoint that answers at its own pace does not get faster by the wait after the end."""
     records = run(Step("s", 1, ConstantArrivals(100)), sleeping(0.5))
@@ -298,8 +309,11 @@ def test_throughput_counts_answers_in_the_time_that_counts() -> None:
 
 
 def test_what_the_interval_saw_is_taken_once() -> None:
-    step_run = StepRun(Step("s", 1, ConstantArrivals(100), settle_seconds=0.5), sleeping(0.001),
-                       time.perf_counter())
+    step_run = StepRun(
+        Step("s", 1, ConstantArrivals(100), settle_seconds=0.5),
+        sleeping(0.001),
+        time.perf_counter(),
+    )
     taken: list[Records] = []
 
     def report() -> None:
@@ -335,6 +349,7 @@ def paced() -> list[float]:
     return sorted(now - moment for moment, now in acted)
 
 
+@pytest.mark.realtime
 def test_a_pacer_wakes_in_time_and_in_order() -> None:
     for _ in range(5):
         busyness = Busyness()
@@ -346,10 +361,8 @@ def test_a_pacer_wakes_in_time_and_in_order() -> None:
     assert busyness.disturbs
 
 
-def test_without_timer_files_the_pacer_uses_gevents_timers(
-    monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("low_latency_endpoint.load_test.pacing.sys.platform", "darwin")
+def test_without_timer_files_the_pacer_uses_gevents_timers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("low_latency_endpoint.load_test.engine.pacing.sys.platform", "darwin")
     records = run(Step("s", 0.5, ConstantArrivals(100)), sleeping(0.001))
     assert records.sent == records.completed == 50
 
@@ -372,43 +385,42 @@ def test_some_thousand_callers_are_allowed() -> None:
 
 # --- through the network, against a server that tells its true times ------------------------------
 
+
 def lognormal(count: int) -> list[float]:
     draw = random.Random(11)
     return [min(2.0, draw.lognormvariate(-0.5, 0.4)) for _ in range(count)]
 
 
 #: Long enough that one percent is more than what the scheduler of a busy machine takes away.
-DISTRIBUTIONS = {
-    "constant": [0.5],
-    "bimodal": [0.5] * 17 + [1.5] * 3,
-    "lognormal": lognormal(1000),
-}
+DISTRIBUTIONS = {"constant": [0.5], "bimodal": [0.5] * 17 + [1.5] * 3, "lognormal": lognormal(1000)}
 
 
 def measured(seconds: list[float], longer: float) -> tuple[StepResult, Pairs]:
     """A run, and its percentiles beside the server's true ones."""
     with precise_server(seconds) as server, server.generator() as generator:
-        result = generator.run(Step("distribution", 6 * longer, PoissonArrivals(200)))
+        result = generator.run(Step("distribution", 3 * longer, PoissonArrivals(400)))
         true = server.times()
     assert result.completed == len(true)
     return result, pairs_of(true, result.latency)
 
 
+@pytest.mark.realtime
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_percentiles_are_those_of_the_server(name: str) -> None:
     agree(lambda longer: measured(DISTRIBUTIONS[name], longer))
 
 
 def stalled(longer: float) -> tuple[StepResult, Pairs]:
-    """100 requests a second, half a second each; for two seconds the server stands still."""
-    step = Step("stall", 12 * longer, ConstantArrivals(100))
-    with precise_server([0.5], stall=(4, 2)) as server, server.generator() as generator:
+    """200 requests a second, half a second each; for a second the server stands still."""
+    step = Step("stall", 6 * longer, ConstantArrivals(200))
+    with precise_server([0.5], stall=(2, 1)) as server, server.generator() as generator:
         result = generator.run(step)
         met = with_stall(result.started_at, step, server.stood(), 0.5)
     assert result.completed == result.intended
     return result, pairs_of(met, result.latency)
 
 
+@pytest.mark.realtime
 def test_a_stall_is_in_every_percentile_as_callers_met_it() -> None:
     agree(stalled)
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.planning.plan_inputs import LARGEST_BODY_BYTES
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.plan.endpoint_request import LARGEST_BODY_BYTES
 
 MODULE = """\
 def text(number): return f"request {number}"
@@ -63,17 +63,17 @@ def test_a_folder_is_one_body_per_file_by_name(tmp_path: Path) -> None:
     assert payloads.source == f"folder {tmp_path.name}, 2 files"
 
 
-@pytest.mark.parametrize(("function", "body"), [
-    ("text", b"request 3"), ("data", b'{"number": 3}'), ("raw", b"\x03"), ("view", b"view"),
-])
-def test_a_function_makes_the_body_of_each_request(module: str, function: str,
-                                                   body: bytes) -> None:
+@pytest.mark.parametrize(
+    ("function", "body"),
+    [("text", b"request 3"), ("data", b'{"number": 3}'), ("raw", b"\x03"), ("view", b"view")],
+)
+def test_a_function_makes_the_body_of_each_request(module: str, function: str, body: bytes) -> None:
     payloads = Payloads.of(f"{module}:{function}")
     assert payloads.next(3) == body
     assert Payloads.of_dict(json.loads(json.dumps(payloads.to_dict()))).next(3) == body
 
 
-@pytest.mark.parametrize(("function", "code"), [("bad", "LLE946"), ("large", "LLE945")])
+@pytest.mark.parametrize(("function", "code"), [("bad", "LLT104"), ("large", "LLT103")])
 def test_what_a_function_must_not_return(module: str, function: str, code: str) -> None:
     payloads = Payloads.of_generator(f"{module}:{function}")
     with pytest.raises(ConfigurationError) as caught:
@@ -90,21 +90,21 @@ def test_the_errors_of_a_function_are_its_own(module: str) -> None:
 def test_functions_that_are_not_there(module: str, name: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         Payloads.of(name.format(module=module))
-    assert caught.value.code == "LLE944"
+    assert caught.value.code == "LLT102"
 
 
 REFUSED: dict[str, tuple[str, Callable[[Path], Any]]] = {
-    "no file": ("LLE943", lambda folder: Payloads.of(folder / "missing.json")),
-    "not a path": ("LLE943", lambda folder: Payloads.of_file("a\0b")),
-    "a name too long": ("LLE943", lambda folder: Payloads.of("x" * 5000)),
-    "empty folder": ("LLE943", lambda folder: Payloads.of(folder)),
-    "no folder": ("LLE943", lambda folder: Payloads.of_folder(folder / "missing")),
-    "no line": ("LLE943", lambda folder: Payloads.of_file(_written(folder / "x.jsonl", b"\n \n"))),
-    "no body": ("LLE943", lambda folder: Payloads.of_bytes()),
-    "text for bytes": ("LLE943", lambda folder: Payloads.of_bytes("text")),  # type: ignore[arg-type]
-    "not bytes but a number": ("LLE943", lambda folder: Payloads.of_bytes(5)),  # type: ignore[arg-type]
-    "no function": ("LLE944", lambda folder: Payloads.of_generator("module")),
-    "too large": ("LLE945", lambda folder: Payloads.of_bytes(b"x" * (LARGEST_BODY_BYTES + 1))),
+    "no file": ("LLT101", lambda folder: Payloads.of(folder / "missing.json")),
+    "not a path": ("LLT101", lambda folder: Payloads.of_file("a\0b")),
+    "a name too long": ("LLT101", lambda folder: Payloads.of("x" * 5000)),
+    "empty folder": ("LLT101", lambda folder: Payloads.of(folder)),
+    "no folder": ("LLT101", lambda folder: Payloads.of_folder(folder / "missing")),
+    "no line": ("LLT101", lambda folder: Payloads.of_file(_written(folder / "x.jsonl", b"\n \n"))),
+    "no body": ("LLT101", lambda folder: Payloads.of_bytes()),
+    "text for bytes": ("LLT101", lambda folder: Payloads.of_bytes("text")),  # type: ignore[arg-type]
+    "not bytes but a number": ("LLT101", lambda folder: Payloads.of_bytes(5)),  # type: ignore[arg-type]
+    "no function": ("LLT102", lambda folder: Payloads.of_generator("module")),
+    "too large": ("LLT103", lambda folder: Payloads.of_bytes(b"x" * (LARGEST_BODY_BYTES + 1))),
 }
 
 
@@ -119,7 +119,7 @@ def test_bad_payloads_have_a_code(case: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         make(tmp_path)
     assert caught.value.code == code
-    assert caught.value.mend
+    assert caught.value.fix
 
 
 @given(st.lists(st.binary(max_size=50), min_size=1, max_size=8), st.integers(0, 10**9))

@@ -14,15 +14,16 @@ import yaml
 
 from low_latency_endpoint.cli import main
 from low_latency_endpoint.errors import LowLatencyEndpointError
-from low_latency_endpoint.load_test.judging import LatencyGoal
-from low_latency_endpoint.load_test.limit_search import SearchPlan
-from low_latency_endpoint.load_test.plan_adoption import adopt_limit
-from low_latency_endpoint.load_test.result_file import LoadTestReport
-from low_latency_endpoint.load_test.run_plans import limit_plan
-from low_latency_endpoint.load_test.running import run
-from low_latency_endpoint.load_test.serving import Fleet
-from low_latency_endpoint.load_test.steps import Target
-from low_latency_endpoint.settings import load_settings
+from low_latency_endpoint.load_test.engine.target import Target
+from low_latency_endpoint.load_test.search.judging import LatencyGoal
+from low_latency_endpoint.load_test.search.limit_search import SearchPlan
+from low_latency_endpoint.load_test.search.plan_adoption import adopt_limit
+from low_latency_endpoint.load_test.search.result_file import LoadTestReport
+from low_latency_endpoint.load_test.search.run_plans import limit_plan
+from low_latency_endpoint.load_test.search.running import run
+from low_latency_endpoint.load_test.search.serving import ServingFleet
+from low_latency_endpoint.plan import latency_plan
+from low_latency_endpoint.settings import load_settings, plans
 
 from .fake_generator import FakeGenerator
 
@@ -67,8 +68,11 @@ def _result(folder: Path, endpoint: str = "sentiment", **changes: Any) -> Path:
     """A real result file whose limit was found by a formula, then changed as the test wants it."""
     generator = FakeGenerator(queue_limit=20)
     done = run(limit_plan(SearchPlan(LatencyGoal({"p99": 0.2}), 4, instances=1)), generator)
-    report = LoadTestReport(Target(endpoint, "us-east-1"), done,
-                            Fleet("primary", ("primary",), "ml.m5.12xlarge", 1))
+    report = LoadTestReport(
+        Target(endpoint, "us-east-1"),
+        done,
+        ServingFleet("primary", ("primary",), "ml.m5.12xlarge", 1),
+    )
     content = report.to_dict()
     content["limit"] |= {"tps_per_instance": MEASURED, **changes.pop("limit", {})}
     file = folder / "result.json"
@@ -109,13 +113,19 @@ def test_instances_and_scaling_target_follow(cli: Cli, settings: Path, result: P
     assert "measured: " not in decisions["subnets"]["note"]
     taken = content["from_load_test"]
     assert (taken["endpoint"], taken["tps_per_instance"], taken["written"]) == (
-        "sentiment", MEASURED, False)
-    assert {each["decision"] for each in taken["changes"]} >= {"instances_at_peak",
-                                                              "scaling_target"}
+        "sentiment",
+        MEASURED,
+        False,
+    )
+    assert {each["decision"] for each in taken["changes"]} >= {
+        "instances_at_peak",
+        "scaling_target",
+    }
 
 
-def test_stated_numbers_of_instances_are_raised_with_it(cli: Cli, settings: Path,
-                                                        tmp_path: Path) -> None:
+def test_stated_numbers_of_instances_are_raised_with_it(
+    cli: Cli, settings: Path, tmp_path: Path
+) -> None:
     content = yaml.safe_load(SHIPPED)
     content["endpoints"]["sentiment"]["instances"] = {"min": 2, "initial": 8, "max": 10}
     settings.write_text(yaml.safe_dump(content), "utf-8")
@@ -127,7 +137,10 @@ def test_stated_numbers_of_instances_are_raised_with_it(cli: Cli, settings: Path
     assert yaml.safe_load(settings.read_text("utf-8")) == content, "shown, and not written"
     cli(settings, "--from-load-test", slow, "--write")
     assert yaml.safe_load(settings.read_text("utf-8"))["endpoints"]["sentiment"]["instances"] == {
-        "min": 2, "initial": 13, "max": 13}
+        "min": 2,
+        "initial": 13,
+        "max": 13,
+    }
     _, out, _ = cli(settings, "--from-load-test", _result(tmp_path), "--json")
     assert json.loads(out)["from_load_test"]["raised"] == [], "never lowered"
 
@@ -145,15 +158,17 @@ def test_markdown_and_against(cli: Cli, settings: Path, result: Path, tmp_path: 
 def test_another_instance_type_is_a_warning(cli: Cli, settings: Path, tmp_path: Path) -> None:
     settings.write_text(SHIPPED.replace("ml.m5.12xlarge", "ml.m5.24xlarge"), "utf-8")
     _, out, _ = cli(settings, "--from-load-test", _result(tmp_path))
-    assert "the load test ran on ml.m5.12xlarge, the settings have ml.m5.24xlarge" in \
-        " ".join(out.split())
+    assert "the load test ran on ml.m5.12xlarge, the settings have ml.m5.24xlarge" in " ".join(
+        out.split()
+    )
 
 
 def test_a_limit_that_was_not_reached_is_refused_unless_it_is_accepted(
-        cli: Cli, settings: Path, tmp_path: Path) -> None:
+    cli: Cli, settings: Path, tmp_path: Path
+) -> None:
     bound = _result(tmp_path, limit={"lower_bound": True, "high": None})
     code, _, err = cli(settings, "--from-load-test", bound, "--write")
-    assert (code, "LLE990" in err, "--accept-lower-bound" in err) == (2, True, True)
+    assert (code, "LLT138" in err, "--accept-lower-bound" in err) == (2, True, True)
     assert settings.read_text("utf-8") == SHIPPED
     code, out, _ = cli(settings, "--from-load-test", bound, "--accept-lower-bound")
     assert code == 0
@@ -163,7 +178,7 @@ def test_a_limit_that_was_not_reached_is_refused_unless_it_is_accepted(
 def _without_throughput() -> str:
     lines = SHIPPED.splitlines(keepends=True)
     start = next(n for n, line in enumerate(lines) if line.strip() == "throughput:")
-    return "".join(lines[:start] + lines[start + 4:])
+    return "".join(lines[:start] + lines[start + 4 :])
 
 
 def test_a_first_throughput_needs_its_peak(cli: Cli, settings: Path, result: Path) -> None:
@@ -191,19 +206,49 @@ def test_the_endpoint_is_found_by_its_name(settings: Path, tmp_path: Path) -> No
     assert chosen.key == "sentiment"
 
 
-@pytest.mark.parametrize(("changes", "options", "code"), [
-    ({"endpoint": "elsewhere"}, (), "LLE953"),
-    ({"endpoint": "elsewhere"}, ("--endpoint", "nobody"), "LLE933"),
-    ({"limit": {"problem": "client-bound: result invalid"}}, (), "LLE956"),
-    ({"limit": {"tps_per_instance": None}}, (), "LLE956"),
-    ({"schema": "another"}, (), "LLE955"),
-    ({}, ("--peak-tps", "-1"), "LLE606"),
-])
-def test_what_cannot_be_planned_with(cli: Cli, settings: Path, tmp_path: Path,
-                                     changes: dict[str, Any], options: tuple[str, ...],
-                                     code: str) -> None:
-    exit_code, _, err = cli(settings, "--from-load-test", _result(tmp_path, **changes), "--write",
-                            *options)
+@pytest.mark.parametrize(
+    ("stated", "plans_made"),
+    [
+        ("", 2),  # as it was, and as it is now
+        ("instances: {max: 8}", 3),  # and with the number that has to be raised
+    ],
+)
+def test_no_endpoint_is_planned_twice(
+    settings: Path, result: Path, stated: str, plans_made: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = []
+    fleet_of = latency_plan._fleet
+    monkeypatch.setattr(
+        latency_plan, "_fleet", lambda request: (planned.append(request), fleet_of(request))[1]
+    )
+    plans._plan_of.cache_clear()
+    settings.write_text(SHIPPED.replace("    warm_up:", f"    {stated}\n    warm_up:"), "utf-8")
+    adopt_limit(settings, result)
+    assert len(planned) == len(set(planned)) == plans_made
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "code"),
+    [
+        ({"endpoint": "elsewhere"}, (), "LLT111"),
+        ({"endpoint": "elsewhere"}, ("--endpoint", "nobody"), "LLE933"),
+        ({"limit": {"problem": "client-bound: result invalid"}}, (), "LLT114"),
+        ({"limit": {"tps_per_instance": None}}, (), "LLT114"),
+        ({"schema": "another"}, (), "LLT113"),
+        ({}, ("--peak-tps", "-1"), "LLE606"),
+    ],
+)
+def test_what_cannot_be_planned_with(
+    cli: Cli,
+    settings: Path,
+    tmp_path: Path,
+    changes: dict[str, Any],
+    options: tuple[str, ...],
+    code: str,
+) -> None:
+    exit_code, _, err = cli(
+        settings, "--from-load-test", _result(tmp_path, **changes), "--write", *options
+    )
     assert exit_code == 2
     assert code in err
     assert settings.read_text("utf-8") == SHIPPED
@@ -217,8 +262,12 @@ def test_options_that_belong_together(cli: Cli, settings: Path) -> None:
 
 
 def test_a_value_shared_by_an_anchor_is_not_touched(settings: Path, result: Path) -> None:
-    settings.write_text(SHIPPED.replace("peak_tps: 1000 ", "peak_tps: &rate 1000 ").replace(
-        "tps_per_instance: 200", "tps_per_instance: *rate"), "utf-8")
+    settings.write_text(
+        SHIPPED.replace("peak_tps: 1000 ", "peak_tps: &rate 1000 ").replace(
+            "tps_per_instance: 200", "tps_per_instance: *rate"
+        ),
+        "utf-8",
+    )
     before = settings.read_text("utf-8")
     with pytest.raises(LowLatencyEndpointError) as caught:
         adopt_limit(settings, result)

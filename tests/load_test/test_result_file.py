@@ -12,21 +12,17 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.joined_metrics import JoinedMetrics
-from low_latency_endpoint.load_test.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.limit_search import SearchPlan
-from low_latency_endpoint.load_test.result_file import LoadTestReport, read_found_limit
-from low_latency_endpoint.load_test.run_plans import (
-    limit_plan,
-    rate_plan,
-)
-from low_latency_endpoint.load_test.running import (
-    run,
-)
-from low_latency_endpoint.load_test.saturation import verdicts
-from low_latency_endpoint.load_test.steps import StepResult, Target
-from low_latency_endpoint.load_test.steps_table import steps_csv
-from low_latency_endpoint.planning.simulation.load_test_result import read_load_test_result
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.steps import StepResult
+from low_latency_endpoint.load_test.engine.target import Target
+from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
+from low_latency_endpoint.load_test.search.limit_search import SearchPlan
+from low_latency_endpoint.load_test.search.result_file import LoadTestReport, read_found_limit
+from low_latency_endpoint.load_test.search.run_plans import limit_plan, rate_plan
+from low_latency_endpoint.load_test.search.running import run
+from low_latency_endpoint.load_test.search.saturation import verdicts
+from low_latency_endpoint.load_test.search.steps_table import steps_csv
+from low_latency_endpoint.simulate.load_test_result import read_load_test_result
 
 from .fake_account import FLEET, GOAL, metrics_of
 from .fake_generator import FakeGenerator
@@ -34,19 +30,24 @@ from .fake_generator import FakeGenerator
 
 def found_limit(**more: Any) -> LoadTestReport:
     """A finished search with everything around it."""
-    done = run(limit_plan(SearchPlan(GOAL, 20, instances=1, poisson=False)),
-               FakeGenerator(queue_limit=20))
-    return LoadTestReport(Target("sentiment", "us-east-1"), done, FLEET,
-                          verdicts=verdicts(done, FLEET, JoinedMetrics()), payload="1 given body",
-                          **{"peak_tps": 1000.0, "safety_factor": 1.0, **more})
+    done = run(
+        limit_plan(SearchPlan(GOAL, 20, instances=1, poisson=False)), FakeGenerator(queue_limit=20)
+    )
+    return LoadTestReport(
+        Target("sentiment", "us-east-1"),
+        done,
+        FLEET,
+        verdicts=verdicts(done, FLEET, JoinedMetrics()),
+        payload="1 given body",
+        **{"peak_tps": 1000.0, "safety_factor": 1.0, **more},
+    )
 
 
 def test_a_limit_is_a_measured_throughput() -> None:
     report = found_limit()
     assert report.throughput is not None
     assert report.throughput.tps_per_instance == pytest.approx(200, rel=0.06)
-    assert report.throughput.instances_at_peak(2) == \
-        -(-1000 // report.throughput.tps_per_instance)
+    assert report.throughput.instances_at_peak(2) == -(-1000 // report.throughput.tps_per_instance)
     assert found_limit(peak_tps=None).throughput is None, "no peak, nothing to size for"
 
 
@@ -65,10 +66,12 @@ def test_the_file_is_read_by_simulator_and_plan(tmp_path: Path) -> None:
     assert content["limit"]["low"] <= content["limit"]["high"]
     assert content["throughput"]["peak_tps"] == 1000
     assert {name: content["throughput"][name] for name in ("confidence", "low", "high")} == {
-        name: content["limit"][name] for name in ("confidence", "low", "high")}
+        name: content["limit"][name] for name in ("confidence", "low", "high")
+    }
     # Every step comes back with its whole histograms.
     assert [StepResult.of_dict(each).latency for each in content["steps"]] == [
-        each.result.latency for each in report.run.steps]
+        each.result.latency for each in report.run.steps
+    ]
     assert content["steps"][1]["judgement"]["outcome"] == "held"
     assert len(content["steps"][1]["timeline"]) == len(report.run.steps[1].timeline)
 
@@ -84,22 +87,31 @@ def test_rates_are_a_file_for_the_simulator_too(tmp_path: Path) -> None:
     assert simulated.service.mean_seconds == pytest.approx(0.02, rel=0.002)
     with pytest.raises(ConfigurationError) as caught:
         read_found_limit(file)
-    assert (caught.value.code, caught.value.got) == ("LLE956", "a run of --rate")
+    assert (caught.value.code, caught.value.got) == ("LLT114", "a run of --rate")
 
 
-@pytest.mark.parametrize(("content", "code"), [
-    (None, "LLE955"), ("{", "LLE955"), ("[]", "LLE955"), ('{"schema": "other"}', "LLE955"),
-    ("\xff", "LLE955"), ('{"schema": "S"}', "LLE956"), ('{"schema": "S", "limit": 3}', "LLE956"),
-    ('{"schema": "S", "limit": {"tps_per_instance": null}}', "LLE956"),
-    ('{"schema": "S", "limit": {"tps_per_instance": true}}', "LLE956"),
-    ('{"schema": "S", "limit": {"tps_per_instance": NaN}}', "LLE956"),
-    ('{"schema": "S", "limit": {"tps_per_instance": 5, "problem": "client-bound"}}', "LLE956"),
-])
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (None, "LLT113"),
+        ("{", "LLT113"),
+        ("[]", "LLT113"),
+        ('{"schema": "other"}', "LLT113"),
+        ("\xff", "LLT113"),
+        ('{"schema": "S"}', "LLT114"),
+        ('{"schema": "S", "limit": 3}', "LLT114"),
+        ('{"schema": "S", "limit": {"tps_per_instance": null}}', "LLT114"),
+        ('{"schema": "S", "limit": {"tps_per_instance": true}}', "LLT114"),
+        ('{"schema": "S", "limit": {"tps_per_instance": NaN}}', "LLT114"),
+        ('{"schema": "S", "limit": {"tps_per_instance": 5, "problem": "client-bound"}}', "LLT114"),
+    ],
+)
 def test_files_that_are_no_limit(tmp_path: Path, content: str | None, code: str) -> None:
     file = tmp_path / "result.json"
     if content is not None:
-        file.write_bytes(content.replace(
-            '"S"', '"low-latency-endpoint/load-test-result/1"').encode("latin-1"))
+        file.write_bytes(
+            content.replace('"S"', '"low-latency-endpoint/load-test-result/1"').encode("latin-1")
+        )
     with pytest.raises(ConfigurationError) as caught:
         read_found_limit(file)
     assert caught.value.code == code
@@ -116,15 +128,18 @@ def test_a_line_for_each_step() -> None:
 
 def test_the_line_holds_what_is_flagged() -> None:
     done = run(rate_plan([50], seconds=4, goal=GOAL), FakeGenerator(first_byte_share=0.25))
-    late = replace(done.steps[1], result=replace(
-        done.steps[1].result, send_lag=LatencyHistogram.of([0.004] * 200)).judged())
+    late = replace(
+        done.steps[1],
+        result=replace(done.steps[1].result, send_lag=LatencyHistogram.of([0.004] * 200)).judged(),
+    )
     done = replace(done, steps=(done.steps[0], late))
     metrics = metrics_of(InvocationsPerInstance_Sum=[3000])
     report = LoadTestReport(Target("e", "us-east-1"), done, FLEET, metrics)
     _, row = csv.DictReader(steps_csv(report).splitlines())
     assert int(row["samples"]) == late.result.latency.count
     assert int(row["samples_beyond_p99"]) == late.result.latency.count - math.ceil(
-        0.99 * late.result.latency.count)
+        0.99 * late.result.latency.count
+    )
     assert "send lag p99 is 4 ms" in row["warnings"]
     assert "fewer than ten samples" in row["warnings"]
     assert float(row["first_byte_p99_ms"]) == pytest.approx(5, rel=0.001)

@@ -7,27 +7,28 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.arrivals import RampArrivals
-from low_latency_endpoint.load_test.judging import LatencyGoal
-from low_latency_endpoint.load_test.limit_search import SearchPlan
-from low_latency_endpoint.load_test.load_testing import load_test
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.rules import GENERATOR
-from low_latency_endpoint.load_test.run_plans import (
+from low_latency_endpoint.load_test.engine.arrivals import RampArrivals
+from low_latency_endpoint.load_test.engine.generator_process import GENERATOR
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.steps import Step, StepResult
+from low_latency_endpoint.load_test.engine.target import Target
+from low_latency_endpoint.load_test.search.judging import LatencyGoal
+from low_latency_endpoint.load_test.search.limit_search import SearchPlan
+from low_latency_endpoint.load_test.search.load_testing import load_test
+from low_latency_endpoint.load_test.search.run_plans import (
     RunPlan,
     confirm_plan,
     limit_plan,
     rate_plan,
     users_plan,
 )
-from low_latency_endpoint.load_test.running import (
+from low_latency_endpoint.load_test.search.running import (
     Event,
-    Second,
     StepEnded,
+    StepProgressed,
     StepStarted,
     run,
 )
-from low_latency_endpoint.load_test.steps import Step, StepResult, Target
 
 from .fake_account import GOAL, FakeAws
 from .fake_generator import FakeGenerator
@@ -38,9 +39,14 @@ def test_steps_run_in_order_and_tell_of_themselves() -> None:
     done = run(rate_plan([50, 100], seconds=10, goal=GOAL), FakeGenerator(), events.append)
     started = [each for each in events if isinstance(each, StepStarted)]
     assert [(each.step.name, each.number, each.of, each.purpose) for each in started] == [
-        ("alone", 1, 3, "alone"), ("50 TPS", 2, 3, "rate"), ("100 TPS", 3, 3, "rate")]
+        ("alone", 1, 3, "alone"),
+        ("50 TPS", 2, 3, "rate"),
+        ("100 TPS", 3, 3, "rate"),
+    ]
     assert [each.measured for each in events if isinstance(each, StepEnded)] == list(done.steps)
-    seconds = [each for each in events if isinstance(each, Second) and each.step.name == "50 TPS"]
+    seconds = [
+        each for each in events if isinstance(each, StepProgressed) and each.step.name == "50 TPS"
+    ]
     assert len(seconds) == 11, "one of settling, ten that count"
     assert [each.result.step.name for each in done.loads] == ["50 TPS", "100 TPS"]
     assert done.alone is not None
@@ -63,8 +69,9 @@ def test_a_ramp_is_a_step() -> None:
 
 def test_confirm_holds_or_does_not() -> None:
     def held(instances: int) -> bool:
-        return run(confirm_plan(1000, GOAL, seconds=20),
-                   FakeGenerator(instances=instances, queue_limit=20)).held
+        return run(
+            confirm_plan(1000, GOAL, seconds=20), FakeGenerator(instances=instances, queue_limit=20)
+        ).held
 
     assert held(6)
     assert not held(4)
@@ -79,7 +86,7 @@ def test_interrupting_keeps_the_whole_steps() -> None:
     generator = FakeGenerator()
 
     def emit(event: Event) -> None:
-        if isinstance(event, Second) and event.step.name == "100 TPS":
+        if isinstance(event, StepProgressed) and event.step.name == "100 TPS":
             raise KeyboardInterrupt
 
     done = run(rate_plan([50, 100, 150], seconds=10, goal=GOAL), generator, emit)
@@ -112,14 +119,14 @@ def test_an_endpoint_that_answers_nothing_is_not_loaded() -> None:
     generator = FakeGenerator(broken="404 ValidationError")
     with pytest.raises(ConfigurationError) as caught:
         run(rate_plan([50, 100], seconds=10), generator)
-    assert caught.value.code == "LLE954"
+    assert caught.value.code == "LLT112"
     assert len(generator.steps) == 1
 
 
 def test_a_plan_is_steps_or_a_search() -> None:
     with pytest.raises(ConfigurationError) as caught:
         RunPlan("rate", GOAL)
-    assert caught.value.code == "LLE950"
+    assert caught.value.code == "LLT108"
 
 
 def test_a_stream_is_judged_by_its_first_byte() -> None:
@@ -127,7 +134,8 @@ def test_a_stream_is_judged_by_its_first_byte() -> None:
         plan = rate_plan([100], seconds=20, goal=LatencyGoal(goal), alone_seconds=0)
         (step,) = run(plan, FakeGenerator(first_byte_share=share)).steps
         assert step.judgement.bounds["ttfb-p99"].value == pytest.approx(
-            share * step.result.latency.percentile(99), rel=0.01)
+            share * step.result.latency.percentile(99), rel=0.01
+        )
         return step.judgement.outcome
 
     assert outcome({"ttfb-p99": 0.015}, share=0.1) == "held"
@@ -147,21 +155,29 @@ def test_the_limit_of_a_stream_is_that_of_its_first_byte() -> None:
 def test_a_target_for_the_first_byte_needs_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = FakeGenerator()
     with pytest.raises(ConfigurationError) as caught:
-        load_test(Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"),
-                  rate_plan([10], goal=LatencyGoal({"ttfb-p99": 0.1})),
-                  generator=lambda: generator)
-    assert (caught.value.code, caught.value.got) == ("LLE991", "ttfb-p99")
+        load_test(
+            Target("sentiment", "us-east-1"),
+            Payloads.of_bytes(b"{}"),
+            rate_plan([10], goal=LatencyGoal({"ttfb-p99": 0.1})),
+            generator=lambda: generator,
+        )
+    assert (caught.value.code, caught.value.got) == ("LLT139", "ttfb-p99")
     assert generator.steps == []
 
 
 def test_the_whole_test_opens_and_closes_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     aws, generator, said = FakeAws(invocations=[1e9]), FakeGenerator(instances=2), []
-    monkeypatch.setattr("low_latency_endpoint.load_test.load_testing.open_clients",
-                        lambda profile, region: (lambda service: aws, region))
+    monkeypatch.setattr(
+        "low_latency_endpoint.load_test.search.load_testing.open_clients",
+        lambda profile, region: (lambda service: aws, region),
+    )
     report = load_test(
-        Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"),
-        limit_plan(SearchPlan(GOAL, 20, poisson=False)), generator=lambda: generator,
-        say=said.append)
+        Target("sentiment", "us-east-1"),
+        Payloads.of_bytes(b"{}"),
+        limit_plan(SearchPlan(GOAL, 20, poisson=False)),
+        generator=lambda: generator,
+        say=said.append,
+    )
     assert generator.closed
     assert report.run.limit is not None
     assert report.run.limit.instances == 2, "what SageMaker says serves"
@@ -171,24 +187,37 @@ def test_the_whole_test_opens_and_closes_what_it_needs(monkeypatch: pytest.Monke
 
 
 def test_waiting_for_cloudwatch_may_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("low_latency_endpoint.load_test.load_testing.open_clients",
-                        lambda profile, region: (lambda service: FakeAws(), region))
+    monkeypatch.setattr(
+        "low_latency_endpoint.load_test.search.load_testing.open_clients",
+        lambda profile, region: (lambda service: FakeAws(), region),
+    )
 
     def say(text: str) -> None:
         if "has counted" in text:
             raise KeyboardInterrupt
 
-    report = load_test(Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"),
-                       rate_plan([200], seconds=20), generator=FakeGenerator, say=say)
+    report = load_test(
+        Target("sentiment", "us-east-1"),
+        Payloads.of_bytes(b"{}"),
+        rate_plan([200], seconds=20),
+        generator=FakeGenerator,
+        say=say,
+    )
     assert report.run.held
     assert report.metrics.unknown == ("CloudWatch: interrupted",)
 
 
 def test_the_generator_is_closed_when_nothing_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = FakeGenerator(broken="403 AccessDeniedException")
-    monkeypatch.setattr("low_latency_endpoint.load_test.load_testing.open_clients",
-                        lambda profile, region: (lambda service: FakeAws(), region))
+    monkeypatch.setattr(
+        "low_latency_endpoint.load_test.search.load_testing.open_clients",
+        lambda profile, region: (lambda service: FakeAws(), region),
+    )
     with pytest.raises(ConfigurationError):
-        load_test(Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"),
-                  rate_plan([10], seconds=6), generator=lambda: generator)
+        load_test(
+            Target("sentiment", "us-east-1"),
+            Payloads.of_bytes(b"{}"),
+            rate_plan([10], seconds=6),
+            generator=lambda: generator,
+        )
     assert generator.closed

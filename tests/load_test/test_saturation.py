@@ -5,19 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from low_latency_endpoint.load_test.joined_metrics import JoinedMetrics
-from low_latency_endpoint.load_test.limit_search import SearchPlan
-from low_latency_endpoint.load_test.result_file import LoadTestReport
-from low_latency_endpoint.load_test.run_plans import (
-    limit_plan,
-    rate_plan,
+import pytest
+
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.target import Target
+from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
+from low_latency_endpoint.load_test.search.limit_search import SearchPlan
+from low_latency_endpoint.load_test.search.result_file import LoadTestReport
+from low_latency_endpoint.load_test.search.run_plans import limit_plan, rate_plan, users_plan
+from low_latency_endpoint.load_test.search.running import LoadTestRun, run
+from low_latency_endpoint.load_test.search.saturation import (
+    concurrency,
+    fleet_not_planned,
+    fleet_scales,
+    loaded_step,
+    verdicts,
 )
-from low_latency_endpoint.load_test.running import (
-    LoadTestRun,
-    run,
-)
-from low_latency_endpoint.load_test.saturation import concurrency, verdicts
-from low_latency_endpoint.load_test.steps import Target
 
 from .fake_account import FLEET, GOAL, kinds, metrics_of
 from .fake_generator import QUEUE_FULL, FakeGenerator
@@ -25,8 +28,9 @@ from .fake_generator import QUEUE_FULL, FakeGenerator
 
 def overloaded(**more: Any) -> LoadTestRun:
     """A minute alone, then rising rates; the last, too much for four workers, has minute 6."""
-    return run(rate_plan([50, 150, 230], seconds=130, goal=GOAL, alone_seconds=60),
-               FakeGenerator(**more))
+    return run(
+        rate_plan([50, 150, 230], seconds=130, goal=GOAL, alone_seconds=60), FakeGenerator(**more)
+    )
 
 
 def test_full_processors() -> None:
@@ -52,8 +56,9 @@ def test_errors_while_the_processor_is_idle_are_the_containers() -> None:
 def test_waiting_inside_the_instances_or_before_them() -> None:
     done = overloaded()
     waiting = 1000 * done.loads[-1].result.latency.mean
-    inside = metrics_of(ModelLatency_Average=[20] * 5 + [30, waiting, waiting],
-                        CPUUtilization_Average=[30] * 8)
+    inside = metrics_of(
+        ModelLatency_Average=[20] * 5 + [30, waiting, waiting], CPUUtilization_Average=[30] * 8
+    )
     found = verdicts(done, FLEET, inside)
     assert kinds(found) == ["queueing"]
     assert found[0].title == "Requests wait inside the instances"
@@ -61,9 +66,35 @@ def test_waiting_inside_the_instances_or_before_them() -> None:
     assert "more workers" in found[0].advice
     before = metrics_of(ModelLatency_Average=[20] * 8, OverheadLatency_Average=[2] * 8)
     assert kinds(verdicts(done, FLEET, before)) == ["before-the-model"]
-    routed = metrics_of(ModelLatency_Average=[20] * 8,
-                        OverheadLatency_Average=[2] * 6 + [waiting - 20] * 2)
+    routed = metrics_of(
+        ModelLatency_Average=[20] * 8, OverheadLatency_Average=[2] * 6 + [waiting - 20] * 2
+    )
     assert kinds(verdicts(done, FLEET, routed)) == ["overhead"]
+
+
+@pytest.mark.parametrize(
+    ("used", "advice"),
+    [
+        ({}, "More instances, or larger ones."),
+        ({"CPUUtilization_Average": [69.0] * 8}, "give the container more workers"),
+        ({"CPUUtilization_Average": [70.0] * 8}, "More instances, or larger ones."),
+    ],
+)
+def test_what_helps_those_who_wait_inside(used: dict[str, list[float]], advice: str) -> None:
+    """Whether the hardware is full is known, or it is not; the client alone tells of alone."""
+    done = overloaded()
+    waiting = 1000 * done.loads[-1].result.latency.mean
+    metrics = metrics_of(ModelLatency_Average=[None] * 6 + [waiting] * 2, **used)
+    (found,) = (each for each in verdicts(done, FLEET, metrics) if each.kind == "queueing")
+    assert found.title == "Requests wait inside the instances"
+    assert advice in found.advice
+
+
+@pytest.mark.parametrize(("percent", "full"), [(69.9, False), (70.0, True)])
+def test_failures_of_a_full_fleet_are_told_from_others(percent: float, full: bool) -> None:
+    metrics = metrics_of(CPUUtilization_Average=[percent] * 8)
+    errors = verdicts(overloaded(queue_limit=20), FLEET, metrics)[0]
+    assert ("the instances are full" in errors.title) is full
 
 
 def test_timeouts_at_a_constant_rate_of_answers_are_the_capacity() -> None:
@@ -71,8 +102,9 @@ def test_timeouts_at_a_constant_rate_of_answers_are_the_capacity() -> None:
     done = run(rate_plan([400], seconds=30, goal=GOAL, alone_seconds=0), FakeGenerator(timeout=1))
     errors = verdicts(done, FLEET, JoinedMetrics())[0]
     assert errors.kind == "errors"
-    assert errors.title == ("The endpoint answers about 200 requests a second, however many come: "
-                            "its capacity")
+    assert errors.title == (
+        "The endpoint answers about 200 requests a second, however many come: its capacity"
+    )
     assert "timeout" in errors.evidence[0]
     assert "400" in errors.evidence[1]
     assert "More instances" in errors.advice
@@ -83,13 +115,27 @@ def test_timeouts_of_an_endpoint_that_stalls_are_no_capacity() -> None:
     """It answers all, then nobody: what it answers is not constant."""
     done = run(rate_plan([100], seconds=30, goal=GOAL, alone_seconds=0), FakeGenerator(timeout=1))
     (step,) = done.loads
-    timeline = tuple(replace(each, completed=100 if each.seconds < 12 else 0)
-                     for each in step.timeline)
-    result = replace(step.result, errors={"timeout": 1700}, unanswered=1700, completed=1200,
-                     answered_in_time=1200)
-    stalled = replace(done, steps=(replace(
-        step, result=result, timeline=timeline,
-        judgement=replace(step.judgement, outcome="broken", errors=1700)),))
+    timeline = tuple(
+        replace(each, completed=100 if each.seconds < 12 else 0) for each in step.timeline
+    )
+    result = replace(
+        step.result,
+        errors={"timeout": 1700},
+        unanswered=1700,
+        completed=1200,
+        answered_in_time=1200,
+    )
+    stalled = replace(
+        done,
+        steps=(
+            replace(
+                step,
+                result=result,
+                timeline=timeline,
+                judgement=replace(step.judgement, outcome="broken", errors=1700),
+            ),
+        ),
+    )
     assert "log" in verdicts(stalled, FLEET, JoinedMetrics())[0].advice
 
 
@@ -110,7 +156,9 @@ def test_nothing_saturated() -> None:
     assert "CPU at 30 % (in minutes shared with other steps)" in found[0].evidence
     warm = verdicts(done, FLEET, metrics_of(CPUUtilization_Average=[10, 80, 80]))
     assert [(each.kind, each.severity) for each in warm] == [
-        ("cpu", "risk"), ("not-saturated", "fine")]
+        ("cpu", "risk"),
+        ("not-saturated", "fine"),
+    ]
 
 
 def test_a_client_at_its_limit_makes_the_result_invalid() -> None:
@@ -123,11 +171,15 @@ def test_a_client_at_its_limit_makes_the_result_invalid() -> None:
 
 
 def test_a_stumble_alone_is_told_and_spoils_nothing() -> None:
-    done = run(rate_plan([150], seconds=20, goal=GOAL),
-               FakeGenerator(unlucky=lambda step: step.name == "alone"))
+    done = run(
+        rate_plan([150], seconds=20, goal=GOAL),
+        FakeGenerator(unlucky=lambda step: step.name == "alone"),
+    )
     found = verdicts(done, FLEET, JoinedMetrics())
     assert [(each.kind, each.severity) for each in found] == [
-        ("client-bound", "risk"), ("not-saturated", "fine")]
+        ("client-bound", "risk"),
+        ("not-saturated", "fine"),
+    ]
     assert done.held
 
 
@@ -143,5 +195,185 @@ def test_a_fleet_that_changed_makes_the_result_invalid() -> None:
 def test_concurrency_by_littles_law() -> None:
     assert concurrency(overloaded(queue_limit=20), 1) == 4
     assert concurrency(overloaded(workers=7, service=0.035, queue_limit=20), 1) == 7
+    assert concurrency(overloaded(workers=8, service=0.040, queue_limit=20), 2) == 4
+    assert concurrency(overloaded(workers=1, service=0.005, queue_limit=20), 1) == 1
     idle = run(rate_plan([50], seconds=10, goal=GOAL), FakeGenerator())
     assert concurrency(idle, 1) is None, "instances that were never full tell nothing"
+
+
+def slower(done: LoadTestRun, share: float) -> LoadTestRun:
+    """The last step's requests wait for this share of their time; nothing else happens."""
+    last, alone = done.steps[-1], done.alone
+    assert alone is not None
+    mean = alone.result.service.mean / (1 - share)
+    result = replace(
+        last.result, errors={}, unanswered=0, latency=LatencyHistogram.of([mean] * 1_000)
+    )
+    judgement = replace(last.judgement, outcome="broken", errors=False, reasons=("slow",))
+    return replace(
+        done, steps=(*done.steps[:-1], replace(last, result=result, judgement=judgement))
+    )
+
+
+@pytest.mark.parametrize(
+    ("share", "found"), [(0.24, ["unexplained"]), (0.26, ["queueing"]), (0.45, ["queueing"])]
+)
+def test_a_quarter_of_the_time_is_worth_a_word(share: float, found: list[str]) -> None:
+    assert kinds(verdicts(slower(overloaded(), share), FLEET, JoinedMetrics())) == found
+
+
+@pytest.mark.parametrize(("overhead", "kind"), [(14.0, "overhead"), (12.0, "before-the-model")])
+def test_overhead_that_grew_by_a_quarter_and_takes_half_of_the_wait(
+    overhead: float, kind: str
+) -> None:
+    """A request takes 20 ms alone and 28 ms loaded; the model itself needs 1 ms more."""
+    metrics = metrics_of(
+        ModelLatency_Average=[10] * 5 + [11] * 3, OverheadLatency_Average=[10] * 5 + [overhead] * 3
+    )
+    assert kinds(verdicts(slower(overloaded(), 8 / 28), FLEET, metrics)) == [kind]
+
+
+def test_the_lowest_load_that_broke_shows_what_limits() -> None:
+    done = run(rate_plan([230, 300], seconds=10, goal=GOAL), FakeGenerator())
+    assert [each.judgement.outcome for each in done.loads] == ["broken", "broken"]
+    found = loaded_step(done)
+    assert found is not None
+    assert found.offered == 230
+
+
+def test_without_one_that_broke_it_is_the_highest() -> None:
+    done = run(users_plan([2, 4, 1], seconds=10, goal=GOAL), FakeGenerator())
+    found = loaded_step(done)
+    assert found is not None
+    assert found.result.step.users == 4
+
+
+def test_without_a_caller_alone_nothing_is_known_of_the_work_at_once() -> None:
+    """Neither without the number of instances."""
+    full = overloaded(queue_limit=20)
+    assert concurrency(full, None) is None
+    assert concurrency(replace(full, steps=full.loads), 1) is None
+
+
+def test_a_fleet_that_may_grow_is_told_beforehand() -> None:
+    (found,) = fleet_scales(replace(FLEET, minimum=1, maximum=3))
+    assert found.evidence == ("from 1 to 3 instances",)
+    assert list(fleet_scales(FLEET)) == []
+    assert list(fleet_scales(replace(FLEET, minimum=2, maximum=2))) == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "instances", "planned", "found"),
+    [
+        ("confirm", 1, 2, ["The fleet has 1 instance, the plan says 2 at the peak"]),
+        ("confirm", 3, 2, ["The fleet has 3 instances, the plan says 2 at the peak"]),
+        ("confirm", 2, 2, []),
+        ("confirm", None, 2, []),
+        ("confirm", 1, None, []),
+        ("rate", 1, 2, []),
+    ],
+)
+def test_a_plan_is_confirmed_on_the_fleet_that_it_planned(
+    mode: str, instances: int | None, planned: int | None, found: list[str]
+) -> None:
+    told = fleet_not_planned(mode, replace(FLEET, instances=instances), planned)
+    assert [each.title for each in told] == found
+
+
+@pytest.mark.parametrize(("throttled", "kind"), [(50, "throttled"), (49, "errors")])
+def test_half_of_the_failures_are_throttled_or_it_is_none(throttled: int, kind: str) -> None:
+    done = overloaded(queue_limit=20)
+    last = done.steps[-1]
+    errors = {"429 ThrottlingException": throttled, QUEUE_FULL: 100 - throttled}
+    done = replace(
+        done, steps=(*done.steps[:-1], replace(last, result=replace(last.result, errors=errors)))
+    )
+    assert kinds(verdicts(done, FLEET, JoinedMetrics()))[0] == kind
+
+
+@pytest.mark.parametrize(
+    ("percent", "title"),
+    [
+        (69.9, None),
+        (70.0, "The CPU is above what AWS advises"),
+        (89.9, "The CPU is above what AWS advises"),
+        (90.0, "The CPU is full"),
+    ],
+)
+def test_seventy_percent_are_more_than_is_advised_and_ninety_are_full(
+    percent: float, title: str | None
+) -> None:
+    done = run(rate_plan([50], seconds=60, goal=GOAL, alone_seconds=60), FakeGenerator())
+    metrics = metrics_of(CPUUtilization_Average=[10, percent, percent])
+    found = verdicts(done, FLEET, metrics)
+    assert [each.title for each in found if each.kind == "cpu"] == ([title] if title else [])
+    assert found[-1].kind == "not-saturated"
+
+
+def gave_up(rate: float, seconds: float, refused: float = 0.0) -> str:
+    """What is said of a fleet that answers so many of 100 requests a second, always as many.
+
+    The others wait in vain, but for this share of them, which is refused.
+    """
+    done = run(rate_plan([100], seconds=seconds, goal=GOAL, alone_seconds=0), FakeGenerator())
+    (step,) = done.loads
+    lost = round((100 - rate) * seconds)
+    timeline = tuple(replace(each, completed=int(rate)) for each in step.timeline)
+    result = replace(
+        step.result,
+        errors={"timeout": lost},
+        unanswered=round(lost * (1 - refused)),
+        answered_in_time=int(rate * seconds),
+    )
+    broken = replace(
+        step,
+        result=result,
+        timeline=timeline,
+        judgement=replace(step.judgement, outcome="broken", errors=True),
+    )
+    return verdicts(replace(done, steps=(broken,)), FLEET, JoinedMetrics())[0].title
+
+
+@pytest.mark.parametrize(
+    ("rate", "seconds", "capacity"),
+    [
+        (80, 30, True),
+        (90, 30, False),
+        (95, 30, False),  # the few that waited in vain are no queue of all others
+        (80, 6, True),
+        (80, 5, False),  # thirds of two seconds at least
+    ],
+)
+def test_capacity_needs_many_unanswered_and_time(
+    rate: float, seconds: float, capacity: bool
+) -> None:
+    assert ("its capacity" in gave_up(rate, seconds)) is capacity
+
+
+@pytest.mark.parametrize(("refused", "capacity"), [(0.5, True), (0.51, False)])
+def test_capacity_is_not_told_of_an_endpoint_that_refuses(refused: float, capacity: bool) -> None:
+    """Half of those who failed waited in vain, at least."""
+    assert ("its capacity" in gave_up(80, 30, refused)) is capacity
+
+
+def test_capacity_is_of_the_seconds_that_count() -> None:
+    """Of the settling and of what is answered after the end nothing is known."""
+    done = run(rate_plan([100], seconds=6, goal=GOAL, alone_seconds=0), FakeGenerator())
+    (step,) = done.loads
+    second = step.timeline[0]
+    timeline = tuple(
+        replace(second, seconds=float(at), completed=1000 if at == 5 else 0 if at == 12 else 80)
+        for at in range(5, 13)
+    )
+    result = replace(
+        step.result,
+        step=replace(step.result.step, seconds=11.0, settle_seconds=5.0),
+        ended_at=step.result.started_at + 6,
+        errors={"timeout": 120},
+        unanswered=120,
+        answered_in_time=480,
+    )
+    judgement = replace(step.judgement, outcome="broken", errors=True)
+    broken = replace(step, result=result, timeline=timeline, judgement=judgement)
+    found = verdicts(replace(done, steps=(broken,)), FLEET, JoinedMetrics())[0]
+    assert found.title.startswith("The endpoint answers about 80 requests a second")

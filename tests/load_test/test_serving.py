@@ -11,21 +11,15 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.joined_metrics import read_joined
-from low_latency_endpoint.load_test.limit_search import SearchPlan
-from low_latency_endpoint.load_test.load_testing import load_test
-from low_latency_endpoint.load_test.payloads import Payloads
-from low_latency_endpoint.load_test.run_plans import (
-    confirm_plan,
-    limit_plan,
-    rate_plan,
-)
-from low_latency_endpoint.load_test.running import (
-    run,
-)
-from low_latency_endpoint.load_test.serving import read_fleet
-from low_latency_endpoint.load_test.steps import Target
-from low_latency_endpoint.planning.simulation.load_test_result import read_load_test_result
+from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.target import Target
+from low_latency_endpoint.load_test.search.joined_metrics import read_joined
+from low_latency_endpoint.load_test.search.limit_search import SearchPlan
+from low_latency_endpoint.load_test.search.load_testing import load_test
+from low_latency_endpoint.load_test.search.run_plans import confirm_plan, limit_plan, rate_plan
+from low_latency_endpoint.load_test.search.running import run
+from low_latency_endpoint.load_test.search.serving import read_fleet
+from low_latency_endpoint.simulate.load_test_result import read_load_test_result
 
 from .fake_account import GOAL, FakeAws, TwoVariants, kinds, limit_test
 from .fake_generator import FakeGenerator
@@ -52,26 +46,41 @@ def test_all_variants_that_get_requests_are_the_fleet() -> None:
 def test_cloudwatch_is_read_of_all_of_them() -> None:
     @dataclass
     class Counted(TwoVariants):
-        def _get_metric_data(self, MetricDataQueries: list[dict[str, Any]],  # noqa: N803
-                             StartTime: datetime, **_: Any) -> dict[str, Any]:  # noqa: N803
-            values = {("a", "Invocations"): 300, ("b", "Invocations"): 900,
-                      ("a", "ModelLatency"): 10_000, ("b", "ModelLatency"): 50_000,
-                      ("a", "SampleCount"): 300, ("b", "SampleCount"): 900,
-                      ("a", "CPUUtilization"): 400, ("b", "CPUUtilization"): 200}
+        def _get_metric_data(
+            self, MetricDataQueries: list[dict[str, Any]], StartTime: datetime, **_: Any
+        ) -> dict[str, Any]:
+            values = {
+                ("a", "Invocations"): 300,
+                ("b", "Invocations"): 900,
+                ("a", "ModelLatency"): 10_000,
+                ("b", "ModelLatency"): 50_000,
+                ("a", "SampleCount"): 300,
+                ("b", "SampleCount"): 900,
+                ("a", "CPUUtilization"): 400,
+                ("b", "CPUUtilization"): 200,
+            }
             results = []
             for query in MetricDataQueries:
                 stat = query["MetricStat"]
                 variant = {each["Name"]: each["Value"] for each in stat["Metric"]["Dimensions"]}[
-                    "VariantName"]
+                    "VariantName"
+                ]
                 value = values.get((variant, stat["Stat"])) or values.get(
-                    (variant, stat["Metric"]["MetricName"]))
-                results.append({"Id": query["Id"], "Values": [value] if value else [],
-                                "Timestamps": [StartTime] if value else []})
+                    (variant, stat["Metric"]["MetricName"])
+                )
+                results.append(
+                    {
+                        "Id": query["Id"],
+                        "Values": [value] if value else [],
+                        "Timestamps": [StartTime] if value else [],
+                    }
+                )
             return {"MetricDataResults": results}
 
     account = Counted().account()
-    found = read_joined(account, "sentiment", read_fleet(account, "sentiment"), start=0, end=60,
-                        answers=1200)
+    found = read_joined(
+        account, "sentiment", read_fleet(account, "sentiment"), start=0, end=60, answers=1200
+    )
     assert found.complete
     window = found.during(0, 60)
     assert window.get("Invocations.Sum") == 20
@@ -82,27 +91,32 @@ def test_cloudwatch_is_read_of_all_of_them() -> None:
 
 
 def test_a_limit_is_divided_by_the_instances_of_all_variants(
-        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     report = limit_test(monkeypatch, TwoVariants(), FakeGenerator(instances=4))
     assert report.run.limit is not None
     assert report.run.limit.instances == report.instances == 4
     assert report.run.limit.tps_per_instance == pytest.approx(200, rel=0.06)
 
 
-@pytest.mark.parametrize(("aws", "target", "code"), [
-    (FakeAws(denied=("describe_endpoint",)), {}, "LLE988"),
-    (FakeAws(), {"inference_component": "copies"}, "LLE988"),
-    (TwoVariants(types=("ml.m5.xlarge", "ml.c7i.xlarge", "ml.g5.xlarge")), {}, "LLE989"),
-])
+@pytest.mark.parametrize(
+    ("aws", "target", "code"),
+    [
+        (FakeAws(denied=("describe_endpoint",)), {}, "LLT136"),
+        (FakeAws(), {"inference_component": "copies"}, "LLT136"),
+        (TwoVariants(types=("ml.m5.xlarge", "ml.c7i.xlarge", "ml.g5.xlarge")), {}, "LLT137"),
+    ],
+)
 def test_a_limit_that_cannot_be_divided_is_refused_before_anything_is_sent(
-        monkeypatch: pytest.MonkeyPatch, aws: FakeAws, target: dict[str, str], code: str) -> None:
+    monkeypatch: pytest.MonkeyPatch, aws: FakeAws, target: dict[str, str], code: str
+) -> None:
     generator = FakeGenerator()
     to = Target("sentiment", "us-east-1", **target)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError) as caught:
         limit_test(monkeypatch, aws, generator, to)
     assert caught.value.code == code
     assert generator.steps == []
-    if code == "LLE988":
+    if code == "LLT136":
         told = limit_test(monkeypatch, aws, generator, to, instances=2)
         assert told.run.limit is not None
         assert told.run.limit.tps_per_instance == pytest.approx(100, rel=0.06)
@@ -111,26 +125,33 @@ def test_a_limit_that_cannot_be_divided_is_refused_before_anything_is_sent(
 def test_a_search_needs_the_number_of_instances() -> None:
     with pytest.raises(ConfigurationError) as caught:
         run(limit_plan(SearchPlan(GOAL, 20)), FakeGenerator())
-    assert caught.value.code == "LLE988"
+    assert caught.value.code == "LLT136"
 
 
 def test_the_simulator_is_not_told_of_one_instance_where_nobody_knows(
-        monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("low_latency_endpoint.load_test.load_testing.open_clients", lambda *_: (
-        lambda service: FakeAws(denied=("describe_endpoint",)), "us-east-1"))
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(
+        "low_latency_endpoint.load_test.search.load_testing.open_clients",
+        lambda *_: (lambda service: FakeAws(denied=("describe_endpoint",)), "us-east-1"),
+    )
     for stated in (None, 3):
         report = load_test(
-            Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"),
-            rate_plan([100, 700], seconds=20), generator=lambda: FakeGenerator(instances=3),
-            metrics_wait=None, instances=stated)
+            Target("sentiment", "us-east-1"),
+            Payloads.of_bytes(b"{}"),
+            rate_plan([100, 700], seconds=20),
+            generator=lambda: FakeGenerator(instances=3),
+            metrics_wait=None,
+            instances=stated,
+        )
         assert json.loads(report.to_json())["instances"] == stated
         file = tmp_path / f"{stated}.json"
         file.write_text(report.to_json(), "utf-8")
     assert read_load_test_result(tmp_path / "3.json").instances == 3
     with pytest.raises(ConfigurationError) as caught:
         read_load_test_result(tmp_path / "None.json")
-    assert caught.value.code == "LLE873"
-    assert "--instances" in caught.value.mend
+    assert caught.value.code == "LLS123"
+    assert "--instances" in caught.value.fix
 
 
 def test_a_fleet_that_changed_is_seen_without_cloudwatch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,22 +164,32 @@ def test_a_fleet_that_changed_is_seen_without_cloudwatch(monkeypatch: pytest.Mon
     assert "Scaling may change the number of instances" in warning
     assert "from 2 to 6" in warning
     assert "fleet-scales" in kinds(report.verdicts)
-    fixed = limit_test(monkeypatch, FakeAws(scaled=False), FakeGenerator(instances=2),
-                       warn=warned.append)
+    fixed = limit_test(
+        monkeypatch, FakeAws(scaled=False), FakeGenerator(instances=2), warn=warned.append
+    )
     assert len(warned) == 1
     assert {"fleet-scales", "fleet-changed"}.isdisjoint(kinds(fixed.verdicts))
 
 
 def test_another_fleet_than_the_planned_one_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("low_latency_endpoint.load_test.load_testing.open_clients", lambda *_: (
-        lambda service: FakeAws(instances=[1], scaled=False), "us-east-1"))
+    monkeypatch.setattr(
+        "low_latency_endpoint.load_test.search.load_testing.open_clients",
+        lambda *_: (lambda service: FakeAws(instances=[1], scaled=False), "us-east-1"),
+    )
     for planned, said in ((8, True), (1, False), (None, False)):
         warned: list[str] = []
         report = load_test(
-            Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"),
-            confirm_plan(40, GOAL, seconds=20), generator=FakeGenerator, metrics_wait=None,
-            warn=warned.append, planned_instances=planned)
+            Target("sentiment", "us-east-1"),
+            Payloads.of_bytes(b"{}"),
+            confirm_plan(40, GOAL, seconds=20),
+            generator=FakeGenerator,
+            metrics_wait=None,
+            warn=warned.append,
+            planned_instances=planned,
+        )
         assert ("fleet-not-planned" in kinds(report.verdicts)) is said
-        assert [text.startswith("Warning: The fleet has 1 instance, the plan says 8 at the peak")
-                for text in warned] == [True] * said
+        assert [
+            text.startswith("Warning: The fleet has 1 instance, the plan says 8 at the peak")
+            for text in warned
+        ] == [True] * said
         assert report.run.held, "what was sent did hold"

@@ -21,9 +21,7 @@ def test_from_the_repository_root_constructs_is_still_pypis(first_on_path: str) 
         f"import sys; sys.path.insert(0, {first_on_path!r}); import constructs; "
         "print(constructs.Construct.__jsii_type__, constructs.__file__)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     kind, file = done.stdout.split(maxsplit=1)
     assert kind == "constructs.Construct"

@@ -32,18 +32,13 @@ def _loaded(program: str, *arguments: str, node: Path | None = None) -> set[str]
     if node is not None:
         environment.update(PATH=str(node.parent), JSII_NODE=str(node))
     done = subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     return set(json.loads(done.stdout))
 
 
-@pytest.mark.parametrize(
-    "package", ["low_latency_endpoint.planning", "low_latency_endpoint.operations"]
-)
+@pytest.mark.parametrize("package", ["low_latency_endpoint.plan", "low_latency_endpoint.operate"])
 def test_planning_and_operations_start_no_node(package: str, tmp_path: Path) -> None:
     node = tmp_path / "node"
     node.write_text(FAKE_NODE, encoding="utf-8")
@@ -66,7 +61,7 @@ def test_the_fake_node_would_have_been_noticed(tmp_path: Path) -> None:
 
 
 def test_planning_loads_no_aws_library() -> None:
-    loaded = _loaded(IMPORT_ALL, "low_latency_endpoint.planning")
+    loaded = _loaded(IMPORT_ALL, "low_latency_endpoint.plan")
     assert not loaded & {"boto3", "botocore", "moto", "pydantic", "typer", "rich"}
 
 

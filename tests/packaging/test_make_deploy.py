@@ -11,14 +11,17 @@ from pathlib import Path
 import pytest
 
 from examples.demo_surroundings import model_uris, stand_ins_for_images, uploaded
-from low_latency_endpoint.local_aws import LocalAws
+from local_sagemaker import LocalAws
 from low_latency_endpoint.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = load_settings(ROOT / "endpoint.yaml")
+OUTER_MAKE = ("ARGS", "MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS")
 # The environment that the tests run in is the one to test: nothing is to be installed into it.
-INSTALLED = [f"--old-file={folder}/.installed{kind}" for folder, kind in (
-    (".venv", ""), (".venv", "-operations"), ("node_modules", ""))]
+INSTALLED = [
+    f"--old-file={folder}/.installed{kind}"
+    for folder, kind in ((".venv", ""), (".venv", "-operations"), ("node_modules", ""))
+]
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +33,19 @@ def aws() -> Iterator[LocalAws]:
 def make(aws: LocalAws | None, target: str, *more: str) -> tuple[int, str]:
     environment = aws.environment() if aws else dict(os.environ)
     done = subprocess.run(
-        ["make", "--no-print-directory", *INSTALLED, target, *more], cwd=ROOT,
-        env={**environment, "COLUMNS": "140"}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, check=False)
+        ["make", "--no-print-directory", *INSTALLED, target, *more],
+        cwd=ROOT,
+        # Not the variables of a make that runs this test.
+        env={
+            **{name: value for name, value in environment.items() if name not in OUTER_MAKE},
+            "COLUMNS": "140",
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
     return done.returncode, done.stdout
 
 
@@ -40,6 +53,7 @@ def stacks(aws: LocalAws) -> set[str]:
     return {each["StackName"] for each in aws.client("cloudformation").describe_stacks()["Stacks"]}
 
 
+@pytest.mark.realtime  # four times make, the CDK CLI's bootstrap, preflights: ten processes, 12 s
 def test_from_an_account_never_used_to_what_the_cdk_is_told(aws: LocalAws, tmp_path: Path) -> None:
     """The CDK's part is the demo's: test_demo.py runs it, with the same settings."""
     told = tmp_path / "told"
@@ -63,13 +77,15 @@ def test_from_an_account_never_used_to_what_the_cdk_is_told(aws: LocalAws, tmp_p
         there.enter_context(uploaded(aws, model_uris(SHIPPED)))
         status, text = make(aws, "deploy", f"CDK={cdk}", "PRICES=ml.m5.12xlarge=3")
     assert status == 0, text
-    assert "together" in text[:text.index("0 fail")]
+    assert "together" in text[: text.index("0 fail")]
 
     status, text = make(aws, "destroy", f"CDK={cdk}", "ARGS=--force")
     assert status == 0, text
     assert "Deleting takes about 20 to 45 minutes; not seen on AWS yet" in " ".join(text.split())
     assert told.read_text("utf-8").splitlines() == [
-        "deploy --all -c settings=endpoint.yaml", "destroy --all -c settings=endpoint.yaml --force"]
+        "deploy --all -c settings=endpoint.yaml",
+        "destroy --all -c settings=endpoint.yaml --force",
+    ]
 
 
 def test_preflight_can_be_left_out() -> None:

@@ -41,7 +41,7 @@ from low_latency_endpoint import (
     RuntimePrivateLink,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.variant import CoreDump
+from low_latency_endpoint.hosting.variant import CoreDump
 
 ROOT = Path(__file__).parents[2]
 FLAGS: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
@@ -75,7 +75,8 @@ class Synthesised(dict[str, Any]):
     def model_policies(self) -> dict[str, dict[str, Any]]:
         """Logical ID -> properties of the policies that models wait for."""
         waited_for = {
-            name for model in self.of_type("AWS::SageMaker::Model")
+            name
+            for model in self.of_type("AWS::SageMaker::Model")
             for name in self.depends_on(model)
         }
         found = self.of_type("AWS::IAM::Policy")
@@ -84,8 +85,11 @@ class Synthesised(dict[str, Any]):
     @property
     def model_rights(self) -> list[dict[str, Any]]:
         """The statements of these policies."""
-        return [statement for policy in self.model_policies.values()
-                for statement in policy["PolicyDocument"]["Statement"]]
+        return [
+            statement
+            for policy in self.model_policies.values()
+            for statement in policy["PolicyDocument"]["Statement"]
+        ]
 
     @property
     def types(self) -> set[str]:
@@ -187,7 +191,9 @@ def stack() -> cdk.Stack:
 
 def _existing_network(stack: cdk.Stack) -> ZoneAlignedNetwork:
     vpc = ec2.Vpc.from_vpc_attributes(
-        stack, "Vpc", vpc_id="vpc-0123456789abcdef0",
+        stack,
+        "Vpc",
+        vpc_id="vpc-0123456789abcdef0",
         availability_zones=["us-east-1a", "us-east-1b"],
         private_subnet_ids=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
     )
@@ -200,8 +206,12 @@ def _private_link(stack: cdk.Stack, parts: Parts) -> None:
         stack, "Callers", vpc_id="vpc-0fedcba9876543210", availability_zones=["us-east-1a"]
     )
     link = RuntimePrivateLink(
-        stack, "Link", network=parts.network(stack), bidirectional_streaming=True,
-        sagemaker_api=True, hosted_zone_vpcs=[callers],
+        stack,
+        "Link",
+        network=parts.network(stack),
+        bidirectional_streaming=True,
+        sagemaker_api=True,
+        hosted_zone_vpcs=[callers],
     )
     link.allow_from(ec2.Peer.ipv4("10.1.0.0/16"))
     link.serve("sentiment")
@@ -211,20 +221,38 @@ def _private_link(stack: cdk.Stack, parts: Parts) -> None:
 
 def _models(stack: cdk.Stack, parts: Parts) -> None:
     bucket = s3.Bucket.from_bucket_attributes(
-        stack, "Models", bucket_name="models", encryption_key=kms.Key.from_key_arn(
-            stack, "Key", "arn:aws:kms:us-east-1:123456789012:key/"
-                          "0123abcd-0000-4000-8000-000000000000"),
-    )
-    parts.model(stack, "Pipeline", containers=[
-        parts.container(hostname="tokenize"),
-        parts.container(
-            hostname="score", data=ModelData.from_s3(bucket, "llama/"),
-            image=ContainerImage.from_uri(
-                "123456789012.dkr.ecr.us-east-1.amazonaws.com/scorer:7"),
+        stack,
+        "Models",
+        bucket_name="models",
+        encryption_key=kms.Key.from_key_arn(
+            stack,
+            "Key",
+            "arn:aws:kms:us-east-1:123456789012:key/0123abcd-0000-4000-8000-000000000000",
         ),
-    ], inference_mode="Direct", network_isolation=True)
-    parts.model(stack, "Tenants", containers=[parts.container(
-        data=ModelData.from_uri("s3://models/tenants/"), multi_model=True)])
+    )
+    parts.model(
+        stack,
+        "Pipeline",
+        containers=[
+            parts.container(hostname="tokenize"),
+            parts.container(
+                hostname="score",
+                data=ModelData.from_s3(bucket, "llama/"),
+                image=ContainerImage.from_uri(
+                    "123456789012.dkr.ecr.us-east-1.amazonaws.com/scorer:7"
+                ),
+            ),
+        ],
+        inference_mode="Direct",
+        network_isolation=True,
+    )
+    parts.model(
+        stack,
+        "Tenants",
+        containers=[
+            parts.container(data=ModelData.from_uri("s3://models/tenants/"), multi_model=True)
+        ],
+    )
     role = iam.Role.from_role_arn(stack, "Own", "arn:aws:iam::123456789012:role/hosting")
     parts.model(stack, "OwnRole", role=role)
 
@@ -232,28 +260,47 @@ def _models(stack: cdk.Stack, parts: Parts) -> None:
 def _variants(stack: cdk.Stack, parts: Parts) -> None:
     model = parts.model(stack)
     gpu = InstanceType("ml.g5.xlarge")
-    parts.configuration(stack, variants=[
-        parts.variant(
-            stack, model=model, startup_health_check_timeout=Duration.minutes(5),
-            routing=RoutingStrategy.prefix_aware(prefix_length=4096, concurrency_threshold=16),
-        ),
-        parts.variant(stack, model=model, name="pools", weight=0.5, instance_pools=[
-            InstancePool(InstanceType("ml.m5.xlarge"), 1),
-            InstancePool(InstanceType("ml.m6i.xlarge"), 2)]),
-        parts.variant(
-            stack, model=model, name="dark", weight=0, instance_type=gpu,
-            inference_ami=InferenceAmi("al2-ami-sagemaker-inference-gpu-2"),
-        ),
-    ], data_capture=DataCapture(destination="s3://captured/sentiment"),
-        metrics=MetricsPublishing(enhanced=True, frequency=Duration.seconds(10)))
+    parts.configuration(
+        stack,
+        variants=[
+            parts.variant(
+                stack,
+                model=model,
+                startup_health_check_timeout=Duration.minutes(5),
+                routing=RoutingStrategy.prefix_aware(prefix_length=4096, concurrency_threshold=16),
+            ),
+            parts.variant(
+                stack,
+                model=model,
+                name="pools",
+                weight=0.5,
+                instance_pools=[
+                    InstancePool(InstanceType("ml.m5.xlarge"), 1),
+                    InstancePool(InstanceType("ml.m6i.xlarge"), 2),
+                ],
+            ),
+            parts.variant(
+                stack,
+                model=model,
+                name="dark",
+                weight=0,
+                instance_type=gpu,
+                inference_ami=InferenceAmi("al2-ami-sagemaker-inference-gpu-2"),
+            ),
+        ],
+        data_capture=DataCapture(destination="s3://captured/sentiment"),
+        metrics=MetricsPublishing(enhanced=True, frequency=Duration.seconds(10)),
+    )
 
 
 def _endpoint(stack: cdk.Stack, parts: Parts) -> None:
-    endpoint = parts.endpoint(
-        stack, deployment=DeploymentPolicy.linear(), tags={"team": "search"}
-    )
+    endpoint = parts.endpoint(stack, deployment=DeploymentPolicy.linear(), tags={"team": "search"})
     alarms = LatencyAlarms(
-        stack, "Rollback", endpoint=endpoint, new_fleet_only=True, error_rate=0.01,
+        stack,
+        "Rollback",
+        endpoint=endpoint,
+        new_fleet_only=True,
+        error_rate=0.01,
         model_latency={"p99": Duration.millis(200)},
     )
     endpoint.roll_back_on(*alarms.alarms.values())
@@ -263,8 +310,12 @@ def _endpoint(stack: cdk.Stack, parts: Parts) -> None:
         "morning", schedule=appscaling.Schedule.cron(hour="7", minute="30"), min_instances=8
     )
     LatencyAlarms(
-        stack, "Alarms", endpoint=endpoint, model_latency={"p99": Duration.millis(200)},
-        overhead_latency={"Average": Duration.millis(20)}, error_rate=0.01,
+        stack,
+        "Alarms",
+        endpoint=endpoint,
+        model_latency={"p99": Duration.millis(200)},
+        overhead_latency={"Average": Duration.millis(20)},
+        error_rate=0.01,
     )
     caller = iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
     endpoint.grant_invoke(caller)
@@ -273,26 +324,43 @@ def _endpoint(stack: cdk.Stack, parts: Parts) -> None:
 def _keys(stack: cdk.Stack, parts: Parts) -> None:
     """Keys wherever one can be given, and buckets of the same app by URIs with tokens."""
     key = kms.Key(stack, "Key", enable_key_rotation=True)
-    bucket = s3.Bucket(stack, "Bucket", encryption_key=key, enforce_ssl=True,
-                       server_access_logs_prefix="access/")
+    bucket = s3.Bucket(
+        stack, "Bucket", encryption_key=key, enforce_ssl=True, server_access_logs_prefix="access/"
+    )
     written = f"s3://{bucket.bucket_name}/written"
-    model = parts.model(stack, containers=[
-        parts.container(
-            data=ModelData.from_s3(bucket, "model.tar.gz"),
-            image=ContainerImage.from_uri(
-                f"{stack.account}.dkr.ecr.{stack.region}.{stack.url_suffix}/scorer:7"))])
+    model = parts.model(
+        stack,
+        containers=[
+            parts.container(
+                data=ModelData.from_s3(bucket, "model.tar.gz"),
+                image=ContainerImage.from_uri(
+                    f"{stack.account}.dkr.ecr.{stack.region}.{stack.url_suffix}/scorer:7"
+                ),
+            )
+        ],
+    )
     variant = parts.variant(stack, model=model, core_dump=CoreDump(f"{written}/cores", key))
-    parts.endpoint(stack, configuration=parts.configuration(
-        stack, variants=[variant], encryption_key=key,
-        data_capture=DataCapture(destination=f"{written}/captured", key=key)))
+    parts.endpoint(
+        stack,
+        configuration=parts.configuration(
+            stack,
+            variants=[variant],
+            encryption_key=key,
+            data_capture=DataCapture(destination=f"{written}/captured", key=key),
+        ),
+    )
 
 
-def _pattern(stack: cdk.Stack, parts: Parts, id: str = "Sentiment",
-             **given: Any) -> LowLatencyEndpoint:
+def _pattern(
+    stack: cdk.Stack, parts: Parts, id: str = "Sentiment", **given: Any
+) -> LowLatencyEndpoint:
     if not given:
         given["client_zones"] = ClientZones.of_ids("use1-az1", "use1-az2")
     return LowLatencyEndpoint(
-        stack, id, containers=[parts.container()], instance_type=InstanceType("ml.m5.12xlarge"),
+        stack,
+        id,
+        containers=[parts.container()],
+        instance_type=InstanceType("ml.m5.12xlarge"),
         latency=LatencyTarget(p99=Duration.millis(200)),
         throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65),
         **given,
@@ -307,33 +375,47 @@ def _two_patterns(stack: cdk.Stack, parts: Parts) -> None:
 def _load_test_fleet(stack: cdk.Stack, parts: Parts) -> None:
     network = parts.network(stack)
     link = RuntimePrivateLink(stack, "Link", network=network)
-    fleet = LoadTestFleet(
-        stack, "Fleet", network=network, private_link=link, endpoint="Sentiment")
+    fleet = LoadTestFleet(stack, "Fleet", network=network, private_link=link, endpoint="Sentiment")
     fleet.output_commands()
     LoadTestFleet(
-        stack, "Second", network=network, private_link=link, endpoint="ranker",
-        interface_endpoints=fleet, results_bucket=fleet.results_bucket, cpu=256, memory_mib=512)
+        stack,
+        "Second",
+        network=network,
+        private_link=link,
+        endpoint="ranker",
+        interface_endpoints=fleet,
+        results_bucket=fleet.results_bucket,
+        cpu=256,
+        memory_mib=512,
+    )
 
 
 WHOLE_STACKS: dict[str, Callable[[cdk.Stack, Parts], Any]] = {
     "network-by-zone-id": lambda stack, parts: parts.network(stack),
     "network-by-zone-name": lambda stack, parts: parts.network(
-        stack, client_zones=ClientZones.of_names("us-east-1a", "us-east-1b"),
-        flow_logs=ec2.FlowLogTrafficType.ALL, max_instances=100),
+        stack,
+        client_zones=ClientZones.of_names("us-east-1a", "us-east-1b"),
+        flow_logs=ec2.FlowLogTrafficType.ALL,
+        max_instances=100,
+    ),
     "network-in-existing-vpc": lambda stack, parts: RuntimePrivateLink(
-        stack, "Link", network=_existing_network(stack)),
+        stack, "Link", network=_existing_network(stack)
+    ),
     "private-link": _private_link,
     "private-link-fips": lambda stack, parts: RuntimePrivateLink(
-        stack, "Link", network=parts.network(stack), fips=True),
+        stack, "Link", network=parts.network(stack), fips=True
+    ),
     "models": _models,
     "variants": _variants,
     "endpoint": _endpoint,
     "keys": _keys,
     "rolling-endpoint": lambda stack, parts: parts.endpoint(
-        stack, deployment=DeploymentPolicy.rolling()),
+        stack, deployment=DeploymentPolicy.rolling()
+    ),
     "pattern": _pattern,
     "pattern-in-existing-vpc": lambda stack, parts: _pattern(
-        stack, parts, network=_existing_network(stack)),
+        stack, parts, network=_existing_network(stack)
+    ),
     "two-patterns": _two_patterns,
     "load-test-fleet": _load_test_fleet,
 }

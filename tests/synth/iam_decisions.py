@@ -10,8 +10,12 @@ import re
 from typing import Any
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
-PSEUDO = {"AWS::Partition": "aws", "AWS::Region": REGION, "AWS::AccountId": ACCOUNT,
-          "AWS::URLSuffix": "amazonaws.com"}
+PSEUDO = {
+    "AWS::Partition": "aws",
+    "AWS::Region": REGION,
+    "AWS::AccountId": ACCOUNT,
+    "AWS::URLSuffix": "amazonaws.com",
+}
 
 
 def text(value: Any) -> str:
@@ -36,12 +40,15 @@ def allows(policy: dict[str, Any] | None, action: str, resource: str, **keys: st
         return True
     context = {name.replace("_", ":", 1).lower(): value for name, value in keys.items()}
     effects = {
-        statement["Effect"] for statement in policy["Statement"]
+        statement["Effect"]
+        for statement in policy["Statement"]
         if _any(statement["Action"], action, ignore_case=True)
         and _any(statement["Resource"], resource)
-        and all(_holds(operator, key, wanted, context)
-                for operator, tests in statement.get("Condition", {}).items()
-                for key, wanted in tests.items())
+        and all(
+            _holds(operator, key, wanted, context)
+            for operator, tests in statement.get("Condition", {}).items()
+            for key, wanted in tests.items()
+        )
     }
     return effects == {"Allow"}
 

@@ -53,9 +53,10 @@ from low_latency_endpoint import (
     ZoneAlignedNetwork,
 )
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.planning.argument_kinds import _evaluated, checked_arguments
-from low_latency_endpoint.scaling import ScalingStep
-from low_latency_endpoint.variant import CoreDump
+from low_latency_endpoint.hosting.scaling import ScalingStep
+from low_latency_endpoint.hosting.variant import CoreDump
+from low_latency_endpoint.plan.argument_kinds import _evaluated, checked_arguments
+from low_latency_endpoint.plan.latency_plan import CONCURRENCY_METRIC, ScalingPolicy
 
 SECRET = "hunter2"
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/scorer:1"
@@ -67,16 +68,18 @@ BATTERY: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "a number": (lambda: -1, ("int", "float")),
     "a fraction": (lambda: 1.5, ("int", "float")),
     "nan": (lambda: float("nan"), ("int", "float")),
-    "a huge number": (lambda: 10 ** 400, ("int", "float")),
+    "a huge number": (lambda: 10**400, ("int", "float")),
     "the least number": (lambda: -1.7e308, ("int", "float")),
     "infinity": (lambda: float("inf"), ("int", "float")),
     "a timedelta": (lambda: timedelta(minutes=7), ("Duration",)),
     "no time": (lambda: timedelta(), ("Duration",)),
     "an odd time": (lambda: Duration.millis(7321), ("Duration",)),
-    "a long time": (lambda: Duration.days(10 ** 6), ("Duration",)),
+    "a long time": (lambda: Duration.days(10**6), ("Duration",)),
     "a part of a millisecond": (lambda: timedelta(microseconds=7), ("Duration",)),
     "a time that is not known": (
-        lambda: Duration.minutes(cdk.Token.as_number({"Ref": "Wait"})), ("Duration",)),
+        lambda: Duration.minutes(cdk.Token.as_number({"Ref": "Wait"})),
+        ("Duration",),
+    ),
     "True": (lambda: True, ("bool",)),
     "None": (lambda: None, ("None",)),
     "a list": (list, ("Sequence", "list")),
@@ -95,7 +98,11 @@ BATTERY: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
 NEVER = ("nan", "infinity", "a huge number")
 #: Options only say kinds: their numbers are judged by what takes them, which is tried as well.
 OPTIONS_OF = {
-    "AlarmOptions": "LatencyAlarms", "KeepWarmOptions": "WarmUp.keep_warm",
+    "AlarmOptions": "LatencyAlarms",
+    "KeepWarmOptions": "WarmUp.keep_warm",
+    "ConfigurationOptions": "EndpointConfiguration",
+    "ModelOptions": "Model",
+    "VariantOptions": "ProductionVariant",
     "WarmUpOptions": "WarmUp",
 }
 
@@ -127,25 +134,42 @@ MAKERS: dict[str, Callable[[Things], Any]] = {
     "link": lambda t: RuntimePrivateLink(t.stack, "Link", network=t.network),
     "model": lambda t: Model(t.stack, "Model", network=t.network, containers=[t.container]),
     "variant": lambda t: ProductionVariant(
-        name="primary", model=t.model, instance_type=InstanceType("ml.m5.xlarge")),
+        name="primary", model=t.model, instance_type=InstanceType("ml.m5.xlarge")
+    ),
     "configuration": lambda t: EndpointConfiguration(
-        t.stack, "Configuration", variants=[t.variant]),
+        t.stack, "Configuration", variants=[t.variant]
+    ),
     "endpoint": lambda t: Endpoint(t.stack, "Endpoint", configuration=t.configuration),
     "scaling": lambda t: InvocationScaling(
-        **t.place(), endpoint_name="e", name_at_synth="e", variant=t.variant, min_instances=2,
-        max_instances=4),
+        **t.place(),
+        endpoint_name="e",
+        name_at_synth="e",
+        variant=t.variant,
+        min_instances=2,
+        max_instances=4,
+    ),
     "fleet": lambda t: LoadTestFleet(
-        t.stack, "Fleet", network=t.network, private_link=t.link, endpoint="sentiment",
-        image=t.image),
+        t.stack,
+        "Fleet",
+        network=t.network,
+        private_link=t.link,
+        endpoint="sentiment",
+        image=t.image,
+    ),
     "pattern": lambda t: LowLatencyEndpoint(t.stack, "Pattern", **pattern(t)),
     "vpc": lambda t: ec2.Vpc.from_vpc_attributes(
-        t.stack, "Vpc", vpc_id="vpc-0123456789abcdef0",
+        t.stack,
+        "Vpc",
+        vpc_id="vpc-0123456789abcdef0",
         availability_zones=["us-east-1a", "us-east-1b"],
-        private_subnet_ids=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]),
+        private_subnet_ids=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
+    ),
     "adopted": lambda t: ec2.InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes(
-        t.stack, "Adopted", vpc_endpoint_id="vpce-0123456789abcdef0", port=443),
+        t.stack, "Adopted", vpc_endpoint_id="vpce-0123456789abcdef0", port=443
+    ),
     "role": lambda t: iam.Role(
-        t.stack, "Role", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com")),
+        t.stack, "Role", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com")
+    ),
     "bucket": lambda t: s3.Bucket.from_bucket_name(t.stack, "Bucket", "models"),
     "repository": lambda t: ecr.Repository.from_repository_name(t.stack, "Repository", "scorer"),
     "metric": lambda t: cloudwatch.Metric(namespace="Shop", metric_name="Orders"),
@@ -153,14 +177,21 @@ MAKERS: dict[str, Callable[[Things], Any]] = {
 
 
 def pattern(t: Things) -> dict[str, Any]:
-    return {"client_zones": t.zones, "containers": [t.container],
-            "instance_type": InstanceType("ml.m5.xlarge"),
-            "latency": LatencyTarget(p99=Duration.millis(200))}
+    return {
+        "client_zones": t.zones,
+        "containers": [t.container],
+        "instance_type": InstanceType("ml.m5.xlarge"),
+        "latency": LatencyTarget(p99=Duration.millis(200)),
+    }
 
 
 def warm_up(t: Things) -> dict[str, Any]:
-    return {"endpoint": t.endpoint, "private_link": t.link, "network": t.network,
-            "payload": WarmUpPayload.from_json({})}
+    return {
+        "endpoint": t.endpoint,
+        "private_link": t.link,
+        "network": t.network,
+        "payload": WarmUpPayload.from_json({}),
+    }
 
 
 #: A valid call of everything public that needs arguments; a method's receiver is ``Things``' own.
@@ -170,6 +201,7 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "ClientZones": lambda t: {"kind": "id", "zones": ("use1-az1", "use1-az2")},
     "ClientZones.of_ids": lambda t: {"zones": ["use1-az1", "use1-az2"]},
     "ClientZones.of_names": lambda t: {"zones": ["us-east-1a", "us-east-1b"]},
+    "ConfigurationOptions": lambda t: {},
     "Container": lambda t: {"image": t.image},
     "ContainerImage.built_for": lambda t: {"architecture": "arm64"},
     "ContainerImage.from_asset": lambda t: {"directory": "."},
@@ -189,65 +221,95 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "Endpoint.grant_invoke": lambda t: {"grantee": t.role},
     "Endpoint.metric": lambda t: {"name": "Invocations", "statistic": "Sum"},
     "Endpoint.roll_back_on": lambda t: {"alarms": []},
-    "Endpoint.scale": lambda t: {
-        "variant_name": "primary", "min_instances": 2, "max_instances": 4},
+    "Endpoint.scale": lambda t: {"variant_name": "primary", "min_instances": 2, "max_instances": 4},
     "Endpoint.scaling_of": lambda t: {"variant_name": "primary"},
     "Endpoint.variant": lambda t: {},
     "EndpointConfiguration": lambda t: {**t.place(), "variants": [t.variant]},
+    "EndpointOptions": lambda t: {},
     "EndpointConfiguration.variant": lambda t: {"name": "primary"},
     "InferenceAmi": lambda t: {"version": "al2-ami-sagemaker-inference-gpu-2"},
     "InferenceAmi.custom": lambda t: {"version": "al2-ami-sagemaker-inference-gpu-9"},
     "InstancePool": lambda t: {"instance_type": InstanceType("ml.m5.xlarge"), "priority": 1},
     "InstanceType": lambda t: {"name": "ml.m5.xlarge"},
     "InvocationScaling": lambda t: {
-        **t.place(), "endpoint_name": "e", "name_at_synth": "e", "variant": t.variant,
-        "min_instances": 2, "max_instances": 4},
+        **t.place(),
+        "endpoint_name": "e",
+        "name_at_synth": "e",
+        "variant": t.variant,
+        "min_instances": 2,
+        "max_instances": 4,
+    },
     "InvocationScaling.on_schedule": lambda t: {
-        "name": t.place()["id"], "schedule": appscaling.Schedule.cron(hour="1"),
-        "min_instances": 3},
+        "name": t.place()["id"],
+        "schedule": appscaling.Schedule.cron(hour="1"),
+        "min_instances": 3,
+    },
     "InvocationScaling.step_on_metric": lambda t: {
-        "policy_name": t.place()["id"], "metric": t.metric, "threshold": 1,
-        "steps": [ScalingStep(lower=0, change=1)]},
+        "policy_name": t.place()["id"],
+        "metric": t.metric,
+        "threshold": 1,
+        "steps": [ScalingStep(lower=0, change=1)],
+    },
+    "InvocationScaling.track": lambda t: {"policy": ScalingPolicy(CONCURRENCY_METRIC, 4, 60, 300)},
     "InvocationScaling.track_concurrency": lambda t: {
-        "policy_name": t.place()["id"], "max_concurrency_per_instance": 4},
+        "policy_name": t.place()["id"],
+        "max_concurrency_per_instance": 4,
+    },
     "InvocationScaling.track_invocations": lambda t: {
-        "policy_name": t.place()["id"], "max_tps_per_instance": 200},
+        "policy_name": t.place()["id"],
+        "max_tps_per_instance": 200,
+    },
     "KeepWarmOptions": lambda t: {},
     "LatencyAlarms": lambda t: {**t.place(), "endpoint": t.endpoint},
     "LatencyDashboard": lambda t: {**t.place(), "endpoint": t.endpoint},
     "LatencyTarget": lambda t: {"p99": Duration.millis(200)},
     "LoadTestFleet": lambda t: {
-        **t.place(), "network": t.network, "private_link": t.link, "endpoint": "sentiment",
-        "image": t.image, "interface_endpoints": False},
+        **t.place(),
+        "network": t.network,
+        "private_link": t.link,
+        "endpoint": "sentiment",
+        "image": t.image,
+        "interface_endpoints": False,
+    },
     "LoadTestFleet.grant_run": lambda t: {"grantee": t.role},
     "LowLatencyEndpoint": lambda t: {**t.place(), **pattern(t)},
     "MeasuredThroughput": lambda t: {"peak_tps": 100, "tps_per_instance": 10},
     "MeasuredThroughput.instances_at_peak": lambda t: {"client_zones": 2},
     "MetricsPublishing": lambda t: {},
     "Model": lambda t: {**t.place(), "network": t.network, "containers": [t.container]},
-    "Model.grant_volume_key": lambda t: {"key": kms.Key.from_key_arn(
-        t.stack, t.place()["id"], "arn:aws:kms:us-east-1:123456789012:key/a")},
+    "Model.grant_volume_key": lambda t: {
+        "key": kms.Key.from_key_arn(
+            t.stack, t.place()["id"], "arn:aws:kms:us-east-1:123456789012:key/a"
+        )
+    },
     "Model.grant_write": lambda t: {"s3_uri": "s3://written"},
+    "ModelOptions": lambda t: {},
     "ModelData.from_asset": lambda t: {"path": "model.tar.gz"},
     "ModelData.from_s3": lambda t: {"bucket": t.bucket, "key": "model.tar.gz"},
     "ModelData.from_uri": lambda t: {"uri": "s3://models/model.tar.gz"},
     "ProductionVariant": lambda t: {
-        "name": "primary", "model": t.model, "instance_type": InstanceType("ml.m5.xlarge")},
+        "name": "primary",
+        "model": t.model,
+        "instance_type": InstanceType("ml.m5.xlarge"),
+    },
     "RoutingStrategy": lambda t: {"name": "RANDOM"},
     "RoutingStrategy.custom": lambda t: {"name": "NEWEST"},
-    "RoutingStrategy.prefix_aware": lambda t: {
-        "prefix_length": 1024, "concurrency_threshold": 16},
-    "RuntimePrivateLink": lambda t: {
-        **t.place(), "network": t.network, "private_dns": False},
+    "RoutingStrategy.prefix_aware": lambda t: {"prefix_length": 1024, "concurrency_threshold": 16},
+    "RuntimePrivateLink": lambda t: {**t.place(), "network": t.network, "private_dns": False},
     "RuntimePrivateLink.allow_from": lambda t: {"caller": ec2.Peer.ipv4("10.0.0.0/16")},
     "RuntimePrivateLink.check_serves": lambda t: {"network": t.network, "where": ""},
     "RuntimePrivateLink.from_interface_endpoint": lambda t: {
-        **t.place(), "network": t.network, "interface_endpoint": t.adopted},
+        **t.place(),
+        "network": t.network,
+        "interface_endpoint": t.adopted,
+    },
     "RuntimePrivateLink.serve": lambda t: {"endpoint_name": "sentiment"},
+    "ScalingOptions": lambda t: {},
     "ScalingStep": lambda t: {"change": 1},
     "Safeguards": lambda t: {},
     "Safeguards.apply_to": lambda t: {"scope": t.stack},
     "SlowRequests": lambda t: {"threshold": Duration.millis(200)},
+    "VariantOptions": lambda t: {},
     "WarmUp": lambda t: {**t.place(), **warm_up(t)},
     "WarmUp.keep_warm": lambda t: {},
     "WarmUpOptions": lambda t: {"payload": WarmUpPayload.from_json({})},
@@ -258,10 +320,13 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "ZoneAlignedNetwork": lambda t: {**t.place(), "client_zones": t.zones},
     "ZoneAlignedNetwork.add_interface_endpoint": lambda t: {
         "id": t.place()["id"],
-        "service": ec2.InterfaceVpcEndpointAwsService.SECRETS_MANAGER},
+        "service": ec2.InterfaceVpcEndpointAwsService.SECRETS_MANAGER,
+    },
     "ZoneAlignedNetwork.allow_s3": lambda t: {"bucket": t.bucket},
     "ZoneAlignedNetwork.in_vpc": lambda t: {
-        **t.place(), "vpc": t.vpc, "client_zones": ClientZones.of_names("us-east-1a", "us-east-1b")
+        **t.place(),
+        "vpc": t.vpc,
+        "client_zones": ClientZones.of_names("us-east-1a", "us-east-1b"),
     },
     "ZoneAlignedNetwork.subnet_of": lambda t: {"zone": "use1-az1"},
 }
@@ -281,8 +346,12 @@ RECEIVERS: dict[str, Callable[[Things], Any]] = {
     "ZoneAlignedNetwork": lambda t: t.network,
 }
 #: Not for people to call: the library's own halves of a construct.
-INTERNAL = {"ContainerImage.bind", "ModelData.bind", "Safeguards.let_write_logs",
-            "ZoneAlignedNetwork.let_into_s3"}
+INTERNAL = {
+    "ContainerImage.bind",
+    "ModelData.bind",
+    "Safeguards.let_write_logs",
+    "ZoneAlignedNetwork.let_into_s3",
+}
 
 
 def public() -> Iterator[tuple[str, Any]]:
@@ -303,12 +372,18 @@ def public() -> Iterator[tuple[str, Any]]:
 
 def _parameters(function: Any) -> dict[str, inspect.Parameter]:
     found = inspect.signature(function).parameters
-    return {name: parameter for name, parameter in found.items()
-            if name not in ("self", "cls") and parameter.kind is not parameter.VAR_KEYWORD}
+    return {
+        name: parameter
+        for name, parameter in found.items()
+        if name not in ("self", "cls") and parameter.kind is not parameter.VAR_KEYWORD
+    }
 
 
-TRIED = [(name, function, parameter) for name, function in public()
-         for parameter in _parameters(function).values()]
+TRIED = [
+    (name, function, parameter)
+    for name, function in public()
+    for parameter in _parameters(function).values()
+]
 
 
 def members(annotation: str) -> list[str]:
@@ -324,9 +399,12 @@ def members(annotation: str) -> list[str]:
 
 def inner(member: str) -> list[str]:
     """What stands in the brackets: ``str`` and ``int | None`` of ``Mapping[str, int | None]``."""
-    text = member[member.index("[") + 1:-1]
-    return [part.strip() for part in text.split(",", 1)] if member.startswith(
-        ("Mapping", "dict")) else [text.removesuffix(", ...")]
+    text = member[member.index("[") + 1 : -1]
+    return (
+        [part.strip() for part in text.split(",", 1)]
+        if member.startswith(("Mapping", "dict"))
+        else [text.removesuffix(", ...")]
+    )
 
 
 def fitting(annotation: str, value: str) -> bool:
@@ -339,8 +417,11 @@ def values(annotation: str) -> Iterator[tuple[str, Any, bool]]:
     kinds = members(annotation)
     for name, (make, _) in BATTERY.items():
         right = fitting(annotation, name)
-        if name in NEVER or (name == "text" and not {"str", "Any"} & set(kinds)) or (
-                name == "a fraction" and "float" not in kinds):
+        if (
+            name in NEVER
+            or (name == "text" and not {"str", "Any"} & set(kinds))
+            or (name == "a fraction" and "float" not in kinds)
+        ):
             right = right and "Any" in kinds
         yield name, make(), right
     for kind in kinds:
@@ -362,14 +443,18 @@ def things(new_stack, parts):
 def call(things: Things, name: str, given: dict[str, Any]) -> Any:
     owner, _, method = name.partition(".")
     kind = {"CoreDump": CoreDump, "ScalingStep": ScalingStep}.get(owner) or getattr(
-        low_latency_endpoint, owner)
+        low_latency_endpoint, owner
+    )
     function: Any = kind
     if method:
         static = isinstance(inspect.getattr_static(kind, method), (classmethod, staticmethod))
         receiver = kind if static else (RECEIVERS.get(name) or RECEIVERS[owner])(things)
         function = getattr(receiver, method)
-    rest = [each.name for each in inspect.signature(function).parameters.values()
-            if each.kind is each.VAR_POSITIONAL]
+    rest = [
+        each.name
+        for each in inspect.signature(function).parameters.values()
+        if each.kind is each.VAR_POSITIONAL
+    ]
     return function(*(given.pop(rest[0], ()) if rest else ()), **given)
 
 
@@ -391,8 +476,10 @@ def test_options_are_what_their_taker_takes(options, taker):
 
 
 @pytest.mark.parametrize(
-    ("name", "parameter"), [(name, parameter) for name, _, parameter in TRIED],
-    ids=[f"{name}-{parameter.name}" for name, _, parameter in TRIED])
+    ("name", "parameter"),
+    [(name, parameter) for name, _, parameter in TRIED],
+    ids=[f"{name}-{parameter.name}" for name, _, parameter in TRIED],
+)
 def test_a_wrong_kind_is_a_coded_error(things, name, parameter):
     for what, value, right in values(parameter.annotation):
         if name in OPTIONS_OF and what == "a fraction":
@@ -462,35 +549,58 @@ KEY_ARN = "arn:aws:kms:us-east-1:123456789012:key/0123abcd-0000-4000-8000-000000
 ROLE_ARN = "arn:aws:iam::123456789012:role/hosting"
 RIGHT: dict[str, list[Callable[[Things], Any]]] = {
     "action": [
-        lambda t: cloudwatch_actions.SnsAction(sns.Topic.from_topic_arn(
-            t.stack, "Topic", "arn:aws:sns:us-east-1:123456789012:pages")),
+        lambda t: cloudwatch_actions.SnsAction(
+            sns.Topic.from_topic_arn(t.stack, "Topic", "arn:aws:sns:us-east-1:123456789012:pages")
+        ),
         lambda t: AlarmTopic(**t.place()).action,
         lambda t: Pager(),
     ],
     "alarm": [
         lambda t: cloudwatch.Alarm.from_alarm_arn(
-            t.stack, "Alarm", "arn:aws:cloudwatch:us-east-1:123456789012:alarm:a"),
-        lambda t: next(iter(LatencyAlarms(
-            **t.place(), endpoint=t.endpoint, error_rate=0.1).composites.values())),
+            t.stack, "Alarm", "arn:aws:cloudwatch:us-east-1:123456789012:alarm:a"
+        ),
+        lambda t: next(
+            iter(
+                LatencyAlarms(**t.place(), endpoint=t.endpoint, error_rate=0.1).composites.values()
+            )
+        ),
     ],
-    "bucket": [lambda t: t.bucket, lambda t: s3.Bucket(**t.place()),
-               lambda t: t.fleet.results_bucket],
+    "bucket": [
+        lambda t: t.bucket,
+        lambda t: s3.Bucket(**t.place()),
+        lambda t: t.fleet.results_bucket,
+    ],
     "caller": [
-        lambda t: ec2.Peer.any_ipv4(), lambda t: ec2.Peer.prefix_list("pl-1"),
-        lambda t: ec2.SecurityGroup(**t.place(), vpc=t.vpc), lambda t: ec2.Connections(),
-        lambda t: t.fleet, lambda t: t.model, lambda t: t.adopted,
+        lambda t: ec2.Peer.any_ipv4(),
+        lambda t: ec2.Peer.prefix_list("pl-1"),
+        lambda t: ec2.SecurityGroup(**t.place(), vpc=t.vpc),
+        lambda t: ec2.Connections(),
+        lambda t: t.fleet,
+        lambda t: t.model,
+        lambda t: t.adopted,
         lambda t: t.network.model_security_group,
     ],
     "construct": [
-        lambda t: t.stack, lambda t: cdk.App(), lambda t: cdk.Stage(cdk.App(), "Stage"),
-        lambda t: cdk.Stack.of(t.network), lambda t: t.network.node.scope,
-        lambda t: t.stack.node.root, lambda t: t.network.vpc, lambda t: t.stack.node.find_all()[-1],
+        lambda t: t.stack,
+        lambda t: cdk.App(),
+        lambda t: cdk.Stage(cdk.App(), "Stage"),
+        lambda t: cdk.Stack.of(t.network),
+        lambda t: t.network.node.scope,
+        lambda t: t.stack.node.root,
+        lambda t: t.network.vpc,
+        lambda t: t.stack.node.find_all()[-1],
     ],
-    "duration": [lambda t: Duration.millis(3), lambda t: timedelta(1),
-                 lambda t: Duration.seconds(1).plus(Duration.seconds(2))],
+    "duration": [
+        lambda t: Duration.millis(3),
+        lambda t: timedelta(1),
+        lambda t: Duration.seconds(1).plus(Duration.seconds(2)),
+    ],
     "grantee": [
-        lambda t: t.role, lambda t: t.model, lambda t: iam.User(**t.place()),
-        lambda t: iam.ServicePrincipal("ecs-tasks.amazonaws.com"), lambda t: t.role.grant_principal,
+        lambda t: t.role,
+        lambda t: t.model,
+        lambda t: iam.User(**t.place()),
+        lambda t: iam.ServicePrincipal("ecs-tasks.amazonaws.com"),
+        lambda t: t.role.grant_principal,
         lambda t: iam.Role.from_role_arn(**t.place(), role_arn=ROLE_ARN),
     ],
     "group": [
@@ -507,37 +617,64 @@ RIGHT: dict[str, list[Callable[[Things], Any]]] = {
         lambda t: s3.Bucket(**t.place(), encryption=s3.BucketEncryption.KMS).encryption_key,
     ],
     "metric": [
-        lambda t: t.metric, lambda t: t.endpoint.metric_invocations(),
+        lambda t: t.metric,
+        lambda t: t.endpoint.metric_invocations(),
         lambda t: cloudwatch.MathExpression(expression="a", using_metrics={"a": t.metric}),
     ],
-    "number": [lambda t: 3, lambda t: 3.0, lambda t: cdk.Token.as_number({"Ref": "Count"}),
-               lambda t: cdk.CfnParameter(**t.place(), type="Number").value_as_number],
-    "prefix_list": [lambda t: ec2.PrefixList.from_prefix_list_id(**t.place(),
-                                                                 prefix_list_id="pl-1"),
-                    lambda t: ec2.PrefixList(**t.place(), max_entries=1)],
-    "service": [lambda t: ec2.InterfaceVpcEndpointAwsService.SECRETS_MANAGER,
-                lambda t: ec2.InterfaceVpcEndpointService("com.amazonaws.us-east-1.ssm", 443)],
+    "number": [
+        lambda t: 3,
+        lambda t: 3.0,
+        lambda t: cdk.Token.as_number({"Ref": "Count"}),
+        lambda t: cdk.CfnParameter(**t.place(), type="Number").value_as_number,
+    ],
+    "prefix_list": [
+        lambda t: ec2.PrefixList.from_prefix_list_id(**t.place(), prefix_list_id="pl-1"),
+        lambda t: ec2.PrefixList(**t.place(), max_entries=1),
+    ],
+    "service": [
+        lambda t: ec2.InterfaceVpcEndpointAwsService.SECRETS_MANAGER,
+        lambda t: ec2.InterfaceVpcEndpointService("com.amazonaws.us-east-1.ssm", 443),
+    ],
     "repository": [lambda t: t.repository, lambda t: ecr.Repository(**t.place())],
     "role": [
-        lambda t: t.role, lambda t: t.role.without_policy_updates(),
+        lambda t: t.role,
+        lambda t: t.role.without_policy_updates(),
         lambda t: iam.Role.from_role_arn(**t.place(), role_arn=ROLE_ARN),
         lambda t: iam.Role.from_role_arn(**t.place(), role_arn=ROLE_ARN, mutable=False),
-        lambda t: iam.Role.from_role_name(**t.place(), role_name="hosting"), lambda t: t.model.role,
+        lambda t: iam.Role.from_role_name(**t.place(), role_name="hosting"),
+        lambda t: t.model.role,
     ],
-    "schedule": [lambda t: appscaling.Schedule.cron(hour="1"),
-                 lambda t: appscaling.Schedule.rate(Duration.hours(1)),
-                 lambda t: appscaling.Schedule.expression("rate(1 hour)")],
+    "schedule": [
+        lambda t: appscaling.Schedule.cron(hour="1"),
+        lambda t: appscaling.Schedule.rate(Duration.hours(1)),
+        lambda t: appscaling.Schedule.expression("rate(1 hour)"),
+    ],
     "selection": [lambda t: ec2.SubnetSelection(), lambda t: t.network.subnet_selection],
-    "subnet": [lambda t: t.vpc.private_subnets[0], lambda t: t.network.subnets[0],
-               lambda t: ec2.Subnet.from_subnet_id(**t.place(), subnet_id="subnet-1"),
-               lambda t: ec2.Vpc(**t.place()).public_subnets[0]],
-    "text": [lambda t: cdk.Aws.REGION, lambda t: cdk.Fn.ref("A"), lambda t: t.network.vpc.vpc_id,
-             lambda t: cdk.Lazy.string(Later()), lambda t: cdk.Token.as_string({"Ref": "A"}),
-             lambda t: cdk.SecretValue.secrets_manager("a").unsafe_unwrap()],
-    "texts": [lambda t: cdk.Token.as_list({"Ref": "A"}), lambda t: ("a",), lambda t: [],
-              lambda t: t.network.vpc.availability_zones, lambda t: cdk.Fn.get_azs()],
+    "subnet": [
+        lambda t: t.vpc.private_subnets[0],
+        lambda t: t.network.subnets[0],
+        lambda t: ec2.Subnet.from_subnet_id(**t.place(), subnet_id="subnet-1"),
+        lambda t: ec2.Vpc(**t.place()).public_subnets[0],
+    ],
+    "text": [
+        lambda t: cdk.Aws.REGION,
+        lambda t: cdk.Fn.ref("A"),
+        lambda t: t.network.vpc.vpc_id,
+        lambda t: cdk.Lazy.string(Later()),
+        lambda t: cdk.Token.as_string({"Ref": "A"}),
+        lambda t: cdk.SecretValue.secrets_manager("a").unsafe_unwrap(),
+    ],
+    "texts": [
+        lambda t: cdk.Token.as_list({"Ref": "A"}),
+        lambda t: ("a",),
+        lambda t: [],
+        lambda t: t.network.vpc.availability_zones,
+        lambda t: cdk.Fn.get_azs(),
+    ],
     "vpc": [
-        lambda t: t.vpc, lambda t: ec2.Vpc(**t.place()), lambda t: t.network.vpc,
+        lambda t: t.vpc,
+        lambda t: ec2.Vpc(**t.place()),
+        lambda t: t.network.vpc,
         lambda t: ec2.Vpc.from_lookup(**t.place(), vpc_id="vpc-1"),
     ],
 }
@@ -550,17 +687,25 @@ class Later:
 
 
 def test_every_class_of_the_cdk_that_is_taken_is_tried():
-    taken = {name for _, _, parameter in TRIED
-             for name in re.findall(r"\b(?:[a-z_0-9]+\.)?(?:I[A-Z]\w+|Schedule|SubnetSelection)\b",
-                                    parameter.annotation)}
+    taken = {
+        name
+        for _, _, parameter in TRIED
+        for name in re.findall(
+            r"\b(?:[a-z_0-9]+\.)?(?:I[A-Z]\w+|Schedule|SubnetSelection)\b", parameter.annotation
+        )
+    }
     ours = {name for name in taken if name in low_latency_endpoint.__all__}
-    tried = {str(parameter.annotation) for _, member in inspect.getmembers(
-        Taker, inspect.isfunction) for parameter in _parameters(member).values()}
+    tried = {
+        str(parameter.annotation)
+        for _, member in inspect.getmembers(Taker, inspect.isfunction)
+        for parameter in _parameters(member).values()
+    }
     assert taken - ours == {name for name in tried if "." in name}
 
 
-@pytest.mark.parametrize(("name", "make"), [
-    (name, make) for name, makers in RIGHT.items() for make in makers])
+@pytest.mark.parametrize(
+    ("name", "make"), [(name, make) for name, makers in RIGHT.items() for make in makers]
+)
 def test_what_is_right_is_taken(things, name, make):
     getattr(Taker(), name)(make(things))
 
@@ -580,9 +725,9 @@ def test_all_annotations_can_be_read():
         assert _evaluated(parameter.annotation, owner.__module__) is not None, name
 
 
-def test_a_million_entries_are_refused_in_one_pass():
-    """What compares each with each would not come back."""
-    many = [f"use1-az{number}" for number in range(1_000_000)]
+def test_many_entries_are_refused_in_one_pass():
+    """What compares each with each, twenty thousand million times, would not come back."""
+    many = [f"use1-az{number}" for number in range(150_000)]
     with pytest.raises(ConfigurationError):
         ClientZones.of_ids(*many)
     with pytest.raises(ConfigurationError):
@@ -591,7 +736,7 @@ def test_a_million_entries_are_refused_in_one_pass():
         DataCapture(destination="s3://b", csv_content_types=many)
     with pytest.raises(ConfigurationError) as raised:
         DataCapture(destination="s3://b", json_content_types=[*many, None])
-    assert raised.value.where == "DataCapture, json_content_types[1000000]"
+    assert raised.value.where == "DataCapture, json_content_types[150000]"
 
 
 def test_a_secret_is_not_shown(things):

@@ -42,7 +42,8 @@ def test_may_revoke_rules_of_that_group_only(stack, parts, template_of):
     logs = {"Fn::GetAtt": [function["LoggingConfig"]["LogGroup"]["Ref"], "Arn"]}
     assert resources == {
         "ec2:DescribeSecurityGroups": "*",  # takes no resource
-        "logs:CreateLogStream": logs, "logs:PutLogEvents": logs,
+        "logs:CreateLogStream": logs,
+        "logs:PutLogEvents": logs,
     }
 
 
@@ -62,15 +63,20 @@ class FakeEc2:
         self.failure, self.failures = failure, failures
         self.calls = []
 
-    def describe_security_groups(self, *, GroupIds):  # noqa: N803 - boto3's names
+    def describe_security_groups(self, *, GroupIds):
         self.calls.append("describe")
         if self.failure and self.failures:
             self.failures -= 1
             raise self.failure
-        return {"SecurityGroups": [{
-            "GroupId": GroupIds[0], "IpPermissions": self.rules["ingress"],
-            "IpPermissionsEgress": self.rules["egress"],
-        }]}
+        return {
+            "SecurityGroups": [
+                {
+                    "GroupId": GroupIds[0],
+                    "IpPermissions": self.rules["ingress"],
+                    "IpPermissionsEgress": self.rules["egress"],
+                }
+            ]
+        }
 
     def _revoke(self, side, group_id, permissions):
         assert group_id == "sg-default"
@@ -79,10 +85,10 @@ class FakeEc2:
         self.calls.append(side)
         self.rules[side] = []
 
-    def revoke_security_group_ingress(self, *, GroupId, IpPermissions):  # noqa: N803
+    def revoke_security_group_ingress(self, *, GroupId, IpPermissions):
         self._revoke("ingress", GroupId, IpPermissions)
 
-    def revoke_security_group_egress(self, *, GroupId, IpPermissions):  # noqa: N803
+    def revoke_security_group_egress(self, *, GroupId, IpPermissions):
         self._revoke("egress", GroupId, IpPermissions)
 
 
@@ -98,8 +104,15 @@ def run(stack, parts, template_of, monkeypatch):
         cfnresponse.SUCCESS, cfnresponse.FAILED = "SUCCESS", "FAILED"
 
         # The signature of AWS's module.
-        def send(event, context, responseStatus, responseData, physicalResourceId=None,  # noqa: N803
-                 noEcho=False, reason=None):  # noqa: N803
+        def send(
+            event,
+            context,
+            responseStatus,
+            responseData,
+            physicalResourceId=None,
+            noEcho=False,
+            reason=None,
+        ):
             sent.append((responseStatus, physicalResourceId, reason))
 
         cfnresponse.send = send
@@ -130,11 +143,14 @@ def test_revokes_every_rule(run, request_type):
     assert ec2.rules == {"ingress": [], "egress": []}
 
 
-@pytest.mark.parametrize(("ingress", "egress", "calls"), [
-    ([], [], ["describe"]),
-    (SELF, [], ["describe", "ingress"]),
-    ([], ANY, ["describe", "egress"]),
-])
+@pytest.mark.parametrize(
+    ("ingress", "egress", "calls"),
+    [
+        ([], [], ["describe"]),
+        (SELF, [], ["describe", "ingress"]),
+        ([], ANY, ["describe", "egress"]),
+    ],
+)
 def test_a_group_that_is_closed_already_stays_so(run, ingress, egress, calls):
     ec2 = FakeEc2(ingress, egress)
     assert run("Create", ec2)[0] == "SUCCESS"

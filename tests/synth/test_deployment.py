@@ -15,47 +15,102 @@ def percent(value):
     return {"Type": "CAPACITY_PERCENT", "Value": value}
 
 
-@pytest.mark.parametrize(("policy", "expected"), [
-    (DeploymentPolicy.canary(), {"BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": {
-        "Type": "CANARY", "CanarySize": percent(10), "WaitIntervalInSeconds": 300,
-    }}}),
-    (DeploymentPolicy.canary(
-        size_percent=50, wait=Duration.hours(1), termination_wait=Duration.minutes(2),
-        maximum_execution=Duration.hours(8),
-    ), {"BlueGreenUpdatePolicy": {
-        "TrafficRoutingConfiguration": {
-            "Type": "CANARY", "CanarySize": percent(50), "WaitIntervalInSeconds": 3600,
-        },
-        "TerminationWaitInSeconds": 120, "MaximumExecutionTimeoutInSeconds": 28800,
-    }}),
-    (DeploymentPolicy.canary(wait=Duration.seconds(0)), {
-        "BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": {
-            "Type": "CANARY", "CanarySize": percent(10), "WaitIntervalInSeconds": 0,
-        }},
-    }),
-    (DeploymentPolicy.linear(step_percent=20, wait=Duration.minutes(1)), {
-        "BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": {
-            "Type": "LINEAR", "LinearStepSize": percent(20), "WaitIntervalInSeconds": 60,
-        }},
-    }),
-    (DeploymentPolicy.all_at_once(), {"BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": {
-        "Type": "ALL_AT_ONCE", "WaitIntervalInSeconds": 0,
-    }}}),
-    (DeploymentPolicy.all_at_once(wait=Duration.minutes(10)), {
-        "BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": {
-            "Type": "ALL_AT_ONCE", "WaitIntervalInSeconds": 600,
-        }},
-    }),
-    (DeploymentPolicy.rolling(batch_percent=5, wait=Duration.minutes(1),
-                              maximum_execution=Duration.hours(2)), {
-        "RollingUpdatePolicy": {
-            "MaximumBatchSize": percent(5), "WaitIntervalInSeconds": 60,
-            "MaximumExecutionTimeoutInSeconds": 7200,
-            # Absent it would be the whole fleet at once, for which there may be no room.
-            "RollbackMaximumBatchSize": percent(5),
-        },
-    }),
-])
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (
+            DeploymentPolicy.canary(),
+            {
+                "BlueGreenUpdatePolicy": {
+                    "TrafficRoutingConfiguration": {
+                        "Type": "CANARY",
+                        "CanarySize": percent(10),
+                        "WaitIntervalInSeconds": 300,
+                    }
+                }
+            },
+        ),
+        (
+            DeploymentPolicy.canary(
+                size_percent=50,
+                wait=Duration.hours(1),
+                termination_wait=Duration.minutes(2),
+                maximum_execution=Duration.hours(8),
+            ),
+            {
+                "BlueGreenUpdatePolicy": {
+                    "TrafficRoutingConfiguration": {
+                        "Type": "CANARY",
+                        "CanarySize": percent(50),
+                        "WaitIntervalInSeconds": 3600,
+                    },
+                    "TerminationWaitInSeconds": 120,
+                    "MaximumExecutionTimeoutInSeconds": 28800,
+                }
+            },
+        ),
+        (
+            DeploymentPolicy.canary(wait=Duration.seconds(0)),
+            {
+                "BlueGreenUpdatePolicy": {
+                    "TrafficRoutingConfiguration": {
+                        "Type": "CANARY",
+                        "CanarySize": percent(10),
+                        "WaitIntervalInSeconds": 0,
+                    }
+                }
+            },
+        ),
+        (
+            DeploymentPolicy.linear(step_percent=20, wait=Duration.minutes(1)),
+            {
+                "BlueGreenUpdatePolicy": {
+                    "TrafficRoutingConfiguration": {
+                        "Type": "LINEAR",
+                        "LinearStepSize": percent(20),
+                        "WaitIntervalInSeconds": 60,
+                    }
+                }
+            },
+        ),
+        (
+            DeploymentPolicy.all_at_once(),
+            {
+                "BlueGreenUpdatePolicy": {
+                    "TrafficRoutingConfiguration": {
+                        "Type": "ALL_AT_ONCE",
+                        "WaitIntervalInSeconds": 0,
+                    }
+                }
+            },
+        ),
+        (
+            DeploymentPolicy.all_at_once(wait=Duration.minutes(10)),
+            {
+                "BlueGreenUpdatePolicy": {
+                    "TrafficRoutingConfiguration": {
+                        "Type": "ALL_AT_ONCE",
+                        "WaitIntervalInSeconds": 600,
+                    }
+                }
+            },
+        ),
+        (
+            DeploymentPolicy.rolling(
+                batch_percent=5, wait=Duration.minutes(1), maximum_execution=Duration.hours(2)
+            ),
+            {
+                "RollingUpdatePolicy": {
+                    "MaximumBatchSize": percent(5),
+                    "WaitIntervalInSeconds": 60,
+                    "MaximumExecutionTimeoutInSeconds": 7200,
+                    # Absent it would be the whole fleet at once, for which there may be no room.
+                    "RollbackMaximumBatchSize": percent(5),
+                }
+            },
+        ),
+    ],
+)
 def test_each_policy(stack, parts, template_of, policy, expected):
     parts.endpoint(stack, deployment=policy)
     assert template_of(stack).only("AWS::SageMaker::Endpoint")["DeploymentConfig"] == expected
@@ -70,21 +125,36 @@ def test_inf1_updates_all_at_once_by_default(stack, parts, template_of):
 
 
 # What AWS adds up: waits between the shifts, and the wait before the old fleet ends.
-@pytest.mark.parametrize(("make", "waits"), [
-    (lambda maximum: DeploymentPolicy.canary(
-        wait=Duration.minutes(20), termination_wait=Duration.minutes(10),
-        maximum_execution=maximum), 1800),
-    (lambda maximum: DeploymentPolicy.linear(
-        step_percent=30, wait=Duration.minutes(10), maximum_execution=maximum), 2400),
-    (lambda maximum: DeploymentPolicy.rolling(
-        batch_percent=50, wait=Duration.minutes(10), maximum_execution=maximum), 1200),
-])
+@pytest.mark.parametrize(
+    ("make", "waits"),
+    [
+        (
+            lambda maximum: DeploymentPolicy.canary(
+                wait=Duration.minutes(20),
+                termination_wait=Duration.minutes(10),
+                maximum_execution=maximum,
+            ),
+            1800,
+        ),
+        (
+            lambda maximum: DeploymentPolicy.linear(
+                step_percent=30, wait=Duration.minutes(10), maximum_execution=maximum
+            ),
+            2400,
+        ),
+        (
+            lambda maximum: DeploymentPolicy.rolling(
+                batch_percent=50, wait=Duration.minutes(10), maximum_execution=maximum
+            ),
+            1200,
+        ),
+    ],
+)
 def test_the_longest_time_exceeds_the_waits(stack, parts, template_of, make, waits):
     configuration = parts.configuration(stack)
     with pytest.raises(ConfigurationError) as raised:
         parts.endpoint(
-            stack, "TooShort", configuration=configuration,
-            deployment=make(Duration.seconds(waits)),
+            stack, "TooShort", configuration=configuration, deployment=make(Duration.seconds(waits))
         )
     assert raised.value.code == "LLE521"
     assert raised.value.allowed == f"more than {waits} seconds"

@@ -27,25 +27,24 @@ def needs(template, logical_id):
         resource = template["Resources"][open_ends.pop()]
         text = json.dumps(resource.get("Properties", {}))
         for name in template["Resources"]:
-            if name not in found and (
-                name in resource.get("DependsOn", []) or f'"{name}"' in text
-            ):
+            if name not in found and (name in resource.get("DependsOn", []) or f'"{name}"' in text):
                 found.add(name)
                 open_ends.append(name)
     return found
 
 
-def test_it_goes_between_the_model_and_what_the_interfaces_hold_or_need(
-    stack, parts, template_of
-):
+def test_it_goes_between_the_model_and_what_the_interfaces_hold_or_need(stack, parts, template_of):
     parts.model(stack)
     template = template_of(stack)
     drain = template.only_id(DRAIN)
     assert drain in template.depends_on(template.only_id("AWS::SageMaker::Model"))
     model = template.only("AWS::SageMaker::Model")
     role = model["ExecutionRoleArn"]["Fn::GetAtt"][0]
-    policies = [name for name, policy in template.of_type("AWS::IAM::Policy").items()
-                if policy["Roles"] == [{"Ref": role}]]
+    policies = [
+        name
+        for name, policy in template.of_type("AWS::IAM::Policy").items()
+        if policy["Roles"] == [{"Ref": role}]
+    ]
     held = [group["Fn::GetAtt"][0] for group in model["VpcConfig"]["SecurityGroupIds"]]
     held += [subnet["Ref"] for subnet in model["VpcConfig"]["Subnets"]]
     assert len(policies) == 2
@@ -55,11 +54,18 @@ def test_it_goes_between_the_model_and_what_the_interfaces_hold_or_need(
 def test_subnets_of_an_existing_vpc_in_the_same_stack_wait_too(stack, parts, template_of):
     from low_latency_endpoint import ClientZones, ZoneAlignedNetwork
 
-    vpc = ec2.Vpc(stack, "Vpc", availability_zones=["us-east-1a", "us-east-1b"], nat_gateways=0,
-                  subnet_configuration=[ec2.SubnetConfiguration(
-                      name="in", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)])
+    vpc = ec2.Vpc(
+        stack,
+        "Vpc",
+        availability_zones=["us-east-1a", "us-east-1b"],
+        nat_gateways=0,
+        subnet_configuration=[
+            ec2.SubnetConfiguration(name="in", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
+        ],
+    )
     network = ZoneAlignedNetwork.in_vpc(
-        stack, "Network", vpc=vpc, client_zones=ClientZones.of_names("us-east-1a", "us-east-1b"))
+        stack, "Network", vpc=vpc, client_zones=ClientZones.of_names("us-east-1a", "us-east-1b")
+    )
     parts.model(stack, network=network)
     template = template_of(stack)
     subnets = {s["Ref"] for s in template.only("AWS::SageMaker::Model")["VpcConfig"]["Subnets"]}
@@ -77,10 +83,22 @@ def test_groups_that_go_with_the_stack(stack, parts, template_of):
     template = template_of(stack)
     found = {name[:5]: drain["OwnGroupIds"] for name, drain in template.of_type(DRAIN).items()}
     shared = stack.resolve(network.model_security_group.security_group_id)
-    assert found == {"Alone": [stack.resolve(own.security_group_id)],
-                     "First": [shared], "Secon": [shared], "Forei": []}
-    assert len([f for f in template.of_type("AWS::Lambda::Function").values()
-                if "SageMaker's network interfaces" in f["Description"]]) == 1
+    assert found == {
+        "Alone": [stack.resolve(own.security_group_id)],
+        "First": [shared],
+        "Secon": [shared],
+        "Forei": [],
+    }
+    assert (
+        len(
+            [
+                f
+                for f in template.of_type("AWS::Lambda::Function").values()
+                if "SageMaker's network interfaces" in f["Description"]
+            ]
+        )
+        == 1
+    )
 
 
 def test_the_groups_of_one_model_are_its_own(stack, parts, template_of):
@@ -93,7 +111,8 @@ def test_the_groups_of_one_model_are_its_own(stack, parts, template_of):
 
 def test_an_immutable_role_is_nothing_to_wait_with(stack, parts, template_of):
     role = iam.Role.from_role_arn(
-        stack, "Given", "arn:aws:iam::123456789012:role/hosting", mutable=False)
+        stack, "Given", "arn:aws:iam::123456789012:role/hosting", mutable=False
+    )
     parts.model(stack, role=role)
     assert len(template_of(stack).of_type(DRAIN)) == 1
 
@@ -102,10 +121,12 @@ def test_may_look_and_go_on_and_nothing_else(stack, parts, template_of):
     template, function = code(stack, parts, template_of)
     role = function["Role"]["Fn::GetAtt"][0]
     statements = [
-        statement for policy in template["Resources"][role]["Properties"]["Policies"]
+        statement
+        for policy in template["Resources"][role]["Properties"]["Policies"]
         for statement in policy["PolicyDocument"]["Statement"]
     ] + [
-        statement for policy in template.of_type("AWS::IAM::Policy").values()
+        statement
+        for policy in template.of_type("AWS::IAM::Policy").values()
         if policy["Roles"] == [{"Ref": role}]
         for statement in policy["PolicyDocument"]["Statement"]
     ]
@@ -116,7 +137,8 @@ def test_may_look_and_go_on_and_nothing_else(stack, parts, template_of):
         "ec2:DescribeNetworkInterfaces": "*",
         "cloudformation:DescribeStacks": {"Ref": "AWS::StackId"},
         "lambda:InvokeFunction": drain["ServiceToken"],
-        "logs:CreateLogStream": logs, "logs:PutLogEvents": logs,
+        "logs:CreateLogStream": logs,
+        "logs:PutLogEvents": logs,
     }
 
 
@@ -141,7 +163,7 @@ class Account:
         self.refused = False
         self.throttled = 0
 
-    def describe_network_interfaces(self, *, Filters):  # noqa: N803 - boto3's names
+    def describe_network_interfaces(self, *, Filters):
         assert Filters == [{"Name": "group-id", "Values": ["sg-own"]}]
         if self.refused:
             raise RuntimeError("UnauthorizedOperation")
@@ -152,11 +174,11 @@ class Account:
         there = self.now - self.started < self.leave_after
         return {"NetworkInterfaces": [{"NetworkInterfaceId": "eni-1"}] if there else []}
 
-    def describe_stacks(self, *, StackName):  # noqa: N803
+    def describe_stacks(self, *, StackName):
         assert StackName == "the-stack"
         return {"Stacks": [{"StackStatus": self.status}]}
 
-    def invoke(self, *, FunctionName, InvocationType, Payload):  # noqa: N803
+    def invoke(self, *, FunctionName, InvocationType, Payload):
         assert (FunctionName, InvocationType) == ("arn:itself", "Event")
         self.event = json.loads(Payload)
 
@@ -176,8 +198,15 @@ def ask(stack, parts, template_of, monkeypatch):
         cfnresponse = types.ModuleType("cfnresponse")
         cfnresponse.SUCCESS, cfnresponse.FAILED = "SUCCESS", "FAILED"
 
-        def send(event, context, responseStatus, responseData, physicalResourceId=None,  # noqa: N803
-                 noEcho=False, reason=None):  # noqa: N803
+        def send(
+            event,
+            context,
+            responseStatus,
+            responseData,
+            physicalResourceId=None,
+            noEcho=False,
+            reason=None,
+        ):
             sent.append((responseStatus, physicalResourceId, reason))
 
         def sleep(seconds):
@@ -193,7 +222,9 @@ def ask(stack, parts, template_of, monkeypatch):
         namespace = {}
         exec(function["Code"]["ZipFile"], namespace)
         account.event = {
-            "RequestType": kind, "StackId": "the-stack", "LogicalResourceId": "It",
+            "RequestType": kind,
+            "StackId": "the-stack",
+            "LogicalResourceId": "It",
             "ResourceProperties": {"GroupIds": list(groups), "OwnGroupIds": list(own)},
         }
         while account.event is not None:
@@ -238,9 +269,10 @@ def test_it_goes_on_where_another_invocation_left_off(ask):
     assert 2000 <= account.looks[-1] < 2035
 
 
-@pytest.mark.parametrize(("status", "own"), [
-    ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", ["sg-own"]), ("DELETE_IN_PROGRESS", []),
-])
+@pytest.mark.parametrize(
+    ("status", "own"),
+    [("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", ["sg-own"]), ("DELETE_IN_PROGRESS", [])],
+)
 def test_interfaces_that_may_be_of_others_are_waited_for_twenty_minutes(ask, status, own):
     account = Account(leave_after=float("inf"), status=status)
     assert ask(account, own=own)[0] == "SUCCESS"

@@ -48,10 +48,15 @@ def assert_no_cycle(template):
 def test_an_update_policy_is_always_stated(stack, parts, template_of):
     parts.endpoint(stack)
     deployment = template_of(stack).only("AWS::SageMaker::Endpoint")["DeploymentConfig"]
-    assert deployment == {"BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": {
-        "Type": "CANARY", "CanarySize": {"Type": "CAPACITY_PERCENT", "Value": 10},
-        "WaitIntervalInSeconds": 300,
-    }}}
+    assert deployment == {
+        "BlueGreenUpdatePolicy": {
+            "TrafficRoutingConfiguration": {
+                "Type": "CANARY",
+                "CanarySize": {"Type": "CAPACITY_PERCENT", "Value": 10},
+                "WaitIntervalInSeconds": 300,
+            }
+        }
+    }
 
 
 def test_runs_its_configuration(stack, parts, template_of):
@@ -100,8 +105,12 @@ def test_tags(stack, parts, template_of):
 def test_rollback_alarms_exist_before_the_endpoint(stack, parts, template_of):
     endpoint = parts.endpoint(stack)
     alarms = LatencyAlarms(
-        stack, "Rollback", endpoint=endpoint, model_latency={"p99": Duration.millis(200)},
-        error_rate=0.01, new_fleet_only=True,
+        stack,
+        "Rollback",
+        endpoint=endpoint,
+        model_latency={"p99": Duration.millis(200)},
+        error_rate=0.01,
+        new_fleet_only=True,
     ).alarms.values()
     endpoint.roll_back_on(*alarms)
     template = template_of(stack)
@@ -166,7 +175,8 @@ def test_granting_covers_both_ways_to_invoke_and_this_endpoint_only(stack, parts
     endpoint.grant_invoke(caller)
     template = template_of(stack)
     (policy,) = [
-        properties for properties in template.of_type("AWS::IAM::Policy").values()
+        properties
+        for properties in template.of_type("AWS::IAM::Policy").values()
         if properties["Roles"] == [stack.resolve(caller.role_name)]
     ]
     (statement,) = policy["PolicyDocument"]["Statement"]
@@ -177,17 +187,22 @@ def test_granting_covers_both_ways_to_invoke_and_this_endpoint_only(stack, parts
     }
 
 
-@pytest.mark.parametrize(("name", "statistic", "namespace"), [
-    ("ModelLatency", "p99", "AWS/SageMaker"), ("Invocations", "Sum", "AWS/SageMaker"),
-    ("CPUUtilization", "Average", "/aws/sagemaker/Endpoints"),
-])
+@pytest.mark.parametrize(
+    ("name", "statistic", "namespace"),
+    [
+        ("ModelLatency", "p99", "AWS/SageMaker"),
+        ("Invocations", "Sum", "AWS/SageMaker"),
+        ("CPUUtilization", "Average", "/aws/sagemaker/Endpoints"),
+    ],
+)
 def test_metrics(stack, parts, name, statistic, namespace):
     endpoint = parts.endpoint(stack)
     metric = endpoint.metric(name, statistic=statistic)
     assert (metric.namespace, metric.metric_name, metric.statistic) == (namespace, name, statistic)
     assert metric.period.to_seconds() == 60
     assert stack.resolve(metric.dimensions) == {
-        "EndpointName": endpoint.name_at_synth, "VariantName": "primary"
+        "EndpointName": endpoint.name_at_synth,
+        "VariantName": "primary",
     }
 
 

@@ -63,12 +63,16 @@ def test_a_key_with_local_storage_is_the_users_to_decide(stack, parts, key, temp
 
 
 def test_data_capture(synthesised, key):
-    config = synthesised(data_capture=DataCapture(
-        destination="s3://captured/sentiment", sampling_percentage=3, capture=["Input"], key=key
-    ))
+    config = synthesised(
+        data_capture=DataCapture(
+            destination="s3://captured/sentiment", sampling_percentage=3, capture=["Input"], key=key
+        )
+    )
     assert config["DataCaptureConfig"] == {
-        "EnableCapture": True, "InitialSamplingPercentage": 3,
-        "DestinationS3Uri": "s3://captured/sentiment", "KmsKeyId": KEY,
+        "EnableCapture": True,
+        "InitialSamplingPercentage": 3,
+        "DestinationS3Uri": "s3://captured/sentiment",
+        "KmsKeyId": KEY,
         "CaptureOptions": [{"CaptureMode": "Input"}],
     }
 
@@ -81,43 +85,62 @@ def test_data_capture_by_default(synthesised):
 
 
 def test_content_types_that_are_captured_as_they_are(synthesised):
-    config = synthesised(data_capture=DataCapture(
-        destination="s3://captured", json_content_types=["application/json"],
-        csv_content_types=["text/csv", "text/plain"]))
+    config = synthesised(
+        data_capture=DataCapture(
+            destination="s3://captured",
+            json_content_types=["application/json"],
+            csv_content_types=["text/csv", "text/plain"],
+        )
+    )
     assert config["DataCaptureConfig"]["CaptureContentTypeHeader"] == {
-        "CsvContentTypes": ["text/csv", "text/plain"], "JsonContentTypes": ["application/json"]}
+        "CsvContentTypes": ["text/csv", "text/plain"],
+        "JsonContentTypes": ["application/json"],
+    }
 
 
 def test_content_types_of_one_kind(synthesised):
-    config = synthesised(data_capture=DataCapture(
-        destination="s3://captured", json_content_types=["application/json"]))
+    config = synthesised(
+        data_capture=DataCapture(
+            destination="s3://captured", json_content_types=["application/json"]
+        )
+    )
     assert config["DataCaptureConfig"]["CaptureContentTypeHeader"] == {
-        "JsonContentTypes": ["application/json"]}
+        "JsonContentTypes": ["application/json"]
+    }
 
 
-@pytest.mark.parametrize(("given", "expected"), [
-    ({"enhanced": True, "frequency": Duration.seconds(10)},
-     {"EnableEnhancedMetrics": True, "MetricPublishFrequencyInSeconds": 10}),
-    ({"detailed_observability": False},
-     {"EnableEnhancedMetrics": False, "EnableDetailedObservability": False}),
-    ({"frequency": Duration.minutes(5)},
-     {"EnableEnhancedMetrics": False, "MetricPublishFrequencyInSeconds": 300}),
-])
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (
+            {"enhanced": True, "frequency": Duration.seconds(10)},
+            {"EnableEnhancedMetrics": True, "MetricPublishFrequencyInSeconds": 10},
+        ),
+        (
+            {"detailed_observability": False},
+            {"EnableEnhancedMetrics": False, "EnableDetailedObservability": False},
+        ),
+        (
+            {"frequency": Duration.minutes(5)},
+            {"EnableEnhancedMetrics": False, "MetricPublishFrequencyInSeconds": 300},
+        ),
+    ],
+)
 def test_metrics(synthesised, given, expected):
     assert synthesised(metrics=MetricsPublishing(**given))["MetricsConfig"] == expected
 
 
 def warnings(construct):
-    return [
-        entry.data for entry in construct.node.metadata if entry.type == "aws:cdk:warning"
-    ]
+    return [entry.data for entry in construct.node.metadata if entry.type == "aws:cdk:warning"]
 
 
 def with_image(stack, parts, repository, tag, type, ami=None):
     image = ContainerImage.from_dlc(repository, tag)
     model = parts.model(stack, containers=[parts.container(image=image)])
     variant = parts.variant(
-        stack, model=model, instance_type=InstanceType(type),
+        stack,
+        model=model,
+        instance_type=InstanceType(type),
         inference_ami=InferenceAmi(ami) if ami else None,
     )
     return parts.configuration(stack, variants=[variant])
@@ -125,8 +148,12 @@ def with_image(stack, parts, repository, tag, type, ami=None):
 
 def test_an_image_that_fits_is_no_finding(stack, parts):
     configuration = with_image(
-        stack, parts, "pytorch-inference", "2.6.0-gpu-py312-cu124-ubuntu22.04-sagemaker",
-        "ml.g5.xlarge", "al2-ami-sagemaker-inference-gpu-3-1",
+        stack,
+        parts,
+        "pytorch-inference",
+        "2.6.0-gpu-py312-cu124-ubuntu22.04-sagemaker",
+        "ml.g5.xlarge",
+        "al2-ami-sagemaker-inference-gpu-3-1",
     )
     assert warnings(configuration) == []
 
@@ -143,7 +170,10 @@ def test_what_is_only_suspicious_is_a_warning(stack, parts):
 def test_an_image_that_cannot_run_is_an_error_with_its_place(stack, parts):
     with pytest.raises(ConfigurationError) as raised:
         with_image(
-            stack, parts, "pytorch-inference", "2.6.0-gpu-py312-cu124-ubuntu22.04-sagemaker",
+            stack,
+            parts,
+            "pytorch-inference",
+            "2.6.0-gpu-py312-cu124-ubuntu22.04-sagemaker",
             "ml.m5.xlarge",
         )
     assert raised.value.code == "LLE336"
@@ -155,25 +185,32 @@ CUDA_13_AMI = "al2023-ami-sagemaker-inference-gpu-4-1"
 
 
 class TestCuda13:
-    """SageMaker's SDK gives such images an AMI on these families; see planning/images.py."""
+    """SageMaker's SDK gives such images an AMI on these families; see plan/images.py."""
 
-    @pytest.mark.parametrize(("tag", "type", "given", "there"), [
-        (VLLM, "ml.g6e.12xlarge", None, CUDA_13_AMI),
-        (VLLM, "ml.g6e.12xlarge", CUDA_13_AMI, CUDA_13_AMI),
-        (VLLM, "ml.g7.2xlarge", None, None),
-        ("0.9.0-gpu-py312-cu128-ubuntu24.04", "ml.g6e.12xlarge", None, None),
-    ])
+    @pytest.mark.parametrize(
+        ("tag", "type", "given", "there"),
+        [
+            (VLLM, "ml.g6e.12xlarge", None, CUDA_13_AMI),
+            (VLLM, "ml.g6e.12xlarge", CUDA_13_AMI, CUDA_13_AMI),
+            (VLLM, "ml.g7.2xlarge", None, None),
+            ("0.9.0-gpu-py312-cu128-ubuntu24.04", "ml.g6e.12xlarge", None, None),
+        ],
+    )
     def test_the_ami_of_a_variant(self, stack, parts, template_of, tag, type, given, there):
         with_image(stack, parts, "vllm", tag, type, given)
-        (variant,) = template_of(stack).only("AWS::SageMaker::EndpointConfig")[
-            "ProductionVariants"]
+        (variant,) = template_of(stack).only("AWS::SageMaker::EndpointConfig")["ProductionVariants"]
         assert variant.get("InferenceAmiVersion") == there
 
     def test_a_choice_wins_where_it_may(self, stack, parts, template_of):
-        model = parts.model(stack, containers=[
-            parts.container(image=ContainerImage.from_dlc("vllm", VLLM))])
-        variant = parts.variant(stack, model=model, instance_type=InstanceType("ml.g6e.xlarge"),
-                                inference_ami=InferenceAmi.custom("al2030-gpu-9"))
+        model = parts.model(
+            stack, containers=[parts.container(image=ContainerImage.from_dlc("vllm", VLLM))]
+        )
+        variant = parts.variant(
+            stack,
+            model=model,
+            instance_type=InstanceType("ml.g6e.xlarge"),
+            inference_ami=InferenceAmi.custom("al2030-gpu-9"),
+        )
         assert variant.to_cfn().inference_ami_version == "al2030-gpu-9"
 
     def test_other_families_only_warn(self, stack, parts):
@@ -182,17 +219,34 @@ class TestCuda13:
         assert "low-latency-endpoint:image:primary" in warning
 
     def test_pools_take_one_ami_if_it_fits_all(self, stack, parts):
-        model = parts.model(stack, containers=[
-            parts.container(image=ContainerImage.from_dlc("vllm", VLLM))])
-        neuron = parts.model(stack, "Neuron", containers=[parts.container(
-            image=ContainerImage.from_dlc("djl-inference", "0.29.0-neuronx-sdk2.19.1"))])
-        g6e, g7e, inf2 = (InstanceType(f"ml.{name}") for name in (
-            "g6e.2xlarge", "g7e.2xlarge", "inf2.xlarge"))
-        fitting = parts.variant(stack, model=model, instance_type=None, instance_pools=[
-            InstancePool(g7e, 1), InstancePool(g6e, 2)])
+        model = parts.model(
+            stack, containers=[parts.container(image=ContainerImage.from_dlc("vllm", VLLM))]
+        )
+        neuron = parts.model(
+            stack,
+            "Neuron",
+            containers=[
+                parts.container(
+                    image=ContainerImage.from_dlc("djl-inference", "0.29.0-neuronx-sdk2.19.1")
+                )
+            ],
+        )
+        g6e, g7e, inf2 = (
+            InstanceType(f"ml.{name}") for name in ("g6e.2xlarge", "g7e.2xlarge", "inf2.xlarge")
+        )
+        fitting = parts.variant(
+            stack,
+            model=model,
+            instance_type=None,
+            instance_pools=[InstancePool(g7e, 1), InstancePool(g6e, 2)],
+        )
         assert fitting.to_cfn().inference_ami_version == CUDA_13_AMI
-        mixed = parts.variant(stack, model=model, instance_type=None, instance_pools=[
-            InstancePool(g6e, 1), InstancePool(inf2, 2, model=neuron)])
+        mixed = parts.variant(
+            stack,
+            model=model,
+            instance_type=None,
+            instance_pools=[InstancePool(g6e, 1), InstancePool(inf2, 2, model=neuron)],
+        )
         configuration = parts.configuration(stack, variants=[mixed])
         assert mixed.to_cfn().inference_ami_version is None
         assert ["stays Creating" in text for text in warnings(configuration)] == [True]

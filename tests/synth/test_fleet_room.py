@@ -14,6 +14,7 @@ from low_latency_endpoint import (
     LatencyTarget,
     LowLatencyEndpoint,
     RuntimePrivateLink,
+    ScalingOptions,
     ZoneAlignedNetwork,
 )
 from low_latency_endpoint.errors import ConfigurationError
@@ -37,9 +38,16 @@ def endpoint(stack, parts):
 
 
 def own_vpc(stack, mask, id="Vpc"):
-    return ec2.Vpc(stack, id, availability_zones=[A, B], subnet_configuration=[
-        ec2.SubnetConfiguration(
-            name="isolated", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED, cidr_mask=mask)])
+    return ec2.Vpc(
+        stack,
+        id,
+        availability_zones=[A, B],
+        subnet_configuration=[
+            ec2.SubnetConfiguration(
+                name="isolated", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED, cidr_mask=mask
+            )
+        ],
+    )
 
 
 def in_vpc(stack, vpc, id="Network", **given):
@@ -47,8 +55,12 @@ def in_vpc(stack, vpc, id="Network", **given):
 
 
 def warnings(stack):
-    return [entry.data for node in stack.node.find_all() for entry in node.node.metadata
-            if "subnetRoom" in str(entry.data)]
+    return [
+        entry.data
+        for node in stack.node.find_all()
+        for entry in node.node.metadata
+        if "subnetRoom" in str(entry.data)
+    ]
 
 
 def refused(make):
@@ -134,16 +146,25 @@ def test_other_subnets_have_their_own_room(stack, endpoint):
 def test_a_vpc_imported_with_its_blocks(stack, endpoint):
     blocks = ["10.0.0.0/28", "10.0.0.16/28"]
     vpc = ec2.Vpc.from_vpc_attributes(
-        stack, "Vpc", vpc_id="vpc-0123456789abcdef0", availability_zones=[A, B],
-        private_subnet_ids=["subnet-a", "subnet-b"], private_subnet_ipv4_cidr_blocks=blocks)
+        stack,
+        "Vpc",
+        vpc_id="vpc-0123456789abcdef0",
+        availability_zones=[A, B],
+        private_subnet_ids=["subnet-a", "subnet-b"],
+        private_subnet_ipv4_cidr_blocks=blocks,
+    )
     network = in_vpc(stack, vpc)
     refused(lambda: endpoint(network, count=50))
 
 
 def test_subnets_without_a_known_block_take_any_fleet(stack, endpoint):
     vpc = ec2.Vpc.from_vpc_attributes(
-        stack, "Vpc", vpc_id="vpc-0123456789abcdef0", availability_zones=[A, B],
-        private_subnet_ids=["subnet-a", "subnet-b"])
+        stack,
+        "Vpc",
+        vpc_id="vpc-0123456789abcdef0",
+        availability_zones=[A, B],
+        private_subnet_ids=["subnet-a", "subnet-b"],
+    )
     endpoint(in_vpc(stack, vpc), count=5000)
 
 
@@ -151,20 +172,30 @@ def test_a_lookup_that_is_pending_takes_any_fleet(new_stack, parts):
     stack = new_stack(app=App())
     vpc = ec2.Vpc.from_lookup(stack, "Vpc", vpc_id="vpc-0123456789abcdef0")
     model = parts.model(stack, network=in_vpc(stack, vpc))
-    parts.endpoint(stack, configuration=parts.configuration(stack, variants=[
-        parts.variant(stack, model=model, initial_instance_count=5000)]))
+    parts.endpoint(
+        stack,
+        configuration=parts.configuration(
+            stack, variants=[parts.variant(stack, model=model, initial_instance_count=5000)]
+        ),
+    )
 
 
 def test_the_pattern_makes_a_network_for_those_that_will_share_it(stack, parts, template_of):
     def make(id, **given):
         return LowLatencyEndpoint(
-            stack, id, containers=[parts.container()], instance_type=InstanceType("ml.m5.xlarge"),
-            latency=LatencyTarget(p99=Duration.millis(200)), max_instances=50, initial_instances=50,
-            **given)
+            stack,
+            id,
+            containers=[parts.container()],
+            instance_type=InstanceType("ml.m5.xlarge"),
+            latency=LatencyTarget(p99=Duration.millis(200)),
+            scaling=ScalingOptions(max_instances=50, initial_instances=50),
+            **given,
+        )
 
     first = make("First", client_zones=ZONES, network_max_instances=100)
     assert isinstance(first.private_link, RuntimePrivateLink)
     make("Second", network=first.network, private_link=first.private_link)
-    blocks = [subnet["CidrBlock"] for subnet in template_of(stack).of_type(
-        "AWS::EC2::Subnet").values()]
+    blocks = [
+        subnet["CidrBlock"] for subnet in template_of(stack).of_type("AWS::EC2::Subnet").values()
+    ]
     assert all(block.endswith("/23") for block in blocks)

@@ -6,12 +6,15 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 
 
-@pytest.mark.parametrize(("given", "recorded"), [
-    ({}, "REJECT"),
-    ({"flow_logs": ec2.FlowLogTrafficType.REJECT}, "REJECT"),
-    ({"flow_logs": ec2.FlowLogTrafficType.ACCEPT}, "ACCEPT"),
-    ({"flow_logs": ec2.FlowLogTrafficType.ALL}, "ALL"),
-])
+@pytest.mark.parametrize(
+    ("given", "recorded"),
+    [
+        ({}, "REJECT"),
+        ({"flow_logs": ec2.FlowLogTrafficType.REJECT}, "REJECT"),
+        ({"flow_logs": ec2.FlowLogTrafficType.ACCEPT}, "ACCEPT"),
+        ({"flow_logs": ec2.FlowLogTrafficType.ALL}, "ALL"),
+    ],
+)
 def test_records_the_traffic_asked_for(stack, parts, template_of, given, recorded):
     parts.network(stack, **given)
     template = template_of(stack)
@@ -55,6 +58,8 @@ def test_writes_into_its_own_log_group_only(stack, parts, template_of):
     own = {"Fn::GetAtt": [group_id, "Arn"]}
     # The set that AWS's guide asks for, without CreateLogGroup: the group is there.
     assert resources == {
-        "logs:CreateLogStream": own, "logs:PutLogEvents": own, "logs:DescribeLogStreams": own,
+        "logs:CreateLogStream": own,
+        "logs:PutLogEvents": own,
+        "logs:DescribeLogStreams": own,
         "logs:DescribeLogGroups": "*",
     }

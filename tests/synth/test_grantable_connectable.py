@@ -25,14 +25,20 @@ def _network(stack):
 
 def test_a_bucket_grants_a_model(new_stack, template_of):
     stack = new_stack()
-    model = Model(stack, "Model", network=_network(stack),
-                  containers=[Container(image=ContainerImage.from_uri("registry.example.com/x:1"))])
+    model = Model(
+        stack,
+        "Model",
+        network=_network(stack),
+        containers=[Container(image=ContainerImage.from_uri("registry.example.com/x:1"))],
+    )
     s3.Bucket.from_bucket_name(stack, "Bucket", "features").grant_read(model)
-    policies = json.dumps([
-        each["Properties"]["PolicyDocument"]
-        for each in template_of(stack)["Resources"].values()
-        if each["Type"] == "AWS::IAM::Policy"
-    ])
+    policies = json.dumps(
+        [
+            each["Properties"]["PolicyDocument"]
+            for each in template_of(stack)["Resources"].values()
+            if each["Type"] == "AWS::IAM::Policy"
+        ]
+    )
     assert ":s3:::features/*" in policies
 
 

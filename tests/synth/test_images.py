@@ -28,9 +28,7 @@ def served(stack, parts, template_of, image):
     parts.model(stack, containers=[parts.container(image=image)])
     template = template_of(stack)
     repositories = [
-        statement["Resource"]
-        for statement in template.model_rights
-        if statement["Action"] == PULL
+        statement["Resource"] for statement in template.model_rights if statement["Action"] == PULL
     ]
     model = template.only("AWS::SageMaker::Model")
     return template, model["PrimaryContainer"]["Image"], repositories
@@ -38,8 +36,15 @@ def served(stack, parts, template_of, image):
 
 def in_ecr(account, repository, region=None):
     region = region or {"Ref": "AWS::Region"}
-    parts = ["arn:", {"Ref": "AWS::Partition"}, ":ecr:", region, ":", account,
-             f":repository/{repository}"]
+    parts = [
+        "arn:",
+        {"Ref": "AWS::Partition"},
+        ":ecr:",
+        region,
+        ":",
+        account,
+        f":repository/{repository}",
+    ]
     joined = []
     for part in parts:
         if isinstance(part, str) and joined and isinstance(joined[-1], str):
@@ -113,7 +118,9 @@ def asset_manifest(stack):
 def test_by_dockerfile_as_it_is_to_be_built(stack, parts, tmp_path):
     (tmp_path / "Serve.Dockerfile").write_text("FROM scratch\n")
     image = ContainerImage.from_asset(
-        str(tmp_path), file="Serve.Dockerfile", build_args={"MODEL": "distilbert"},
+        str(tmp_path),
+        file="Serve.Dockerfile",
+        build_args={"MODEL": "distilbert"},
         platform=ecr_assets.Platform.LINUX_ARM64,
     )
     parts.model(stack, containers=[parts.container(image=image)])
@@ -123,17 +130,23 @@ def test_by_dockerfile_as_it_is_to_be_built(stack, parts, tmp_path):
     assert built["source"]["platform"] == "linux/arm64"
 
 
-@pytest.mark.parametrize(("type", "platform"), [
-    ("ml.m5.xlarge", "linux/amd64"), ("ml.c7g.xlarge", "linux/arm64"), ("ml.m99.xlarge", None),
-])
-def test_by_dockerfile_for_the_architecture_of_the_instances(stack, parts, tmp_path, type,
-                                                             platform):
+@pytest.mark.parametrize(
+    ("type", "platform"),
+    [("ml.m5.xlarge", "linux/amd64"), ("ml.c7g.xlarge", "linux/arm64"), ("ml.m99.xlarge", None)],
+)
+def test_by_dockerfile_for_the_architecture_of_the_instances(
+    stack, parts, tmp_path, type, platform
+):
     """And not for that of the machine that happens to build it."""
     (tmp_path / "Dockerfile").write_text("FROM scratch\n")
     LowLatencyEndpoint(
-        stack, "Sentiment", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
+        stack,
+        "Sentiment",
+        client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
         containers=[parts.container(image=ContainerImage.from_asset(str(tmp_path)))],
-        instance_type=InstanceType(type), latency=LatencyTarget(p99=cdk.Duration.millis(200)))
+        instance_type=InstanceType(type),
+        latency=LatencyTarget(p99=cdk.Duration.millis(200)),
+    )
     (built,) = asset_manifest(stack)["dockerImages"].values()
     assert built["source"].get("platform") == platform
 
@@ -142,11 +155,10 @@ def platform_warnings(configuration):
     return [entry for entry in configuration.node.metadata if "imagePlatform" in str(entry.data)]
 
 
-@pytest.mark.parametrize(("given", "doubtful"), [
-    ({}, True), ({"architecture": "x86_64"}, False),
-])
-def test_by_dockerfile_where_the_machine_that_builds_decides(stack, parts, tmp_path, given,
-                                                            doubtful):
+@pytest.mark.parametrize(("given", "doubtful"), [({}, True), ({"architecture": "x86_64"}, False)])
+def test_by_dockerfile_where_the_machine_that_builds_decides(
+    stack, parts, tmp_path, given, doubtful
+):
     (tmp_path / "Dockerfile").write_text("FROM scratch\n")
     container = parts.container(image=ContainerImage.from_asset(str(tmp_path)))
     model = parts.model(stack, containers=[container], **given)
@@ -155,18 +167,21 @@ def test_by_dockerfile_where_the_machine_that_builds_decides(stack, parts, tmp_p
 
 
 # us-east-1 and eu-south-1 stand in CDK's table of registries, the others do not.
-@pytest.mark.parametrize(("region", "account"), [
-    ("us-east-1", "763104351884"), ("eu-south-1", "692866216735"),
-    ("il-central-1", "780543022126"), ("af-south-1", "626614931356"),
-    ("mx-central-1", "637423239942"),
-])
+@pytest.mark.parametrize(
+    ("region", "account"),
+    [
+        ("us-east-1", "763104351884"),
+        ("eu-south-1", "692866216735"),
+        ("il-central-1", "780543022126"),
+        ("af-south-1", "626614931356"),
+        ("mx-central-1", "637423239942"),
+    ],
+)
 def test_deep_learning_container_of_the_region(new_stack, parts, template_of, region, account):
     stack = new_stack(region=region)
     _, uri, repositories = served(stack, parts, template_of, ContainerImage.from_dlc(*DLC))
     region_and_suffix = [{"Ref": "AWS::Region"}, ".", {"Ref": "AWS::URLSuffix"}]
-    assert uri == {
-        "Fn::Join": ["", [f"{account}.dkr.ecr.", *region_and_suffix, f"/{DLC_NAME}"]]
-    }
+    assert uri == {"Fn::Join": ["", [f"{account}.dkr.ecr.", *region_and_suffix, f"/{DLC_NAME}"]]}
     assert repositories == [in_ecr(account, DLC[0])]
 
 

@@ -12,13 +12,16 @@ from low_latency_endpoint import (
     LatencyTarget,
     LowLatencyEndpoint,
     MeasuredThroughput,
+    ScalingOptions,
 )
 from low_latency_endpoint.errors import ConfigurationError
 
 ENDPOINT = "AWS::SageMaker::Endpoint"
 CONFIGURATION = "AWS::SageMaker::EndpointConfig"
-KEPT = {"RetainAllVariantProperties": True,
-        "ExcludeRetainedVariantProperties": [{"VariantPropertyType": "DesiredWeight"}]}
+KEPT = {
+    "RetainAllVariantProperties": True,
+    "ExcludeRetainedVariantProperties": [{"VariantPropertyType": "DesiredWeight"}],
+}
 WARNING = Match.string_like_regexp("a changed initial number has no effect")
 
 
@@ -26,10 +29,16 @@ def retained(template):
     return {key: value for key, value in template.only(ENDPOINT).items() if "Retain" in key}
 
 
-@pytest.mark.parametrize(("keeps", "scaled", "expected"), [
-    (None, False, {}), (None, True, KEPT), (True, False, KEPT), (True, True, KEPT),
-    (False, False, {}),
-])
+@pytest.mark.parametrize(
+    ("keeps", "scaled", "expected"),
+    [
+        (None, False, {}),
+        (None, True, KEPT),
+        (True, False, KEPT),
+        (True, True, KEPT),
+        (False, False, {}),
+    ],
+)
 def test_an_endpoint(stack, parts, template_of, keeps, scaled, expected):
     endpoint = parts.endpoint(stack, keep_instance_counts=keeps)
     if scaled:
@@ -47,10 +56,15 @@ def test_a_scaled_variant_is_not_thrown_back(stack, parts):
 def pattern(stack, parts, *, measured=True, **given):
     throughput = MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65)
     return LowLatencyEndpoint(
-        stack, "Sentiment", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
-        containers=[parts.container()], instance_type=InstanceType("ml.m5.12xlarge"),
+        stack,
+        "Sentiment",
+        client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
+        containers=[parts.container()],
+        instance_type=InstanceType("ml.m5.12xlarge"),
         latency=LatencyTarget(p99=Duration.millis(200)),
-        throughput=throughput if measured else None, **given)
+        throughput=throughput if measured else None,
+        scaling=ScalingOptions(**given),
+    )
 
 
 @pytest.mark.parametrize("keeps", [None, True])
@@ -60,20 +74,23 @@ def test_turning_scaling_off_changes_neither_endpoint_nor_configuration(
     parts_of = {}
     for scaling in (True, False):
         stack = new_stack()
-        pattern(stack, parts, scaling=scaling, keep_instance_counts=keeps)
+        pattern(stack, parts, enabled=scaling, keep_instance_counts=keeps)
         template = template_of(stack)
         assert ("AWS::ApplicationAutoScaling::ScalableTarget" in template.types) is scaling
         parts_of[scaling] = [template.of_type(kind) for kind in (ENDPOINT, CONFIGURATION)]
     assert parts_of[True] == parts_of[False]
 
 
-@pytest.mark.parametrize(("given", "expected", "warned"), [
-    ({"scaling": False}, KEPT, True),
-    ({"scaling": False, "keep_instance_counts": True}, KEPT, False),
-    ({"scaling": False, "keep_instance_counts": False}, {}, False),
-    ({"measured": False}, {}, False),
-    ({}, KEPT, False),
-])
+@pytest.mark.parametrize(
+    ("given", "expected", "warned"),
+    [
+        ({"enabled": False}, KEPT, True),
+        ({"enabled": False, "keep_instance_counts": True}, KEPT, False),
+        ({"enabled": False, "keep_instance_counts": False}, {}, False),
+        ({"measured": False}, {}, False),
+        ({}, KEPT, False),
+    ],
+)
 def test_the_pattern(stack, parts, template_of, given, expected, warned):
     pattern(stack, parts, **given)
     found = Annotations.from_stack(stack).find_warning("*", WARNING)

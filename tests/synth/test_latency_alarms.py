@@ -22,10 +22,10 @@ def made(stack, template_of, alarms):
     return {key: template["Resources"][made]["Properties"] for key, made in ids.items()}
 
 
-@pytest.mark.parametrize(("threshold", "microseconds"), [
-    (Duration.millis(200), 200_000), (Duration.seconds(2), 2_000_000),
-    (Duration.millis(1), 1000),
-])
+@pytest.mark.parametrize(
+    ("threshold", "microseconds"),
+    [(Duration.millis(200), 200_000), (Duration.seconds(2), 2_000_000), (Duration.millis(1), 1000)],
+)
 def test_model_latency_in_microseconds(stack, endpoint, template_of, threshold, microseconds):
     alarms = LatencyAlarms(stack, "Alarms", endpoint=endpoint, model_latency={"p99": threshold})
     alarm = made(stack, template_of, alarms)["primary/ModelLatency/p99"]
@@ -37,7 +37,8 @@ def test_model_latency_in_microseconds(stack, endpoint, template_of, threshold, 
     assert alarm["Period"] == 60
     assert (alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == (2, 3)
     assert {item["Name"]: item["Value"] for item in alarm["Dimensions"]} == {
-        "EndpointName": endpoint.name_at_synth, "VariantName": "primary"
+        "EndpointName": endpoint.name_at_synth,
+        "VariantName": "primary",
     }
 
 
@@ -68,8 +69,12 @@ def test_the_error_rate_is_a_share_of_enough_invocations(stack, endpoint, templa
 
 def test_the_new_fleet_alone(stack, endpoint, template_of):
     alarms = LatencyAlarms(
-        stack, "Rollback", endpoint=endpoint, model_latency={"p99": Duration.millis(200)},
-        error_rate=0.01, new_fleet_only=True,
+        stack,
+        "Rollback",
+        endpoint=endpoint,
+        model_latency={"p99": Duration.millis(200)},
+        error_rate=0.01,
+        new_fleet_only=True,
     )
     configuration = stack.resolve(endpoint.configuration.endpoint_config_name)
     found = made(stack, template_of, alarms)
@@ -90,17 +95,21 @@ def test_every_variant_is_watched(stack, parts, template_of):
     variants = [parts.variant(stack), parts.variant(stack, name="challenger")]
     endpoint = parts.endpoint(stack, configuration=parts.configuration(stack, variants=variants))
     alarms = LatencyAlarms(
-        stack, "Alarms", endpoint=endpoint,
+        stack,
+        "Alarms",
+        endpoint=endpoint,
         model_latency={"p50": Duration.millis(50), "p99": Duration.millis(200)},
     )
     assert set(alarms.alarms) == {
         f"{variant}/ModelLatency/{statistic}"
-        for variant in ("primary", "challenger") for statistic in ("p50", "p99")
+        for variant in ("primary", "challenger")
+        for statistic in ("p50", "p99")
     }
     watched = [
         (item["Value"], alarm["ExtendedStatistic"])
         for alarm in made(stack, template_of, alarms).values()
-        for item in alarm["Dimensions"] if item["Name"] == "VariantName"
+        for item in alarm["Dimensions"]
+        if item["Name"] == "VariantName"
     ]
     assert len(set(watched)) == 4
 
@@ -108,12 +117,16 @@ def test_every_variant_is_watched(stack, parts, template_of):
 def test_somebody_is_told(stack, endpoint, template_of):
     topic = sns.Topic.from_topic_arn(stack, "Pages", "arn:aws:sns:us-east-1:123456789012:pages")
     LatencyAlarms(
-        stack, "Alarms", endpoint=endpoint, model_latency={"p99": Duration.millis(200)},
+        stack,
+        "Alarms",
+        endpoint=endpoint,
+        model_latency={"p99": Duration.millis(200)},
         actions=[actions.SnsAction(topic)],
     )
     resources = template_of(stack)["Resources"].values()
     told = [
-        resource for resource in resources
+        resource
+        for resource in resources
         if topic.topic_arn in resource.get("Properties", {}).get("AlarmActions", [])
     ]
     assert len(told) == 1
@@ -121,8 +134,13 @@ def test_somebody_is_told(stack, endpoint, template_of):
 
 def test_periods_of_the_users_own(stack, endpoint, template_of):
     alarms = LatencyAlarms(
-        stack, "Alarms", endpoint=endpoint, model_latency={"p99": Duration.millis(200)},
-        period=Duration.minutes(5), evaluation_periods=1, datapoints_to_alarm=1,
+        stack,
+        "Alarms",
+        endpoint=endpoint,
+        model_latency={"p99": Duration.millis(200)},
+        period=Duration.minutes(5),
+        evaluation_periods=1,
+        datapoints_to_alarm=1,
     )
     alarm = made(stack, template_of, alarms)["primary/ModelLatency/p99"]
     assert alarm["Period"] == 300
@@ -130,8 +148,11 @@ def test_periods_of_the_users_own(stack, endpoint, template_of):
 
 
 def composites(template):
-    return [resource["Properties"] for resource in template["Resources"].values()
-            if resource["Type"] == "AWS::CloudWatch::CompositeAlarm"]
+    return [
+        resource["Properties"]
+        for resource in template["Resources"].values()
+        if resource["Type"] == "AWS::CloudWatch::CompositeAlarm"
+    ]
 
 
 def test_nothing_suppresses_pages_by_default(stack, endpoint, template_of):
@@ -140,21 +161,37 @@ def test_nothing_suppresses_pages_by_default(stack, endpoint, template_of):
     (composite,) = composites(template)
     assert not [name for name in composite if name.startswith("ActionsSuppressor")]
     assert "Quiet" not in composite["AlarmDescription"]
-    (alarm,) = [resource["Properties"] for resource in template["Resources"].values()
-                if resource["Type"] == "AWS::CloudWatch::Alarm"]
+    (alarm,) = [
+        resource["Properties"]
+        for resource in template["Resources"].values()
+        if resource["Type"] == "AWS::CloudWatch::Alarm"
+    ]
     assert alarm["MetricName"] == "ModelLatency"
 
 
-@pytest.mark.parametrize(("variants", "many", "of"), [
-    # An hour's worth of minutes, each of which covers 12 at most, shared by the variants;
-    # CloudWatch allows a day.
-    (1, 60, 12 * 60), (2, 60, 24 * 60), (3, 40, 24 * 60), (10, 12, 24 * 60),
-])
+@pytest.mark.parametrize(
+    ("variants", "many", "of"),
+    [
+        # An hour's worth of minutes, each of which covers 12 at most, shared by the variants;
+        # CloudWatch allows a day.
+        (1, 60, 12 * 60),
+        (2, 60, 24 * 60),
+        (3, 40, 24 * 60),
+        (10, 12, 24 * 60),
+    ],
+)
 def test_pages_are_held_back_for_an_hour_at_most(stack, parts, template_of, variants, many, of):
-    endpoint = parts.endpoint(stack, configuration=parts.configuration(stack, variants=[
-        parts.variant(stack, name=f"v{number}") for number in range(variants)]))
+    endpoint = parts.endpoint(
+        stack,
+        configuration=parts.configuration(
+            stack, variants=[parts.variant(stack, name=f"v{number}") for number in range(variants)]
+        ),
+    )
     LatencyAlarms(
-        stack, "Alarms", endpoint=endpoint, model_latency={"p99": Duration.millis(200)},
+        stack,
+        "Alarms",
+        endpoint=endpoint,
+        model_latency={"p99": Duration.millis(200)},
         quiet_during_deployments=True,
     )
     template = template_of(stack)
@@ -163,28 +200,43 @@ def test_pages_are_held_back_for_an_hour_at_most(stack, parts, template_of, vari
     assert composite["ActionsSuppressorWaitPeriod"] == 60
     assert composite["ActionsSuppressorExtensionPeriod"] == 60
     assert f"for {many} such minutes at most" in composite["AlarmDescription"]
-    found = {logical_id: resource["Properties"]
-             for logical_id, resource in template["Resources"].items()
-             if "Metrics" in resource.get("Properties", {})}
-    periods = sorted((each["DatapointsToAlarm"], each["EvaluationPeriods"])
-                     for each in found.values())
+    found = {
+        logical_id: resource["Properties"]
+        for logical_id, resource in template["Resources"].items()
+        if "Metrics" in resource.get("Properties", {})
+    }
+    periods = sorted(
+        (each["DatapointsToAlarm"], each["EvaluationPeriods"]) for each in found.values()
+    )
     assert periods == sorted([(1, 10)] * variants + [(many, of)] * variants)
     for each in found.values():
-        (stat, other) = [metric["MetricStat"] for metric in each["Metrics"]
-                         if "MetricStat" in metric]
+        (stat, other) = [
+            metric["MetricStat"] for metric in each["Metrics"] if "MetricStat" in metric
+        ]
         assert (stat["Stat"], other["Stat"], stat["Period"], other["Period"]) == (
-            "Sum", "Sum", 60, 60)
+            "Sum",
+            "Sum",
+            60,
+            60,
+        )
         assert each["TreatMissingData"] == "notBreaching"
     # They watch the new configuration before it takes requests.
-    (made_after,) = [resource["DependsOn"] for resource in template["Resources"].values()
-                     if resource["Type"] == "AWS::SageMaker::Endpoint"]
+    (made_after,) = [
+        resource["DependsOn"]
+        for resource in template["Resources"].values()
+        if resource["Type"] == "AWS::SageMaker::Endpoint"
+    ]
     assert set(found) <= set(made_after)
     # Any that is deploying, and none for too long.
-    names = [part["Fn::GetAtt"][0] for part in quiet["AlarmRule"]["Fn::Join"][1]
-             if isinstance(part, dict)]
+    names = [
+        part["Fn::GetAtt"][0]
+        for part in quiet["AlarmRule"]["Fn::Join"][1]
+        if isinstance(part, dict)
+    ]
     assert sorted(names) == sorted(found)
     assert [("TooLong" in name) for name in names] == [False] * variants + [True] * variants
-    text = "".join(part if isinstance(part, str) else "x"
-                   for part in quiet["AlarmRule"]["Fn::Join"][1])
+    text = "".join(
+        part if isinstance(part, str) else "x" for part in quiet["AlarmRule"]["Fn::Join"][1]
+    )
     assert text.count("NOT") == 1
     assert " AND (NOT (" in text

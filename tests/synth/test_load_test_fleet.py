@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import aws_cdk as cdk
-import cdk_nag
 import pytest
+from aws_cdk import App
 from aws_cdk import aws_iam as iam
-from cfnlint.api import lint
-from cfnlint.core import get_rules
 from packaging.requirements import Requirement
 
+import app as entry
 from low_latency_endpoint import ContainerImage, LoadTestFleet, RuntimePrivateLink
-from low_latency_endpoint.load_test_fleet_image import write_build_context
+from low_latency_endpoint.load_test_fleet.image import write_build_context
 from low_latency_endpoint.settings import load_settings
 from stacks.load_test_fleet_stack import LoadTestFleetStack
 from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack
+
+from .judges import cfn_lint, judged
 
 ROOT = Path(__file__).parents[2]
 CONTAINER = ROOT / "constructs/low_latency_endpoint/load_test/container"
@@ -32,10 +32,16 @@ IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/load-generator:1"
 def make_fleet(stack, parts, **given) -> LoadTestFleet:
     network = parts.network(stack)
     return LoadTestFleet(
-        stack, "Fleet", **{
+        stack,
+        "Fleet",
+        **{
             "network": network,
             "private_link": RuntimePrivateLink(stack, "Link", network=network),
-            "endpoint": "Sentiment", "image": ContainerImage.from_uri(IMAGE), **given})
+            "endpoint": "Sentiment",
+            "image": ContainerImage.from_uri(IMAGE),
+            **given,
+        },
+    )
 
 
 @pytest.fixture
@@ -76,10 +82,14 @@ def test_workers_may_invoke_this_endpoint_and_nothing_else(fleet, stack, templat
     template = template_of(stack)
     rights = allowed(template, named(template, "FleetWorkerRole"))
     assert set(rights) == {
-        "sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream", "s3:GetObject"}
+        "sagemaker:InvokeEndpoint",
+        "sagemaker:InvokeEndpointWithResponseStream",
+        "s3:GetObject",
+    }
     # ARNs of endpoints are in lower case whatever the name's.
     assert flat(rights["sagemaker:InvokeEndpoint"]) == (
-        "arn:<AWS::Partition>:sagemaker:<AWS::Region>:<AWS::AccountId>:endpoint/sentiment")
+        "arn:<AWS::Partition>:sagemaker:<AWS::Region>:<AWS::AccountId>:endpoint/sentiment"
+    )
     assert flat(rights["s3:GetObject"]).endswith("/runs/*")
 
 
@@ -97,12 +107,11 @@ def test_only_tasks_of_this_account_take_the_roles(fleet, stack, template_of):
         (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
         assert statement["Principal"] == {"Service": "ecs-tasks.amazonaws.com"}
         assert statement["Condition"]["StringEquals"] == {
-            "aws:SourceAccount": {"Ref": "AWS::AccountId"}}
+            "aws:SourceAccount": {"Ref": "AWS::AccountId"}
+        }
 
 
-def test_who_runs_a_test_may_use_these_tasks_and_pass_their_roles_only(
-    fleet, stack, template_of
-):
+def test_who_runs_a_test_may_use_these_tasks_and_pass_their_roles_only(fleet, stack, template_of):
     tester = iam.Role(stack, "Tester", assumed_by=iam.AccountPrincipal("123456789012"))
     fleet.grant_run(tester).assert_success()
     template = template_of(stack)
@@ -110,8 +119,9 @@ def test_who_runs_a_test_may_use_these_tasks_and_pass_their_roles_only(
     by_action = {
         action: statement
         for statement in policy["PolicyDocument"]["Statement"]
-        for action in (statement["Action"] if isinstance(statement["Action"], list)
-                       else [statement["Action"]])
+        for action in (
+            statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
+        )
     }
     run = by_action["ecs:RunTask"]
     assert len(run["Resource"]) == 2
@@ -119,9 +129,17 @@ def test_who_runs_a_test_may_use_these_tasks_and_pass_their_roles_only(
     passed = by_action["iam:PassRole"]
     assert len(passed["Resource"]) == 3
     assert passed["Condition"] == {
-        "StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}}
-    assert {"ssm:GetParameter", "ecs:StopTask", "ecs:DescribeTasks", "ecs:ListTasks",
-            "ssm:StartSession", "s3:GetObject", "logs:GetLogEvents"} <= set(by_action)
+        "StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}
+    }
+    assert {
+        "ssm:GetParameter",
+        "ecs:StopTask",
+        "ecs:DescribeTasks",
+        "ecs:ListTasks",
+        "ssm:StartSession",
+        "s3:GetObject",
+        "logs:GetLogEvents",
+    } <= set(by_action)
     assert "*" not in flat(by_action["ssm:GetParameter"]["Resource"])
 
 
@@ -135,8 +153,11 @@ def test_nothing_runs_while_idle(fleet, stack, template_of):
 @pytest.mark.parametrize(("kind", "readonly"), [("master", False), ("worker", True)])
 def test_tasks_run_unprivileged_on_arm(fleet, stack, template_of, kind, readonly):
     template = template_of(stack)
-    (task,) = [t for t in template.of_type("AWS::ECS::TaskDefinition").values()
-               if t["ContainerDefinitions"][0]["Name"] == kind]
+    (task,) = [
+        t
+        for t in template.of_type("AWS::ECS::TaskDefinition").values()
+        if t["ContainerDefinitions"][0]["Name"] == kind
+    ]
     (container,) = task["ContainerDefinitions"]
     assert task["RuntimePlatform"]["CpuArchitecture"] == "ARM64"
     assert (task["Cpu"], task["Memory"]) == ("1024", "2048")
@@ -165,23 +186,35 @@ def test_description_says_what_a_run_needs(fleet, stack, template_of):
 
 def test_nothing_comes_in_but_from_the_fleet_itself(fleet, stack, template_of):
     template = template_of(stack)
-    (group,) = [name for name in template.of_type("AWS::EC2::SecurityGroup")
-                if name.startswith("FleetSecurityGroup")]
+    (group,) = [
+        name
+        for name in template.of_type("AWS::EC2::SecurityGroup")
+        if name.startswith("FleetSecurityGroup")
+    ]
     own = {"Fn::GetAtt": [group, "GroupId"]}
     assert "SecurityGroupIngress" not in template["Resources"][group]["Properties"]
-    into = [rule for rule in template.of_type("AWS::EC2::SecurityGroupIngress").values()
-            if rule["GroupId"] == own]
+    into = [
+        rule
+        for rule in template.of_type("AWS::EC2::SecurityGroupIngress").values()
+        if rule["GroupId"] == own
+    ]
     assert [(rule["SourceSecurityGroupId"], rule["FromPort"]) for rule in into] == [(own, 5557)]
     # From here to the private link and to the fleet's own interface endpoints, on HTTPS.
-    onward = [rule for rule in template.of_type("AWS::EC2::SecurityGroupIngress").values()
-              if rule.get("SourceSecurityGroupId") == own and rule["GroupId"] != own]
+    onward = [
+        rule
+        for rule in template.of_type("AWS::EC2::SecurityGroupIngress").values()
+        if rule.get("SourceSecurityGroupId") == own and rule["GroupId"] != own
+    ]
     assert [rule["FromPort"] for rule in onward] == [443, 443]
 
 
 def services(template):
     names = [flat(e["ServiceName"]) for e in template.of_type("AWS::EC2::VPCEndpoint").values()]
-    return sorted(name.rpartition("us-east-1.")[2] for name in names
-                  if not name.endswith((".s3", "sagemaker.runtime")))
+    return sorted(
+        name.rpartition("us-east-1.")[2]
+        for name in names
+        if not name.endswith((".s3", "sagemaker.runtime"))
+    )
 
 
 def test_interface_endpoints_for_isolated_subnets(fleet, stack, template_of):
@@ -197,15 +230,27 @@ def test_none_where_the_subnets_reach_the_services_already(stack, parts, templat
 
 
 def test_a_second_fleet_shares_them(fleet, stack, template_of):
-    LoadTestFleet(stack, "Second", network=fleet.network, endpoint="ranker",
-                  private_link=stack.node.find_child("Link"),
-                  image=ContainerImage.from_uri(IMAGE), interface_endpoints=fleet)
+    LoadTestFleet(
+        stack,
+        "Second",
+        network=fleet.network,
+        endpoint="ranker",
+        private_link=stack.node.find_child("Link"),
+        image=ContainerImage.from_uri(IMAGE),
+        interface_endpoints=fleet,
+    )
     template = template_of(stack)
     assert len(services(template)) == 4
-    (endpoints,) = [name for name in template.of_type("AWS::EC2::SecurityGroup")
-                    if "EndpointsSecurityGroup" in name]
-    entering = [rule for rule in template.of_type("AWS::EC2::SecurityGroupIngress").values()
-                if rule["GroupId"] == {"Fn::GetAtt": [endpoints, "GroupId"]}]
+    (endpoints,) = [
+        name
+        for name in template.of_type("AWS::EC2::SecurityGroup")
+        if "EndpointsSecurityGroup" in name
+    ]
+    entering = [
+        rule
+        for rule in template.of_type("AWS::EC2::SecurityGroupIngress").values()
+        if rule["GroupId"] == {"Fn::GetAtt": [endpoints, "GroupId"]}
+    ]
     assert len({str(rule["SourceSecurityGroupId"]) for rule in entering}) == 2
 
 
@@ -219,23 +264,37 @@ def test_results_are_private_and_outlive_the_fleet(fleet, stack, template_of):
     (rule,) = bucket["LifecycleConfiguration"]["Rules"]
     assert rule["ExpirationInDays"] == 90
     statements = template.only("AWS::S3::BucketPolicy")["PolicyDocument"]["Statement"]
-    assert any(s["Effect"] == "Deny" and s["Condition"] == {
-        "Bool": {"aws:SecureTransport": "false"}} for s in statements)
+    assert any(
+        s["Effect"] == "Deny" and s["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+        for s in statements
+    )
 
 
 def test_an_endpoint_of_the_app_is_taken_by_its_name(stack, parts, template_of):
     endpoint = parts.endpoint(stack, endpoint_name="Ranker-1")
     link = RuntimePrivateLink(stack, "Link", network=stack.node.find_child("Network"))
-    fleet = LoadTestFleet(stack, "Fleet", network=link.network, private_link=link,
-                          endpoint=endpoint, image=ContainerImage.from_uri(IMAGE))
+    fleet = LoadTestFleet(
+        stack,
+        "Fleet",
+        network=link.network,
+        private_link=link,
+        endpoint=endpoint,
+        image=ContainerImage.from_uri(IMAGE),
+    )
     assert fleet.endpoint_name == "Ranker-1"
 
 
 def test_workers_call_a_fips_link_by_its_name(stack, parts, template_of):
     network = parts.network(stack)
     link = RuntimePrivateLink(stack, "Link", network=network, fips=True)
-    LoadTestFleet(stack, "Fleet", network=network, private_link=link, endpoint="ranker",
-                  image=ContainerImage.from_uri(IMAGE))
+    LoadTestFleet(
+        stack,
+        "Fleet",
+        network=network,
+        private_link=link,
+        endpoint="ranker",
+        image=ContainerImage.from_uri(IMAGE),
+    )
     stated = {
         task["ContainerDefinitions"][0]["Name"]: task["ContainerDefinitions"][0].get("Environment")
         for task in template_of(stack).of_type("AWS::ECS::TaskDefinition").values()
@@ -258,14 +317,12 @@ def assembly(tmp_path_factory):
     settings = load_settings(str(ROOT / "endpoint.yaml"))
     serving = LowLatencyEndpointStack(app, "Serving", settings=settings, env=env)
     LoadTestFleetStack(app, "Testing", settings=settings, serving=serving, env=env)
-    cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
-    return app.synth()
+    return judged(app).synth()
 
 
 def test_the_stack_of_its_own_passes_the_judges(assembly):
     template = (Path(assembly.directory) / "Testing.template.json").read_text()
-    findings = lint(template, get_rules([], ["W3010"], ["W"], {}, False), ["us-east-1"])
-    assert [str(finding) for finding in findings] == []
+    assert cfn_lint(template) == []
 
 
 def test_the_endpoints_stack_does_not_need_the_fleets(assembly):
@@ -277,17 +334,24 @@ def test_the_endpoints_stack_does_not_need_the_fleets(assembly):
     assert "Fn::GetStackOutput" in json.dumps(stacks["Testing"].template)
 
 
-@pytest.mark.parametrize(("context", "stacks", "endpoints"), [
-    ({}, 1, 0), ({"load-test-fleet": "true"}, 2, 4), ({"load-test-fleet": True}, 2, 4),
-    ({"load-test-fleet": "true", "load-test-fleet-endpoints": False}, 2, 0),
-], ids=["default", "-c", "cdk.json", "no endpoints"])
-def test_the_app_makes_it_on_demand_only(tmp_path, context, stacks, endpoints):
+@pytest.mark.parametrize(
+    ("context", "stacks", "endpoints"),
+    [
+        ({}, 1, 0),
+        ({"load-test-fleet": "true"}, 2, 4),
+        ({"load-test-fleet": True}, 2, 4),
+        ({"load-test-fleet": "true", "load-test-fleet-endpoints": False}, 2, 0),
+    ],
+    ids=["default", "-c", "cdk.json", "no endpoints"],
+)
+def test_the_app_makes_it_on_demand_only(tmp_path, monkeypatch, context, stacks, endpoints):
     flags = json.loads((ROOT / "cdk.json").read_text())["context"]
-    done = subprocess.run(
-        [sys.executable, "app.py"], cwd=ROOT, capture_output=True, text=True, check=False,
-        env={**os.environ, "CDK_OUTDIR": str(tmp_path),
-             "CDK_CONTEXT_JSON": json.dumps({**flags, **context})})
-    assert done.returncode == 0, done.stderr[-2000:]
+    monkeypatch.chdir(ROOT)
+    # As the CDK CLI tells a process of its own by variables.
+    monkeypatch.setattr(
+        entry, "App", lambda: App(outdir=str(tmp_path), context={**flags, **context})
+    )
+    entry.main()
     templates = sorted(tmp_path.glob("*.template.json"))
     assert len(templates) == stacks
     if stacks == 2:
@@ -344,12 +408,12 @@ except ModuleNotFoundError as problem:
 MASTER = """
 import boto3
 from low_latency_endpoint.load_test.fleet import task, exchange
-from low_latency_endpoint.load_test import generator_process, payloads, problems, target
+from low_latency_endpoint.load_test.engine import generator_process, payloads, target
 boto3.client("s3", region_name="us-east-1")
 """
 GENERATOR = """
 import locust
-from low_latency_endpoint.load_test import generator, locust_statistics, stepping
+from low_latency_endpoint.load_test.engine import generator, locust_statistics, stepping
 """
 
 
@@ -357,11 +421,24 @@ from low_latency_endpoint.load_test import generator, locust_statistics, steppin
 def test_the_image_holds_what_its_processes_import(tmp_path, process):
     write_build_context(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
-        "Dockerfile", "requirements.txt", "low_latency_endpoint"}
+        "Dockerfile",
+        "requirements.txt",
+        "low_latency_endpoint",
+    }
     done = subprocess.run(
-        [sys.executable, "-c", IN_THE_IMAGE,
-         json.dumps(sorted(pins(CONTAINER / "requirements.txt"))), str(tmp_path), process],
-        capture_output=True, text=True, check=False, cwd=tmp_path)
+        [
+            sys.executable,
+            "-c",
+            IN_THE_IMAGE,
+            json.dumps(sorted(pins(CONTAINER / "requirements.txt"))),
+            str(tmp_path),
+            process,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.strip() == "aws_cdk is not in the image"
 

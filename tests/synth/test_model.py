@@ -15,12 +15,23 @@ from low_latency_endpoint.errors import ConfigurationError
 # "SageMaker AI Roles" in AWS's developer guide, CreateModel with a VPC, and the pull of the image;
 # DescribeAlarms is what deployment guardrails read rollback alarms with.
 HOSTING = {
-    "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricData", "ec2:CreateNetworkInterface",
-    "ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterface",
-    "ec2:DeleteNetworkInterfacePermission", "ec2:DescribeDhcpOptions",
-    "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets",
-    "ec2:DescribeVpcEndpoints", "ec2:DescribeVpcs", "ecr:GetAuthorizationToken",
-    "logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents",
+    "cloudwatch:DescribeAlarms",
+    "cloudwatch:PutMetricData",
+    "ec2:CreateNetworkInterface",
+    "ec2:CreateNetworkInterfacePermission",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DeleteNetworkInterfacePermission",
+    "ec2:DescribeDhcpOptions",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeVpcEndpoints",
+    "ec2:DescribeVpcs",
+    "ecr:GetAuthorizationToken",
+    "logs:CreateLogGroup",
+    "logs:CreateLogStream",
+    "logs:DescribeLogStreams",
+    "logs:PutLogEvents",
 }
 PULL = {"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"}
 
@@ -80,15 +91,20 @@ def test_one_container(stack, parts, template_of):
     assert "InferenceExecutionConfig" not in model
 
 
-@pytest.mark.parametrize(("given", "mode"), [
-    ({}, "Serial"), ({"inference_mode": "Serial"}, "Serial"), ({"inference_mode": "Direct"},
-                                                               "Direct"),
-])
+@pytest.mark.parametrize(
+    ("given", "mode"),
+    [
+        ({}, "Serial"),
+        ({"inference_mode": "Serial"}, "Serial"),
+        ({"inference_mode": "Direct"}, "Direct"),
+    ],
+)
 def test_several_containers(stack, parts, template_of, given, mode):
     containers = [
         parts.container(
             image=ContainerImage.from_uri(f"111122223333.dkr.ecr.us-east-1.amazonaws.com/{name}:1"),
-            data=ModelData.from_uri(f"s3://models/{name}.tar.gz"), hostname=name,
+            data=ModelData.from_uri(f"s3://models/{name}.tar.gz"),
+            hostname=name,
         )
         for name in ("tokenize", "score", "explain")
     ]
@@ -96,7 +112,9 @@ def test_several_containers(stack, parts, template_of, given, mode):
     template = template_of(stack)
     model = template.only("AWS::SageMaker::Model")
     assert [part["ContainerHostname"] for part in model["Containers"]] == [
-        "tokenize", "score", "explain"
+        "tokenize",
+        "score",
+        "explain",
     ]
     assert model["InferenceExecutionConfig"] == {"Mode": mode}
     assert "PrimaryContainer" not in model
@@ -131,12 +149,19 @@ def test_the_role_may_exactly_what_hosting_needs(stack, parts, template_of):
 
 def test_only_calls_that_take_no_resource_are_granted_on_all(stack, parts, template_of):
     parts.model(stack)
-    on_all = {action for action, (resource, _) in granted(template_of(stack)).items()
-              if resource == "*"}
+    on_all = {
+        action for action, (resource, _) in granted(template_of(stack)).items() if resource == "*"
+    }
     assert on_all == {
-        "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricData", "ecr:GetAuthorizationToken",
-        "ec2:DescribeDhcpOptions", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups",
-        "ec2:DescribeSubnets", "ec2:DescribeVpcEndpoints", "ec2:DescribeVpcs",
+        "cloudwatch:DescribeAlarms",
+        "cloudwatch:PutMetricData",
+        "ecr:GetAuthorizationToken",
+        "ec2:DescribeDhcpOptions",
+        "ec2:DescribeNetworkInterfaces",
+        "ec2:DescribeSecurityGroups",
+        "ec2:DescribeSubnets",
+        "ec2:DescribeVpcEndpoints",
+        "ec2:DescribeVpcs",
     }
 
 
@@ -170,8 +195,11 @@ def test_the_model_waits_for_its_policies_and_its_way_to_s3(stack, parts, templa
     template = template_of(stack)
     waits = set(template.depends_on(template.only_id("AWS::SageMaker::Model")))
     role = {"Ref": model_role(template)}
-    policies = {name for name, policy in template.of_type("AWS::IAM::Policy").items()
-                if policy["Roles"] == [role]}
+    policies = {
+        name
+        for name, policy in template.of_type("AWS::IAM::Policy").items()
+        if policy["Roles"] == [role]
+    }
     assert len(policies) == 2
     assert policies <= waits
     assert set(template.of_type("AWS::EC2::VPCEndpoint")) <= waits
@@ -221,8 +249,9 @@ def with_model(parts, template_of, make_stack, **given):
     key = given.pop("key", "model.tar.gz")
     data = ModelData.from_s3(bucket, key)
     groups = [imported_group(stack, name) for name in given.pop("groups", ())]
-    parts.model(stack, containers=[parts.container(data=data, **given)],
-                security_groups=groups or None)
+    parts.model(
+        stack, containers=[parts.container(data=data, **given)], security_groups=groups or None
+    )
     return template_of(stack)
 
 
@@ -230,22 +259,25 @@ def imported_group(stack, name):
     return ec2.SecurityGroup.from_security_group_id(stack, name, name)
 
 
-def test_what_one_version_needs_has_a_policy_whose_name_follows_it(
-    parts, template_of, new_stack
-):
+def test_what_one_version_needs_has_a_policy_whose_name_follows_it(parts, template_of, new_stack):
     usual = with_model(parts, template_of, new_stack)
     assert version_policies(usual) == version_policies(with_model(parts, template_of, new_stack))
     others = [
         with_model(parts, template_of, new_stack, key="next.tar.gz"),
-        with_model(parts, template_of, new_stack, image=ContainerImage.from_uri(
-            "111122223333.dkr.ecr.us-east-1.amazonaws.com/other:1")),
+        with_model(
+            parts,
+            template_of,
+            new_stack,
+            image=ContainerImage.from_uri("111122223333.dkr.ecr.us-east-1.amazonaws.com/other:1"),
+        ),
         with_model(parts, template_of, new_stack, groups=["sg-0123456789abcdef0"]),
     ]
     names = [version_policies(template) for template in (usual, *others)]
     assert len(frozenset().union(*names)) == 4
     # What every version needs stays where it is, and says nothing of any of them.
-    stable = [set(template.model_policies) - version_policies(template)
-              for template in (usual, *others)]
+    stable = [
+        set(template.model_policies) - version_policies(template) for template in (usual, *others)
+    ]
     assert all(names == stable[0] for names in stable)
     (name,) = stable[0]
     for template in others:
@@ -266,7 +298,8 @@ def test_what_is_granted_later_stays_out_of_a_versions_policy(stack, parts, temp
 def test_it_can_be_granted_more(stack, parts, template_of):
     model = parts.model(stack)
     iam.Grant.add_to_principal(
-        grantee=model.grant_principal, actions=["dynamodb:GetItem"],
+        grantee=model.grant_principal,
+        actions=["dynamodb:GetItem"],
         resource_arns=["arn:aws:dynamodb:us-east-1:123456789012:table/features"],
     )
     assert "dynamodb:GetItem" in str(template_of(stack).of_type("AWS::IAM::Policy"))

@@ -45,13 +45,19 @@ def test_an_uncompressed_prefix_by_uri(stack, parts, template_of):
     data = ModelData.from_uri("s3://models/llama/")
     _, container, statements = served(stack, parts, template_of, data)
     assert "ModelDataUrl" not in container
-    assert container["ModelDataSource"] == {"S3DataSource": {
-        "S3Uri": "s3://models/llama/", "S3DataType": "S3Prefix", "CompressionType": "None",
-    }}
+    assert container["ModelDataSource"] == {
+        "S3DataSource": {
+            "S3Uri": "s3://models/llama/",
+            "S3DataType": "S3Prefix",
+            "CompressionType": "None",
+        }
+    }
     assert statements == [
         get("models/llama/*"),
         {
-            "Action": "s3:ListBucket", "Effect": "Allow", "Resource": in_s3("models"),
+            "Action": "s3:ListBucket",
+            "Effect": "Allow",
+            "Resource": in_s3("models"),
             "Condition": {"StringLike": {"s3:prefix": "llama/*"}},
         },
     ]
@@ -110,7 +116,8 @@ def test_a_prefix_of_an_encrypted_bucket_made_in_the_app(stack, parts, template_
 
 def test_an_encrypted_bucket_and_a_role_of_the_users(stack, parts, template_of):
     bucket = s3.Bucket(
-        stack, "Models", encryption_key=kms.Key(stack, "Key", enable_key_rotation=True))
+        stack, "Models", encryption_key=kms.Key(stack, "Key", enable_key_rotation=True)
+    )
     role = iam.Role.from_role_arn(stack, "Own", "arn:aws:iam::123456789012:role/hosting")
     data = ModelData.from_s3(bucket, "model.tar.gz")
     parts.model(stack, role=role, containers=[parts.container(data=data)])
@@ -140,7 +147,8 @@ def test_an_archive_on_this_machine(stack, parts, tmp_path):
     assembly = App.of(stack).synth()
     template = json.loads((tmp_path / assembly.directory / "Serving.template.json").read_text())
     (model,) = [
-        resource["Properties"] for resource in template["Resources"].values()
+        resource["Properties"]
+        for resource in template["Resources"].values()
         if resource["Type"] == "AWS::SageMaker::Model"
     ]
     # ModelDataUrl wants a name that ends with .tar.gz, and the CDK uploads <hash>.gz.

@@ -14,8 +14,10 @@ ZONES = ("use1-az1", "use1-az2", "use1-az4")
 
 def subnets_by_zone(template):
     return {
-        properties.get("AvailabilityZoneId") or properties["AvailabilityZone"]:
-            (logical_id, properties)
+        properties.get("AvailabilityZoneId") or properties["AvailabilityZone"]: (
+            logical_id,
+            properties,
+        )
         for logical_id, properties in template.of_type("AWS::EC2::Subnet").items()
     }
 
@@ -38,9 +40,14 @@ def test_nothing_leads_to_the_internet(stack, parts, template_of):
     parts.network(stack)
     template = template_of(stack)
     assert not template.types & {
-        "AWS::EC2::EIP", "AWS::EC2::EgressOnlyInternetGateway", "AWS::EC2::InternetGateway",
-        "AWS::EC2::NatGateway", "AWS::EC2::Route", "AWS::EC2::VPCGatewayAttachment",
-        "AWS::EC2::TransitGatewayAttachment", "AWS::EC2::VPNGateway",
+        "AWS::EC2::EIP",
+        "AWS::EC2::EgressOnlyInternetGateway",
+        "AWS::EC2::InternetGateway",
+        "AWS::EC2::NatGateway",
+        "AWS::EC2::Route",
+        "AWS::EC2::VPCGatewayAttachment",
+        "AWS::EC2::TransitGatewayAttachment",
+        "AWS::EC2::VPNGateway",
     }
     for subnet in template.of_type("AWS::EC2::Subnet").values():
         assert subnet["MapPublicIpOnLaunch"] is False
@@ -93,9 +100,9 @@ def test_the_order_of_the_zones_moves_nothing(new_stack, parts, template_of, ord
     assert template_of(stacks[0]) == template_of(stacks[1])
 
 
-@pytest.mark.parametrize("zones", [
-    ZONES[:2], ZONES[1:], (*ZONES, "use1-az6"), ("use1-az5", *ZONES, "use1-az3"),
-])
+@pytest.mark.parametrize(
+    "zones", [ZONES[:2], ZONES[1:], (*ZONES, "use1-az6"), ("use1-az5", *ZONES, "use1-az3")]
+)
 def test_another_set_of_zones_leaves_the_kept_ones_alone(new_stack, parts, template_of, zones):
     stacks = [new_stack(), new_stack()]
     for stack, chosen in zip(stacks, (ZONES, zones), strict=True):
@@ -107,9 +114,7 @@ def test_another_set_of_zones_leaves_the_kept_ones_alone(new_stack, parts, templ
         assert subnets_by_zone(before)[zone] == subnets_by_zone(after)[zone]
     # CloudFormation replaces what changes its logical ID or its block: nothing else may move.
     for logical_id, resource in before["Resources"].items():
-        if resource["Type"] not in (
-            "AWS::EC2::Subnet", "AWS::EC2::SubnetRouteTableAssociation"
-        ):
+        if resource["Type"] not in ("AWS::EC2::Subnet", "AWS::EC2::SubnetRouteTableAssociation"):
             assert after["Resources"][logical_id] == resource
 
 
@@ -123,15 +128,22 @@ def test_subnets_stand_inside_the_vpc_and_apart(stack, parts, template_of):
     ]
     vpc = ipaddress.IPv4Network("10.20.0.0/18")
     assert all(block.subnet_of(vpc) for block in blocks)
-    assert not any(
-        one.overlaps(other) for one in blocks for other in blocks if one is not other
-    )
+    assert not any(one.overlaps(other) for one in blocks for other in blocks if one is not other)
 
 
-@pytest.mark.parametrize(("max_instances", "prefix_length"), [
-    # 4 x instances + 5 reserved + 1 interface endpoint + 16 spare, never smaller than /24
-    (None, 24), (1, 24), (58, 24), (59, 23), (122, 23), (123, 22), (500, 21),
-])
+@pytest.mark.parametrize(
+    ("max_instances", "prefix_length"),
+    [
+        # 4 x instances + 5 reserved + 1 interface endpoint + 16 spare, never smaller than /24
+        (None, 24),
+        (1, 24),
+        (58, 24),
+        (59, 23),
+        (122, 23),
+        (123, 22),
+        (500, 21),
+    ],
+)
 def test_subnets_hold_two_fleets(stack, parts, template_of, max_instances, prefix_length):
     parts.network(stack, max_instances=max_instances)
     for subnet in template_of(stack).of_type("AWS::EC2::Subnet").values():

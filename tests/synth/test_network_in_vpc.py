@@ -29,9 +29,7 @@ def subnet_ids(network):
 
 
 def in_vpc(stack, vpc, client_zones=ZONES, **given):
-    return ZoneAlignedNetwork.in_vpc(
-        stack, "Network", vpc=vpc, client_zones=client_zones, **given
-    )
+    return ZoneAlignedNetwork.in_vpc(stack, "Network", vpc=vpc, client_zones=client_zones, **given)
 
 
 def test_a_vpc_made_in_the_same_app(stack, template_of):
@@ -183,14 +181,20 @@ def looked_up(stack):
 def found_vpc():
     def subnets(kind):
         return [
-            {"subnetId": f"subnet-{kind}-{zone[-1]}", "cidr": f"10.0.{place}.0/24",
-             "availabilityZone": zone, "routeTableId": f"rtb-{kind}"}
+            {
+                "subnetId": f"subnet-{kind}-{zone[-1]}",
+                "cidr": f"10.0.{place}.0/24",
+                "availabilityZone": zone,
+                "routeTableId": f"rtb-{kind}",
+            }
             for place, zone in enumerate((A, B, C))
         ]
 
     return {
-        "vpcId": "vpc-0fedcba9876543210", "vpcCidrBlock": "10.0.0.0/16",
-        "ownerAccountId": "123456789012", "availabilityZones": [],
+        "vpcId": "vpc-0fedcba9876543210",
+        "vpcCidrBlock": "10.0.0.0/16",
+        "ownerAccountId": "123456789012",
+        "availabilityZones": [],
         "subnetGroups": [
             {"name": "Public", "type": "Public", "subnets": subnets("public")},
             {"name": "Private", "type": "Private", "subnets": subnets("private")},

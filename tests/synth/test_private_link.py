@@ -11,6 +11,7 @@ from aws_cdk.assertions import Annotations, Match
 
 from low_latency_endpoint import (
     ClientZones,
+    EndpointOptions,
     InstanceType,
     LatencyTarget,
     LowLatencyEndpoint,
@@ -43,7 +44,10 @@ def link_group(template):
 
 def imported_vpc(stack, id="Imported", vpc_id="vpc-0123456789abcdef0"):
     return ec2.Vpc.from_vpc_attributes(
-        stack, id, vpc_id=vpc_id, availability_zones=["us-east-1a", "us-east-1b"],
+        stack,
+        id,
+        vpc_id=vpc_id,
+        availability_zones=["us-east-1a", "us-east-1b"],
         private_subnet_ids=["subnet-a", "subnet-b"],
     )
 
@@ -75,9 +79,9 @@ def test_nobody_gets_in_until_allowed(stack, parts, template_of):
     assert runtime(template)[1]["SecurityGroupIds"] != [model_group]
 
 
-@pytest.mark.parametrize(("given", "ports"), [
-    ({}, [443]), ({"bidirectional_streaming": True}, [443, 8443]),
-])
+@pytest.mark.parametrize(
+    ("given", "ports"), [({}, [443]), ({"bidirectional_streaming": True}, [443, 8443])]
+)
 def test_a_range_is_let_in(stack, parts, template_of, given, ports):
     link = RuntimePrivateLink(stack, "Link", network=parts.network(stack), **given)
     link.allow_from(ec2.Peer.ipv4("10.1.0.0/16"))
@@ -87,9 +91,9 @@ def test_a_range_is_let_in(stack, parts, template_of, given, ports):
     ] == [("10.1.0.0/16", "tcp", port, port) for port in ports]
 
 
-@pytest.mark.parametrize(("given", "ports"), [
-    ({}, [443]), ({"bidirectional_streaming": True}, [443, 8443]),
-])
+@pytest.mark.parametrize(
+    ("given", "ports"), [({}, [443]), ({"bidirectional_streaming": True}, [443, 8443])]
+)
 def test_a_security_group_is_let_in_and_out_to_it(stack, parts, template_of, given, ports):
     network = parts.network(stack)
     link = RuntimePrivateLink(stack, "Link", network=network, **given)
@@ -128,7 +132,9 @@ def test_only_invoking_and_only_by_this_account(stack, parts, template_of):
     RuntimePrivateLink(stack, "Link", network=parts.network(stack))
     (statement,) = statements(template_of(stack))
     assert statement == {
-        "Effect": "Allow", "Principal": {"AWS": "*"}, "Action": INVOKE,
+        "Effect": "Allow",
+        "Principal": {"AWS": "*"},
+        "Action": INVOKE,
         "Resource": [arn(stack, "*")],
         "Condition": {"StringEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}}},
     }
@@ -148,15 +154,19 @@ def given(stack):
     return cdk.CfnParameter(stack, "Given").value_as_string
 
 
-@pytest.mark.parametrize(("name", "named"), [
-    (lambda token: token, {"Ref": "Given"}),
-    (lambda token: f"Team-{token}-V2", ("team-", {"Ref": "Given"}, "-v2")),
-])
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [
+        (lambda token: token, {"Ref": "Given"}),
+        (lambda token: f"Team-{token}-V2", ("team-", {"Ref": "Given"}, "-v2")),
+    ],
+)
 def test_a_token_stands_in_the_policy_as_it_is(stack, parts, template_of, name, named):
     link = RuntimePrivateLink(stack, "Link", network=parts.network(stack))
     link.serve(name(given(stack)))
     Annotations.from_stack(stack).has_warning(
-        "/Serving/Link", Match.string_like_regexp("in lower case, so the name has to be"))
+        "/Serving/Link", Match.string_like_regexp("in lower case, so the name has to be")
+    )
     (statement,) = statements(template_of(stack))
     (resource,) = statement["Resource"]
     pieces = resource["Fn::Join"][1]
@@ -170,9 +180,13 @@ def test_a_token_stands_in_the_policy_as_it_is(stack, parts, template_of, name, 
 def test_a_token_as_the_patterns_endpoint_name(stack, parts, template_of):
     # As it is in the link's policy, and in that of the warm-up's function.
     LowLatencyEndpoint(
-        stack, "Sentiment", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
-        containers=[parts.container()], instance_type=InstanceType("ml.m5.xlarge"),
-        latency=LatencyTarget(p99=cdk.Duration.millis(200)), endpoint_name=given(stack),
+        stack,
+        "Sentiment",
+        client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
+        containers=[parts.container()],
+        instance_type=InstanceType("ml.m5.xlarge"),
+        latency=LatencyTarget(p99=cdk.Duration.millis(200)),
+        endpoint=EndpointOptions(endpoint_name=given(stack)),
         warm_up=WarmUpOptions(payload=WarmUpPayload.from_json({"inputs": "x"})),
     )
     for path in ("/Serving/Sentiment/PrivateLink", "/Serving/Sentiment/WarmUp"):
@@ -197,9 +211,7 @@ def test_a_policy_has_room_for_so_many(stack, parts):
 
 
 def test_the_policy_can_be_left_to_others(stack, parts, template_of):
-    link = RuntimePrivateLink(
-        stack, "Link", network=parts.network(stack), endpoint_policy=False
-    )
+    link = RuntimePrivateLink(stack, "Link", network=parts.network(stack), endpoint_policy=False)
     link.serve("sentiment")
     assert "PolicyDocument" not in runtime(template_of(stack))[1]
 
@@ -243,7 +255,7 @@ def refused(scope, id, network, **given):
     with pytest.raises(ConfigurationError) as raised:
         RuntimePrivateLink(scope, id, network=network, **given)
     assert raised.value.code == "LLE211"
-    assert "conflicting DNS domain" in raised.value.mend
+    assert "conflicting DNS domain" in raised.value.fix
     return raised.value
 
 
@@ -286,19 +298,22 @@ def test_also_the_apis(stack, parts):
     RuntimePrivateLink(stack, "Link", network=network, sagemaker_api=True)
     error = refused(stack, "Second", network, fips=True, sagemaker_api=True)
     assert "Serving/Link/Api" in error.got
-    assert "one link only" in error.mend
+    assert "one link only" in error.fix
 
 
 def add_runtime(vpc, **given):
     return vpc.add_interface_endpoint(
-        "Runtime", service=ec2.InterfaceVpcEndpointAwsService.SAGEMAKER_RUNTIME, open=False,
-        **given)
+        "Runtime", service=ec2.InterfaceVpcEndpointAwsService.SAGEMAKER_RUNTIME, open=False, **given
+    )
 
 
-@pytest.mark.parametrize("vpc", [
-    lambda stack: ec2.Vpc(stack, "Own", availability_zones=["us-east-1a", "us-east-1b"]),
-    imported_vpc,
-])
+@pytest.mark.parametrize(
+    "vpc",
+    [
+        lambda stack: ec2.Vpc(stack, "Own", availability_zones=["us-east-1a", "us-east-1b"]),
+        imported_vpc,
+    ],
+)
 def test_also_one_that_the_vpc_has_by_cdks_own_method(stack, vpc):
     made = vpc(stack)
     add_runtime(made)
@@ -325,7 +340,8 @@ def test_one_without_private_dns_is_no_second_one(stack):
     vpc = imported_vpc(stack)
     add_runtime(vpc, private_dns_enabled=False)
     vpc.add_interface_endpoint(
-        "Api", service=ec2.InterfaceVpcEndpointAwsService.SAGEMAKER_API, open=False)
+        "Api", service=ec2.InterfaceVpcEndpointAwsService.SAGEMAKER_API, open=False
+    )
     RuntimePrivateLink(stack, "Link", network=in_vpc(stack, vpc))
     cdk.App.of(stack).synth()
 
@@ -355,7 +371,9 @@ def test_lookups_that_are_pending_are_no_second_one(stack):
 @pytest.mark.parametrize("off", ["enable_dns_support", "enable_dns_hostnames"])
 def test_private_dns_needs_the_vpcs_dns(stack, off):
     vpc = ec2.Vpc(
-        stack, "Vpc", availability_zones=["us-east-1a", "us-east-1b"],
+        stack,
+        "Vpc",
+        availability_zones=["us-east-1a", "us-east-1b"],
         **({"enable_dns_hostnames": False} | {off: False}),
     )
     with pytest.raises(ConfigurationError) as raised:
@@ -366,7 +384,10 @@ def test_private_dns_needs_the_vpcs_dns(stack, off):
 def adopted(stack, network, **given):
     group = ec2.SecurityGroup.from_security_group_id(stack, "LinkGroup", "sg-0123456789abcdef0")
     endpoint = ec2.InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes(
-        stack, "Existing", vpc_endpoint_id="vpce-0123456789abcdef0", port=443,
+        stack,
+        "Existing",
+        vpc_endpoint_id="vpce-0123456789abcdef0",
+        port=443,
         security_groups=[group],
     )
     return RuntimePrivateLink.from_interface_endpoint(
@@ -391,7 +412,11 @@ def test_an_existing_one_is_adopted_and_left_as_it_is(stack, template_of):
 def test_one_made_elsewhere_in_the_app_is_adopted(stack, parts, template_of):
     network = parts.network(stack)
     made = ec2.InterfaceVpcEndpoint(
-        stack, "Made", vpc=network.vpc, open=False, subnets=network.subnet_selection,
+        stack,
+        "Made",
+        vpc=network.vpc,
+        open=False,
+        subnets=network.subnet_selection,
         service=ec2.InterfaceVpcEndpointAwsService.SAGEMAKER_RUNTIME,
     )
     link = RuntimePrivateLink.from_interface_endpoint(

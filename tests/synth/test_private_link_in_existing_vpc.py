@@ -14,6 +14,7 @@ from aws_cdk.assertions import Annotations, Match
 from low_latency_endpoint import (
     ClientZones,
     ContainerImage,
+    EndpointOptions,
     InstanceType,
     LatencyTarget,
     LoadTestFleet,
@@ -23,7 +24,7 @@ from low_latency_endpoint import (
     WarmUpPayload,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.operations.checking.policies import verdict
+from low_latency_endpoint.operate.checking.policies import verdict
 
 ACCOUNT, STRANGER = "123456789012", "999999999999"
 STEM = f"arn:aws:sagemaker:us-east-1:{ACCOUNT}"
@@ -33,7 +34,10 @@ TAKES_OVER = "for everybody in the VPC"
 
 def existing_network(stack, id="Network"):
     vpc = ec2.Vpc.from_vpc_attributes(
-        stack, f"{id}Vpc", vpc_id="vpc-0123456789abcdef0", vpc_cidr_block="10.0.0.0/16",
+        stack,
+        f"{id}Vpc",
+        vpc_id="vpc-0123456789abcdef0",
+        vpc_cidr_block="10.0.0.0/16",
         availability_zones=["us-east-1a", "us-east-1b"],
         private_subnet_ids=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
     )
@@ -43,15 +47,20 @@ def existing_network(stack, id="Network"):
 
 def pattern(stack, parts, **given):
     return LowLatencyEndpoint(
-        stack, "Sentiment", containers=[parts.container()],
-        instance_type=InstanceType("ml.m5.xlarge"), endpoint_name="sentiment",
-        latency=LatencyTarget(p99=Duration.millis(200)), **given,
+        stack,
+        "Sentiment",
+        containers=[parts.container()],
+        instance_type=InstanceType("ml.m5.xlarge"),
+        endpoint=EndpointOptions(endpoint_name="sentiment"),
+        latency=LatencyTarget(p99=Duration.millis(200)),
+        **given,
     )
 
 
 def interface(template):
     (found,) = [
-        properties for properties in template.of_type("AWS::EC2::VPCEndpoint").values()
+        properties
+        for properties in template.of_type("AWS::EC2::VPCEndpoint").values()
         if properties["VpcEndpointType"] == "Interface"
     ]
     return found
@@ -67,8 +76,9 @@ def with_values(value):
         separator, parts = value["Fn::Join"]
         return separator.join(with_values(part) for part in parts)
     if "Ref" in value:
-        return {"AWS::AccountId": ACCOUNT, "AWS::Region": "us-east-1",
-                "AWS::Partition": "aws"}[value["Ref"]]
+        return {"AWS::AccountId": ACCOUNT, "AWS::Region": "us-east-1", "AWS::Partition": "aws"}[
+            value["Ref"]
+        ]
     return {key: with_values(item) for key, item in value.items()}
 
 
@@ -78,14 +88,15 @@ def lets_through(template, action, resource, account=ACCOUNT):
 
 
 def takeover_warnings(stack):
-    return Annotations.from_stack(stack).find_warning(
-        "*", Match.string_like_regexp(TAKES_OVER))
+    return Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp(TAKES_OVER))
 
 
 # --- the policy --------------------------------------------------------------------------------
 
 OTHERS = [
-    (INVOKE, "endpoint/another"), (ASYNC, "endpoint/another"), (ASYNC, "endpoint/sentiment"),
+    (INVOKE, "endpoint/another"),
+    (ASYNC, "endpoint/another"),
+    (ASYNC, "endpoint/sentiment"),
     ("sagemaker:InvokeEndpointWithResponseStream", "endpoint/another"),
     ("sagemaker:InvokeEndpointWithBidirectionalStream", "endpoint/another"),
     (INVOKE, "inference-component/another"),
@@ -117,18 +128,29 @@ def test_nothing_but_invoking_passes_all_the_same(stack, template_of):
 def test_a_vpc_of_the_same_app_is_an_existing_one(stack, template_of):
     vpc = ec2.Vpc(stack, "Vpc", availability_zones=["us-east-1a", "us-east-1b"])
     zones = ClientZones.of_names("us-east-1a", "us-east-1b")
-    RuntimePrivateLink(stack, "Link", network=ZoneAlignedNetwork.in_vpc(
-        stack, "Network", vpc=vpc, client_zones=zones)).serve("sentiment")
+    RuntimePrivateLink(
+        stack,
+        "Link",
+        network=ZoneAlignedNetwork.in_vpc(stack, "Network", vpc=vpc, client_zones=zones),
+    ).serve("sentiment")
     assert lets_through(template_of(stack), ASYNC, f"{STEM}:endpoint/another")
 
 
-@pytest.mark.parametrize(("network", "narrow_policy", "wide"), [
-    (existing_network, None, True), (existing_network, True, False),
-    (existing_network, False, True), (None, None, False), (None, True, False), (None, False, True),
-])
+@pytest.mark.parametrize(
+    ("network", "narrow_policy", "wide"),
+    [
+        (existing_network, None, True),
+        (existing_network, True, False),
+        (existing_network, False, True),
+        (None, None, False),
+        (None, True, False),
+        (None, False, True),
+    ],
+)
 def test_narrowing_is_a_choice(stack, parts, template_of, network, narrow_policy, wide):
     link = RuntimePrivateLink(
-        stack, "Link", network=(network or parts.network)(stack), narrow_policy=narrow_policy)
+        stack, "Link", network=(network or parts.network)(stack), narrow_policy=narrow_policy
+    )
     link.serve("sentiment")
     template = template_of(stack)
     assert lets_through(template, INVOKE, f"{STEM}:endpoint/sentiment")
@@ -139,15 +161,20 @@ def test_narrowing_is_a_choice(stack, parts, template_of, network, narrow_policy
 # --- bidirectional streaming and the OpenAI-compatible path --------------------------------------
 
 
-@pytest.mark.parametrize("action", [
-    "sagemaker:InvokeEndpointWithBidirectionalStream", INVOKE,
-    "sagemaker:InvokeEndpointWithResponseStream",
-])
+@pytest.mark.parametrize(
+    "action",
+    [
+        "sagemaker:InvokeEndpointWithBidirectionalStream",
+        INVOKE,
+        "sagemaker:InvokeEndpointWithResponseStream",
+    ],
+)
 def test_bidirectional_calls_pass_whatever_their_action_is_called(
     stack, parts, template_of, action
 ):
     link = RuntimePrivateLink(
-        stack, "Link", network=parts.network(stack), bidirectional_streaming=True)
+        stack, "Link", network=parts.network(stack), bidirectional_streaming=True
+    )
     link.serve("sentiment")
     template = template_of(stack)
     assert lets_through(template, action, f"{STEM}:endpoint/sentiment")
@@ -164,25 +191,33 @@ def test_bearer_tokens_pass_a_narrow_policy_on_request(stack, parts, template_of
     assert not lets_through(template, INVOKE, f"{STEM}:endpoint/another")
 
 
-@pytest.mark.parametrize(("given", "wanted"), [
-    ({}, {INVOKE, "sagemaker:InvokeEndpointWithResponseStream"}),
-    ({"openai": True}, {INVOKE, "sagemaker:InvokeEndpointWithResponseStream",
-                        "sagemaker:CallWithBearerToken"}),
-    ({"bidirectional_streaming": True}, {"sagemaker:InvokeEndpoint*"}),
-])
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({}, {INVOKE, "sagemaker:InvokeEndpointWithResponseStream"}),
+        (
+            {"openai": True},
+            {INVOKE, "sagemaker:InvokeEndpointWithResponseStream", "sagemaker:CallWithBearerToken"},
+        ),
+        ({"bidirectional_streaming": True}, {"sagemaker:InvokeEndpoint*"}),
+    ],
+)
 def test_a_caller_gets_what_its_way_of_calling_needs(stack, parts, template_of, given, wanted):
     endpoint = parts.endpoint(stack)
     caller = iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
     grant = endpoint.grant_invoke(caller, **given)
     assert grant.success
     (policy,) = [
-        each for each in template_of(stack).of_type("AWS::IAM::Policy").values()
+        each
+        for each in template_of(stack).of_type("AWS::IAM::Policy").values()
         if "Caller" in each["Roles"][0]["Ref"]
     ]
     by_action = {
-        action: statement["Resource"] for statement in policy["PolicyDocument"]["Statement"]
-        for action in (statement["Action"] if isinstance(statement["Action"], list)
-                       else [statement["Action"]])
+        action: statement["Resource"]
+        for statement in policy["PolicyDocument"]["Statement"]
+        for action in (
+            statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
+        )
     }
     assert set(by_action) == wanted
     assert by_action.pop("sagemaker:CallWithBearerToken", "*") == "*"  # takes no resource
@@ -196,9 +231,16 @@ def test_an_existing_vpc_is_told_what_is_redirected(stack):
     RuntimePrivateLink(stack, "Link", network=existing_network(stack))
     (found,) = takeover_warnings(stack)
     assert found.id == "/Serving/Link"
-    for words in ("runtime.sagemaker.us-east-1.", "callers", "time out", "allow_from(", "Peer.ipv4",
-                  "private_dns=False", "endpoint_policy=False",
-                  "low-latency-endpoint:privateDnsTakesOver"):
+    for words in (
+        "runtime.sagemaker.us-east-1.",
+        "callers",
+        "time out",
+        "allow_from(",
+        "Peer.ipv4",
+        "private_dns=False",
+        "endpoint_policy=False",
+        "low-latency-endpoint:privateDnsTakesOver",
+    ):
         assert words in str(found.entry.data), words
 
 
@@ -225,7 +267,8 @@ def test_who_narrows_is_told_that_others_are_refused(stack):
 @pytest.mark.parametrize("private_dns", [True, False])
 def test_who_says_it_on_purpose_is_not_warned(stack, parts, network, private_dns):
     RuntimePrivateLink(
-        stack, "Link", network=(network or parts.network)(stack), private_dns=private_dns)
+        stack, "Link", network=(network or parts.network)(stack), private_dns=private_dns
+    )
     assert takeover_warnings(stack) == []
 
 
@@ -236,7 +279,8 @@ def test_a_new_vpc_has_nobody_to_redirect(stack, parts):
 
 def test_one_that_exists_redirects_nothing_new(stack):
     RuntimePrivateLink.from_interface_endpoint(
-        stack, "Link", network=existing_network(stack), interface_endpoint=imported(stack))
+        stack, "Link", network=existing_network(stack), interface_endpoint=imported(stack)
+    )
     assert takeover_warnings(stack) == []
 
 
@@ -245,13 +289,15 @@ def test_one_that_exists_redirects_nothing_new(stack):
 
 def imported(stack):
     return ec2.InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes(
-        stack, "Existing", vpc_endpoint_id="vpce-0123456789abcdef0", port=443)
+        stack, "Existing", vpc_endpoint_id="vpce-0123456789abcdef0", port=443
+    )
 
 
 @pytest.mark.parametrize(("fips", "label"), [(False, "runtime"), (True, "runtime-fips")])
 def test_without_private_dns_the_name_is_left_alone(stack, template_of, fips, label):
     link = RuntimePrivateLink(
-        stack, "Link", network=existing_network(stack), fips=fips, private_dns=False)
+        stack, "Link", network=existing_network(stack), fips=fips, private_dns=False
+    )
     assert link.private_dns is False
     # Callers in the VPC connect to the interface endpoint's own name.
     assert stack.resolve(link.dns_name) == stack.resolve(link.regional_dns_name)
@@ -264,33 +310,47 @@ def test_without_private_dns_the_name_is_left_alone(stack, template_of, fips, la
 def test_it_stands_beside_one_with_private_dns(stack):
     network = existing_network(stack)
     network.vpc.add_interface_endpoint(
-        "Theirs", service=ec2.InterfaceVpcEndpointAwsService.SAGEMAKER_RUNTIME, open=False)
+        "Theirs", service=ec2.InterfaceVpcEndpointAwsService.SAGEMAKER_RUNTIME, open=False
+    )
     RuntimePrivateLink(stack, "Link", network=network, private_dns=False)
     RuntimePrivateLink(stack, "Another", network=network, private_dns=False)
     cdk.App.of(stack).synth()
 
 
 def test_it_needs_no_dns_settings_of_the_vpc(stack):
-    vpc = ec2.Vpc(stack, "Vpc", availability_zones=["us-east-1a", "us-east-1b"],
-                  enable_dns_hostnames=False)
+    vpc = ec2.Vpc(
+        stack, "Vpc", availability_zones=["us-east-1a", "us-east-1b"], enable_dns_hostnames=False
+    )
     network = ZoneAlignedNetwork.in_vpc(
-        stack, "Network", vpc=vpc, client_zones=ClientZones.of_names("us-east-1a", "us-east-1b"))
+        stack, "Network", vpc=vpc, client_zones=ClientZones.of_names("us-east-1a", "us-east-1b")
+    )
     RuntimePrivateLink(stack, "Link", network=network, private_dns=False)
 
 
 def test_other_vpcs_get_the_name_all_the_same(stack, template_of):
     callers = ec2.Vpc.from_vpc_attributes(
-        stack, "Callers", vpc_id="vpc-0fedcba9876543210", availability_zones=["us-east-1a"])
-    RuntimePrivateLink(stack, "Link", network=existing_network(stack), private_dns=False,
-                       hosted_zone_vpcs=[callers])
+        stack, "Callers", vpc_id="vpc-0fedcba9876543210", availability_zones=["us-east-1a"]
+    )
+    RuntimePrivateLink(
+        stack,
+        "Link",
+        network=existing_network(stack),
+        private_dns=False,
+        hosted_zone_vpcs=[callers],
+    )
     zone = template_of(stack).only("AWS::Route53::HostedZone")
     assert zone["Name"]["Fn::Join"][1][0] == "runtime.sagemaker.us-east-1."
 
 
 def test_the_patterns_callers_are_told_the_endpoints_own_names(stack, parts, template_of):
     vpc = existing_network(stack).vpc
-    made = pattern(stack, parts, vpc=vpc, private_dns=False,
-                   client_zones=ClientZones.of_names("us-east-1a", "us-east-1b"))
+    made = pattern(
+        stack,
+        parts,
+        vpc=vpc,
+        private_dns=False,
+        client_zones=ClientZones.of_names("us-east-1a", "us-east-1b"),
+    )
     made.output_settings_for_callers()
     regional = stack.resolve(f"https://{made.private_link.regional_dns_name}")
     template = template_of(stack)
@@ -304,23 +364,32 @@ def test_the_patterns_callers_are_told_the_endpoints_own_names(stack, parts, tem
 def test_load_generators_call_the_endpoints_own_name(stack, template_of):
     network = existing_network(stack)
     link = RuntimePrivateLink(stack, "Link", network=network, private_dns=False)
-    LoadTestFleet(stack, "Fleet", network=network, private_link=link, endpoint="ranker",
-                  image=ContainerImage.from_uri(f"{ACCOUNT}.dkr.ecr.us-east-1.amazonaws.com/a:1"))
+    LoadTestFleet(
+        stack,
+        "Fleet",
+        network=network,
+        private_link=link,
+        endpoint="ranker",
+        image=ContainerImage.from_uri(f"{ACCOUNT}.dkr.ecr.us-east-1.amazonaws.com/a:1"),
+    )
     url = stack.resolve(link.url)
     zonal = [stack.resolve(f"https://{name}") for name in link.zonal_dns_names.values()]
     template = template_of(stack)
     # Each worker is told its own zone's name when a run starts.
     description = json.dumps(template.only("AWS::SSM::Parameter")["Value"])
     assert description.count("zonal_urls") == 1
-    assert all(json.dumps(part)[1:-1] in description for name in zonal
-               for part in name["Fn::Join"][1] if isinstance(part, dict))
+    assert all(
+        json.dumps(part)[1:-1] in description
+        for name in zonal
+        for part in name["Fn::Join"][1]
+        if isinstance(part, dict)
+    )
     (worker,) = [
         task["ContainerDefinitions"][0]
         for task in template.of_type("AWS::ECS::TaskDefinition").values()
         if task["ContainerDefinitions"][0]["Name"] == "worker"
     ]
-    assert worker["Environment"] == [
-        {"Name": "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", "Value": url}]
+    assert worker["Environment"] == [{"Name": "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", "Value": url}]
 
 
 REGIONAL = "vpce-0123-abcd.runtime.sagemaker.us-east-1.vpce.amazonaws.com"
@@ -332,15 +401,29 @@ def test_the_warm_up_calls_an_adopted_one_by_its_own_name(stack, parts, template
         ec2.Subnet.from_subnet_id(stack, f"S{n}", f"subnet-0123456789abcdef{n}") for n in "01"
     ]
     unnamed = ZoneAlignedNetwork.in_vpc(
-        stack, "Unnamed", vpc=network.vpc, client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
-        subnets=dict(zip(("use1-az1", "use1-az2"), subnets, strict=True)))
+        stack,
+        "Unnamed",
+        vpc=network.vpc,
+        client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
+        subnets=dict(zip(("use1-az1", "use1-az2"), subnets, strict=True)),
+    )
     link = RuntimePrivateLink.from_interface_endpoint(
-        stack, "Link", network=unnamed, interface_endpoint=imported(stack),
-        regional_dns_name=REGIONAL, private_dns=False)
+        stack,
+        "Link",
+        network=unnamed,
+        interface_endpoint=imported(stack),
+        regional_dns_name=REGIONAL,
+        private_dns=False,
+    )
     assert link.zonal_dns_names == {}
     assert link.url == f"https://{REGIONAL}"
-    pattern(stack, parts, network=unnamed, private_link=link,
-            warm_up=WarmUpOptions(payload=WarmUpPayload.from_json({"inputs": "x"})))
+    pattern(
+        stack,
+        parts,
+        network=unnamed,
+        private_link=link,
+        warm_up=WarmUpOptions(payload=WarmUpPayload.from_json({"inputs": "x"})),
+    )
     environments = [
         str(function.get("Environment"))
         for function in template_of(stack).of_type("AWS::Lambda::Function").values()
@@ -353,10 +436,13 @@ def test_one_made_in_the_app_tells_whether_it_has_private_dns(stack):
     network = existing_network(stack)
     for private_dns in (True, False):
         made = network.vpc.add_interface_endpoint(
-            f"Made{private_dns}", service=ec2.InterfaceVpcEndpointAwsService.SAGEMAKER_RUNTIME,
-            private_dns_enabled=private_dns)
+            f"Made{private_dns}",
+            service=ec2.InterfaceVpcEndpointAwsService.SAGEMAKER_RUNTIME,
+            private_dns_enabled=private_dns,
+        )
         link = RuntimePrivateLink.from_interface_endpoint(
-            stack, f"Link{private_dns}", network=network, interface_endpoint=made)
+            stack, f"Link{private_dns}", network=network, interface_endpoint=made
+        )
         assert link.private_dns is private_dns
 
 

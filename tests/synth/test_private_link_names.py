@@ -59,9 +59,9 @@ def deployed(stack, template, regional):
     return attributes
 
 
-@pytest.mark.parametrize(("fips", "regional", "service"), [
-    (False, REGIONAL, "runtime"), (True, FIPS, "runtime-fips"),
-])
+@pytest.mark.parametrize(
+    ("fips", "regional", "service"), [(False, REGIONAL, "runtime"), (True, FIPS, "runtime-fips")]
+)
 def test_zonal_names_are_those_of_aws(stack, parts, template_of, fips, regional, service):
     link = RuntimePrivateLink(stack, "Link", network=parts.network(stack), fips=fips)
     names = stack.resolve(link.zonal_dns_names)
@@ -77,7 +77,10 @@ def test_zonal_names_are_those_of_aws(stack, parts, template_of, fips, regional,
 
 def imported_network(stack, id="Network", vpc_id="vpc-0123456789abcdef0"):
     vpc = ec2.Vpc.from_vpc_attributes(
-        stack, f"{id}Vpc", vpc_id=vpc_id, availability_zones=["us-east-1a", "us-east-1b"],
+        stack,
+        f"{id}Vpc",
+        vpc_id=vpc_id,
+        availability_zones=["us-east-1a", "us-east-1b"],
         private_subnet_ids=["subnet-a", "subnet-b"],
     )
     zones = ClientZones.of_names("us-east-1a", "us-east-1b")
@@ -93,7 +96,10 @@ def existing(stack):
 @pytest.mark.parametrize(("regional", "service"), [(REGIONAL, "runtime"), (FIPS, "runtime-fips")])
 def test_zonal_names_of_an_adopted_endpoint(stack, regional, service):
     link = RuntimePrivateLink.from_interface_endpoint(
-        stack, "Link", network=imported_network(stack), interface_endpoint=existing(stack),
+        stack,
+        "Link",
+        network=imported_network(stack),
+        interface_endpoint=existing(stack),
         regional_dns_name=regional,
     )
     tail = f"{service}.sagemaker.us-east-1.vpce.amazonaws.com"
@@ -103,15 +109,19 @@ def test_zonal_names_of_an_adopted_endpoint(stack, regional, service):
     }
 
 
-@pytest.mark.parametrize(("service", "regional", "label"), [
-    ("sagemaker.runtime", REGIONAL, "runtime"), ("sagemaker.runtime-fips", FIPS, "runtime-fips"),
-])
+@pytest.mark.parametrize(
+    ("service", "regional", "label"),
+    [("sagemaker.runtime", REGIONAL, "runtime"), ("sagemaker.runtime-fips", FIPS, "runtime-fips")],
+)
 def test_one_made_in_the_app_tells_its_names_when_adopted(
     stack, parts, template_of, service, regional, label
 ):
     network = parts.network(stack)
     made = ec2.InterfaceVpcEndpoint(
-        stack, "Made", vpc=network.vpc, subnets=network.subnet_selection,
+        stack,
+        "Made",
+        vpc=network.vpc,
+        subnets=network.subnet_selection,
         service=ec2.InterfaceVpcEndpointAwsService(service),
     )
     link = RuntimePrivateLink.from_interface_endpoint(
@@ -136,17 +146,21 @@ def by_vpc_id(stack, **given):
 
 def adopted(stack, **given):
     return RuntimePrivateLink.from_interface_endpoint(
-        stack, "Link", network=imported_network(stack), interface_endpoint=existing(stack), **given)
+        stack, "Link", network=imported_network(stack), interface_endpoint=existing(stack), **given
+    )
 
 
-@pytest.mark.parametrize(("link", "label"), [
-    (lambda stack: by_vpc_id(stack), "runtime"),
-    (lambda stack: by_vpc_id(stack, fips=True), "runtime-fips"),
-    (lambda stack: adopted(stack), "runtime"),
-    (lambda stack: adopted(stack, fips=True), "runtime-fips"),
-    (lambda stack: adopted(stack, regional_dns_name=REGIONAL), "runtime"),
-    (lambda stack: adopted(stack, regional_dns_name=FIPS), "runtime-fips"),
-])
+@pytest.mark.parametrize(
+    ("link", "label"),
+    [
+        (lambda stack: by_vpc_id(stack), "runtime"),
+        (lambda stack: by_vpc_id(stack, fips=True), "runtime-fips"),
+        (lambda stack: adopted(stack), "runtime"),
+        (lambda stack: adopted(stack, fips=True), "runtime-fips"),
+        (lambda stack: adopted(stack, regional_dns_name=REGIONAL), "runtime"),
+        (lambda stack: adopted(stack, regional_dns_name=FIPS), "runtime-fips"),
+    ],
+)
 def test_the_url_is_that_which_private_dns_answers(stack, link, label):
     made = link(stack)
     assert made.fips is (label == "runtime-fips")
@@ -162,12 +176,17 @@ def test_callers_are_told_the_links_url(stack, parts, template_of, fips, label):
     network = parts.network(stack)
     link = RuntimePrivateLink(stack, "Link", network=network, fips=fips)
     LowLatencyEndpoint(
-        stack, "Sentiment", network=network, private_link=link, containers=[parts.container()],
+        stack,
+        "Sentiment",
+        network=network,
+        private_link=link,
+        containers=[parts.container()],
         instance_type=InstanceType("ml.m5.xlarge"),
         latency=LatencyTarget(p99=Duration.millis(200)),
     ).output_settings_for_callers()
-    (output,) = [value for name, value in template_of(stack)["Outputs"].items()
-                 if "RegionalUrl" in name]
+    (output,) = [
+        value for name, value in template_of(stack)["Outputs"].items() if "RegionalUrl" in name
+    ]
     assert output["Value"]["Fn::Join"][1][0] == f"https://{label}.sagemaker.us-east-1."
 
 
@@ -177,16 +196,20 @@ def other_vpc(stack, id="Callers", vpc_id="vpc-0fedcba9876543210", region="eu-we
     )
 
 
-@pytest.mark.parametrize(("fips", "regional", "label"), [
-    (False, REGIONAL, "runtime"), (True, FIPS, "runtime-fips"),
-])
+@pytest.mark.parametrize(
+    ("fips", "regional", "label"), [(False, REGIONAL, "runtime"), (True, FIPS, "runtime-fips")]
+)
 def test_callers_in_other_vpcs_resolve_the_runtimes_name(
     stack, parts, template_of, fips, regional, label
 ):
     RuntimePrivateLink(
-        stack, "Link", network=parts.network(stack), fips=fips,
+        stack,
+        "Link",
+        network=parts.network(stack),
+        fips=fips,
         hosted_zone_vpcs=[
-            other_vpc(stack), other_vpc(stack, "More", "vpc-0123456789abcdef1", "us-east-1"),
+            other_vpc(stack),
+            other_vpc(stack, "More", "vpc-0123456789abcdef1", "us-east-1"),
         ],
     )
     template = template_of(stack)
@@ -234,23 +257,33 @@ def test_lookups_that_are_pending_are_not_the_own_vpc(stack):
 
 def test_an_adopted_endpoint_takes_a_hosted_zone_too(stack, template_of):
     RuntimePrivateLink.from_interface_endpoint(
-        stack, "Link", network=imported_network(stack), interface_endpoint=existing(stack),
-        regional_dns_name=REGIONAL, hosted_zone_id="Z7HUB22UULQXV",
+        stack,
+        "Link",
+        network=imported_network(stack),
+        interface_endpoint=existing(stack),
+        regional_dns_name=REGIONAL,
+        hosted_zone_id="Z7HUB22UULQXV",
         hosted_zone_vpcs=[other_vpc(stack)],
     )
     template = template_of(stack)
     assert template.only("AWS::Route53::RecordSet")["AliasTarget"] == {
-        "DNSName": REGIONAL, "HostedZoneId": "Z7HUB22UULQXV", "EvaluateTargetHealth": True,
+        "DNSName": REGIONAL,
+        "HostedZoneId": "Z7HUB22UULQXV",
+        "EvaluateTargetHealth": True,
     }
 
 
-@pytest.mark.parametrize("given", [
-    {}, {"regional_dns_name": REGIONAL}, {"hosted_zone_id": "Z7HUB22UULQXV"},
-])
+@pytest.mark.parametrize(
+    "given", [{}, {"regional_dns_name": REGIONAL}, {"hosted_zone_id": "Z7HUB22UULQXV"}]
+)
 def test_an_adopted_endpoint_needs_both_names_for_it(stack, given):
     with pytest.raises(ConfigurationError) as raised:
         RuntimePrivateLink.from_interface_endpoint(
-            stack, "Link", network=imported_network(stack), interface_endpoint=existing(stack),
-            hosted_zone_vpcs=[other_vpc(stack)], **given,
+            stack,
+            "Link",
+            network=imported_network(stack),
+            interface_endpoint=existing(stack),
+            hosted_zone_vpcs=[other_vpc(stack)],
+            **given,
         )
     assert raised.value.code == "LLE215"

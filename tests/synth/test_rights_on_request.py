@@ -19,7 +19,7 @@ from low_latency_endpoint import (
     ProductionVariant,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.variant import CoreDump
+from low_latency_endpoint.hosting.variant import CoreDump
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 
@@ -39,16 +39,23 @@ def actions(new_stack, template_of):
             stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
         )
         model = Model(
-            stack, "Model", network=network,
+            stack,
+            "Model",
+            network=network,
             containers=[Container(image=ContainerImage.from_uri("registry.example.com/x:1"))],
         )
-        options = {
-            name: make(stack) if callable(make) else make for name, make in options.items()
-        }
+        options = {name: make(stack) if callable(make) else make for name, make in options.items()}
         EndpointConfiguration(
-            stack, "Configuration",
-            variants=[ProductionVariant(name="a", model=model, core_dump=core_dump,
-                                        instance_type=InstanceType("ml.m5.xlarge"))],
+            stack,
+            "Configuration",
+            variants=[
+                ProductionVariant(
+                    name="a",
+                    model=model,
+                    core_dump=core_dump,
+                    instance_type=InstanceType("ml.m5.xlarge"),
+                )
+            ],
             **options,
         )
         resources = template_of(stack)["Resources"].values()
@@ -94,13 +101,20 @@ def key_of(stack):
     return kms.Key.from_key_arn(stack, "Key", KEY)
 
 
-@pytest.mark.parametrize(("made", "expected"), [
-    ({"encryption_key": key_of}, {"kms:CreateGrant", "kms:DescribeKey"}),
-    ({"data_capture": lambda stack: DataCapture(destination=CAPTURED, key=key_of(stack))},
-     {"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"}),
-    ({"core_dump": lambda stack: CoreDump("s3://dumps", key_of(stack))},
-     {"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"}),
-])
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ({"encryption_key": key_of}, {"kms:CreateGrant", "kms:DescribeKey"}),
+        (
+            {"data_capture": lambda stack: DataCapture(destination=CAPTURED, key=key_of(stack))},
+            {"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"},
+        ),
+        (
+            {"core_dump": lambda stack: CoreDump("s3://dumps", key_of(stack))},
+            {"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"},
+        ),
+    ],
+)
 def test_each_use_of_a_key_has_its_own_actions_and_no_wildcards(actions, made, expected):
     found = actions(**made)
     assert {action for action in found if action.startswith("kms:")} == expected
@@ -113,20 +127,33 @@ def test_nothing_uses_a_key_before_the_role_may(stack, parts, template_of, impor
     role = iam.Role.from_role_arn(stack, "Own", "arn:aws:iam::123456789012:role/hosting")
     model = parts.model(stack, role=role if imported_role else None)
     variant = parts.variant(stack, model=model, core_dump=CoreDump("s3://dumps", key))
-    parts.endpoint(stack, confirm_updates=False, configuration=parts.configuration(
-        stack, variants=[variant], encryption_key=key,
-        data_capture=DataCapture(destination=CAPTURED, key=key)))
+    parts.endpoint(
+        stack,
+        confirm_updates=False,
+        configuration=parts.configuration(
+            stack,
+            variants=[variant],
+            encryption_key=key,
+            data_capture=DataCapture(destination=CAPTURED, key=key),
+        ),
+    )
     template = template_of(stack)
     # Policies before the model, whose name the configuration takes; the endpoint takes its.
     made = template.only_id("AWS::SageMaker::Model")
     configuration = template.only("AWS::SageMaker::EndpointConfig")
     assert configuration["ProductionVariants"][0]["ModelName"] == {
-        "Fn::GetAtt": [made, "ModelName"]}
+        "Fn::GetAtt": [made, "ModelName"]
+    }
     used = {
         action
         for statement in template.model_rights
         if statement["Resource"] == stack.resolve(key.key_arn)
         for action in as_list(statement["Action"])
     }
-    assert used == {"kms:CreateGrant", "kms:Decrypt", "kms:DescribeKey", "kms:Encrypt",
-                    "kms:GenerateDataKey"}
+    assert used == {
+        "kms:CreateGrant",
+        "kms:Decrypt",
+        "kms:DescribeKey",
+        "kms:Encrypt",
+        "kms:GenerateDataKey",
+    }

@@ -11,8 +11,8 @@ from aws_cdk import aws_s3 as s3
 
 from low_latency_endpoint import ClientZones, DataCapture, ModelData, ZoneAlignedNetwork
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.model_rights import bucket_arn, reading
-from low_latency_endpoint.variant import CoreDump
+from low_latency_endpoint.hosting.variant import CoreDump
+from low_latency_endpoint.synthesis.model_rights import bucket_arn, reading
 
 from .iam_decisions import ACCOUNT, allows, text
 
@@ -23,22 +23,36 @@ LAYER = "arn:aws:s3:::prod-us-east-1-starport-layer-bucket/abc"
 @pytest.fixture
 def passes(template_of):
     """Asks the gateway endpoint of a stack's template."""
+
     def build(stack):
         template = template_of(stack)
-        (gateway,) = [each for each in template.of_type("AWS::EC2::VPCEndpoint").values()
-                      if each.get("VpcEndpointType") == "Gateway"]
+        (gateway,) = [
+            each
+            for each in template.of_type("AWS::EC2::VPCEndpoint").values()
+            if each.get("VpcEndpointType") == "Gateway"
+        ]
 
         def ask(action, resource, account=OTHERS, **keys):
-            return allows(gateway.get("PolicyDocument"), f"s3:{action}",
-                          f"arn:aws:s3:::{resource}".replace("arn:aws:s3:::arn:", "arn:"),
-                          aws_ResourceAccount=account, **keys)
+            return allows(
+                gateway.get("PolicyDocument"),
+                f"s3:{action}",
+                f"arn:aws:s3:::{resource}".replace("arn:aws:s3:::arn:", "arn:"),
+                aws_ResourceAccount=account,
+                **keys,
+            )
+
         return ask
+
     return build
 
 
 def test_nothing_is_written_into_buckets_of_others(stack, parts, passes):
-    parts.model(stack, containers=[
-        parts.container(data=ModelData.from_uri("s3://models/distilbert/model.tar.gz"))])
+    parts.model(
+        stack,
+        containers=[
+            parts.container(data=ModelData.from_uri("s3://models/distilbert/model.tar.gz"))
+        ],
+    )
     ask = passes(stack)
     assert not ask("PutObject", "loot/weights")
     assert not ask("GetObject", "loot/tools")
@@ -56,10 +70,15 @@ def test_image_layers_are_read_whosever_they_are(stack, parts, passes):
 
 
 def test_model_data_of_another_account_arrives(stack, parts, passes):
-    parts.model(stack, containers=[
-        parts.container(data=ModelData.from_uri("s3://jumpstart-cache-prod-us-east-1/m.tar.gz"))])
-    parts.model(stack, "Prefix", containers=[
-        parts.container(data=ModelData.from_uri("s3://theirs/llama/"))])
+    parts.model(
+        stack,
+        containers=[
+            parts.container(data=ModelData.from_uri("s3://jumpstart-cache-prod-us-east-1/m.tar.gz"))
+        ],
+    )
+    parts.model(
+        stack, "Prefix", containers=[parts.container(data=ModelData.from_uri("s3://theirs/llama/"))]
+    )
     ask = passes(stack)
     assert ask("GetObject", "jumpstart-cache-prod-us-east-1/m.tar.gz")
     assert not ask("GetObject", "jumpstart-cache-prod-us-east-1/other.tar.gz")
@@ -69,15 +88,23 @@ def test_model_data_of_another_account_arrives(stack, parts, passes):
 
 
 def test_what_a_container_fetches_by_itself_is_named_in_its_environment(stack, parts, passes):
-    parts.model(stack, containers=[parts.container(
-        environment={"OPTION_MODEL_ID": "s3://theirs/llama/", "HF_TASK": "text-generation"})])
+    parts.model(
+        stack,
+        containers=[
+            parts.container(
+                environment={"OPTION_MODEL_ID": "s3://theirs/llama/", "HF_TASK": "text-generation"}
+            )
+        ],
+    )
     assert passes(stack)("GetObject", "theirs/llama/model-00001.safetensors")
 
 
 def test_captured_data_and_core_dumps_leave(stack, parts, passes):
     parts.configuration(
-        stack, data_capture=DataCapture(destination="s3://archive/captured"),
-        variants=[parts.variant(stack, core_dump=CoreDump("s3://archive/cores/"))])
+        stack,
+        data_capture=DataCapture(destination="s3://archive/captured"),
+        variants=[parts.variant(stack, core_dump=CoreDump("s3://archive/cores/"))],
+    )
     ask = passes(stack)
     assert ask("PutObject", "archive/captured/2026/a.jsonl")
     assert ask("PutObject", "archive/cores/core.1")
@@ -109,8 +136,12 @@ def test_a_narrow_policy_names_all_that_passes(stack, parts, passes):
 
 
 def warnings_of(stack):
-    return [str(entry.data) for construct in stack.node.find_all()
-            for entry in construct.node.metadata if entry.type == "aws:cdk:warning"]
+    return [
+        str(entry.data)
+        for construct in stack.node.find_all()
+        for entry in construct.node.metadata
+        if entry.type == "aws:cdk:warning"
+    ]
 
 
 @pytest.mark.parametrize("narrow", [False, True])
@@ -120,8 +151,11 @@ def test_a_bucket_of_another_stack_makes_no_circle(new_stack, parts, passes, nar
     network = parts.network(serving, narrow_s3=narrow)
     later = new_stack(app=cdk.App.of(serving), name="Later")
     bucket = s3.Bucket(later, "Models")
-    parts.model(later, network=network, containers=[
-        parts.container(data=ModelData.from_s3(bucket, "llama/"))])
+    parts.model(
+        later,
+        network=network,
+        containers=[parts.container(data=ModelData.from_s3(bucket, "llama/"))],
+    )
     warned = [text for text in warnings_of(serving) if "s3PolicyOfTheAccount" in text]
     assert len(warned) == (1 if narrow else 0)
     assert passes(serving)("GetObject", "models-1x2y/llama/a", account=ACCOUNT)
@@ -129,13 +163,20 @@ def test_a_bucket_of_another_stack_makes_no_circle(new_stack, parts, passes, nar
 
 def existing(stack, **given):
     vpc = ec2.Vpc.from_vpc_attributes(
-        stack, "Vpc", vpc_id="vpc-0123456789abcdef0",
+        stack,
+        "Vpc",
+        vpc_id="vpc-0123456789abcdef0",
         availability_zones=["us-east-1a", "us-east-1b"],
         private_subnet_ids=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
-        private_subnet_route_table_ids=["rtb-0123456789abcdef0"] * 2)
+        private_subnet_route_table_ids=["rtb-0123456789abcdef0"] * 2,
+    )
     return ZoneAlignedNetwork.in_vpc(
-        stack, "Network", vpc=vpc,
-        client_zones=ClientZones.of_names("us-east-1a", "us-east-1b"), **given)
+        stack,
+        "Network",
+        vpc=vpc,
+        client_zones=ClientZones.of_names("us-east-1a", "us-east-1b"),
+        **given,
+    )
 
 
 def test_the_endpoints_of_a_vpc_that_exists_stay_as_they_are(stack, parts, template_of):
@@ -167,8 +208,12 @@ def test_what_is_named_fits_the_policy(new_stack, parts, template_of, region):
     gateway = template_of(stack).only("AWS::EC2::VPCEndpoint")
     policy = json.dumps(resolved(gateway["PolicyDocument"]), separators=(",", ":"))
     assert len(policy.replace("arn:aws:", "arn:aws-us-gov:")) <= 20_480
-    assert allows(gateway["PolicyDocument"], "s3:GetObject", f"arn:aws:s3:::{'c' * 63}/k",
-                  aws_ResourceAccount=OTHERS)
+    assert allows(
+        gateway["PolicyDocument"],
+        "s3:GetObject",
+        f"arn:aws:s3:::{'c' * 63}/k",
+        aws_ResourceAccount=OTHERS,
+    )
 
 
 def resolved(value):
@@ -206,8 +251,11 @@ def test_models_reach_a_service_that_is_added(stack, parts, template_of):
     network.add_interface_endpoint("Secrets", ec2.InterfaceVpcEndpointAwsService.SECRETS_MANAGER)
     model_group = stack.resolve(network.model_security_group.security_group_id)
     template = template_of(stack)
-    (made,) = [each for each in template.of_type("AWS::EC2::VPCEndpoint").values()
-               if each.get("VpcEndpointType") == "Interface"]
+    (made,) = [
+        each
+        for each in template.of_type("AWS::EC2::VPCEndpoint").values()
+        if each.get("VpcEndpointType") == "Interface"
+    ]
     assert made["PrivateDnsEnabled"] is True
     assert made["ServiceName"].endswith(".secretsmanager")
     (group,) = made["SecurityGroupIds"]
@@ -215,8 +263,10 @@ def test_models_reach_a_service_that_is_added(stack, parts, template_of):
     assert (let_in["GroupId"], let_in["SourceSecurityGroupId"]) == (group, model_group)
     let_out = template.of_type("AWS::EC2::SecurityGroupEgress").values()
     assert [rule["GroupId"] for rule in let_out] == [model_group] * 2
-    assert [rule.get("DestinationPrefixListId") or rule["DestinationSecurityGroupId"]
-            for rule in let_out] == [LIST, group]
+    assert [
+        rule.get("DestinationPrefixListId") or rule["DestinationSecurityGroupId"]
+        for rule in let_out
+    ] == [LIST, group]
     read = ("secretsmanager:GetSecretValue", "arn:aws:secretsmanager:us-east-1:1:secret:a")
     assert allows(made["PolicyDocument"], *read, aws_PrincipalAccount=ACCOUNT)
     assert not allows(made["PolicyDocument"], *read, aws_PrincipalAccount=OTHERS)

@@ -11,6 +11,7 @@ from aws_cdk import aws_kms as kms
 from low_latency_endpoint import (
     AlarmTopic,
     ClientZones,
+    ConfigurationOptions,
     ContainerImage,
     DataCapture,
     InstanceType,
@@ -19,11 +20,12 @@ from low_latency_endpoint import (
     LoadTestFleet,
     LowLatencyEndpoint,
     Safeguards,
+    VariantOptions,
     WarmUpOptions,
     WarmUpPayload,
 )
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.variant import CoreDump
+from low_latency_endpoint.hosting.variant import CoreDump
 
 from .iam_decisions import ACCOUNT, allows, text
 
@@ -32,18 +34,34 @@ OWN = "arn:aws:kms:us-east-1:123456789012:key/99999999-12ab-34cd-56ef-1234567890
 VIA_LOGS = {"kms_ViaService": "logs.us-east-1.amazonaws.com"}
 
 
-def fill(stack, parts, instance_type="ml.m5.xlarge", key=None, **given):
+def fill(stack, parts, instance_type="ml.m5.xlarge", key=None, encryption_key=None, **given):
     pattern = LowLatencyEndpoint(
-        stack, "Sentiment", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
-        containers=[parts.container()], instance_type=InstanceType(instance_type),
+        stack,
+        "Sentiment",
+        client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
+        containers=[parts.container()],
+        instance_type=InstanceType(instance_type),
         latency=LatencyTarget(p99=Duration.millis(200)),
-        data_capture=DataCapture(destination="s3://archive/captured", key=key),
-        core_dump=CoreDump("s3://archive/cores", key),
-        warm_up=WarmUpOptions(payload=WarmUpPayload.from_json({"a": 1}),
-                              keep_warm=KeepWarmOptions()), **given)
-    LoadTestFleet(stack, "Fleet", network=pattern.network, private_link=pattern.private_link,
-                  endpoint=pattern.endpoint, image=ContainerImage.from_uri(
-                      "123456789012.dkr.ecr.us-east-1.amazonaws.com/load-generator:1"))
+        configuration=ConfigurationOptions(
+            encryption_key=encryption_key,
+            data_capture=DataCapture(destination="s3://archive/captured", key=key),
+        ),
+        variant=VariantOptions(core_dump=CoreDump("s3://archive/cores", key)),
+        warm_up=WarmUpOptions(
+            payload=WarmUpPayload.from_json({"a": 1}), keep_warm=KeepWarmOptions()
+        ),
+        **given,
+    )
+    LoadTestFleet(
+        stack,
+        "Fleet",
+        network=pattern.network,
+        private_link=pattern.private_link,
+        endpoint=pattern.endpoint,
+        image=ContainerImage.from_uri(
+            "123456789012.dkr.ecr.us-east-1.amazonaws.com/load-generator:1"
+        ),
+    )
     AlarmTopic(stack, "OnCall")
     return pattern
 
@@ -55,6 +73,7 @@ def guarded(stack, parts, template_of):
         Safeguards(encryption_key=imported, log_retention_days=365).apply_to(stack)
         fill(stack, parts, **given)
         return template_of(stack)
+
     return build
 
 
@@ -69,16 +88,20 @@ def test_one_key_encrypts_everything(guarded):
     assert "SqsManagedSseEnabled" not in queue  # SQS takes one of the two
     assert template.only("AWS::SNS::Topic")["KmsMasterKeyId"] == KEY
     (rule,) = template.only("AWS::S3::Bucket")["BucketEncryption"][
-        "ServerSideEncryptionConfiguration"]
+        "ServerSideEncryptionConfiguration"
+    ]
     assert rule["ServerSideEncryptionByDefault"] == {
-        "KMSMasterKeyID": KEY, "SSEAlgorithm": "aws:kms"}
+        "KMSMasterKeyID": KEY,
+        "SSEAlgorithm": "aws:kms",
+    }
     configuration = template.only("AWS::SageMaker::EndpointConfig")
     assert configuration["KmsKeyId"] == KEY
     assert configuration["DataCaptureConfig"]["KmsKeyId"] == KEY
     (variant,) = configuration["ProductionVariants"]
     assert variant["CoreDumpConfig"]["KmsKeyId"] == KEY
-    with_environment = [each for each in template.of_type("AWS::Lambda::Function").values()
-                        if "Environment" in each]
+    with_environment = [
+        each for each in template.of_type("AWS::Lambda::Function").values() if "Environment" in each
+    ]
     assert [each["KmsKeyArn"] for each in with_environment] == [KEY, KEY]
     assert not template.of_type("AWS::KMS::Key")  # none of its own beside it
 
@@ -99,8 +122,10 @@ def test_who_writes_logs_may_use_the_key(guarded):
     functions = template.of_type("AWS::Lambda::Function").values()
     roles = {function["Role"]["Fn::GetAtt"][0] for function in functions}
     roles.add(template.only("AWS::EC2::FlowLog")["DeliverLogsPermissionArn"]["Fn::GetAtt"][0])
-    roles |= {task["ExecutionRoleArn"]["Fn::GetAtt"][0]
-              for task in template.of_type("AWS::ECS::TaskDefinition").values()}
+    roles |= {
+        task["ExecutionRoleArn"]["Fn::GetAtt"][0]
+        for task in template.of_type("AWS::ECS::TaskDefinition").values()
+    }
     assert len(roles) == 7
     for role in roles:
         assert allows(policies_of(template, role), "kms:GenerateDataKey", KEY, **VIA_LOGS), role
@@ -113,8 +138,10 @@ def test_dead_letters_and_results_can_be_written(guarded):
             rights = policies_of(template, function["Role"]["Fn::GetAtt"][0])
             assert allows(rights, "kms:GenerateDataKey", KEY)
     tasks = template.of_type("AWS::ECS::TaskDefinition")
-    rights = {name.partition("Fleet")[2][:6]: policies_of(
-        template, task["TaskRoleArn"]["Fn::GetAtt"][0]) for name, task in tasks.items()}
+    rights = {
+        name.partition("Fleet")[2][:6]: policies_of(template, task["TaskRoleArn"]["Fn::GetAtt"][0])
+        for name, task in tasks.items()
+    }
     assert allows(rights["Master"], "kms:GenerateDataKey", KEY)
     assert allows(rights["Worker"], "kms:Decrypt", KEY)
     assert not allows(rights["Worker"], "kms:GenerateDataKey", KEY)
@@ -123,13 +150,20 @@ def test_dead_letters_and_results_can_be_written(guarded):
 def test_a_key_made_in_the_app_knows_who_uses_it(guarded):
     template = guarded(key=lambda stack: kms.Key(stack, "Key"))
     policy = template.only("AWS::KMS::Key")["KeyPolicy"]
-    services = {text(each["Principal"]["Service"]): each for each in policy["Statement"]
-                if "Service" in each["Principal"]}
+    services = {
+        text(each["Principal"]["Service"]): each
+        for each in policy["Statement"]
+        if "Service" in each["Principal"]
+    }
     logs = {"Statement": [services["logs.us-east-1.amazonaws.com"]]}
     for account, allowed in ((ACCOUNT, True), ("999999999999", False)):
         context = f"arn:aws:logs:us-east-1:{account}:log-group:any"
-        assert allows(logs, "kms:GenerateDataKey", "*", **{
-            "kms_EncryptionContext:aws:logs:arn": context}) is allowed
+        assert (
+            allows(
+                logs, "kms:GenerateDataKey", "*", **{"kms_EncryptionContext:aws:logs:arn": context}
+            )
+            is allowed
+        )
     alarms = {"Statement": [services["cloudwatch.amazonaws.com"]]}
     assert allows(alarms, "kms:GenerateDataKey", "*", aws_SourceAccount=ACCOUNT)
 
@@ -151,18 +185,26 @@ def test_volumes_of_types_with_local_storage_keep_awss_key(guarded):
 def test_roles_that_are_given_run_everything(stack, parts, template_of, mutable):
     def role(name):
         return iam.Role.from_role_arn(
-            stack, name, f"arn:aws:iam::{ACCOUNT}:role/{name}", mutable=mutable)
+            stack, name, f"arn:aws:iam::{ACCOUNT}:role/{name}", mutable=mutable
+        )
 
-    fill(stack, parts, safeguards=Safeguards(
-        function_role=role("functions"), flow_log_role=role("flow-logs")))
+    fill(
+        stack,
+        parts,
+        safeguards=Safeguards(function_role=role("functions"), flow_log_role=role("flow-logs")),
+    )
     template = template_of(stack)
     functions = template.of_type("AWS::Lambda::Function").values()
     assert len(functions) == 5
     assert {each["Role"] for each in functions} == {f"arn:aws:iam::{ACCOUNT}:role/functions"}
     assert template.only("AWS::EC2::FlowLog")["DeliverLogsPermissionArn"] == (
-        f"arn:aws:iam::{ACCOUNT}:role/flow-logs")
-    attached = [each for each in template.of_type("AWS::IAM::Policy").values()
-                if each["Roles"] == ["functions"]]
+        f"arn:aws:iam::{ACCOUNT}:role/flow-logs"
+    )
+    attached = [
+        each
+        for each in template.of_type("AWS::IAM::Policy").values()
+        if each["Roles"] == ["functions"]
+    ]
     rights = {"Statement": [s for p in attached for s in p["PolicyDocument"]["Statement"]]}
     actions = {s["Action"] for s in rights["Statement"] if isinstance(s["Action"], str)}
     needed = {"sagemaker:InvokeEndpoint", "sagemaker:DescribeEndpoint", "lambda:InvokeFunction"}
@@ -173,16 +215,20 @@ def test_roles_that_are_given_run_everything(stack, parts, template_of, mutable)
         for name, function in template.of_type("AWS::Lambda::Function").items():
             assert any("Rights" in each for each in template.depends_on(name)), function
     # Left are SageMaker's own and the tasks'.
-    services = {str(each["AssumeRolePolicyDocument"]["Statement"][0]["Principal"]["Service"])
-                for each in template.of_type("AWS::IAM::Role").values()}
+    services = {
+        str(each["AssumeRolePolicyDocument"]["Statement"][0]["Principal"]["Service"])
+        for each in template.of_type("AWS::IAM::Role").values()
+    }
     assert services == {"sagemaker.amazonaws.com", "ecs-tasks.amazonaws.com"}
 
 
 def test_the_nearest_scope_wins(stack, parts, template_of):
     Safeguards(log_retention_days=90).apply_to(stack)
     fill(stack, parts, safeguards=Safeguards(log_retention_days=365))
-    kept = {name: group["RetentionInDays"]
-            for name, group in template_of(stack).of_type("AWS::Logs::LogGroup").items()}
+    kept = {
+        name: group["RetentionInDays"]
+        for name, group in template_of(stack).of_type("AWS::Logs::LogGroup").items()
+    }
     assert {days for name, days in kept.items() if not name.startswith("Fleet")} == {365}
     assert [days for name, days in kept.items() if name.startswith("Fleet")] == [90]
 

@@ -31,25 +31,36 @@ def test_two_endpoints_share_one_function_that_may_describe_these_two_only(
     stack, parts, template_of
 ):
     for name in ("first", "Second"):
-        configuration = parts.configuration(stack, f"Configuration-{name}", variants=[
-            parts.variant(stack, model=parts.model(stack, f"Model-{name}"))])
+        configuration = parts.configuration(
+            stack,
+            f"Configuration-{name}",
+            variants=[parts.variant(stack, model=parts.model(stack, f"Model-{name}"))],
+        )
         parts.endpoint(stack, f"Endpoint-{name}", configuration=configuration, endpoint_name=name)
     template = template_of(stack)
     (function,) = _functions(template)
     tokens = [check["ServiceToken"] for check in template.of_type(CHECK).values()]
-    (function_id,) = [logical_id for logical_id, each in
-                      template.of_type("AWS::Lambda::Function").items() if each == function]
+    (function_id,) = [
+        logical_id
+        for logical_id, each in template.of_type("AWS::Lambda::Function").items()
+        if each == function
+    ]
     assert tokens == [{"Fn::GetAtt": [function_id, "Arn"]}] * 2
     role_id = function["Role"]["Fn::GetAtt"][0]
     role = template["Resources"][role_id]["Properties"]
     assert "ManagedPolicyArns" not in role
-    statements = [statement for policy in role["Policies"]
-                  for statement in policy["PolicyDocument"]["Statement"]]
+    statements = [
+        statement
+        for policy in role["Policies"]
+        for statement in policy["PolicyDocument"]["Statement"]
+    ]
     logs = {"Fn::GetAtt": [function["LoggingConfig"]["LogGroup"]["Ref"], "Arn"]}
-    assert {action: statement["Resource"] for statement in statements
-            for action in statement["Action"]} == {
+    assert {
+        action: statement["Resource"] for statement in statements for action in statement["Action"]
+    } == {
         "cloudformation:DescribeStacks": {"Ref": "AWS::StackId"},
-        "logs:CreateLogStream": logs, "logs:PutLogEvents": logs,
+        "logs:CreateLogStream": logs,
+        "logs:PutLogEvents": logs,
     }
     described = []
     for policy_id, policy in template.of_type("AWS::IAM::Policy").items():
@@ -58,17 +69,23 @@ def test_two_endpoints_share_one_function_that_may_describe_these_two_only(
         (statement,) = policy["PolicyDocument"]["Statement"]
         assert statement["Action"] == ["sagemaker:DescribeEndpoint"]
         described.append(statement["Resource"]["Fn::Join"][1][-1])
-        (user,) = [each for each in template.of_type(CHECK)
-                   if policy_id in template.depends_on(each)]
+        (user,) = [
+            each for each in template.of_type(CHECK) if policy_id in template.depends_on(each)
+        ]
         assert user.startswith("Endpoint")
     # ARNs of endpoints are in lower case.
     assert sorted(resource.rpartition(":")[2] for resource in described) == [
-        "endpoint/first", "endpoint/second"]
+        "endpoint/first",
+        "endpoint/second",
+    ]
 
 
 def _functions(template):
-    return [each for each in template.of_type("AWS::Lambda::Function").values()
-            if "Confirms" in each["Description"]]
+    return [
+        each
+        for each in template.of_type("AWS::Lambda::Function").values()
+        if "Confirms" in each["Description"]
+    ]
 
 
 def test_its_code_needs_no_asset(stack, parts, template_of):
@@ -95,7 +112,7 @@ class SageMaker:
         self.answers = list(answers)
         self.asked = 0
 
-    def describe_endpoint(self, *, EndpointName):  # noqa: N803 - boto3's names
+    def describe_endpoint(self, *, EndpointName):
         assert EndpointName == "sentiment"
         self.asked += 1
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
@@ -105,8 +122,12 @@ class SageMaker:
 
 
 def endpoint(status="InService", config=NEW, **more):
-    return {"EndpointName": "sentiment", "EndpointStatus": status, "EndpointConfigName": config,
-            **more}
+    return {
+        "EndpointName": "sentiment",
+        "EndpointStatus": status,
+        "EndpointConfigName": config,
+        **more,
+    }
 
 
 @pytest.fixture
@@ -121,13 +142,20 @@ def run(stack, parts, template_of, monkeypatch):
         cfnresponse.SUCCESS, cfnresponse.FAILED = "SUCCESS", "FAILED"
 
         # The signature of AWS's module.
-        def send(event, context, responseStatus, responseData, physicalResourceId=None,  # noqa: N803
-                 noEcho=False, reason=None):  # noqa: N803
+        def send(
+            event,
+            context,
+            responseStatus,
+            responseData,
+            physicalResourceId=None,
+            noEcho=False,
+            reason=None,
+        ):
             assert physicalResourceId == "sentiment"
             sent.append((responseStatus, reason))
 
         class CloudFormation:
-            def describe_stacks(self, *, StackName):  # noqa: N803
+            def describe_stacks(self, *, StackName):
                 assert StackName == "arn:stack"
                 return {"Stacks": [{"StackStatus": stack_status}]}
 
@@ -148,10 +176,14 @@ def run(stack, parts, template_of, monkeypatch):
         monkeypatch.setattr("time.sleep", sleep)
         namespace = {}
         exec(source, namespace)
-        namespace["handler"]({
-            "RequestType": request, "StackId": "arn:stack",
-            "ResourceProperties": {"EndpointName": "sentiment", "EndpointConfigName": NEW},
-        }, Context())
+        namespace["handler"](
+            {
+                "RequestType": request,
+                "StackId": "arn:stack",
+                "ResourceProperties": {"EndpointName": "sentiment", "EndpointConfigName": NEW},
+            },
+            Context(),
+        )
         (answer,) = sent  # exactly one, or CloudFormation waits for its time-out
         return answer, sagemaker.asked
 
@@ -168,8 +200,15 @@ def test_a_rolled_back_update_fails_and_says_what_serves_why_and_what_to_do(run,
     told = {"FailureReason": reason} if reason else {}
     (status, text), asked = run(endpoint(config=OLD, **told))
     assert (status, asked) == ("FAILED", 1)
-    for words in (OLD, NEW, "rolled the update back", reason or "none given", "deploy again",
-                  "/aws/sagemaker/Endpoints/sentiment", "--resources-to-skip"):
+    for words in (
+        OLD,
+        NEW,
+        "rolled the update back",
+        reason or "none given",
+        "deploy again",
+        "/aws/sagemaker/Endpoints/sentiment",
+        "--resources-to-skip",
+    ):
         assert words in text
 
 
@@ -191,8 +230,9 @@ def test_an_endpoint_out_of_service_fails_at_once(run, status):
 def test_it_waits_while_something_is_going_on(run):
     busy = [endpoint("Updating"), endpoint("SystemUpdating"), endpoint("Updating")]
     assert run(*busy, endpoint()) == (("SUCCESS", None), 4)
-    (status, _), asked = run(endpoint("Updating", OLD), endpoint("RollingBack", OLD),
-                             endpoint(config=OLD))
+    (status, _), asked = run(
+        endpoint("Updating", OLD), endpoint("RollingBack", OLD), endpoint(config=OLD)
+    )
     assert (status, asked) == ("FAILED", 3)
 
 

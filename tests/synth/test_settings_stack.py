@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import aws_cdk as cdk
 import pytest
 import yaml
 
-from low_latency_endpoint.settings import load_settings
+from low_latency_endpoint import ClientZones, InstanceType, LatencyTarget, LowLatencyEndpoint
+from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.plan import latency_plan
+from low_latency_endpoint.settings import load_settings, plans
 from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
@@ -20,37 +25,62 @@ def deployed(tmp_path, template_of):
 
     def make(endpoint=None, **shared):
         path = tmp_path / "endpoint.yaml"
-        path.write_text(yaml.safe_dump({
-            "client_zones": {"ids": ["use1-az1", "use1-az2"]}, **shared,
-            "endpoints": {"scorer": {
-                "containers": [{"image": {"uri": "registry.example.com/scorer:1"}}],
-                "instance_type": "ml.m5.large", "latency": {"p99": "200ms"}, **(endpoint or {}),
-            }},
-        }))
+        path.write_text(
+            yaml.safe_dump(
+                {
+                    "client_zones": {"ids": ["use1-az1", "use1-az2"]},
+                    **shared,
+                    "endpoints": {
+                        "scorer": {
+                            "containers": [{"image": {"uri": "registry.example.com/scorer:1"}}],
+                            "instance_type": "ml.m5.large",
+                            "latency": {"p99": "200ms"},
+                            **(endpoint or {}),
+                        }
+                    },
+                }
+            )
+        )
         stack = LowLatencyEndpointStack(
-            cdk.App(analytics_reporting=False), "Serving", settings=load_settings(path),
-            env=cdk.Environment(account="123456789012", region="us-east-1"))
+            cdk.App(analytics_reporting=False),
+            "Serving",
+            settings=load_settings(path),
+            env=cdk.Environment(account="123456789012", region="us-east-1"),
+        )
         return template_of(stack)
 
     return make
 
 
 def test_data_capture(deployed):
-    template = deployed({"data_capture": {
-        "s3": "s3://captured/scorer", "capture": ["output"], "kms_key_arn": KEY,
-        "json_content_types": ["application/json"], "csv_content_types": ["text/csv"]}})
+    template = deployed(
+        {
+            "data_capture": {
+                "s3": "s3://captured/scorer",
+                "capture": ["output"],
+                "kms_key_arn": KEY,
+                "json_content_types": ["application/json"],
+                "csv_content_types": ["text/csv"],
+            }
+        }
+    )
     assert template.only("AWS::SageMaker::EndpointConfig")["DataCaptureConfig"] == {
-        "EnableCapture": True, "InitialSamplingPercentage": 10,
-        "DestinationS3Uri": "s3://captured/scorer", "KmsKeyId": KEY,
+        "EnableCapture": True,
+        "InitialSamplingPercentage": 10,
+        "DestinationS3Uri": "s3://captured/scorer",
+        "KmsKeyId": KEY,
         "CaptureOptions": [{"CaptureMode": "Output"}],
         "CaptureContentTypeHeader": {
-            "CsvContentTypes": ["text/csv"], "JsonContentTypes": ["application/json"]},
+            "CsvContentTypes": ["text/csv"],
+            "JsonContentTypes": ["application/json"],
+        },
     }
 
 
 def test_an_endpoints_tags_win_over_those_of_the_stack(deployed):
-    template = deployed({"tags": {"team": "search", "tier": "1"}},
-                        tags={"team": "platform", "cost": "7"})
+    template = deployed(
+        {"tags": {"team": "search", "tier": "1"}}, tags={"team": "platform", "cost": "7"}
+    )
     tags = {tag["Key"]: tag["Value"] for tag in template.only("AWS::SageMaker::Endpoint")["Tags"]}
     assert tags == {"team": "search", "tier": "1", "cost": "7"}
     network = {tag["Key"]: tag["Value"] for tag in template.only("AWS::EC2::VPC")["Tags"]}
@@ -58,9 +88,16 @@ def test_an_endpoints_tags_win_over_those_of_the_stack(deployed):
     assert "tier" not in network
 
 
-@pytest.mark.parametrize(("flow_logs", "traffic"), [
-    ("all", "ALL"), ("accept", "ACCEPT"), ("reject", "REJECT"), (True, "REJECT"), (None, "REJECT"),
-])
+@pytest.mark.parametrize(
+    ("flow_logs", "traffic"),
+    [
+        ("all", "ALL"),
+        ("accept", "ACCEPT"),
+        ("reject", "REJECT"),
+        (True, "REJECT"),
+        (None, "REJECT"),
+    ],
+)
 def test_what_the_flow_log_records(deployed, flow_logs, traffic):
     template = deployed(network={"flow_logs": flow_logs})
     assert template.only("AWS::EC2::FlowLog")["TrafficType"] == traffic
@@ -73,24 +110,39 @@ def test_no_flow_log(deployed):
 @pytest.mark.parametrize(("given", "there"), [(None, True), (True, True), (False, False)])
 def test_the_endpoint_policy(deployed, given, there):
     template = deployed(private_link={"endpoint_policy": given})
-    interfaces = [properties for properties in template.of_type("AWS::EC2::VPCEndpoint").values()
-                  if properties["VpcEndpointType"] == "Interface"]
+    interfaces = [
+        properties
+        for properties in template.of_type("AWS::EC2::VPCEndpoint").values()
+        if properties["VpcEndpointType"] == "Interface"
+    ]
     assert ["PolicyDocument" in properties for properties in interfaces] == [there]
 
 
 def interfaces(template):
-    return [properties for properties in template.of_type("AWS::EC2::VPCEndpoint").values()
-            if properties["VpcEndpointType"] == "Interface"]
+    return [
+        properties
+        for properties in template.of_type("AWS::EC2::VPCEndpoint").values()
+        if properties["VpcEndpointType"] == "Interface"
+    ]
 
 
-EXISTING = {"network": {"vpc_id": "vpc-0123456789abcdef0", "subnets": {
-    "use1-az1": "subnet-0123456789abcdef0", "use1-az2": "subnet-0123456789abcdef1"}}}
+EXISTING = {
+    "network": {
+        "vpc_id": "vpc-0123456789abcdef0",
+        "subnets": {"use1-az1": "subnet-0123456789abcdef0", "use1-az2": "subnet-0123456789abcdef1"},
+    }
+}
 
 
-@pytest.mark.parametrize(("given", "wide"), [
-    ({}, False), ({"private_link": {"narrow_policy": False}}, True),
-    (EXISTING, True), ({**EXISTING, "private_link": {"narrow_policy": True}}, False),
-])
+@pytest.mark.parametrize(
+    ("given", "wide"),
+    [
+        ({}, False),
+        ({"private_link": {"narrow_policy": False}}, True),
+        (EXISTING, True),
+        ({**EXISTING, "private_link": {"narrow_policy": True}}, False),
+    ],
+)
 def test_the_policy_names_this_stacks_endpoints_or_all(deployed, given, wide):
     (interface,) = interfaces(deployed(**given))
     resources = json.dumps(interface["PolicyDocument"]["Statement"][0]["Resource"])
@@ -101,8 +153,11 @@ def test_the_policy_names_this_stacks_endpoints_or_all(deployed, given, wide):
 def test_private_dns_can_be_left_out(deployed, given):
     template = deployed(private_link={"private_dns": given})
     assert [each["PrivateDnsEnabled"] for each in interfaces(template)] == [given is not False]
-    urls = [json.dumps(output["Value"]) for name, output in template["Outputs"].items()
-            if "RegionalUrl" in name]
+    urls = [
+        json.dumps(output["Value"])
+        for name, output in template["Outputs"].items()
+        if "RegionalUrl" in name
+    ]
     assert [("DnsEntries" in url) for url in urls] == [given is False]
 
 
@@ -112,24 +167,43 @@ def test_bearer_tokens_on_request(deployed):
     assert actions[1] == ["sagemaker:CallWithBearerToken"]
 
 
-@pytest.mark.parametrize(("given", "platform"), [
-    ({}, "linux/arm64"), ({"platform": "linux/arm64"}, "linux/arm64"),
-])
+@pytest.mark.parametrize(
+    ("given", "platform"), [({}, "linux/arm64"), ({"platform": "linux/arm64"}, "linux/arm64")]
+)
 def test_how_an_image_is_built(tmp_path, given, platform):
     (tmp_path / "container").mkdir()
     (tmp_path / "container" / "Serve.Dockerfile").write_text("FROM scratch\n")
     path = tmp_path / "endpoint.yaml"
-    path.write_text(yaml.safe_dump({
-        "client_zones": {"ids": ["use1-az1", "use1-az2"]},
-        "endpoints": {"scorer": {
-            "containers": [{"image": {
-                "asset": "container", "file": "Serve.Dockerfile",
-                "build_args": {"MODEL": "distilbert", "PORT": 8080}, **given}}],
-            "instance_type": "ml.c7g.large", "latency": {"p99": "200ms"}}}}))
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "client_zones": {"ids": ["use1-az1", "use1-az2"]},
+                "endpoints": {
+                    "scorer": {
+                        "containers": [
+                            {
+                                "image": {
+                                    "asset": "container",
+                                    "file": "Serve.Dockerfile",
+                                    "build_args": {"MODEL": "distilbert", "PORT": 8080},
+                                    **given,
+                                }
+                            }
+                        ],
+                        "instance_type": "ml.c7g.large",
+                        "latency": {"p99": "200ms"},
+                    }
+                },
+            }
+        )
+    )
     app = cdk.App(analytics_reporting=False, outdir=str(tmp_path / "cdk.out"))
     LowLatencyEndpointStack(
-        app, "Serving", settings=load_settings(path),
-        env=cdk.Environment(account="123456789012", region="us-east-1"))
+        app,
+        "Serving",
+        settings=load_settings(path),
+        env=cdk.Environment(account="123456789012", region="us-east-1"),
+    )
     app.synth()
     manifest = json.loads((tmp_path / "cdk.out" / "Serving.assets.json").read_text())
     (built,) = manifest["dockerImages"].values()
@@ -138,12 +212,131 @@ def test_how_an_image_is_built(tmp_path, given, platform):
     assert built["source"]["platform"] == platform
 
 
-@pytest.mark.parametrize(("given", "reserved"), [
-    ({}, None), ({"reserve_concurrency": False}, None), ({"reserve_concurrency": True}, 2),
-])
+@pytest.mark.parametrize(
+    ("given", "reserved"),
+    [({}, None), ({"reserve_concurrency": False}, None), ({"reserve_concurrency": True}, 2)],
+)
 def test_the_warm_up_reserves_executions_on_request(deployed, given, reserved):
     template = deployed({"warm_up": {"payload": {"text": "hello"}, **given}})
-    found = {logical: function.get("ReservedConcurrentExecutions")
-             for logical, function in template.of_type("AWS::Lambda::Function").items()
-             if "WarmUp" in logical}
+    found = {
+        logical: function.get("ReservedConcurrentExecutions")
+        for logical, function in template.of_type("AWS::Lambda::Function").items()
+        if "WarmUp" in logical
+    }
     assert list(found.values()) == [reserved, reserved]
+
+
+@pytest.fixture
+def planned(monkeypatch):
+    """The requests that were planned, one entry for each time."""
+    requests = []
+    fleet_of = latency_plan._fleet
+    monkeypatch.setattr(
+        latency_plan, "_fleet", lambda request: (requests.append(request), fleet_of(request))[1]
+    )
+    plans._plan_of.cache_clear()
+    return requests
+
+
+def test_each_endpoint_is_planned_once_from_the_file_to_the_template(tmp_path, planned):
+    path = tmp_path / "endpoint.yaml"
+    containers = [
+        {
+            "image": {
+                "dlc": {"repository": "pytorch-inference", "tag": "2.6.0-cpu-py312-ubuntu22.04"}
+            },
+            "hostname": "first",
+        },
+        {
+            "image": {"ecr": {"repository": "team/scorer", "tag": "2.6.0-cpu-py312-ubuntu22.04"}},
+            "hostname": "second",
+        },
+    ]
+    endpoint = {
+        "containers": containers,
+        "inference_mode": "Serial",
+        "instance_type": "ml.m5.large",
+        "latency": {"p99": "200ms"},
+        "throughput": {"peak_tps": 100, "tps_per_instance": 20},
+    }
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "client_zones": {"ids": ["use1-az1", "use1-az2"]},
+                "endpoints": {
+                    "plain": endpoint,
+                    "chosen": {
+                        **endpoint,
+                        "routing": {
+                            "prefix_aware": {"prefix_length": 4096, "concurrency_threshold": 8}
+                        },
+                        "inference_ami": {"custom": "newest"},
+                        "instances": {"min": 3, "max": 40},
+                        "warm_up": {"payload": {"text": "hello"}, "requests": 77},
+                        "scaling": {
+                            "metric": "concurrency",
+                            "concurrency_target": 4,
+                            "scale_in_cooldown": "9m",
+                            "keep_counts": True,
+                        },
+                    },
+                },
+            }
+        )
+    )
+    stack = LowLatencyEndpointStack(
+        cdk.App(analytics_reporting=False),
+        "Serving",
+        settings=load_settings(path),
+        env=cdk.Environment(account="123456789012", region="us-east-1"),
+    )
+    cdk.App.of(stack).synth()
+    assert len(planned) == 2
+    assert [made.plan.request for made in stack.endpoints.values()] == planned
+
+
+def test_the_plan_of_another_request_is_refused(stack, parts):
+    given = {
+        "client_zones": ClientZones.of_ids("use1-az1", "use1-az2"),
+        "containers": [parts.container()],
+        "instance_type": InstanceType("ml.m5.large"),
+    }
+    first = LowLatencyEndpoint(
+        stack, "First", latency=LatencyTarget(p99=cdk.Duration.millis(200)), **given
+    )
+    with pytest.raises(ConfigurationError) as raised:
+        LowLatencyEndpoint(
+            stack,
+            "Second",
+            plan=first.plan,
+            latency=LatencyTarget(p99=cdk.Duration.millis(300)),
+            **given,
+        )
+    assert (raised.value.code, raised.value.got) == ("LLE808", "another latency")
+
+
+#: Words of people's remedies name options too: what a reader of an account says of them.
+READERS = ("account", "operate", "load_test")
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "volume_size_gib",
+        "startup_health_check_timeout",
+        "model_data_download_timeout",
+        "capacity_reservation_arn",
+    ],
+)
+def test_an_option_of_a_variant_is_not_restated_on_its_way(option):
+    """One file holds it as a construct's option, one as a setting; a third one may check it."""
+    root = Path(__file__).parents[2]
+    files = [
+        path
+        for folder in ("constructs", "stacks")
+        for path in (root / folder).rglob("*.py")
+        if not {*READERS} & {*path.parts}
+        and re.search(rf"\b{option}\b", path.read_text(encoding="utf-8"))
+    ]
+    assert {"variant.py", "endpoint.py"} <= {path.name for path in files}
+    assert len(files) <= 3, files

@@ -38,5 +38,6 @@ def test_template(new_stack, fill, template_of, whole_stack_name, snapshot):
 def test_hashes_of_assets_are_left_out():
     template = {"Code": {"S3Key": "0" * 64 + ".zip"}, "Layers": [f"s3://b/{'a' * 64}"]}
     assert without_hashes(template) == {
-        "Code": {"S3Key": "<asset hash>.zip"}, "Layers": ["s3://b/<asset hash>"]
+        "Code": {"S3Key": "<asset hash>.zip"},
+        "Layers": ["s3://b/<asset hash>"],
     }

@@ -18,25 +18,40 @@ NOBODY = "low-latency-endpoint:alarmsNotifyNobody"
 
 
 def warnings_of(stack, warned):
-    return [str(entry.data) for construct in stack.node.find_all()
-            for entry in construct.node.metadata
-            if entry.type == "aws:cdk:warning" and warned in str(entry.data)]
+    return [
+        str(entry.data)
+        for construct in stack.node.find_all()
+        for entry in construct.node.metadata
+        if entry.type == "aws:cdk:warning" and warned in str(entry.data)
+    ]
 
 
 def test_a_secret_in_an_environment_warns_without_its_value(stack, parts):
-    parts.model(stack, containers=[
-        parts.container(environment={"HF_TOKEN": VALUE, "HF_TASK": "text-classification"})])
+    parts.model(
+        stack,
+        containers=[
+            parts.container(environment={"HF_TOKEN": VALUE, "HF_TASK": "text-classification"})
+        ],
+    )
     (warning,) = warnings_of(stack, "secretInEnvironment")
     assert "HF_TOKEN" in warning
-    everything = json.dumps([str(entry.data) for construct in stack.node.find_all()
-                             for entry in construct.node.metadata])
+    everything = json.dumps(
+        [
+            str(entry.data)
+            for construct in stack.node.find_all()
+            for entry in construct.node.metadata
+        ]
+    )
     assert VALUE not in everything
 
 
-@pytest.mark.parametrize("value", [
-    "{{resolve:secretsmanager:hub:SecretString:token}}",
-    "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-AbCdEf",
-])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "{{resolve:secretsmanager:hub:SecretString:token}}",
+        "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-AbCdEf",
+    ],
+)
 def test_where_a_secret_is_may_be_said(stack, parts, value):
     parts.model(stack, containers=[parts.container(environment={"HF_TOKEN": value})])
     assert not warnings_of(stack, "secretInEnvironment")
@@ -55,15 +70,23 @@ def test_a_warning_that_is_wrong_is_acknowledged(new_stack, parts, warned):
     for acknowledged in (False, True):
         stack = new_stack()
         model = parts.model(stack, containers=[parts.container(environment={"HF_TOKEN": VALUE})])
-        endpoint = parts.endpoint(stack, configuration=parts.configuration(
-            stack, variants=[parts.variant(stack, model=model)]))
+        endpoint = parts.endpoint(
+            stack,
+            configuration=parts.configuration(stack, variants=[parts.variant(stack, model=model)]),
+        )
         alarms = LatencyAlarms(stack, "Alarms", endpoint=endpoint, error_rate=0.01)
         if acknowledged:
             cdk.Validations.of(alarms if warned == NOBODY else model).acknowledge(
-                cdk.Acknowledgment(id=f"Annotation::{warned}", reason="Known, and meant so."))
+                cdk.Acknowledgment(id=f"Annotation::{warned}", reason="Known, and meant so.")
+            )
         text = "notify nobody" if warned == NOBODY else "looks like a secret"
-        left.append(len(Annotations.from_stack(stack).find_warning(
-            "*", Match.string_like_regexp(f".*{text}.*"))))
+        left.append(
+            len(
+                Annotations.from_stack(stack).find_warning(
+                    "*", Match.string_like_regexp(f".*{text}.*")
+                )
+            )
+        )
     assert left == [1, 0]
 
 
@@ -72,7 +95,8 @@ def test_alarms_that_notify_nobody_warn(new_stack, parts):
         stack = new_stack()
         if actions is None:
             topic = sns.Topic.from_topic_arn(
-                stack, "Topic", "arn:aws:sns:us-east-1:123456789012:on-call")
+                stack, "Topic", "arn:aws:sns:us-east-1:123456789012:on-call"
+            )
             actions = [cloudwatch_actions.SnsAction(topic)]
         endpoint = parts.endpoint(stack)
         LatencyAlarms(stack, "Alarms", endpoint=endpoint, error_rate=0.01, actions=actions)

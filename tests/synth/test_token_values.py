@@ -26,8 +26,8 @@ from low_latency_endpoint import (
     RoutingStrategy,
 )
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.scaling import ScalingStep
-from low_latency_endpoint.variant import CoreDump
+from low_latency_endpoint.hosting.scaling import ScalingStep
+from low_latency_endpoint.hosting.variant import CoreDump
 
 
 def text(stack):
@@ -79,7 +79,10 @@ def scaled(use, **bounds):
 def alarms(**build):
     def make(stack, parts, value):
         LatencyAlarms(
-            stack, "Alarms", endpoint=parts.endpoint(stack), error_rate=0.01,
+            stack,
+            "Alarms",
+            endpoint=parts.endpoint(stack),
+            error_rate=0.01,
             **{name: wrap(value) for name, wrap in build.items()},
         )
 
@@ -98,7 +101,8 @@ TEXTS = {
     "container hostname": container(hostname=same),
     "environment value": container(environment=lambda v: {"KEY": v}),
     "variant name": lambda stack, parts, v: parts.configuration(
-        stack, variants=[parts.variant(stack, name=v, model=parts.model(stack))]),
+        stack, variants=[parts.variant(stack, name=v, model=parts.model(stack))]
+    ),
     "instance type": variant(instance_type=InstanceType),
     "instance pool type": variant(instance_pools=lambda v: [InstancePool(InstanceType(v), 1)]),
     "inference ami": variant(inference_ami=InferenceAmi),
@@ -106,7 +110,8 @@ TEXTS = {
     "capacity reservation": variant(capacity_reservation_arn=same),
     "core dump": variant(core_dump=CoreDump),
     "data capture": lambda stack, parts, v: parts.configuration(
-        stack, data_capture=DataCapture(destination=v)),
+        stack, data_capture=DataCapture(destination=v)
+    ),
     "endpoint name": endpoint(endpoint_name=same),
     "tag": endpoint(tags=lambda v: {"team": v}),
 }
@@ -115,39 +120,64 @@ NUMBERS = {
     "weight": variant(weight=same),
     "volume size": variant(volume_size_gib=same),
     "pool priority": variant(
-        instance_pools=lambda v: [InstancePool(InstanceType("ml.m5.xlarge"), v)]),
-    "prefix length": variant(routing=lambda v: RoutingStrategy.prefix_aware(
-        prefix_length=v, concurrency_threshold=8)),
-    "concurrency threshold": variant(routing=lambda v: RoutingStrategy.prefix_aware(
-        prefix_length=2048, concurrency_threshold=v)),
+        instance_pools=lambda v: [InstancePool(InstanceType("ml.m5.xlarge"), v)]
+    ),
+    "prefix length": variant(
+        routing=lambda v: RoutingStrategy.prefix_aware(prefix_length=v, concurrency_threshold=8)
+    ),
+    "concurrency threshold": variant(
+        routing=lambda v: RoutingStrategy.prefix_aware(prefix_length=2048, concurrency_threshold=v)
+    ),
     "startup timeout": variant(startup_health_check_timeout=Duration.seconds),
     "download timeout": variant(model_data_download_timeout=Duration.seconds),
     "provision timeout": variant(instance_provision_timeout=Duration.seconds),
     "sampling": lambda stack, parts, v: parts.configuration(
-        stack, data_capture=DataCapture(destination="s3://captured", sampling_percentage=v)),
+        stack, data_capture=DataCapture(destination="s3://captured", sampling_percentage=v)
+    ),
     "metric frequency": lambda stack, parts, v: parts.configuration(
-        stack, metrics=MetricsPublishing(frequency=Duration.seconds(v))),
+        stack, metrics=MetricsPublishing(frequency=Duration.seconds(v))
+    ),
     "canary size": endpoint(deployment=lambda v: DeploymentPolicy.canary(size_percent=v)),
     "canary wait": endpoint(deployment=lambda v: DeploymentPolicy.canary(wait=Duration.seconds(v))),
     "linear step": endpoint(deployment=lambda v: DeploymentPolicy.linear(step_percent=v)),
-    "linear step with a longest time": endpoint(deployment=lambda v: DeploymentPolicy.linear(
-        step_percent=v, maximum_execution=Duration.hours(2))),
+    "linear step with a longest time": endpoint(
+        deployment=lambda v: DeploymentPolicy.linear(
+            step_percent=v, maximum_execution=Duration.hours(2)
+        )
+    ),
     "rolling batch": endpoint(deployment=lambda v: DeploymentPolicy.rolling(batch_percent=v)),
-    "termination wait": endpoint(deployment=lambda v: DeploymentPolicy.canary(
-        termination_wait=Duration.seconds(v), maximum_execution=Duration.minutes(30))),
-    "longest deployment": endpoint(deployment=lambda v: DeploymentPolicy.canary(
-        maximum_execution=Duration.seconds(v))),
+    "termination wait": endpoint(
+        deployment=lambda v: DeploymentPolicy.canary(
+            termination_wait=Duration.seconds(v), maximum_execution=Duration.minutes(30)
+        )
+    ),
+    "longest deployment": endpoint(
+        deployment=lambda v: DeploymentPolicy.canary(maximum_execution=Duration.seconds(v))
+    ),
     "min instances": scaled(lambda scaling, v: None, min_instances=same),
     "max instances": scaled(lambda scaling, v: None, max_instances=same),
-    "concurrency target": scaled(lambda scaling, v: scaling.track_concurrency(
-        max_concurrency_per_instance=v)),
-    "cooldown": scaled(lambda scaling, v: scaling.track_concurrency(
-        max_concurrency_per_instance=4, scale_in_cooldown=Duration.seconds(v))),
-    "scheduled minimum": scaled(lambda scaling, v: scaling.on_schedule(
-        "night", schedule=appscaling.Schedule.cron(hour="1"), min_instances=v, max_instances=4)),
-    "step periods": scaled(lambda scaling, v: scaling.step_on_metric(
-        "S", metric=METRIC, threshold=1, steps=[ScalingStep(lower=0, change=1)],
-        evaluation_periods=v)),
+    "concurrency target": scaled(
+        lambda scaling, v: scaling.track_concurrency(max_concurrency_per_instance=v)
+    ),
+    "cooldown": scaled(
+        lambda scaling, v: scaling.track_concurrency(
+            max_concurrency_per_instance=4, scale_in_cooldown=Duration.seconds(v)
+        )
+    ),
+    "scheduled minimum": scaled(
+        lambda scaling, v: scaling.on_schedule(
+            "night", schedule=appscaling.Schedule.cron(hour="1"), min_instances=v, max_instances=4
+        )
+    ),
+    "step periods": scaled(
+        lambda scaling, v: scaling.step_on_metric(
+            "S",
+            metric=METRIC,
+            threshold=1,
+            steps=[ScalingStep(lower=0, change=1)],
+            evaluation_periods=v,
+        )
+    ),
     "evaluation periods": alarms(evaluation_periods=same),
     "datapoints": alarms(datapoints_to_alarm=same),
 }
@@ -170,17 +200,32 @@ def test_reaches_cloudformation_whole(new_stack, parts, template_of, make, token
     assert "e+2" not in resources  # a number that stood for a token, calculated with
 
 
-@pytest.mark.parametrize("make", [
-    pytest.param(scaled(lambda scaling, v: scaling.track_invocations(max_tps_per_instance=v)),
-                 id="throughput"),
-    pytest.param(scaled(lambda scaling, v: scaling.track_invocations(
-        max_tps_per_instance=1, safety_factor=v)), id="safety factor"),
-    pytest.param(alarms(model_latency=lambda v: {"p99": Duration.millis(v)}), id="milliseconds"),
-    pytest.param(alarms(model_latency=lambda v: {"p99": Duration.seconds(v)}), id="seconds"),
-    pytest.param(variant(startup_health_check_timeout=Duration.minutes), id="minutes"),
-    pytest.param(endpoint(deployment=lambda v: DeploymentPolicy.canary(wait=Duration.minutes(v))),
-                 id="wait in minutes"),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(
+            scaled(lambda scaling, v: scaling.track_invocations(max_tps_per_instance=v)),
+            id="throughput",
+        ),
+        pytest.param(
+            scaled(
+                lambda scaling, v: scaling.track_invocations(
+                    max_tps_per_instance=1, safety_factor=v
+                )
+            ),
+            id="safety factor",
+        ),
+        pytest.param(
+            alarms(model_latency=lambda v: {"p99": Duration.millis(v)}), id="milliseconds"
+        ),
+        pytest.param(alarms(model_latency=lambda v: {"p99": Duration.seconds(v)}), id="seconds"),
+        pytest.param(variant(startup_health_check_timeout=Duration.minutes), id="minutes"),
+        pytest.param(
+            endpoint(deployment=lambda v: DeploymentPolicy.canary(wait=Duration.minutes(v))),
+            id="wait in minutes",
+        ),
+    ],
+)
 def test_what_cloudformation_would_have_to_calculate_is_refused(stack, parts, make):
     with pytest.raises(ConfigurationError) as raised:
         make(stack, parts, number(stack))
@@ -231,20 +276,47 @@ def in_bucket(tail):
     return lambda made: {"Fn::Join": ["", [*arn, {"Ref": made}, tail]]}
 
 
-@pytest.mark.parametrize(("make", "action", "resource"), [
-    pytest.param(capture(lambda b: f"s3://{b.bucket_name}/captured"),
-                 "s3:PutObject", in_bucket("/captured/*"), id="capture"),
-    pytest.param(capture(lambda b: b.s3_url_for_object("captured/")),
-                 "s3:PutObject", in_bucket("/captured/*"), id="capture by the bucket's method"),
-    pytest.param(capture(lambda b: f"s3://{b.bucket_name}"),
-                 "s3:PutObject", in_bucket("/*"), id="capture into the whole bucket"),
-    pytest.param(variant(core_dump=lambda b: CoreDump(f"s3://{b.bucket_name}/cores")),
-                 "s3:PutObject", in_bucket("/cores/*"), id="core dump"),
-    pytest.param(container(data=lambda b: ModelData.from_uri(f"s3://{b.bucket_name}/a.tar.gz")),
-                 "s3:GetObject", in_bucket("/a.tar.gz"), id="archive"),
-    pytest.param(container(data=lambda b: ModelData.from_uri(f"s3://{b.bucket_name}/llama/")),
-                 "s3:GetObject", in_bucket("/llama/*"), id="uncompressed model"),
-])
+@pytest.mark.parametrize(
+    ("make", "action", "resource"),
+    [
+        pytest.param(
+            capture(lambda b: f"s3://{b.bucket_name}/captured"),
+            "s3:PutObject",
+            in_bucket("/captured/*"),
+            id="capture",
+        ),
+        pytest.param(
+            capture(lambda b: b.s3_url_for_object("captured/")),
+            "s3:PutObject",
+            in_bucket("/captured/*"),
+            id="capture by the bucket's method",
+        ),
+        pytest.param(
+            capture(lambda b: f"s3://{b.bucket_name}"),
+            "s3:PutObject",
+            in_bucket("/*"),
+            id="capture into the whole bucket",
+        ),
+        pytest.param(
+            variant(core_dump=lambda b: CoreDump(f"s3://{b.bucket_name}/cores")),
+            "s3:PutObject",
+            in_bucket("/cores/*"),
+            id="core dump",
+        ),
+        pytest.param(
+            container(data=lambda b: ModelData.from_uri(f"s3://{b.bucket_name}/a.tar.gz")),
+            "s3:GetObject",
+            in_bucket("/a.tar.gz"),
+            id="archive",
+        ),
+        pytest.param(
+            container(data=lambda b: ModelData.from_uri(f"s3://{b.bucket_name}/llama/")),
+            "s3:GetObject",
+            in_bucket("/llama/*"),
+            id="uncompressed model",
+        ),
+    ],
+)
 def test_the_role_may_use_a_bucket_of_the_app_that_a_uri_names(
     stack, parts, template_of, make, action, resource
 ):
@@ -260,18 +332,30 @@ def test_a_prefix_may_be_a_token_too(stack, parts, template_of):
     given = text(stack)
     parts.configuration(stack, data_capture=DataCapture(destination=f"s3://captured/{given}/raw"))
     assert granted(template_of(stack), "s3:PutObject") == [
-        {"Fn::Join": ["", ["arn:", {"Ref": "AWS::Partition"}, ":s3:::captured/", {"Ref": "Given"},
-                           "/raw/*"]]}
+        {
+            "Fn::Join": [
+                "",
+                ["arn:", {"Ref": "AWS::Partition"}, ":s3:::captured/", {"Ref": "Given"}, "/raw/*"],
+            ]
+        }
     ]
 
 
 REPOSITORY = [
-    pytest.param(lambda stack: f"{stack.account}.dkr.ecr.{stack.region}.amazonaws.com/team/x:1",
-                 id="account and region"),
-    pytest.param(lambda stack: f"{stack.account}.dkr.ecr.{stack.region}.{stack.url_suffix}"
-                               f"/team/x@sha256:{'0' * 64}", id="suffix and digest"),
-    pytest.param(lambda stack: f"{stack.account}.dkr.ecr-fips.{stack.region}.{stack.url_suffix}"
-                               "/team/x", id="fips, no tag"),
+    pytest.param(
+        lambda stack: f"{stack.account}.dkr.ecr.{stack.region}.amazonaws.com/team/x:1",
+        id="account and region",
+    ),
+    pytest.param(
+        lambda stack: (
+            f"{stack.account}.dkr.ecr.{stack.region}.{stack.url_suffix}/team/x@sha256:{'0' * 64}"
+        ),
+        id="suffix and digest",
+    ),
+    pytest.param(
+        lambda stack: f"{stack.account}.dkr.ecr-fips.{stack.region}.{stack.url_suffix}/team/x",
+        id="fips, no tag",
+    ),
 ]
 
 
@@ -281,15 +365,26 @@ def test_the_role_may_pull_from_a_registry_of_tokens(new_stack, parts, template_
     container(image=lambda value: ContainerImage.from_uri(uri(stack)))(stack, parts, None)
     warnings = warned(stack)
     assert granted(template_of(stack), "ecr:BatchGetImage") == [
-        {"Fn::Join": ["", ["arn:", {"Ref": "AWS::Partition"}, ":ecr:", {"Ref": "AWS::Region"}, ":",
-                           {"Ref": "AWS::AccountId"}, ":repository/team/x"]]}
+        {
+            "Fn::Join": [
+                "",
+                [
+                    "arn:",
+                    {"Ref": "AWS::Partition"},
+                    ":ecr:",
+                    {"Ref": "AWS::Region"},
+                    ":",
+                    {"Ref": "AWS::AccountId"},
+                    ":repository/team/x",
+                ],
+            ]
+        }
     ]
     assert not any("Rights" in warning for warning in warnings)
 
 
 def test_the_role_may_pull_from_the_uri_of_a_repository(stack, parts, template_of):
-    repository = ecr.Repository(
-        stack, "Images", image_tag_mutability=ecr.TagMutability.IMMUTABLE)
+    repository = ecr.Repository(stack, "Images", image_tag_mutability=ecr.TagMutability.IMMUTABLE)
     image = ContainerImage.from_uri(repository.repository_uri_for_tag("7"))
     container(image=lambda value: image)(stack, parts, None)
     (resource,) = granted(template_of(stack), "ecr:BatchGetImage")
@@ -297,13 +392,20 @@ def test_the_role_may_pull_from_the_uri_of_a_repository(stack, parts, template_o
     assert resource["Fn::Join"][1][-1]["Ref"].startswith("Images")
 
 
-@pytest.mark.parametrize(("make", "id", "says"), [
-    (TEXTS["image uri"], "imageRights", "ecr:BatchGetImage"),
-    (TEXTS["model data uri"], "modelDataRights", "s3:GetObject"),
-    (container(data=lambda v: ModelData.from_uri(f"s3://{v}")), "modelDataRights", "s3:GetObject"),
-    (TEXTS["data capture"], "writeRights", "s3:PutObject"),
-    (TEXTS["core dump"], "writeRights", "s3:PutObject"),
-])
+@pytest.mark.parametrize(
+    ("make", "id", "says"),
+    [
+        (TEXTS["image uri"], "imageRights", "ecr:BatchGetImage"),
+        (TEXTS["model data uri"], "modelDataRights", "s3:GetObject"),
+        (
+            container(data=lambda v: ModelData.from_uri(f"s3://{v}")),
+            "modelDataRights",
+            "s3:GetObject",
+        ),
+        (TEXTS["data capture"], "writeRights", "s3:PutObject"),
+        (TEXTS["core dump"], "writeRights", "s3:PutObject"),
+    ],
+)
 def test_what_a_token_hides_is_said_to_be_allowed_by_the_user(stack, parts, make, id, says):
     make(stack, parts, text(stack))
     (message,) = [warning for warning in warned(stack) if f"low-latency-endpoint:{id}" in warning]

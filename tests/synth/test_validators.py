@@ -7,64 +7,65 @@ import runpy
 from pathlib import Path
 
 import aws_cdk as cdk
-import cdk_nag
 import pytest
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
-from cfnlint.api import lint
-from cfnlint.core import get_rules
 
 from low_latency_endpoint import DataCapture, ModelData
 from low_latency_endpoint.settings import load_settings
 from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack
 
+from .conftest import WHOLE_STACKS
+from .judges import REGION, cfn_lint, judged
+
 ROOT = Path(__file__).parents[2]
 FLAGS = json.loads((ROOT / "cdk.json").read_text())["context"]
-REGION = "us-east-1"
 KEY = "arn:aws:kms:us-east-1:123456789012:key/0123abcd-0000-4000-8000-000000000000"
-IGNORED = {
-    "W3010": "the zones are the point: the user states them",
-}
 
 
-def judged(stack):
-    cdk.Validations.of(cdk.App.of(stack)).add_plugins(
-        cdk_nag.AwsSolutionsChecks(cdk.App.of(stack))
-    )
-    return stack
+@pytest.fixture(scope="module", params=[REGION, None], ids=["region", "agnostic"])
+def assembly(request, new_stack, fill):
+    """Whole stacks, many to an app: most of what judging costs, it costs once for each app.
+
+    Two whose links are in the same VPC are apart: it takes one private DNS (LLE211).
+    """
+    folders = {}
+    existing = [name for name in WHOLE_STACKS if "existing-vpc" in name]
+    for names in (
+        [name for name in WHOLE_STACKS if name not in existing],
+        *([n] for n in existing),
+    ):
+        app = None
+        for name in names:
+            stack = new_stack(region=request.param, name=name, app=app)
+            app = cdk.App.of(stack)
+            fill(stack, name)
+        # Raises on any finding of CDK's rules and of cdk-nag, with the path of what it is about.
+        folder = Path(judged(app).synth().directory)
+        folders |= dict.fromkeys(names, folder)
+    return folders
 
 
-def cfn_lint(template):
-    """Errors and warnings; informational findings are left out, they are matters of taste."""
-    findings = lint(template, get_rules([], list(IGNORED), ["W"], {}, False), [REGION])
-    return [str(finding) for finding in findings]
-
-
-@pytest.fixture(params=[REGION, None], ids=["region", "agnostic"])
-def filled(request, new_stack, fill, whole_stack_name):
-    stack = judged(new_stack(region=request.param))
-    fill(stack, whole_stack_name)
-    return stack
-
-
-def test_nothing_to_find(filled):
-    assembly = cdk.App.of(filled).synth()  # raises on any finding of CDK's rules and of cdk-nag
-    template = (Path(assembly.directory) / "Serving.template.json").read_text()
+@pytest.mark.parametrize("name", WHOLE_STACKS)
+def test_nothing_to_find(assembly, name):
+    template = (assembly[name] / f"{name}.template.json").read_text()
     assert len(json.loads(template)["Resources"]) > 2
     assert cfn_lint(template) == []
 
 
 def test_buckets_and_keys_of_another_stack(new_stack, parts):
-    data = judged(new_stack(name="Data"))
+    data = new_stack(name="Data")
+    judged(cdk.App.of(data))
     key = kms.Key(data, "Key", enable_key_rotation=True)
-    bucket = s3.Bucket(data, "Bucket", encryption_key=key, enforce_ssl=True,
-                       server_access_logs_prefix="access/")
+    bucket = s3.Bucket(
+        data, "Bucket", encryption_key=key, enforce_ssl=True, server_access_logs_prefix="access/"
+    )
     stack = new_stack(app=cdk.App.of(data))
-    model = parts.model(stack, containers=[
-        parts.container(data=ModelData.from_s3(bucket, "llama/"))])
+    model = parts.model(
+        stack, containers=[parts.container(data=ModelData.from_s3(bucket, "llama/"))]
+    )
     capture = DataCapture(destination=f"s3://{bucket.bucket_name}/captured", key=key)
-    parts.configuration(
-        stack, variants=[parts.variant(stack, model=model)], data_capture=capture)
+    parts.configuration(stack, variants=[parts.variant(stack, model=model)], data_capture=capture)
     assembly = cdk.App.of(data).synth()  # raises on any finding
     template = (Path(assembly.directory) / "Serving.template.json").read_text()
     assert '"s3:PutObject"' in template
@@ -96,9 +97,7 @@ endpoints:
 
 
 def judged_app(outdir):
-    app = cdk.App(outdir=str(outdir), context=FLAGS, analytics_reporting=False)
-    cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
-    return app
+    return judged(cdk.App(outdir=str(outdir), context=FLAGS, analytics_reporting=False))
 
 
 @pytest.mark.parametrize("settings", ["shipped", "everything"])
@@ -117,7 +116,8 @@ def test_nothing_to_find_in_a_settings_files_stack(tmp_path, settings):
 
 
 EXAMPLES = [
-    path for path in sorted((ROOT / "examples").glob("*.py"))
+    path
+    for path in sorted((ROOT / "examples").glob("*.py"))
     if "app.synth()" in path.read_text(encoding="utf-8")
 ]
 
@@ -151,7 +151,8 @@ def test_findings_are_acknowledged_one_by_one_and_with_a_reason(new_stack, fill,
 
 
 def test_the_judges_are_awake(new_stack):
-    stack = judged(new_stack())
+    stack = new_stack()
+    judged(cdk.App.of(stack))
     s3.Bucket(stack, "Open")
     cdk.CfnResource(stack, "Broken", type="AWS::S3::Bucket", properties={"BucketNam": "b"})
     with pytest.raises(RuntimeError) as raised:

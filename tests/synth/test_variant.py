@@ -16,7 +16,7 @@ from low_latency_endpoint import (
     RoutingStrategy,
 )
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.variant import CoreDump
+from low_latency_endpoint.hosting.variant import CoreDump
 
 PLAN = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/reserved"
 
@@ -24,7 +24,7 @@ PLAN = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/reserved"
 NOT_COVERED = {
     "ServerlessConfig": "serverless variants have cold starts and run in no VPC: no low latency",
     "ManagedInstanceScaling": "for inference components; real-time variants scale by "
-                              "Application Auto Scaling",
+    "Application Auto Scaling",
 }
 
 
@@ -46,32 +46,42 @@ def test_the_smallest_variant(synthesised, stack):
     model = variant.pop("ModelName")
     assert model["Fn::GetAtt"][1] == "ModelName"
     assert variant == {
-        "VariantName": "primary", "InstanceType": "ml.m5.xlarge", "InitialInstanceCount": 2,
+        "VariantName": "primary",
+        "InstanceType": "ml.m5.xlarge",
+        "InitialInstanceCount": 2,
         "InitialVariantWeight": 1,
     }
 
 
 EVERYTHING = {
-    "name": "canary", "initial_instance_count": 3, "weight": 0.25,
+    "name": "canary",
+    "initial_instance_count": 3,
+    "weight": 0.25,
     "routing": RoutingStrategy.LEAST_OUTSTANDING_REQUESTS,
     "startup_health_check_timeout": Duration.minutes(10),
     "model_data_download_timeout": Duration.minutes(20),
     "instance_provision_timeout": Duration.minutes(30),
-    "volume_size_gib": 256, "enable_ssm_access": True, "capacity_reservation_arn": PLAN,
+    "volume_size_gib": 256,
+    "enable_ssm_access": True,
+    "capacity_reservation_arn": PLAN,
     "instance_type": InstanceType("ml.g5.xlarge"),
     "inference_ami": InferenceAmi("al2-ami-sagemaker-inference-gpu-2"),
     "core_dump": CoreDump("s3://dumps/cores"),
 }
 EXPECTED = {
-    "VariantName": "canary", "InitialInstanceCount": 3, "InitialVariantWeight": 0.25,
+    "VariantName": "canary",
+    "InitialInstanceCount": 3,
+    "InitialVariantWeight": 0.25,
     "InstanceType": "ml.g5.xlarge",
     "RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"},
     "ContainerStartupHealthCheckTimeoutInSeconds": 600,
     "ModelDataDownloadTimeoutInSeconds": 1200,
     "VariantInstanceProvisionTimeoutInSeconds": 1800,
-    "VolumeSizeInGB": 256, "EnableSSMAccess": True,
+    "VolumeSizeInGB": 256,
+    "EnableSSMAccess": True,
     "CapacityReservationConfig": {
-        "CapacityReservationPreference": "capacity-reservations-only", "MlReservationArn": PLAN,
+        "CapacityReservationPreference": "capacity-reservations-only",
+        "MlReservationArn": PLAN,
     },
     "InferenceAmiVersion": "al2-ami-sagemaker-inference-gpu-2",
     "CoreDumpConfig": {"DestinationS3Uri": "s3://dumps/cores"},
@@ -102,15 +112,23 @@ def test_a_core_dumps_key(synthesised, stack):
     assert variant["CoreDumpConfig"]["KmsKeyId"] == key.key_arn
 
 
-@pytest.mark.parametrize(("routing", "config"), [
-    (RoutingStrategy.RANDOM, {"RoutingStrategy": "RANDOM"}),
-    (RoutingStrategy.LEAST_OUTSTANDING_REQUESTS,
-     {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}),
-    (RoutingStrategy.prefix_aware(prefix_length=4096, concurrency_threshold=16), {
-        "RoutingStrategy": "PREFIX_AWARE",
-        "PrefixAwareRoutingConfig": {"PrefixLength": 4096, "ConcurrencyThreshold": 16},
-    }),
-])
+@pytest.mark.parametrize(
+    ("routing", "config"),
+    [
+        (RoutingStrategy.RANDOM, {"RoutingStrategy": "RANDOM"}),
+        (
+            RoutingStrategy.LEAST_OUTSTANDING_REQUESTS,
+            {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"},
+        ),
+        (
+            RoutingStrategy.prefix_aware(prefix_length=4096, concurrency_threshold=16),
+            {
+                "RoutingStrategy": "PREFIX_AWARE",
+                "PrefixAwareRoutingConfig": {"PrefixLength": 4096, "ConcurrencyThreshold": 16},
+            },
+        ),
+    ],
+)
 def test_routing(synthesised, routing, config):
     assert synthesised(routing=routing)["RoutingConfig"] == config
 
@@ -127,9 +145,12 @@ def test_a_routing_strategy_that_aws_adds_later(new_stack, parts, template_of):
 def test_an_ami_that_aws_adds_later(new_stack, parts, template_of):
     stack = new_stack(context={"@aws-cdk/core:validateAgainstDefaultRules": False})
     ami = InferenceAmi.custom("al2030-ami-sagemaker-inference-gpu-9")
-    parts.configuration(stack, variants=[parts.variant(
-        stack, instance_type=InstanceType("ml.g5.xlarge"), inference_ami=ami
-    )])
+    parts.configuration(
+        stack,
+        variants=[
+            parts.variant(stack, instance_type=InstanceType("ml.g5.xlarge"), inference_ami=ami)
+        ],
+    )
     config = template_of(stack).only("AWS::SageMaker::EndpointConfig")
     assert config["ProductionVariants"][0]["InferenceAmiVersion"] == ami.version
 
@@ -161,30 +182,49 @@ def test_a_pool_with_a_model_of_its_own(stack, parts, template_of):
         InstancePool(InstanceType("ml.m6i.xlarge"), 2, model=compiled),
     ]
     parts.configuration(
-        stack, variants=[parts.variant(
-            stack, instance_pools=pools, core_dump=CoreDump("s3://dumps/sentiment"))],
-        data_capture=DataCapture(destination="s3://captured/sentiment"))
+        stack,
+        variants=[
+            parts.variant(stack, instance_pools=pools, core_dump=CoreDump("s3://dumps/sentiment"))
+        ],
+        data_capture=DataCapture(destination="s3://captured/sentiment"),
+    )
     template = template_of(stack)
     (variant,) = template.only("AWS::SageMaker::EndpointConfig")["ProductionVariants"]
     assert variant["InstancePools"][0] == {"InstanceType": "ml.m5.xlarge", "Priority": 1}
     assert variant["InstancePools"][1]["ModelNameOverride"] == stack.resolve(compiled.model_name)
     # Whichever model serves, it writes what it captures and dumps.
-    written = {model["ExecutionRoleArn"]["Fn::GetAtt"][0]: ""
-               for model in template.of_type("AWS::SageMaker::Model").values()}
+    written = {
+        model["ExecutionRoleArn"]["Fn::GetAtt"][0]: ""
+        for model in template.of_type("AWS::SageMaker::Model").values()
+    }
     assert len(written) == 2
     for policy in template.model_policies.values():
         (role,) = policy["Roles"]
-        written[role["Ref"]] += str([
-            statement["Resource"] for statement in policy["PolicyDocument"]["Statement"]
-            if statement["Action"] == "s3:PutObject"])
+        written[role["Ref"]] += str(
+            [
+                statement["Resource"]
+                for statement in policy["PolicyDocument"]["Statement"]
+                if statement["Action"] == "s3:PutObject"
+            ]
+        )
     for resources in written.values():
         assert "captured/sentiment" in resources
         assert "dumps/sentiment" in resources
 
 
 def test_the_image_of_a_pools_own_model_is_checked_against_its_type(stack, parts):
-    gpu = parts.model(stack, "Gpu", containers=[parts.container(image=ContainerImage.from_dlc(
-        "huggingface-pytorch-inference", "2.6.0-transformers4.51.3-gpu-py312-cu124-ubuntu22.04"))])
+    gpu = parts.model(
+        stack,
+        "Gpu",
+        containers=[
+            parts.container(
+                image=ContainerImage.from_dlc(
+                    "huggingface-pytorch-inference",
+                    "2.6.0-transformers4.51.3-gpu-py312-cu124-ubuntu22.04",
+                )
+            )
+        ],
+    )
     pools = [
         InstancePool(InstanceType("ml.g5.xlarge"), 1, model=gpu),
         InstancePool(InstanceType("ml.m5.xlarge"), 2),
@@ -200,7 +240,8 @@ def test_the_image_of_a_pools_own_model_is_checked_against_its_type(stack, parts
 def test_a_volume_beside_local_storage_is_a_warning(stack, parts):
     plain = parts.configuration(stack, variants=[parts.variant(stack, volume_size_gib=100)])
     local = parts.variant(
-        stack, name="local", volume_size_gib=100, instance_type=InstanceType("ml.m5d.xlarge"))
+        stack, name="local", volume_size_gib=100, instance_type=InstanceType("ml.m5d.xlarge")
+    )
     doubtful = parts.configuration(stack, "Doubtful", variants=[local])
     assert "volumeWithLocalStorage" not in str([e.data for e in plain.node.metadata])
     assert "volumeWithLocalStorage" in str([entry.data for entry in doubtful.node.metadata])
@@ -225,7 +266,8 @@ def test_an_instance_type_that_aws_adds_later(stack, parts, template_of):
         stack, variants=[parts.variant(stack, instance_type=InstanceType("ml.z99.large"))]
     )
     notes = [
-        message.data for message in stack.node.find_child("Configuration").node.metadata
+        message.data
+        for message in stack.node.find_child("Configuration").node.metadata
         if message.type == "aws:cdk:warning"
     ]
     assert len(notes) == 1

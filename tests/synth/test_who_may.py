@@ -31,17 +31,31 @@ def test_sagemaker_assumes_the_models_role_for_this_account_alone(stack, parts, 
     parts.model(stack)
     for trust in trust_of(template_of(stack), "sagemaker."):
         for account, allowed in ((ACCOUNT, True), (OTHERS, False)):
-            assert allows(trust, "sts:AssumeRole", "*", aws_SourceArn=(
-                f"arn:aws:sagemaker:us-east-1:{account}:*")) is allowed
+            assert (
+                allows(
+                    trust,
+                    "sts:AssumeRole",
+                    "*",
+                    aws_SourceArn=(f"arn:aws:sagemaker:us-east-1:{account}:*"),
+                )
+                is allowed
+            )
 
 
 def test_flow_logs_of_this_account_alone_are_delivered(stack, parts, template_of):
     parts.network(stack)
     for trust in trust_of(template_of(stack), "vpc-flow-logs."):
         for account, allowed in ((ACCOUNT, True), (OTHERS, False)):
-            assert allows(
-                trust, "sts:AssumeRole", "*", aws_SourceAccount=account,
-                aws_SourceArn=f"arn:aws:ec2:us-east-1:{account}:vpc-flow-log/fl-1") is allowed
+            assert (
+                allows(
+                    trust,
+                    "sts:AssumeRole",
+                    "*",
+                    aws_SourceAccount=account,
+                    aws_SourceArn=f"arn:aws:ec2:us-east-1:{account}:vpc-flow-log/fl-1",
+                )
+                is allowed
+            )
 
 
 def test_services_that_document_no_source_are_not_asked_for_one(stack, parts, template_of):
@@ -66,8 +80,12 @@ def test_the_model_hands_over_and_deletes_interfaces_of_its_vpc_alone(model_poli
     assert allows(policy, f"ec2:{action}", interface, ec2_Vpc=vpc)
     # A VPC that another account shares has that account's number.
     assert allows(policy, f"ec2:{action}", interface, ec2_Vpc=vpc.replace(ACCOUNT, OTHERS))
-    assert not allows(policy, f"ec2:{action}", interface, ec2_Vpc=(
-        f"arn:aws:ec2:us-east-1:{ACCOUNT}:vpc/vpc-0fedcba9876543210"))
+    assert not allows(
+        policy,
+        f"ec2:{action}",
+        interface,
+        ec2_Vpc=(f"arn:aws:ec2:us-east-1:{ACCOUNT}:vpc/vpc-0fedcba9876543210"),
+    )
 
 
 @pytest.fixture
@@ -75,8 +93,9 @@ def endpoints(stack, parts, template_of):
     """Service -> policy of the fleet's interface endpoints."""
     network = parts.network(stack)
     link = RuntimePrivateLink(stack, "Link", network=network)
-    LoadTestFleet(stack, "Fleet", network=network, private_link=link, endpoint="sentiment",
-                  image=IMAGE)
+    LoadTestFleet(
+        stack, "Fleet", network=network, private_link=link, endpoint="sentiment", image=IMAGE
+    )
     return {
         each["ServiceName"].partition("us-east-1.")[2]: each.get("PolicyDocument")
         for each in template_of(stack).of_type("AWS::EC2::VPCEndpoint").values()
@@ -87,16 +106,19 @@ def endpoints(stack, parts, template_of):
 LOG = f"arn:aws:logs:us-east-1:{ACCOUNT}:log-group:fleet:log-stream:load-test/worker/1"
 
 
-@pytest.mark.parametrize(("service", "action", "resource", "passes"), [
-    ("ecr.api", "ecr:GetAuthorizationToken", "*", True),
-    ("ecr.dkr", "ecr:BatchGetImage", "arn:aws:ecr:us-east-1:1:repository/x", True),
-    ("ecr.dkr", "ecr:PutImage", "arn:aws:ecr:us-east-1:1:repository/x", False),
-    ("ecr.api", "ecr:CreateRepository", "arn:aws:ecr:us-east-1:1:repository/x", False),
-    ("logs", "logs:PutLogEvents", LOG, True),
-    ("logs", "logs:PutLogEvents", LOG.replace(ACCOUNT, OTHERS), False),
-    ("logs", "logs:GetLogEvents", LOG, False),
-    ("ssmmessages", "ssmmessages:OpenDataChannel", "*", True),
-])
+@pytest.mark.parametrize(
+    ("service", "action", "resource", "passes"),
+    [
+        ("ecr.api", "ecr:GetAuthorizationToken", "*", True),
+        ("ecr.dkr", "ecr:BatchGetImage", "arn:aws:ecr:us-east-1:1:repository/x", True),
+        ("ecr.dkr", "ecr:PutImage", "arn:aws:ecr:us-east-1:1:repository/x", False),
+        ("ecr.api", "ecr:CreateRepository", "arn:aws:ecr:us-east-1:1:repository/x", False),
+        ("logs", "logs:PutLogEvents", LOG, True),
+        ("logs", "logs:PutLogEvents", LOG.replace(ACCOUNT, OTHERS), False),
+        ("logs", "logs:GetLogEvents", LOG, False),
+        ("ssmmessages", "ssmmessages:OpenDataChannel", "*", True),
+    ],
+)
 def test_tasks_do_through_their_endpoints_what_they_need(
     endpoints, service, action, resource, passes
 ):
@@ -108,14 +130,19 @@ def test_tasks_reach_nothing_but_what_is_named_where_s3s_prefix_list_is_given(
     stack, parts, template_of
 ):
     network = parts.network(
-        stack, s3_prefix_list=ec2.PrefixList.from_prefix_list_id(stack, "S3", "pl-63a5400a"))
+        stack, s3_prefix_list=ec2.PrefixList.from_prefix_list_id(stack, "S3", "pl-63a5400a")
+    )
     link = RuntimePrivateLink(stack, "Link", network=network)
-    fleet = LoadTestFleet(stack, "Fleet", network=network, private_link=link,
-                          endpoint="sentiment", image=IMAGE)
+    fleet = LoadTestFleet(
+        stack, "Fleet", network=network, private_link=link, endpoint="sentiment", image=IMAGE
+    )
     group = stack.resolve(fleet.connections.security_groups[0].security_group_id)
     template = template_of(stack)
-    rules = [rule for rule in template.of_type("AWS::EC2::SecurityGroupEgress").values()
-             if rule["GroupId"] == group]
+    rules = [
+        rule
+        for rule in template.of_type("AWS::EC2::SecurityGroupEgress").values()
+        if rule["GroupId"] == group
+    ]
     by_https = [rule for rule in rules if rule["FromPort"] == 443]
     assert len(by_https) == 3  # S3, the private link, the endpoints
     assert not [rule for rule in rules if "CidrIp" in rule]
@@ -128,10 +155,17 @@ def test_a_permissions_boundary_reaches_every_role(stack, parts, template_of):
     boundary = "arn:aws:iam::123456789012:policy/boundary"
     network = parts.network(stack)
     link = RuntimePrivateLink(stack, "Link", network=network)
-    LoadTestFleet(stack, "Fleet", network=network, private_link=link, image=IMAGE,
-                  endpoint=parts.endpoint(stack))
+    LoadTestFleet(
+        stack,
+        "Fleet",
+        network=network,
+        private_link=link,
+        image=IMAGE,
+        endpoint=parts.endpoint(stack),
+    )
     iam.PermissionsBoundary.of(stack).apply(
-        iam.ManagedPolicy.from_managed_policy_arn(stack, "Boundary", boundary))
+        iam.ManagedPolicy.from_managed_policy_arn(stack, "Boundary", boundary)
+    )
     roles = template_of(stack).of_type("AWS::IAM::Role")
     assert len(roles) >= 8
     assert {role.get("PermissionsBoundary") for role in roles.values()} == {boundary}

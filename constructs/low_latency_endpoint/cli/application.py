@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -24,8 +25,6 @@ from . import (
 )
 from .process import interruptible
 
-__all__ = ["app"]
-
 app = typer.Typer(
     name="low-latency",
     no_args_is_help=True,
@@ -33,11 +32,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    plan, preflight, verify, simulate, load_test, compare_routing, recommend,
-    recommend_generative, schema, errors, dashboard, diagnose, local_aws,
-):
-    command.register(app)
+COMMANDS: dict[str, Callable[..., None]] = {
+    "plan": plan.plan,
+    "preflight": preflight.preflight,
+    "verify": verify.verify,
+    "simulate": simulate.simulate,
+    "load-test": load_test.load_test,
+    "compare-routing": compare_routing.compare_routing,
+    "recommend": recommend.recommend,
+    "recommend-generative": recommend_generative.recommend_generative,
+    "schema": schema.schema,
+    "errors": errors.errors,
+    "dashboard": dashboard.dashboard,
+    "diagnose": diagnose.diagnose,
+}
+for name, command in COMMANDS.items():
+    app.command(name)(command)
+local_aws.register(app)
 
 
 def _version(wanted: bool) -> None:
@@ -48,8 +59,12 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True,
-                                          help="Show the version and exit.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
 ) -> None:
     """Low-latency Amazon SageMaker endpoints: plan them, explain them, try them out.
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import typer
 
+from .options import Json, Profile, flag
 from .output import print_json, print_parts, progress_on_terminal
 
 if TYPE_CHECKING:
-    from ..operations.checking.results import Report
-
-__all__ = ["finish", "with_progress"]
+    from ..operate.checking.results import Report
 
 OnCheck = Callable[[str, int, int], None]
 
@@ -23,12 +23,22 @@ def with_progress(run: Callable[[OnCheck], Report]) -> Report:
         return run(lambda title, done, count: progress(f"{done}/{count} {title}"))
 
 
-def finish(report: Report, *, json: bool, quiet: bool, strict: bool, verbose: bool) -> None:
-    """Print the report and leave with its exit status."""
-    if json:
-        print_json(report.to_dict())
-    else:
-        from ..operations.checking.tables import report_table
+@dataclass
+class CheckOptions:
+    """How an account is asked, and how the report is shown."""
 
-        print_parts(*report_table(report, quiet=quiet, verbose=verbose))
-    raise typer.Exit(report.exit_status(strict=strict))
+    json: Json = False
+    quiet: bool = flag("Leave out what passes.", short="-q")
+    strict: bool = flag("Fail on a warning, and on what could not be read.")
+    verbose: bool = flag("Name the page behind each check.", short="-v")
+    profile: Profile = None
+
+    def finish(self, report: Report) -> None:
+        """Print the report and leave with its exit status."""
+        if self.json:
+            print_json(report.to_dict())
+        else:
+            from ..operate.checking.tables import report_table
+
+            print_parts(*report_table(report, quiet=self.quiet, verbose=self.verbose))
+        raise typer.Exit(report.exit_status(strict=self.strict))

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from rich import box
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from ..load_test.compare_routing import Event, PairEnded, Second, Watch
-from ..load_test.compare_routing_published import PublishedComparison
-from ..load_test.compare_routing_report import RoutingComparison
-from ..load_test.latencies import milliseconds
+from ..load_test.compare.compare_routing import BlockProgressed, Event, PairEnded, Watch
+from ..load_test.compare.published import PublishedComparison
+from ..load_test.compare.report import RoutingComparison
+from ..load_test.engine.latencies import milliseconds
 from .live_display import LiveDisplay
 from .output import print_parts
 
-__all__ = ["Live", "summary"]
 
-
-class Live(LiveDisplay):
-    """The blocks while they run, and what can be said so far; where nobody looks, a line a pair.
-    """
+class ComparisonDisplay(LiveDisplay):
+    """The blocks while they run, and what can be said so far; where nobody looks, a line a pair."""
 
     def __init__(self, *, quiet: bool) -> None:
         super().__init__(quiet=quiet)
@@ -43,12 +36,13 @@ class Live(LiveDisplay):
             self._line(text, always=text.startswith("The instance counts could not"))
 
     def _event(self, event: Event) -> None:
-        if isinstance(event, Second):
+        if isinstance(event, BlockProgressed):
             p = event.progress
             self._now = Text.assemble(
                 f"Pair {event.pair}, {event.label}: {p.seconds:.0f} s, {p.rate:,.0f}/s answered, "
                 f"p50 {milliseconds(p.p50)}, p99 {milliseconds(p.p99)}",
-                (f", {p.failed:,} failed" if p.failed else "", "red"))
+                (f", {p.failed:,} failed" if p.failed else "", "red"),
+            )
         elif isinstance(event, PairEnded):
             self._so_far = event.so_far
             self._line(_line(event))
@@ -57,14 +51,16 @@ class Live(LiveDisplay):
     def _show(self) -> None:
         parts: list[RenderableType] = []
         if self._so_far is not None and self._so_far.changes:
-            parts.append(_table(*self._so_far.table()))
+            parts.append(self._so_far.table())
         self._draw(parts, self._now)
 
 
 def _line(event: PairEnded) -> str:
     pair, report = event.pair, event.so_far
-    parts = [f"{label} p99 {milliseconds(each.latency.percentile(99))}, {each.rate:,.4g}/s"
-             for label, each in zip(report.sides.labels, pair.results, strict=True)]
+    parts = [
+        f"{label} p99 {milliseconds(each.latency.percentile(99))}, {each.rate:,.4g}/s"
+        for label, each in zip(report.sides.labels, pair.results, strict=True)
+    ]
     repeated = bool(report.set_aside) and report.set_aside[-1] is pair
     said = " (to be repeated: client-bound)" if repeated else ""
     return f"Pair {len(report.pairs) + repeated}: {'; '.join(parts)}{said}"
@@ -73,23 +69,17 @@ def _line(event: PairEnded) -> str:
 def summary(report: RoutingComparison | PublishedComparison) -> None:
     """The answer for people: a sentence, a table, what to be careful about."""
     parts: list[RenderableType] = [
-        Text(report.sentence, style="bold" if report.valid else "bold red")]
-    heads, rows = report.table()
-    if rows:
-        parts.append(_table(heads, rows))
+        Text(report.sentence, style="bold" if report.valid else "bold red")
+    ]
+    table = report.table()
+    if table.rows:
+        parts.append(table)
     if isinstance(report, RoutingComparison):
-        parts += [Text(f"{label}: {side.text}", style="dim") for label, side in
-                  zip(report.sides.labels, report.sides, strict=True)]
+        parts += [
+            Text(f"{label}: {side.text}", style="dim")
+            for label, side in zip(report.sides.labels, report.sides, strict=True)
+        ]
     parts += [Text.assemble(("Careful: ", "yellow"), each) for each in report.warnings]
     if isinstance(report, RoutingComparison):
         parts += [Text(f"Unknown: {each}", style="dim") for each in report.sides.unknown]
     print_parts(*parts)
-
-
-def _table(heads: list[str], rows: list[list[str]]) -> Any:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, head in enumerate(heads):
-        table.add_column(Text(head), justify="left" if number == 0 else "right")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    return table

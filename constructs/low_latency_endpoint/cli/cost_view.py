@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..planning.hourly_cost import StackCost
-    from ..planning.stack_minutes import StackMinutes
+    from ..plan.hourly_cost import StackCost
     from ..settings import Settings
-
-__all__ = ["cost_parts", "minutes_data", "minutes_of", "minutes_parts", "total_line",
-           "with_prices"]
 
 
 def with_prices(settings: Settings, given: Sequence[str]) -> Settings:
@@ -24,70 +20,71 @@ def with_prices(settings: Settings, given: Sequence[str]) -> Settings:
     ConfigurationError
         ``LLE882``, ``LLE883``, ``LLE884``.
     """
-    from ..planning.prices import parse_price
+    from ..plan.prices import parse_price
 
     prices = {**settings.prices, **dict(parse_price(each) for each in given)}
     return settings.model_copy(update={"prices": prices})
 
 
-def minutes_of(settings: Settings) -> Sequence[StackMinutes]:
-    """How long creating and deleting the settings' stack take."""
-    from ..planning.stack_minutes import stack_minutes
-
-    return stack_minutes(warm_up=any(each.warm_up for each in settings.endpoints.values()))
-
-
-def minutes_data(settings: Settings) -> dict[str, Any]:
-    """The same as JSON-safe data."""
-    return {each.what: each.to_dict() for each in minutes_of(settings)}
-
-
-def minutes_parts(settings: Settings) -> Iterator[RenderableType]:
-    """The same for people."""
-    from rich.text import Text
-
-    for each in minutes_of(settings):
-        yield Text(str(each))
-
-
 def total_line(cost: StackCost) -> str:
     """The whole stack in one line; empty where an instance's price is missing."""
-    from ..planning.hourly_cost import MOMENTS
+    from ..plan.hourly_cost import MOMENTS
 
     if cost.usd("at_most") is None:
         return ""
-    amounts = ", ".join(f"{_usd(cost.usd(moment))} {moment.replace('_', ' ')}"
-                        for moment in MOMENTS)
+    amounts = ", ".join(
+        f"{_usd(cost.usd(moment))} {moment.replace('_', ' ')}" for moment in MOMENTS
+    )
     return f"All endpoints and their interface endpoints, in US dollars per hour: {amounts}."
 
 
 def cost_parts(settings: Settings, cost: StackCost) -> Iterator[RenderableType]:
     """A table of instances and dollars, what is not in it, and how to give what is missing."""
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    from ..planning.hourly_cost import MOMENTS, NOT_IN_IT
+    from ..plan.hourly_cost import MOMENTS, NOT_IN_IT
+    from ..report.tables import Cell, Table
 
-    table = Table(title=f"{settings.stack_name}: US dollars per hour", title_justify="left",
-                  title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("What")
-    for moment in MOMENTS:
-        table.add_column(moment.replace("_", " "), justify="right")
+    rows: list[list[str | Cell]] = []
     for key, each in cost.endpoints.items():
-        price = f"{each.price.usd:g} each, {each.price.origin}" if each.price else (
-            "price not known")
-        table.add_row(Text(f"{key}: {each.instance_type}, {price}"),
-                      *(f"{each.instances(moment)} x" if each.price is None else
-                        f"{each.instances(moment)} x {each.price.usd:g} = {_usd(each.usd(moment))}"
-                        for moment in MOMENTS))
+        price = (
+            f"{each.price.usd:g} each, {each.price.origin}" if each.price else ("price not known")
+        )
+        rows.append(
+            [
+                f"{key}: {each.instance_type}, {price}",
+                *(
+                    f"{each.instances(moment)} x"
+                    if each.price is None
+                    else f"{each.instances(moment)} x {each.price.usd:g} = {_usd(each.usd(moment))}"
+                    for moment in MOMENTS
+                ),
+            ]
+        )
     if cost.endpoint_zones:
-        price = f"{cost.zone_price.usd:g} each, {cost.zone_price.origin}" if cost.zone_price else (
-            "price not known")
-        table.add_row(Text(f"interface endpoints: {cost.endpoint_zones} zones, {price}"),
-                      *[_usd(cost.link_usd)] * len(MOMENTS))
+        price = (
+            f"{cost.zone_price.usd:g} each, {cost.zone_price.origin}"
+            if cost.zone_price
+            else ("price not known")
+        )
+        rows.append(
+            [
+                f"interface endpoints: {cost.endpoint_zones} zones, {price}",
+                *[_usd(cost.link_usd)] * len(MOMENTS),
+            ]
+        )
     if cost.usd("at_most") is not None:
-        table.add_row("together", *(_usd(cost.usd(moment)) for moment in MOMENTS), style="bold")
+        rows.append(
+            [
+                Cell(text, "strong")
+                for text in ("together", *(_usd(cost.usd(moment)) for moment in MOMENTS))
+            ]
+        )
+    table = Table(
+        ["What", *(moment.replace("_", " ") for moment in MOMENTS)],
+        rows,
+        f"{settings.stack_name}: US dollars per hour",
+    )
     yield table
     if cost.without_price:
         yield Text(_how_to_give(cost.without_price))
@@ -95,15 +92,17 @@ def cost_parts(settings: Settings, cost: StackCost) -> Iterator[RenderableType]:
 
 
 def _how_to_give(items: Sequence[str]) -> str:
-    from ..planning.prices import HOSTING_PRICES, INTERFACE_ENDPOINT, LINK_PRICES
+    from ..plan.prices import HOSTING_PRICES, INTERFACE_ENDPOINT, LINK_PRICES
 
     pages = [LINK_PRICES if item == INTERFACE_ENDPOINT else HOSTING_PRICES for item in items]
     given = ", ".join(f"{item}: USD" for item in items)
     options = " ".join(f"--price {item}=USD" for item in items)
     pairs = " ".join(f"{item}=USD" for item in items)
-    return (f"Price not known: {', '.join(items)}. AWS has it for each Region on "
-            f"{' and '.join(dict.fromkeys(pages))}; state it in the settings file, prices: "
-            f"{{{given}}}, or with {options}; make deploy takes PRICES=\"{pairs}\".")
+    return (
+        f"Price not known: {', '.join(items)}. AWS has it for each Region on "
+        f"{' and '.join(dict.fromkeys(pages))}; state it in the settings file, prices: "
+        f'{{{given}}}, or with {options}; make deploy takes PRICES="{pairs}".'
+    )
 
 
 def _usd(amount: float | None) -> str:

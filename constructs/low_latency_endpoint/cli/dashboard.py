@@ -10,18 +10,12 @@ import typer
 from .options import Profile, Region
 from .output import progress_on_terminal
 
-__all__ = ["register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="dashboard")(dashboard)
-
 
 def dashboard(
     name: Annotated[str, typer.Argument(help="The dashboard's name.", show_default=False)],
-    picture: Annotated[Path, typer.Argument(
-        help="File to write: .svg, .png or .pdf.", show_default=False)],
+    picture: Annotated[
+        Path, typer.Argument(help="File to write: .svg, .png or .pdf.", show_default=False)
+    ],
     hours: Annotated[float, typer.Option(help="How far back, in hours.", min=0.1, max=72)] = 3,
     profile: Profile = None,
     region: Region = None,
@@ -34,14 +28,20 @@ def dashboard(
     """
     from datetime import timedelta
 
-    from ..operations.account_clock import account_now
-    from ..operations.dashboard_picture import draw_dashboard, read_dashboard_body
-    from ..operations.sessions import aws_errors_in_words, open_clients
+    from ..account.calls import Account
+    from ..account.clock import account_now
+    from ..account.sessions import aws_errors_in_words, open_clients
+    from ..operate.dashboard_data import read_dashboard_body
+    from ..operate.dashboard_picture import draw_dashboard
 
     with aws_errors_in_words(), progress_on_terminal(f"Reading and drawing {name}"):
-        client, _ = open_clients(profile, region)
-        cloudwatch = client("cloudwatch")
+        account = Account(*open_clients(profile, region))
         end = account_now()
-        draw_dashboard(cloudwatch, read_dashboard_body(cloudwatch, name), picture,
-                       start=end - timedelta(hours=hours), end=end)
+        draw_dashboard(
+            account,
+            read_dashboard_body(account, name),
+            picture,
+            start=end - timedelta(hours=hours),
+            end=end,
+        )
     typer.echo(f"wrote {picture}")

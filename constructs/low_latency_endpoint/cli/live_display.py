@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import sys
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
-
-__all__ = ["LiveDisplay"]
 
 
 class LiveDisplay:
@@ -19,16 +16,18 @@ class LiveDisplay:
     def __init__(self, *, quiet: bool) -> None:
         self._console = Console(stderr=True, highlight=False)
         self._quiet = quiet
-        self._live = Live(console=self._console, refresh_per_second=4, transient=True) \
-            if self._console.is_terminal and not quiet else None
+        self._live = (
+            Live(console=self._console, refresh_per_second=4, transient=True)
+            if self._console.is_terminal and not quiet
+            else None
+        )
 
     def __enter__(self) -> Self:
         if self._live is not None:
             self._live.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._live is not None:
             self._live.stop()
 

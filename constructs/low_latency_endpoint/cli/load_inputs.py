@@ -1,53 +1,159 @@
-"""What the commands that send load take from their options and the settings file."""
+"""What the commands that send load have in common: what is sent, from where, and what is written."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from .options import Html, Json, Profile, Region, flag, option
 from .process import check_packages
 
 if TYPE_CHECKING:
-    from ..load_test.endpoint_settings import StatedEndpoint
-    from ..load_test.payloads import Payloads
-
-__all__ = [
-    "check_installed", "check_writable", "content_type_of", "payloads_of", "region_of",
-    "seconds_of", "stated_in",
-]
+    from ..load_test.engine.payloads import Payloads
+    from ..load_test.engine.target import Target
+    from ..load_test.search.endpoint_settings import StatedEndpoint
 
 
-def stated_in(settings: Path | None, endpoint: str) -> StatedEndpoint | None:
-    if settings is None:
-        return None
-    from ..load_test.endpoint_settings import stated_endpoint
+@dataclass
+class Sending:
+    """What is sent, and how."""
 
-    return stated_endpoint(settings, endpoint)
+    settings: Path | None = option(
+        "Settings file: latency target, peak, warm-up payload.", metavar="FILE"
+    )
+    payload: str | None = option(
+        "File (.jsonl: a request per line), folder, module:function, or a JSON text. Default: "
+        "the settings' warm-up payload.",
+        metavar="SOURCE",
+    )
+    content_type: str | None = option("Default: application/json.")
+    accept: str | None = option("Form of the answer.")
+    expect: str | None = option("Must occur in every good answer.", metavar="REGEX")
+    stream: bool = flag("Ask for response streams.")
+    timeout: str = option("For a whole request.", "60s", metavar="TIME")
+    zonal: list[str] | None = option(
+        "Base URL, such as the interface endpoint's of a zone; repeat it, they are taken in turn.",
+        metavar="URL",
+    )
+    allow_plain_http: bool = flag(
+        "Let http:// URLs lead to other machines, requests and signatures in clear."
+    )
+    constant: bool = option(
+        "Open loop: send at equal gaps, or at random as many independent callers do.",
+        False,
+        names="--constant/--poisson",
+    )
+    seed: int = option("The same seed sends at the same times.", 1)
+    allowed_errors: float = option("Share of requests that may fail.", 0.001)
+    processes: int = option(
+        "Generator processes on this machine, for each side of a comparison.", 1
+    )
+    profile: Profile = None
+    region: Region = None
+
+    def stated(self, endpoint: str) -> StatedEndpoint | None:
+        """What the settings say of an endpoint."""
+        if self.settings is None:
+            return None
+        from ..load_test.search.endpoint_settings import stated_endpoint
+
+        return stated_endpoint(self.settings, endpoint)
+
+    def payloads(self, stated: StatedEndpoint | None) -> Payloads:
+        """The requests."""
+        from ..load_test.engine.payloads import PAYLOAD_NEEDED, Payloads
+
+        source = self.payload
+        if source is None:
+            if stated is not None and stated.payloads is not None:
+                return stated.payloads
+            raise PAYLOAD_NEEDED.error(got="none", allowed="--payload, or a warm-up payload")
+        if source.lstrip().startswith(("{", "[", '"')) and not Path(source[:200]).exists():
+            return Payloads.of_bytes(source.encode())
+        return Payloads.of(source)
+
+    def target(self, endpoint: str, stated: StatedEndpoint | None, **more: Any) -> Target:
+        """Where they go: what the options leave open is the settings', else the AWS CLI's."""
+        from ..load_test.engine.target import Target
+
+        payload_type = stated.content_type if stated is not None and self.payload is None else None
+        if stated is not None:
+            endpoint = stated.endpoint_name or endpoint
+            more["target_model"] = more.get("target_model") or stated.target_model
+        return Target(
+            endpoint,
+            self.found_region(stated),
+            tuple(self.zonal or ()),
+            content_type=self.content_type or payload_type or "application/json",
+            accept=self.accept,
+            streaming=self.stream,
+            expected=self.expect,
+            timeout_seconds=seconds_of(self.timeout, "--timeout"),
+            allow_plain_http=self.allow_plain_http,
+            **more,
+        )
+
+    def found_region(self, stated: StatedEndpoint | None) -> str:
+        """The option's, else the settings', else the AWS CLI's."""
+        from ..account.sessions import open_clients
+
+        return (
+            self.region
+            or (stated.region if stated else None)
+            or open_clients(self.profile, None)[1]
+        )
 
 
-def payloads_of(source: str | None, stated: StatedEndpoint | None) -> Payloads:
-    from ..load_test.payloads import Payloads
-    from ..load_test.run_rules import PAYLOAD_NEEDED
+@dataclass
+class Results:
+    """What is written."""
 
-    if source is None:
-        if stated is not None and stated.payloads is not None:
-            return stated.payloads
-        raise PAYLOAD_NEEDED.error(got="none", allowed="--payload, or a warm-up payload")
-    if source.lstrip().startswith(("{", "[", '"')) and not Path(source[:200]).exists():
-        return Payloads.of_bytes(source.encode())
-    return Payloads.of(source)
+    output: Path | None = option(
+        "Write the result as JSON: plan and simulate read a load test's with --from-load-test.",
+        metavar="FILE",
+        short="-o",
+    )
+    html: Html = None
+    json: Json = False
 
+    @cached_property
+    def files(self) -> list[Path]:
+        """All of them."""
+        return [each for each in (self.output, self.html) if each is not None]
 
-def region_of(profile: str | None, region: str | None, stated: StatedEndpoint | None) -> str:
-    """The option's, else the settings', else the AWS CLI's."""
-    from ..operations.sessions import open_clients
+    def check(self, *others: Path | None) -> None:
+        """Say before anything is sent what is missing, and what cannot be written."""
+        from ..load_test.search.result_file import WRITTEN
 
-    return region or (stated.region if stated else None) or open_clients(profile, None)[1]
+        check_packages(
+            "boto3",
+            "locust",
+            "geventhttpclient",
+            "hdrh",
+            *(("jinja2",) if self.html is not None else ()),
+        )
+        self.files.extend(each for each in others if each is not None)
+        for file in self.files:
+            if file.is_dir() or not file.parent.is_dir():
+                raise WRITTEN.error(
+                    got=f"{file}: it is a folder"
+                    if file.is_dir()
+                    else f"{file.parent} is no folder",
+                    allowed="a file in a folder that exists",
+                )
+
+    def said(self) -> None:
+        """Name what was written."""
+        for file in self.files:
+            typer.echo(f"wrote {file}", err=True)
 
 
 def seconds_of(text: str, option: str) -> float:
+    """A duration of an option."""
     from ..settings.breach import BreachError
     from ..settings.fields import parse_duration
 
@@ -55,27 +161,5 @@ def seconds_of(text: str, option: str) -> float:
         return parse_duration(text).total_seconds()
     except BreachError:
         raise typer.BadParameter(
-            f"{option} {text}: write a number and a unit, such as 60s or 5m") from None
-
-
-def check_installed(html: Path | None) -> None:
-    """Say before anything is sent which package is missing."""
-    check_packages("boto3", "locust", "geventhttpclient", "hdrh",
-                   *(("jinja2", "plotly") if html is not None else ()))
-
-
-def check_writable(files: list[Path]) -> None:
-    from ..load_test.run_rules import WRITTEN
-
-    for file in files:
-        if file.is_dir() or not file.parent.is_dir():
-            raise WRITTEN.error(got=f"{file}: it is a folder" if file.is_dir() else
-                                f"{file.parent} is no folder",
-                                allowed="a file in a folder that exists")
-
-
-def content_type_of(given: str | None, payload: str | None,
-                    stated: StatedEndpoint | None) -> str:
-    """The option's, else that of the settings' payload, else JSON."""
-    settings = stated.content_type if stated is not None and payload is None else None
-    return given or settings or "application/json"
+            f"{option} {text}: write a number and a unit, such as 60s or 5m"
+        ) from None

@@ -9,23 +9,21 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from ..load_test.latencies import milliseconds
-from ..load_test.measured_steps import MeasuredStep
-from ..load_test.report.page import verdict
-from ..load_test.result_file import LoadTestReport
-from ..load_test.run_plans import RunPlan
-from ..load_test.running import Event, Second, StepEnded, StepStarted
-from ..load_test.steps import Target
+from ..load_test.engine.latencies import milliseconds
+from ..load_test.engine.target import Target
+from ..load_test.report.page import follows, verdict
+from ..load_test.search.measured_steps import MeasuredStep
+from ..load_test.search.result_file import LoadTestReport
+from ..load_test.search.run_plans import RunPlan
+from ..load_test.search.running import Event, StepEnded, StepProgressed, StepStarted
 from .live_display import LiveDisplay
 from .load_test_table import StepsTable
 from .output import print_parts
 
-__all__ = ["Live", "summary"]
-
 _SEVERITIES = {"invalid": "red", "limit": "red", "risk": "yellow", "fine": "green"}
 
 
-class Live(LiveDisplay):
+class LoadTestDisplay(LiveDisplay):
     """The steps while they run: a table that grows; where nobody looks, a line for each step."""
 
     def __init__(self, target: Target, plan: RunPlan, *, quiet: bool) -> None:
@@ -51,23 +49,34 @@ class Live(LiveDisplay):
         """A step began, went on, or ended."""
         if isinstance(event, StepStarted):
             of = f" of {event.of}" if event.of else ""
-            self._now = Text(f"Step {event.number}{of}: {event.step.name} for "
-                             f"{event.step.seconds:.0f} s ({event.purpose}"
-                             + (f"; {event.waits:.0f} s of them until a full minute begins"
-                                if event.waits >= 1 else "") + ")")
+            self._now = Text(
+                f"Step {event.number}{of}: {event.step.name} for "
+                f"{event.step.seconds:.0f} s ({event.purpose}"
+                + (
+                    f"; {event.waits:.0f} s of them until a full minute begins"
+                    if event.waits >= 1
+                    else ""
+                )
+                + ")"
+            )
             if event.waits >= 1:
-                self._line(f"{event.step.name}: settles for {event.step.settle_seconds:.0f} s, so "
-                           "that it counts from a full minute, as CloudWatch does")
-        elif isinstance(event, Second):
+                self._line(
+                    f"{event.step.name}: settles for {event.step.settle_seconds:.0f} s, so "
+                    "that it counts from a full minute, as CloudWatch does"
+                )
+        elif isinstance(event, StepProgressed):
             p = event.progress
             self._now = Text.assemble(
                 f"{event.step.name}: {p.seconds:.0f} of {event.step.seconds:.0f} s, "
                 f"{p.rate:,.0f}/s answered, p50 {milliseconds(p.p50)}, "
                 f"p99 {milliseconds(p.p99)}",
                 (f", {p.failed:,} failed" if p.failed else "", "red"),
-                (f"; send lag p99 {milliseconds(p.send_lag_p99)}, generator "
-                 f"{p.cpu_share:.0%} of a core",
-                 "dim"))
+                (
+                    f"; send lag p99 {milliseconds(p.send_lag_p99)}, generator "
+                    f"{p.cpu_share:.0%} of a core",
+                    "dim",
+                ),
+            )
         elif isinstance(event, StepEnded):
             self._done.append(event.measured)
             self._line(_line(event.measured))
@@ -84,7 +93,8 @@ def summary(report: LoadTestReport, output: Path | None) -> None:
     """The answer for people: a sentence, the steps, what limits, what follows."""
     good = report.run.held and not report.invalid
     parts: list[RenderableType] = [
-        Text(verdict(report), style="bold green" if good else "bold red")]
+        Text(verdict(report), style="bold green" if good else "bold red")
+    ]
     if report.run.limit is not None:
         parts.append(Text(report.run.limit.how))
     if report.run.steps:
@@ -94,40 +104,46 @@ def summary(report: LoadTestReport, output: Path | None) -> None:
         parts += [Padding(Text(f"- {text}"), (0, 0, 0, 2)) for text in each.evidence]
         if each.advice:
             parts.append(Padding(Text(each.advice), (0, 0, 0, 2)))
-    parts += [Text(f"Unknown: {text}", style="dim")
-              for text in (*report.fleet.unknown, *report.metrics.unknown)]
+    parts += [
+        Text(f"Unknown: {text}", style="dim")
+        for text in (*report.fleet.unknown, *report.metrics.unknown)
+    ]
     if report.metrics.series and not report.metrics.complete:
-        parts.append(Text("CloudWatch had not counted all requests when it was read.",
-                          style="dim"))
+        parts.append(Text("CloudWatch had not counted all requests when it was read.", style="dim"))
     parts += [Text(text) for text in _follows(report, output)]
     print_parts(*parts)
 
 
 def _follows(report: LoadTestReport, output: Path | None) -> Iterable[str]:
-    throughput, limit = report.throughput, report.run.limit
+    limit = report.run.limit
     if limit is not None and limit.usable and not report.invalid:
         low, high = limit.to_dict()["low"], limit.to_dict()["high"]
-        yield (f"The limit of one instance lies between {low:,.4g} requests a second, which it "
-               f"held with {limit.confidence:.0%} confidence, and "
-               + (f"{high:,.4g}, which broke it." if high is not None else
-                  "a rate that was never clearly broken."))
-    if throughput is not None:
-        yield (f"For {throughput.peak_tps:,g} requests a second with a safety factor of "
-               f"{throughput.safety_factor:g}: {throughput.instances_at_peak(1)} instances, at "
-               "least one per client zone; scaling target "
-               f"{throughput.target_invocations_per_instance:,g} invocations per instance and "
-               "minute.")
+        yield (
+            f"The limit of one instance lies between {low:,.4g} requests a second, which it "
+            f"held with {limit.confidence:.0%} confidence, and "
+            + (
+                f"{high:,.4g}, which broke it."
+                if high is not None
+                else "a rate that was never clearly broken."
+            )
+        )
+    yield from follows(report)
     if limit is not None and limit.lower_bound and not report.invalid:
-        yield ("The plan does not take a limit that was not reached: leave out --up-to, or raise "
-               "it.")
+        yield (
+            "The plan does not take a limit that was not reached: leave out --up-to, or raise it."
+        )
     elif limit is not None and limit.usable and not report.invalid:
-        yield (f"Into the plan: low-latency plan endpoint.yaml --from-load-test "
-               f"{output or 'result.json (write it with -o)'}")
+        yield (
+            f"Into the plan: low-latency plan endpoint.yaml --from-load-test "
+            f"{output or 'result.json (write it with -o)'}"
+        )
 
 
 def _line(each: MeasuredStep) -> str:
     p50, p99 = each.result.latency.quantiles((0.5, 0.99))
     outcome = f"{each.shown}; " if each.shown else ""
-    return (f"{each.result.step.name} ({each.purpose}): {outcome}"
-            f"{each.result.rate:,.4g}/s answered, p50 {milliseconds(p50)}, "
-            f"p99 {milliseconds(p99)}, {each.result.failed:,} failed")
+    return (
+        f"{each.result.step.name} ({each.purpose}): {outcome}"
+        f"{each.result.rate:,.4g}/s answered, p50 {milliseconds(p50)}, "
+        f"p99 {milliseconds(p99)}, {each.result.failed:,} failed"
+    )

@@ -1,175 +1,46 @@
-"""``low-latency local-aws``."""
+"""``low-latency local-aws``: the command `local-sagemaker`, of the project in local_sagemaker/."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
-
 import typer
-
-if TYPE_CHECKING:
-    from ..local_aws import LocalAws
-
-_SERVER = ("What answers for endpoints with that image (URI, repository, or with *): simulated, "
-           "sentiment (scikit-learn), a URL on loopback, a command such as 'python serve.py', a "
-           "script with SageMaker's model_fn, or a JSON file.")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command, which serves, and its commands to one that does."""
-    group = typer.Typer(rich_markup_mode=None)
-    group.callback(invoke_without_command=True)(local_aws)
-    group.command("add-model-server")(add_model_server)
-    group.command("add-image")(add_image)
-    app.add_typer(group, name="local-aws")
+    """Add the command."""
+    app.command(
+        name="local-aws",
+        context_settings={
+            "allow_extra_args": True,
+            "allow_interspersed_args": False,
+            "ignore_unknown_options": True,
+        },
+    )(local_aws)
 
 
-def local_aws(
-    context: typer.Context,
-    port: Annotated[int, typer.Option(
-        min=0, max=65535, help="Port on loopback; 0 takes a free one.")] = 0,
-    region: Annotated[str, typer.Option(help="Region of the AWS variables.")] = "us-east-1",
-    model_server: Annotated[list[str] | None, typer.Option(
-        metavar="IMAGE=SERVER", help=f"{_SERVER} May be repeated. Without it endpoints answer with "
-        "the request itself, and are neither measured nor scaled.")] = None,
-    image: Annotated[list[str] | None, typer.Option(
-        metavar="URI", help="A container image that is to be in its registry (ECR's), as if it had "
-        "been pushed. May be repeated.")] = None,
-    clock_speed: Annotated[float, typer.Option(
-        min=0, max=10_000, help="How many times faster than real time cold starts, cooldowns, "
-        "alarms and deployments pass.")] = 1,
-    behave: Annotated[list[str] | None, typer.Option(
-        metavar="OPTION=VALUE", help="How AWS behaves where it leaves that open, as "
-        "docs/local-aws.md lists it: endpoint_handler=compares. May be repeated. The defaults are "
-        "the worst that AWS documents or its users report.")] = None,
-) -> None:
+def local_aws(context: typer.Context) -> None:
     """Run a local AWS until Ctrl-C; nothing leaves this machine.
 
-    Prints the variables that point the AWS CLI, boto3 and the CDK CLI at it, and to standard error
-    the URL of each zone's interface endpoint.
+    It is the command `local-sagemaker`: what follows is given to that, whose `local-sagemaker
+    --help` says more.
 
     \b
     Examples:
       low-latency local-aws --port 5000
       low-latency local-aws --model-server '*=simulated' --clock-speed 60
-      low-latency local-aws --model-server 'team/ranker=ranker.json'
       low-latency local-aws --model-server 'team/ranker=python serve.py --fast'
-      low-latency local-aws --image 123456789012.dkr.ecr.us-east-1.amazonaws.com/team/ranker:1
-      low-latency local-aws --behave unchanged_configuration=deployed --behave interfaces_stay=60
-    """
-    if context.invoked_subcommand is not None:
-        return
-
-    def announce(aws: LocalAws) -> None:
-        for uri in image or ():
-            aws.add_image(uri)
-        for name, value in aws.exports().items():
-            typer.echo(f"export {name}={value}")
-        zones = aws.client("ec2").describe_availability_zones()["AvailabilityZones"]
-        for zone in sorted(each["ZoneId"] for each in zones):
-            typer.echo(f"# Callers in {zone}: {aws.runtime_url(zone)}", err=True)
-        typer.echo(f"# Serving at {aws.url}, log in {aws.log_path}, what model servers write in "
-                   f"{aws.model_server_folder}; Ctrl-C stops it and forgets everything.", err=True)
-
-    with _explained():
-        from ..local_aws import LocalAwsError, RuntimeOptions
-        from ..local_aws.foreground import serve_until_stopped
-        from ..local_aws.images import check_image
-        from ..local_aws.model_servers import parse_model_server
-
-        with _refusing("--model-server"):
-            servers = dict(parse_model_server(one) for one in model_server or ())
-        with _refusing("--image"):
-            for uri in image or ():
-                check_image(uri)
-        with _refusing("--behave"):
-            options = RuntimeOptions.of_texts(behave or ())
-        with _refusing("--clock-speed"):
-            options = replace(options, model_servers=servers, clock_speed=clock_speed)
-        try:
-            serve_until_stopped(region, port, options, announce)
-        except LocalAwsError as error:
-            typer.echo(str(error), err=True)
-            raise typer.Exit(2) from None
-
-
-def add_model_server(
-    model_server: Annotated[list[str], typer.Argument(
-        metavar="IMAGE=SERVER", help=_SERVER)],
-) -> None:
-    """Put model servers into a local AWS that runs: endpoints made from now on have them.
-
-    It is the one that the environment names with what `low-latency local-aws` printed. Commands run
-    in the current folder.
-
-    \b
-    Example:
       low-latency local-aws add-model-server 'team/ranker=python serve.py'
-    """
-    with _explained():
-        from ..local_aws.model_servers import parse_model_server
-
-        with _refusing("IMAGE=SERVER"):
-            servers = dict(parse_model_server(one) for one in model_server)
-        with _running() as aws:
-            aws.add_model_servers(servers)
-    typer.echo(f"Endpoints with {', '.join(servers)} have a model server from now on.", err=True)
-
-
-def add_image(
-    uri: Annotated[list[str], typer.Argument(metavar="URI", help="An image's URI in ECR.")],
-) -> None:
-    """Put images into the registry of a local AWS that runs, as if they had been pushed.
-
-    \b
-    Example:
       low-latency local-aws add-image 123456789012.dkr.ecr.us-east-1.amazonaws.com/team/ranker:1
     """
-    with _explained():
-        from ..local_aws.images import check_image
-
-        with _refusing("URI"):
-            for one in uri:
-                check_image(one)
-        with _running() as aws:
-            for one in uri:
-                aws.add_image(one)
-
-
-@contextlib.contextmanager
-def _running() -> Iterator[LocalAws]:
-    """Give the local AWS of the environment; says so when there is none, or not any more."""
-    from ..local_aws import LocalAws, LocalAwsError
-
     try:
-        with LocalAws.of_environment() as aws:
-            yield aws
-    except LocalAwsError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(2) from None
-
-
-@contextlib.contextmanager
-def _refusing(what: str) -> Iterator[None]:
-    """Say of which option or argument a value is wrong."""
-    try:
-        yield
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint=what) from None
-
-
-@contextlib.contextmanager
-def _explained() -> Iterator[None]:
-    """Say which package is missing."""
-    try:
-        yield
+        from local_sagemaker.cli import app as local_sagemaker
     except ModuleNotFoundError as error:
-        package = (error.name or "moto").partition(".")[0]
-        if package == "sklearn":
-            typer.echo(str(error), err=True)
-            raise typer.Exit(2) from None
-        typer.echo(f"The local AWS needs {package}, which is not installed: "
-                   "pip install 'cdk-low-latency-endpoint[local]'", err=True)
-        raise typer.Exit(2) from None
+        if (error.name or "").partition(".")[0] != "local_sagemaker":
+            raise
+        from ..simulate.compilation import EXTRA_NEEDED
+
+        raise EXTRA_NEEDED.error(
+            got="local-sagemaker is not installed",
+            allowed="local-sagemaker",
+            fix="pip install 'cdk-low-latency-endpoint[local]'.",
+        ) from None
+    local_sagemaker(context.args, prog_name="low-latency local-aws")

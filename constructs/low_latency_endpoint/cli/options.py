@@ -1,89 +1,108 @@
-"""Options that several commands have, each described once."""
+"""Options that several commands have, each described once, and groups of them as one parameter.
+
+A group is a dataclass; its fields are :func:`option` and :func:`flag`, called as the field is.
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import Field, field, fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-__all__ = [
-    "Accept", "Adopt", "AllowedErrors", "Constant", "ContentType", "Expect", "Html", "Job",
-    "JobName", "Json", "ListJobs", "NoWait", "Payload", "PlainHttp", "Profile", "Quiet", "Region",
-    "Seed", "SettingsRegion", "StopJob", "Stream", "Strict", "Timeout", "Verbose", "Yes", "Zonal",
+SettingsFile = Annotated[
+    Path, typer.Argument(show_default=False, help="The settings file, such as endpoint.yaml.")
 ]
 
-Html = Annotated[Path | None, typer.Option(
-    metavar="FILE", help="Write one self-contained page with charts.")]
+Html = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write one self-contained page with charts.")
+]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-Profile = Annotated[str | None, typer.Option(
-    help="Profile of the AWS CLI.", show_default=False)]
+Profile = Annotated[str | None, typer.Option(help="Profile of the AWS CLI.", show_default=False)]
 
-Region = Annotated[str | None, typer.Option(
-    help="Region; default: the profile's.", show_default=False)]
+Region = Annotated[
+    str | None, typer.Option(help="Region; default: the profile's.", show_default=False)
+]
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Leave out what passes.")]
+SettingsRegion = Annotated[
+    str | None,
+    typer.Option(
+        "--region", help="Region; default: the settings', else the profile's.", show_default=False
+    ),
+]
 
-Strict = Annotated[bool, typer.Option(
-    "--strict", help="Fail on a warning, and on what could not be read.")]
 
-Verbose = Annotated[bool, typer.Option(
-    "--verbose", "-v", help="Name the page behind each check.")]
+def option(help: str, default: Any = None, *, short: str = "", names: str = "", **more: Any) -> Any:
+    """A field of a group that is an option.
 
-# What a load test sends.
+    Parameters
+    ----------
+    help : str
+    default : object
+        By default the option need not be given, and is ``None``.
+    short : str
+        Another name, such as ``-y``.
+    names : str
+        Its names where they are not the field's, such as ``--constant/--poisson``.
+    **more
+        Further arguments of ``typer.Option``.
+    """
+    return field(
+        default=default, metadata={"names": (names, short), "more": {"help": help, **more}}
+    )
 
-Payload = Annotated[str | None, typer.Option(
-    metavar="SOURCE", help="File (.jsonl: a request per line), folder, module:function, or a JSON "
-    "text. Default: the settings' warm-up payload.")]
 
-ContentType = Annotated[str | None, typer.Option(help="Default: application/json.")]
+def flag(help: str, *, short: str = "") -> Any:
+    """A field of a group that is an option without a value: off by default."""
+    return option(help, False, short=short)
 
-Accept = Annotated[str | None, typer.Option(help="Form of the answer.")]
 
-Expect = Annotated[str | None, typer.Option(
-    metavar="REGEX", help="Must occur in every good answer.")]
+def _annotation(option: Field[Any], kind: Any) -> Any:
+    """The field's type as typer reads it."""
+    if not option.metadata:
+        return kind
+    names, short = option.metadata["names"]
+    names = names or f"--{option.name.rstrip('_').replace('_', '-')}"
+    return Annotated[kind, typer.Option(names, *filter(None, [short]), **option.metadata["more"])]
 
-Stream = Annotated[bool, typer.Option("--stream", help="Ask for response streams.")]
 
-Timeout = Annotated[str, typer.Option(metavar="TIME", help="For a whole request.")]
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Let each field of a parameter that is a dataclass be an option of the command."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters = []
+    for each in inspect.signature(command).parameters.values():
+        if each.name not in groups:
+            parameters.append(each.replace(annotation=hints[each.name]))
+            continue
+        kinds = get_type_hints(groups[each.name], include_extras=True)
+        parameters += [
+            inspect.Parameter(
+                one.name,
+                each.KEYWORD_ONLY,
+                default=one.default,
+                annotation=_annotation(one, kinds[one.name]),
+            )
+            for one in fields(groups[each.name])
+        ]
 
-Zonal = Annotated[list[str] | None, typer.Option(
-    metavar="URL", help="Base URL, such as the interface endpoint's of a zone; repeat it, they are "
-    "taken in turn.")]
+    @wraps(command)
+    def run(**given: Any) -> None:
+        made = {
+            name: kind(**{one.name: given.pop(one.name) for one in fields(kind)})
+            for name, kind in groups.items()
+        }
+        command(**given, **made)
 
-PlainHttp = Annotated[bool, typer.Option(
-    "--allow-plain-http", help="Let http:// URLs lead to other machines, requests and signatures "
-    "in clear.")]
-
-Constant = Annotated[bool, typer.Option(
-    "--constant/--poisson", help="Open loop: send at equal gaps, or at random as many independent "
-    "callers do.")]
-
-Seed = Annotated[int, typer.Option(help="The same seed sends at the same times.")]
-
-AllowedErrors = Annotated[float, typer.Option(help="Share of requests that may fail.")]
-
-# Jobs that AWS runs.
-
-JobName = Annotated[str | None, typer.Option(
-    metavar="NAME", help="Name of the new job. Default: made from endpoint and time.")]
-
-Job = Annotated[str | None, typer.Option(
-    metavar="NAME", help="Come back to a job: follow it, show its results.")]
-
-ListJobs = Annotated[bool, typer.Option("--list", help="List the newest jobs.")]
-
-StopJob = Annotated[bool, typer.Option("--stop", help="With --job: stop it.")]
-
-Adopt = Annotated[int | None, typer.Option(
-    metavar="N", help="With --job: write result N into the settings file, after showing the "
-    "difference.")]
-
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not follow the job to its end.")]
-
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-
-SettingsRegion = Annotated[str | None, typer.Option(
-    "--region", help="Region; default: the settings', else the profile's.", show_default=False)]
+    del run.__wrapped__  # typer would read the options there
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [each.replace(kind=each.KEYWORD_ONLY) for each in parameters]
+    )
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run

@@ -11,8 +11,6 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-__all__ = ["console_for_people", "print_json", "print_parts", "progress_on_terminal"]
-
 _PIPED_WIDTH = 120  # where no terminal sets a width
 
 

@@ -2,63 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .cost_view import cost_parts, minutes_data, minutes_parts, total_line, with_prices
+from .cost_view import cost_parts, total_line, with_prices
+from .options import Json, SettingsFile, flag, grouped, option
 from .output import print_json, print_parts
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..load_test.plan_adoption import AdoptedLimit
-    from ..planning.latency_plan import LatencyPlan
+    from ..load_test.search.plan_adoption import AdoptedLimit
+    from ..plan.decisions import Explanation
+    from ..plan.stack_minutes import StackMinutes
     from ..settings import Settings
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("plan")(plan)
+@dataclass
+class PlanOptions:
+    """What is planned, and what is shown of it."""
+
+    endpoint: str | None = option(
+        "Only this endpoint of the file; all of them without it.", metavar="NAME"
+    )
+    against: Path | None = option(
+        "Show only what differs from this settings file's plan.", metavar="OTHER"
+    )
+    from_load_test: Path | None = option(
+        "Plan with the throughput that low-latency load-test --find-limit measured; its result "
+        "file.",
+        metavar="FILE",
+    )
+    peak_tps: float | None = option(
+        "With --from-load-test: the peak to hold, where the settings do not state it.",
+        metavar="TPS",
+    )
+    accept_lower_bound: bool = flag(
+        "With --from-load-test: plan with the highest rate that was tried, though the limit "
+        "was not reached."
+    )
+    write: bool = flag(
+        "With --from-load-test: write that throughput into the settings file, and raise "
+        "numbers of instances that are too low for it; comments stay."
+    )
+    cost: bool = flag(
+        "Show only what the stack costs for an hour, at least, at first, at most and in an update."
+    )
+    minutes: bool = flag("Show only how long AWS takes to create and to delete the stack.")
+    price: list[str] | None = option(
+        "What an instance type, or interface_endpoint in one zone, costs for an hour; over the "
+        "settings' prices. Repeat it.",
+        metavar="ITEM=USD",
+    )
+    verbose: bool = flag("Add notes and sources to the table.", short="-v")
+    json: Json = False
+    markdown: bool = flag("Print Markdown, for a pull request.")
+
+    def check(self) -> None:
+        """Refuse options that do not go together."""
+        if self.json and self.markdown:
+            raise typer.BadParameter("give --json or --markdown, not both")
+        if self.from_load_test is None and (
+            self.write or self.accept_lower_bound or self.peak_tps is not None
+        ):
+            raise typer.BadParameter(
+                "--write, --peak-tps and --accept-lower-bound go with --from-load-test"
+            )
+        if self.from_load_test is not None and self.price:
+            raise typer.BadParameter("with --from-load-test, state prices in the settings file")
+        about_endpoints = self.endpoint or self.against or self.from_load_test or self.markdown
+        if (self.cost or self.minutes) and about_endpoints:
+            raise typer.BadParameter(
+                "--cost and --minutes are about the whole stack, as text or with --json"
+            )
 
 
-def plan(
-    settings: Annotated[Path, typer.Argument(
-        show_default=False, help="The settings file, such as endpoint.yaml.")],
-    endpoint: Annotated[str | None, typer.Option(
-        metavar="NAME", help="Only this endpoint of the file; all of them without it.")] = None,
-    against: Annotated[Path | None, typer.Option(
-        metavar="OTHER", help="Show only what differs from this settings file's plan.")] = None,
-    from_load_test: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="Plan with the throughput that low-latency load-test --find-limit "
-                             "measured; its result file.")] = None,
-    peak_tps: Annotated[float | None, typer.Option(
-        metavar="TPS", help="With --from-load-test: the peak to hold, where the settings do not "
-                            "state it.")] = None,
-    accept_lower_bound: Annotated[bool, typer.Option(
-        "--accept-lower-bound", help="With --from-load-test: plan with the highest rate that was "
-                                     "tried, though the limit was not reached.")] = False,
-    write: Annotated[bool, typer.Option(
-        "--write", help="With --from-load-test: write that throughput into the settings file, and "
-                        "raise numbers of instances that are too low for it; comments stay.",
-    )] = False,
-    cost: Annotated[bool, typer.Option(
-        "--cost", help="Show only what the stack costs for an hour, at least, at first, at most "
-                       "and in an update.")] = False,
-    minutes: Annotated[bool, typer.Option(
-        "--minutes", help="Show only how long AWS takes to create and to delete the stack.",
-    )] = False,
-    price: Annotated[list[str] | None, typer.Option(
-        metavar="ITEM=USD", help="What an instance type, or interface_endpoint in one zone, costs "
-                                 "for an hour; over the settings' prices. Repeat it.")] = None,
-    verbose: Annotated[bool, typer.Option(
-        "--verbose", "-v", help="Add notes and sources to the table.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    markdown: Annotated[bool, typer.Option(
-        "--markdown", help="Print Markdown, for a pull request.")] = False,
-) -> None:
+@grouped
+def plan(settings: SettingsFile, options: PlanOptions) -> None:
     """Show every number of the stack with its reason. Needs neither Node.js nor AWS.
 
     --json and --markdown hold everything, --verbose shows it in the table.
@@ -71,57 +94,59 @@ def plan(
       low-latency plan endpoint.yaml --from-load-test result.json --write
       low-latency plan endpoint.yaml --cost --minutes --price ml.g5.xlarge=1.00
     """
-    if json and markdown:
-        raise typer.BadParameter("give --json or --markdown, not both")
-    if from_load_test is None and (write or accept_lower_bound or peak_tps is not None):
-        raise typer.BadParameter(
-            "--write, --peak-tps and --accept-lower-bound go with --from-load-test")
-    if from_load_test is not None and price:
-        raise typer.BadParameter("with --from-load-test, state prices in the settings file")
-    if cost or minutes:
-        if endpoint or against or from_load_test or markdown:
-            raise typer.BadParameter("--cost and --minutes are about the whole stack, as text or "
-                                     "with --json")
-        _before_a_deploy(settings, price or (), cost=cost, minutes=minutes, json=json)
+    options.check()
+    if options.cost or options.minutes:
+        _before_a_deploy(settings, options)
         return
-    adopted, loaded = None, None
-    if from_load_test is not None:
-        from ..load_test.plan_adoption import adopt_limit
-
-        adopted = adopt_limit(settings, from_load_test, endpoint=endpoint, peak_tps=peak_tps,
-                              accept_lower_bound=accept_lower_bound)
-        plans = _only(adopted.after, endpoint)
+    loaded, adopted = None, None
+    if options.from_load_test is None:
+        loaded = _loaded(settings, options)
+        plans = _plans(loaded, options.endpoint)
     else:
-        loaded = _loaded(settings, price or ())
-        plans = _plans(loaded, endpoint)
-    if against is not None:
-        changes = _changes(_plans(_loaded(against, price or ()), endpoint), plans)
-        if json:
-            print_json({"settings": str(settings), "against": str(against), "changes": changes})
-        elif markdown:
-            typer.echo(_changes_markdown(changes, str(against), str(settings)))
-        else:
-            _print_changes(changes, str(against), str(settings))
-    elif json:
-        print_json({"settings": str(settings),
-                     "endpoints": {name: each.to_dict() for name, each in plans.items()},
-                     **({} if loaded is None else _stack_data(loaded)),
-                     **({} if adopted is None else {
-                         "from_load_test": _adopted_data(adopted, from_load_test, write)})})
-    elif markdown:
-        typer.echo("\n".join(f"## {name}\n\n{each.to_markdown()}"
-                             for name, each in plans.items()), nl=False)
+        from ..load_test.search.plan_adoption import adopt_limit
+
+        adopted = adopt_limit(
+            settings,
+            options.from_load_test,
+            endpoint=options.endpoint,
+            peak_tps=options.peak_tps,
+            accept_lower_bound=options.accept_lower_bound,
+        )
+        named = options.endpoint
+        plans = adopted.after if named is None else {named: adopted.after[named]}
+    if options.against is not None:
+        other = _plans(_loaded(options.against, options), options.endpoint)
+        _show_changes(_changes(other, plans), settings, options)
+    elif options.json:
+        data = {
+            "settings": str(settings),
+            "endpoints": {name: each.to_dict() for name, each in plans.items()},
+        }
+        if loaded is not None:
+            data |= _stack_data(loaded)
+        if adopted is not None:
+            data["from_load_test"] = _adopted_data(adopted, options)
+        print_json(data)
+    elif options.markdown:
+        parts = (f"## {name}\n\n{each.to_markdown()}" for name, each in plans.items())
+        typer.echo("\n".join(parts), nl=False)
     else:
         for name, each in plans.items():
-            print_parts(*_plan_table(name, each, verbose))
-        if loaded is not None and endpoint is None and (line := _total_line(loaded)):
+            print_parts(*_plan_table(name, each, options.verbose))
+        if loaded is not None and options.endpoint is None and (line := _total_line(loaded)):
             typer.echo(line)
     if adopted is not None:
-        _adopt(adopted, settings, write, quiet=json or markdown)
+        _adopt(adopted, settings, options.write, quiet=options.json or options.markdown)
 
 
-def _only(plans: dict[str, LatencyPlan], endpoint: str | None) -> dict[str, LatencyPlan]:
-    return plans if endpoint is None else {endpoint: plans[endpoint]}
+def _show_changes(changes: list[dict[str, Any]], settings: Path, options: PlanOptions) -> None:
+    before, after = str(options.against), str(settings)
+    if options.json:
+        print_json({"settings": after, "against": before, "changes": changes})
+    elif options.markdown:
+        typer.echo(_changes_markdown(changes, before, after))
+    else:
+        _print_changes(changes, before, after)
 
 
 def _adopt(adopted: AdoptedLimit, settings: Path, write: bool, *, quiet: bool) -> None:
@@ -150,35 +175,47 @@ def _adopt(adopted: AdoptedLimit, settings: Path, write: bool, *, quiet: bool) -
         typer.echo(f"{settings} is as it was; --write changes it.", err=True)
 
 
-def _adopted_data(adopted: AdoptedLimit, file: Path | None, written: bool) -> dict[str, Any]:
+def _adopted_data(adopted: AdoptedLimit, options: PlanOptions) -> dict[str, Any]:
     return {
-        "file": str(file), "endpoint": adopted.key, "source": adopted.limit.source,
-        "tps_per_instance": adopted.limit.tps_per_instance, "how": adopted.limit.how,
-        "changes": _changes(adopted.before, adopted.after), "raised": list(adopted.raised),
+        "file": str(options.from_load_test),
+        "endpoint": adopted.key,
+        "source": adopted.limit.source,
+        "tps_per_instance": adopted.limit.tps_per_instance,
+        "how": adopted.limit.how,
+        "changes": _changes(adopted.before, adopted.after),
+        "raised": list(adopted.raised),
         "diff": adopted.edit.diff(),
-        "written": written and adopted.edit.changed,
+        "written": options.write and adopted.edit.changed,
     }
 
 
-def _before_a_deploy(path: Path, price: Sequence[str], *, cost: bool, minutes: bool,
-                     json: bool) -> None:
-    settings = _loaded(path, price)
-    if json:
-        found = _stack_data(settings)
-        print_json({"settings": str(path),
-                    **{name: found[name] for name, asked in (("cost", cost), ("minutes", minutes))
-                       if asked}})
+def _before_a_deploy(path: Path, options: PlanOptions) -> None:
+    settings = _loaded(path, options)
+    if options.json:
+        wanted = {"cost": options.cost, "minutes": options.minutes}
+        found = {name: data for name, data in _stack_data(settings).items() if wanted[name]}
+        print_json({"settings": str(path), **found})
         return
     from ..settings import stack_cost
 
-    print_parts(*(cost_parts(settings, stack_cost(settings)) if cost else ()),
-                *(minutes_parts(settings) if minutes else ()))
+    print_parts(
+        *(cost_parts(settings, stack_cost(settings)) if options.cost else ()),
+        *(map(str, _minutes(settings)) if options.minutes else ()),
+    )
+
+
+def _minutes(settings: Settings) -> tuple[StackMinutes, ...]:
+    """How long creating and deleting the settings' stack take."""
+    from ..plan.stack_minutes import stack_minutes
+
+    return stack_minutes(warm_up=any(each.warm_up for each in settings.endpoints.values()))
 
 
 def _stack_data(settings: Settings) -> dict[str, Any]:
     from ..settings import stack_cost
 
-    return {"cost": stack_cost(settings).to_dict(), "minutes": minutes_data(settings)}
+    minutes = {each.what: each.to_dict() for each in _minutes(settings)}
+    return {"cost": stack_cost(settings).to_dict(), "minutes": minutes}
 
 
 def _total_line(settings: Settings) -> str:
@@ -187,27 +224,33 @@ def _total_line(settings: Settings) -> str:
     return total_line(stack_cost(settings))
 
 
-def _loaded(path: Path, price: Sequence[str]) -> Settings:
+def _loaded(path: Path, options: PlanOptions) -> Settings:
     from ..settings import load_settings
 
-    return with_prices(load_settings(path), price)
+    return with_prices(load_settings(path), options.price or ())
 
 
-def _plans(settings: Settings, only: str | None) -> dict[str, LatencyPlan]:
-    from ..settings import plan_endpoint
+def _plans(settings: Settings, only: str | None) -> dict[str, Explanation]:
+    from ..settings import explain_endpoint
 
     names = list(settings.endpoints) if only is None else [only]
-    return {name: plan_endpoint(settings, name) for name in names}
+    return {name: explain_endpoint(settings, name) for name in names}
 
 
-def _plan_table(name: str, plan: LatencyPlan, verbose: bool) -> list[RenderableType]:
+def _plan_table(name: str, plan: Explanation, verbose: bool) -> list[RenderableType]:
     from rich import box
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=name, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD,
-                  pad_edge=False, leading=1)
+    table = Table(
+        title=name,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        leading=1,
+    )
     # Two columns, not three: at 80 characters the reasons would be columns of single words.
     # Names such as the scaling metric's stay whole, to be copied.
     longest = max((len(word) for each in plan for word in each.value_text.split()), default=0)
@@ -222,15 +265,16 @@ def _plan_table(name: str, plan: LatencyPlan, verbose: bool) -> list[RenderableT
         if decision.inputs:
             why.append(Text(decision.inputs_text, style="dim"))
         if verbose:
-            why += [Text(text, style="italic")
-                    for text in (decision.note, decision.source) if text]
+            why += [Text(text, style="italic") for text in (decision.note, decision.source) if text]
         table.add_row(what, Text("\n").join(why))
-    warnings = [Padding(Text.assemble(("Warning: ", "yellow"), warning), (0, 0, 1, 0))
-                for warning in plan.warnings]
+    warnings = [
+        Padding(Text.assemble(("Warning: ", "yellow"), warning), (0, 0, 1, 0))
+        for warning in plan.warnings
+    ]
     return [table, *warnings]
 
 
-def _changes(before: dict[str, LatencyPlan], after: dict[str, LatencyPlan]) -> list[dict[str, Any]]:
+def _changes(before: dict[str, Explanation], after: dict[str, Explanation]) -> list[dict[str, Any]]:
     """What differs, by endpoint and decision; values as text, none where it is not decided."""
     changes = []
     for name in [*before, *(name for name in after if name not in before)]:
@@ -239,12 +283,15 @@ def _changes(before: dict[str, LatencyPlan], after: dict[str, LatencyPlan]) -> l
         for decision in [*old, *(each for each in new if each not in old)]:
             was, now = old.get(decision), new.get(decision)
             if was is None or now is None or was.value != now.value:
-                changes.append({
-                    "endpoint": name, "decision": decision,
-                    "title": (now or was).title,  # type: ignore[union-attr]  # one of them is there
-                    "before": was.value_text if was else None,
-                    "after": now.value_text if now else None,
-                })
+                changes.append(
+                    {
+                        "endpoint": name,
+                        "decision": decision,
+                        "title": (now or was).title,  # type: ignore[union-attr]  # one of them is there
+                        "before": was.value_text if was else None,
+                        "after": now.value_text if now else None,
+                    }
+                )
     return changes
 
 
@@ -252,23 +299,32 @@ def _changes_markdown(changes: list[dict[str, Any]], before: str, after: str) ->
     if not changes:
         return f"{after} and {before} have the same plan."
     rows = [f"| Endpoint | Decision | {before} | {after} |", "|---|---|---|---|"]
-    rows += [f"| {each['endpoint']} | {each['title']} | {each['before'] or '-'} | "
-             f"**{each['after'] or '-'}** |" for each in changes]
+    rows += [
+        f"| {each['endpoint']} | {each['title']} | {each['before'] or '-'} | "
+        f"**{each['after'] or '-'}** |"
+        for each in changes
+    ]
     return "\n".join(rows)
 
 
 def _print_changes(changes: list[dict[str, Any]], before: str, after: str) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+    from ..report.tables import Cell, Table
 
     if not changes:
         typer.echo(f"{after} and {before} have the same plan.")
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("Endpoint", "Decision", before, after):
-        table.add_column(Text(title))
-    for each in changes:
-        table.add_row(each["endpoint"], each["title"], Text(each["before"] or "-"),
-                      Text(each["after"] or "-", style="bold"))
-    print_parts(table)
+    print_parts(
+        Table(
+            ("Endpoint", "Decision", before, after),
+            [
+                (
+                    each["endpoint"],
+                    each["title"],
+                    each["before"] or "-",
+                    Cell(each["after"] or "-", "strong"),
+                )
+                for each in changes
+            ],
+            align="l",
+        )
+    )

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from dataclasses import dataclass
 
 import typer
 
-from .options import Json, Profile, Quiet, Strict, Verbose
-
-__all__ = ["register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("preflight")(preflight)
+from .checks import CheckOptions, with_progress
+from .options import SettingsFile, SettingsRegion, grouped, option
 
 
-def preflight(
-    settings: Annotated[Path, typer.Argument(
-        show_default=False, help="The settings file, such as endpoint.yaml.")],
-    json: Json = False,
-    quiet: Quiet = False,
-    strict: Strict = False,
-    verbose: Verbose = False,
-    profile: Profile = None,
-    region: Annotated[str | None, typer.Option(
-        help="Region; default: the settings', else the profile's.", show_default=False)] = None,
-    wait: Annotated[str | None, typer.Option(
-        metavar="TIME", help="Wait up to this long, such as 15m, while a scaling action runs on "
-                             "the deployed endpoint; default: not at all.")] = None,
-) -> None:
+@dataclass
+class PreflightOptions(CheckOptions):
+    """The same, and whether to wait."""
+
+    region: SettingsRegion = None
+    wait: str | None = option(
+        "Wait up to this long, such as 15m, while a scaling action runs on the deployed "
+        "endpoint; default: not at all.",
+        metavar="TIME",
+    )
+
+
+@grouped
+def preflight(settings: SettingsFile, options: PreflightOptions) -> None:
     """Check an account before a deploy: zones, network, quotas, image, model, permissions.
 
     Changes nothing. What the credentials may not read is "unknown", never "pass".
@@ -49,19 +42,28 @@ def preflight(
       low-latency preflight endpoint.yaml --json | jq '.results[] | select(.status == "fail")'
     """
     from ..settings import load_settings
-    from .checks import finish, with_progress
     from .load_inputs import seconds_of
 
-    longest = seconds_of(wait, "--wait") if wait is not None else 0.0
+    longest = seconds_of(options.wait, "--wait") if options.wait is not None else 0.0
     loaded = load_settings(settings)
-    from ..operations.checking.account import open_clients
-    from ..operations.preflight import run_preflight
-    from ..operations.preflight.waiting import wait_for_endpoints
+    from ..account.sessions import open_clients
+    from ..operate.preflight import run_preflight
+    from ..operate.preflight.waiting import wait_for_endpoints
 
-    client, chosen = open_clients(profile, region, loaded.region)
+    client, chosen = open_clients(options.profile, options.region, loaded.region)
     if longest:
-        wait_for_endpoints(loaded, client, chosen, seconds=longest, on_wait=lambda text: typer.echo(
-            f"{text}: waiting up to {wait} for it to be InService", err=True))
-    report = with_progress(lambda on_check: run_preflight(
-        loaded, client, chosen, what=str(settings), on_check=on_check))
-    finish(report, json=json, quiet=quiet, strict=strict, verbose=verbose)
+        wait_for_endpoints(
+            loaded,
+            client,
+            chosen,
+            seconds=longest,
+            on_wait=lambda text: typer.echo(
+                f"{text}: waiting up to {options.wait} for it to be InService", err=True
+            ),
+        )
+    report = with_progress(
+        lambda on_check: run_preflight(
+            loaded, client, chosen, what=str(settings), on_check=on_check
+        )
+    )
+    options.finish(report)

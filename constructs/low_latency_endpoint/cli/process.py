@@ -15,8 +15,6 @@ from typing import Any
 
 from ..errors import LowLatencyEndpointError, SettingsError
 
-__all__ = ["check_packages", "guarded", "interruptible", "needs", "use_streams", "use_width"]
-
 _INTERRUPTED = 130
 _USAGE = 2
 #: Narrower tables are columns of single letters, or nothing; wider ones are not looked at.
@@ -24,11 +22,18 @@ _LEAST_WIDTH, _MOST_WIDTH = 40, 1000
 
 #: The extra that brings a package: pyproject.toml's, by the names that are imported.
 _EXTRAS = {
-    "boto3": "operations", "botocore": "operations", "httptools": "operations",
-    "uvloop": "async-client", "matplotlib": "charts", "numba": "simulation",
-    "numpy": "simulation", "jinja2": "report", "plotly": "report", "gevent": "load-test",
-    "geventhttpclient": "load-test", "hdrh": "load-test", "locust": "load-test",
-    "moto": "local", "flask": "local", "werkzeug": "local", "sklearn": "local-model",
+    "boto3": "operations",
+    "botocore": "operations",
+    "httptools": "operations",
+    "uvloop": "async-client",
+    "matplotlib": "charts",
+    "numba": "simulation",
+    "numpy": "simulation",
+    "jinja2": "report",
+    "gevent": "load-test",
+    "geventhttpclient": "load-test",
+    "hdrh": "load-test",
+    "locust": "load-test",
 }
 
 
@@ -74,7 +79,8 @@ def _text(descriptor: int, before: Any, *, must_arrive: bool) -> io.TextIOWrappe
         io.BufferedWriter(_Output(descriptor, must_arrive=must_arrive)),
         encoding=getattr(before, "encoding", "utf-8"),
         errors="backslashreplace" if errors == "strict" else errors,
-        line_buffering=os.isatty(descriptor) or descriptor == 2)
+        line_buffering=os.isatty(descriptor) or descriptor == 2,
+    )
 
 
 def use_width() -> None:
@@ -102,7 +108,7 @@ def interruptible() -> None:
 def guarded(run: Callable[[], Any]) -> int | str | None:
     """Run the commands' application; its exit code.
 
-    What no command can mend itself is one line here.
+    What no command can fix itself is one line here.
     """
     code: int | str | None = 0
     try:
@@ -141,8 +147,10 @@ def check_packages(*packages: str) -> None:
 
 def needs(package: str) -> str:
     """What to install when a package is missing."""
-    return (f"This needs {package}, which is not installed: "
-            f"pip install 'cdk-low-latency-endpoint[{_EXTRAS[package]}]'")
+    return (
+        f"This needs {package}, which is not installed: "
+        f"pip install 'cdk-low-latency-endpoint[{_EXTRAS[package]}]'"
+    )
 
 
 def _said(text: str) -> int:

@@ -5,11 +5,6 @@ from __future__ import annotations
 import typer
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("schema")(schema)
-
-
 def schema() -> None:
     """Print the JSON schema of the settings file.
 

@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ..errors import LowLatencyEndpointError
+from ..report.tables import Table
+from .output import print_json, print_parts
 
 if TYPE_CHECKING:
-    from ..planning.decisions import LatencyPlan
-    from ..planning.simulation import Comparison, Shape, SimulationResult
-    from ..planning.simulation.assumptions import Model
-    from ..planning.simulation.search_goals import Found, SearchResult
+    from ..plan.latency_plan import Plan
+    from ..report.charts import Chart
     from ..settings.search_adoption import AdoptedPoint
+    from ..simulate import Comparison, Shape, SimulationResult
+    from ..simulate.assumptions import SimulatedEndpoint
+    from ..simulate.search_goals import Found, SearchResult
 
-__all__ = ["Report"]
 
-
-class Report:
+class SimulationReport:
     """The answer of one command, made by one of its methods and shown by the last."""
 
-    def __init__(self, name: str, settings: Path, model: Model, plan: LatencyPlan,
-                 options: dict[str, Any], replications: int | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: Path,
+        model: SimulatedEndpoint,
+        plan: Plan,
+        options: dict[str, Any],
+        replications: int | None,
+    ) -> None:
         self.name, self.settings, self.model, self.plan = name, settings, model, plan
         self.options, self.replications = options, replications
         self.sentences: list[str] = []
         self.warnings: list[str] = []
-        self.tables: list[tuple[str, list[str], list[list[str]]]] = []
-        self.charts: list[Any] = []
+        self.tables: list[Table] = []
+        self.charts: list[Callable[[], Chart]] = []
         self.code: list[tuple[str, str]] = []
         self.data: dict[str, Any] = {}
         self.assumed = list(model.assumed)
@@ -38,102 +48,129 @@ class Report:
 
     def steady(self) -> None:
         """The fleet at its peak."""
-        from ..planning.simulation import simulate as run
-        from ..planning.simulation.charts import latency_chart
-        from ..planning.simulation.wording import steady_sentence, steady_table
+        from ..simulate import simulate as run
+        from ..simulate.wording import steady_sentence, steady_table
+        from .simulate_charts import latency_chart
 
         result = run(self.model.steady(), replications=self._replications(8), **self.options)
         self.sentences.append(steady_sentence(self.model, result))
-        self.tables.append(("", *steady_table({self.model.routing: result})))
+        self.tables.append(Table(*steady_table({self.model.routing: result})))
         self.charts.append(lambda: latency_chart({self.model.routing: result}, self.model))
         self.data = {"steady": result.to_dict()}
 
     def compare(self) -> None:
         """The strategies under the same chance."""
-        from ..planning.simulation import compare
-        from ..planning.simulation.charts import latency_chart
-        from ..planning.simulation.wording import (
-            change_rows,
-            comparison_sentence,
-            steady_table,
-        )
+        from ..simulate import compare
+        from ..simulate.wording import change_rows, comparison_sentence, steady_table
+        from .simulate_charts import latency_chart
 
         both: Comparison = compare(
-            {routing: self.model.steady(routing=routing)
-             for routing in ("RANDOM", "LEAST_OUTSTANDING_REQUESTS")},
-            replications=self._replications(8), **self.options)
+            {
+                routing: self.model.steady(routing=routing)
+                for routing in ("RANDOM", "LEAST_OUTSTANDING_REQUESTS")
+            },
+            replications=self._replications(8),
+            **self.options,
+        )
         self.sentences.append(comparison_sentence(self.model, both))
         self._say_prefix_aware("compared")
-        self.tables.append(("", *steady_table(both.results)))
-        self.tables.append(("", ["LEAST_OUTSTANDING_REQUESTS against RANDOM, the same requests",
-                                 "Change"], change_rows(both)))
+        self.tables.append(Table(*steady_table(both.results)))
+        self.tables.append(
+            Table(
+                ["LEAST_OUTSTANDING_REQUESTS against RANDOM, the same requests", "Change"],
+                change_rows(both),
+            )
+        )
         self.charts.append(lambda: latency_chart(both.results, self.model))
         self.data = {"routing": {name: result.to_dict() for name, result in both.results.items()}}
 
     def over_time(self, shapes: Sequence[Shape]) -> None:
         """The plan's scaling on shapes of traffic."""
-        from ..planning.simulation import simulate as run
-        from ..planning.simulation.charts import timeline_chart
-        from ..planning.simulation.wording import shape_row, shape_sentence, shape_titles
+        from ..simulate import simulate as run
+        from ..simulate.wording import shape_row, shape_sentence, shape_titles
+        from .simulate_charts import timeline_chart
 
         rows, self.data = [], {"traffic": {}}
         # Hours of requests, in which luck evens out: fewer replications do.
         replications = self._replications(4)
         for one in shapes:
-            result: SimulationResult = run(self.model.over_time(one), replications=replications,
-                                           **self.options)
+            result: SimulationResult = run(
+                self.model.over_time(one), replications=replications, **self.options
+            )
             self.sentences.append(shape_sentence(self.model, one, result))
             rows.append(shape_row(one, result))
-            self.charts.append(lambda one=one, result=result: timeline_chart(
-                one, result, self.model))
+            self.charts.append(partial(timeline_chart, one, result, self.model))
             self.data["traffic"][one.name] = result.to_dict()
-        self.tables.append((f"{replications} replications", shape_titles(), rows))
-        self._assume_over_time(shapes, self.model.peak_tps, dict.fromkeys(
-            each for one in shapes for each in self.model.assumed_over_time(one)))
-
-    def search(self, text: str, shapes: Sequence[Shape], number: int | None, adopt_to: Path | None,
-               *, write: bool) -> None:
-        """Fleets and policies for a goal."""
-        from ..planning.simulation import shape
-        from ..planning.simulation.charts import front_chart
-        from ..planning.simulation.search_wording import (
-            points_tables,
-            search_data,
-            search_sentences,
+        self.tables.append(Table(shape_titles(), rows, f"{replications} replications"))
+        self._assume_over_time(
+            shapes,
+            self.model.peak_tps,
+            dict.fromkeys(each for one in shapes for each in self.model.assumed_over_time(one)),
         )
-        from ..planning.simulation.searching import parse_goal, search
+
+    def search(
+        self,
+        text: str,
+        shapes: Sequence[Shape],
+        number: int | None,
+        adopt_to: Path | None,
+        *,
+        write: bool,
+    ) -> None:
+        """Fleets and policies for a goal."""
+        from ..simulate import shape
+        from ..simulate.search_goals import parse_goal
+        from ..simulate.search_wording import points_tables, search_data, search_sentences
+        from ..simulate.searching import search
+        from .simulate_charts import front_chart
 
         goal, shapes = parse_goal(text), shapes or [shape("spike")]
         _say_how_long(shapes, goal.tps)
         result: SearchResult = search(
-            self.model, goal, over=shapes, replications=self._replications(8),
-            shape_replications=self._replications(4), **self.options)
+            self.model,
+            goal,
+            over=shapes,
+            replications=self._replications(8),
+            shape_replications=self._replications(4),
+            **self.options,
+        )
         self.sentences += search_sentences(result)
         self._say_prefix_aware("searched")
-        self.tables += points_tables(result)
+        self.tables += [Table(heads, rows, title) for title, heads, rows in points_tables(result)]
         self.charts.append(lambda: front_chart(result))
         self.data = {"search": search_data(result)}
         if self.model.concurrency_target is not None:
-            self.assumed.append("the search tries scaling on invocations per instance, while the "
-                                "settings scale on requests in flight")
-        self._assume_over_time(result.shapes, result.goal.tps, [
-            "a new instance serves 300 s after the decision; metrics arrive 60 s after their "
-            "minute; instances are paid for from their launch"])
+            self.assumed.append(
+                "the search tries scaling on invocations per instance, while the "
+                "settings scale on requests in flight"
+            )
+        self._assume_over_time(
+            result.shapes,
+            result.goal.tps,
+            [
+                "a new instance serves 300 s after the decision; metrics arrive 60 s after their "
+                "minute; instances are paid for from their launch"
+            ],
+        )
         points = result.points
         if number is not None and not 1 <= number <= len(points):
-            raise typer.BadParameter(f"--point {number}: the search found the points 1 to "
-                                     f"{len(points)}")
+            raise typer.BadParameter(
+                f"--point {number}: the search found the points 1 to {len(points)}"
+            )
         found = result.best if number is None else points[number - 1]
         if found is None:
             if adopt_to is not None or write:
                 self.failed = True
-                self.sentences.append("Nothing holds the goal, so nothing was written; --point "
-                                      "takes a point all the same.")
+                self.sentences.append(
+                    "Nothing holds the goal, so nothing was written; --point "
+                    "takes a point all the same."
+                )
             return
         self._adopt(found, points.index(found) + 1, result, adopt_to, write=write)
 
-    def _adopt(self, found: Found, number: int, result: SearchResult, adopt_to: Path | None, *,
-               write: bool) -> None:
+    def _adopt(
+        self, found: Found, number: int, result: SearchResult, adopt_to: Path | None, *, write: bool
+    ) -> None:
         """Show what a point changes in the settings, and write what was asked for."""
         from ..settings.search_adoption import adopt_found
 
@@ -149,9 +186,14 @@ class Report:
         if not adopted.edit.changed:
             self.sentences.append(f"{self.settings} has point {number} already.")
         else:
-            self.code.append((f"Point {number} in the settings ("
-                              + ("written" if done else "--write changes them") + ")",
-                              adopted.edit.diff()))
+            self.code.append(
+                (
+                    f"Point {number} in the settings ("
+                    + ("written" if done else "--write changes them")
+                    + ")",
+                    adopted.edit.diff(),
+                )
+            )
         if adopt_to is not None:
             _write(adopt_to, f"## {self.name}\n\n{adopted.after.to_markdown()}")
         if done:
@@ -164,14 +206,16 @@ class Report:
         return default if self.replications is None else self.replications
 
     def _say_prefix_aware(self, done: str) -> None:
-        if self.plan["routing_strategy"].value == "PREFIX_AWARE":
+        if self.plan.routing == "PREFIX_AWARE":
             self.sentences.append(
                 f"The settings route PREFIX_AWARE, which is not {done}: what a cache saves depends "
-                "on the prefixes of your requests; in Python, PrefixCache simulates it.")
+                "on the prefixes of your requests; in Python, PrefixCache simulates it."
+            )
 
-    def _assume_over_time(self, shapes: Sequence[Shape], peak_tps: float,
-                          said: Iterable[str]) -> None:
-        from ..planning.simulation import shapes as made
+    def _assume_over_time(
+        self, shapes: Sequence[Shape], peak_tps: float, said: Iterable[str]
+    ) -> None:
+        from ..simulate import shapes as made
 
         self.assumed += said
         if any(each.name in made() for each in shapes):
@@ -179,23 +223,25 @@ class Report:
         self.assumed += [
             f"the traffic of {each.name} ({each.description}) has its peak at "
             f"{peak_tps:,g} requests per second"
-            for each in shapes if each.name not in made()]
+            for each in shapes
+            if each.name not in made()
+        ]
 
     def show(self, as_json: bool, html: Path | None) -> None:
         """Print it, and write the page."""
         if html is not None:
-            from ..planning.simulation.charts import page
-
-            title = f"{self.name}: what would happen"
-            _write(html, page(title, [*self.sentences, *self._warned()], self.tables,
-                              [make() for make in self.charts], self.assumed, code=self.code))
+            _write(html, self._page())
         if as_json:
-            import json
-
-            typer.echo(json.dumps(
-                {"settings": str(self.settings), "endpoint": self.name, "answer": self.sentences,
-                 "warnings": self.warnings, **self.data, "assumed": self.assumed},
-                indent=2, ensure_ascii=False))
+            print_json(
+                {
+                    "settings": str(self.settings),
+                    "endpoint": self.name,
+                    "answer": self.sentences,
+                    "warnings": self.warnings,
+                    **self.data,
+                    "assumed": self.assumed,
+                }
+            )
         else:
             self._print()
         if self.failed:
@@ -204,29 +250,37 @@ class Report:
     def _warned(self) -> list[str]:
         return [f"Warning: {each}." for each in self.warnings]
 
-    def _print(self) -> None:
-        from rich import box
-        from rich.padding import Padding
-        from rich.table import Table
-        from rich.text import Text
+    def _page(self) -> str:
+        from ..report.pages import Code, Listed, Section, page
 
-        from .output import print_parts
+        charts = [make() for make in self.charts]
+        first, *others = self.sentences
+        return page(
+            f"{self.name}: what would happen",
+            [
+                *others,
+                *self._warned(),
+                *(Section("", [chart]) for chart in charts if chart),
+                *(Section(each.title, [replace(each, title="")]) for each in self.tables),
+                *(Section(head, [Code([(text, "")])]) for head, text in self.code),
+                Section("Assumed", [Listed(self.assumed, soft=True)]),
+            ],
+            verdict=first,
+            good=not self.failed,
+        )
+
+    def _print(self) -> None:
+        from rich.padding import Padding
+        from rich.text import Text
 
         parts: list[Any] = [Padding(Text(sentence), (0, 0, 1, 0)) for sentence in self.sentences]
         parts += [Padding(Text(each, style="yellow"), (0, 0, 1, 0)) for each in self._warned()]
-        for title, titles, rows in self.tables:
-            table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title or None,
-                          title_justify="left")
-            for number, head in enumerate(titles):
-                table.add_column(Text(head), justify="left" if number == 0 else "right")
-            for row in rows:
-                table.add_row(*(Text(cell) for cell in row))
-            parts.append(table)
-        print_parts(*parts)
+        print_parts(*parts, *self.tables)
         for head, text in self.code:
             typer.echo(f"{head}:\n\n{text}")  # lines stay whole, to be copied
-        print_parts(Text("Assumed:"),
-                    *(Padding(Text(f"- {each}"), (0, 0, 0, 2)) for each in self.assumed))
+        print_parts(
+            Text("Assumed:"), *(Padding(Text(f"- {each}"), (0, 0, 0, 2)) for each in self.assumed)
+        )
 
 
 def _say_how_long(shapes: Sequence[Shape], tps: float) -> None:
@@ -234,8 +288,9 @@ def _say_how_long(shapes: Sequence[Shape], tps: float) -> None:
     runs = 25  # a dozen policies once, and three or four of them with all replications
     million = runs * tps * sum(each.seconds * each.mean_share for each in shapes) / 1e6
     if million > 200:
-        typer.echo(f"About {million:,.0f} million requests to simulate: this takes minutes.",
-                   err=True)
+        typer.echo(
+            f"About {million:,.0f} million requests to simulate: this takes minutes.", err=True
+        )
 
 
 def _write(path: Path, text: str) -> None:

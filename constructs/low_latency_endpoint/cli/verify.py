@@ -6,24 +6,19 @@ from typing import Annotated
 
 import typer
 
-from .options import Json, Profile, Quiet, Region, Strict, Verbose
-
-__all__ = ["register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("verify")(verify)
+from .checks import CheckOptions, with_progress
+from .options import Region, grouped
 
 
+@grouped
 def verify(
-    stack: Annotated[str, typer.Argument(
-        show_default=False, help="The CloudFormation stack, such as LowLatencyEndpoint.")],
-    json: Json = False,
-    quiet: Quiet = False,
-    strict: Strict = False,
-    verbose: Verbose = False,
-    profile: Profile = None,
+    stack: Annotated[
+        str,
+        typer.Argument(
+            show_default=False, help="The CloudFormation stack, such as LowLatencyEndpoint."
+        ),
+    ],
+    options: CheckOptions,
     region: Region = None,
 ) -> None:
     """Check a deployed stack against its plan: zones, DNS, TLS, policy, scaling, alarms.
@@ -42,11 +37,11 @@ def verify(
       low-latency verify LowLatencyEndpoint
       low-latency verify LowLatencyEndpoint --region us-east-1 --strict --json
     """
-    from ..operations.checking.account import open_clients
-    from ..operations.verification import run_verification
-    from .checks import finish, with_progress
+    from ..account.sessions import open_clients
+    from ..operate.verify import run_verification
 
-    client, chosen = open_clients(profile, region)
-    report = with_progress(lambda on_check: run_verification(
-        stack, client, chosen, on_check=on_check))
-    finish(report, json=json, quiet=quiet, strict=strict, verbose=verbose)
+    client, chosen = open_clients(options.profile, region)
+    report = with_progress(
+        lambda on_check: run_verification(stack, client, chosen, on_check=on_check)
+    )
+    options.finish(report)

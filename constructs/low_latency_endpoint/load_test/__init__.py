@@ -1,5 +1,73 @@
 """Load tests of SageMaker endpoints: from one laptop to a fleet, with numbers that hold.
 
-Importing this package loads neither Locust nor gevent: Locust patches the standard library of the
-process that imports it, so only load generators do, in processes of their own.
+What users of the library import, they import from here. Names are imported on first use
+(PEP 562), so that importing this package loads neither Locust nor gevent: Locust patches the
+standard library of the process that imports it, which only ``SageMakerUser``,
+``OpenLoopSageMakerUser`` and ``InvocationFailed`` do. It imports ``settings``, ``account``,
+``client``, ``simulate``, ``report`` and ``plan``; never ``aws_cdk``.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .compare.compare_routing import ComparisonPlan as ComparisonPlan
+    from .compare.compare_routing import compare_routing as compare_routing
+    from .engine.arrivals import Arrivals as Arrivals
+    from .engine.arrivals import ConstantArrivals as ConstantArrivals
+    from .engine.arrivals import PoissonArrivals as PoissonArrivals
+    from .engine.arrivals import RampArrivals as RampArrivals
+    from .engine.arrivals import ReplayedArrivals as ReplayedArrivals
+    from .engine.arrivals import SteppedArrivals as SteppedArrivals
+    from .engine.generator_process import GeneratorProcess as GeneratorProcess
+    from .engine.open_loop import OpenLoopSageMakerUser as OpenLoopSageMakerUser
+    from .engine.payloads import Payloads as Payloads
+    from .engine.steps import Step as Step
+    from .engine.steps import StepResult as StepResult
+    from .engine.target import Target as Target
+    from .engine.users import InvocationFailed as InvocationFailed
+    from .engine.users import SageMakerUser as SageMakerUser
+    from .report.page import write_page as write_page
+    from .search.judging import LatencyGoal as LatencyGoal
+    from .search.limit_search import SearchPlan as SearchPlan
+    from .search.load_testing import load_test as load_test
+    from .search.run_plans import confirm_plan as confirm_plan
+    from .search.run_plans import limit_plan as limit_plan
+    from .search.run_plans import rate_plan as rate_plan
+    from .search.run_plans import users_plan as users_plan
+
+_NAMES_OF = {
+    "compare.compare_routing": ("ComparisonPlan", "compare_routing"),
+    "engine.arrivals": (
+        "Arrivals",
+        "ConstantArrivals",
+        "PoissonArrivals",
+        "RampArrivals",
+        "ReplayedArrivals",
+        "SteppedArrivals",
+    ),
+    "engine.generator_process": ("GeneratorProcess",),
+    "engine.open_loop": ("OpenLoopSageMakerUser",),
+    "engine.payloads": ("Payloads",),
+    "engine.steps": ("Step", "StepResult"),
+    "engine.target": ("Target",),
+    "engine.users": ("InvocationFailed", "SageMakerUser"),
+    "report.page": ("write_page",),
+    "search.judging": ("LatencyGoal",),
+    "search.limit_search": ("SearchPlan",),
+    "search.load_testing": ("load_test",),
+    "search.run_plans": ("confirm_plan", "limit_plan", "rate_plan", "users_plan"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _NAMES_OF.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *(name for names in _NAMES_OF.values() for name in names)])

@@ -7,82 +7,31 @@ imports ``aws_cdk`` or ``boto3``.
 
 from __future__ import annotations
 
-from .alarms import AlarmSettings, SlowRequestSettings
-from .containers import (
-    ContainerSettings,
-    DeepLearningContainerSettings,
-    EcrImageSettings,
-    ImageSettings,
-    ModelDataSettings,
-)
-from .deployment import (
-    AllAtOnceSettings,
-    CanarySettings,
-    DeploymentSettings,
-    LinearSettings,
-    RollingSettings,
-)
-from .endpoint import CoreDumpSettings, DataCaptureSettings, EndpointSettings, MetricSettings
+from .containers import ContainerSettings, ImageSettings, ModelDataSettings
+from .deployment import DeploymentSettings
+from .endpoint import EndpointSettings
 from .loading import load_settings, parse_settings
-from .network import ClientZoneSettings, NetworkSettings, PrivateLinkSettings
-from .plans import (
-    instances_in_update,
-    largest_fleet,
-    largest_fleet_of_plan,
-    plan_endpoint,
-    stack_cost,
-)
-from .recommendation import PhaseSettings, RecommendationSettings, StairsSettings
+from .plans import explain_endpoint, instances_in_update, largest_fleet, plan_endpoint, stack_cost
+from .recommendation import RecommendationSettings
 from .safeguards import SafeguardSettings
 from .schema import settings_json_schema
 from .stack import Settings
-from .traffic import (
-    InstanceCountSettings,
-    LatencySettings,
-    PrefixAwareRouting,
-    PrefixAwareSettings,
-    ScalingSettings,
-    ThroughputSettings,
-)
-from .warm_up import KeepWarmSettings, WarmUpPayloadSettings, WarmUpSettings
+from .warm_up import WarmUpPayloadSettings, WarmUpSettings
 
 __all__ = [
-    "AlarmSettings",
-    "AllAtOnceSettings",
-    "CanarySettings",
-    "ClientZoneSettings",
     "ContainerSettings",
-    "CoreDumpSettings",
-    "DataCaptureSettings",
-    "DeepLearningContainerSettings",
     "DeploymentSettings",
-    "EcrImageSettings",
     "EndpointSettings",
     "ImageSettings",
-    "InstanceCountSettings",
-    "KeepWarmSettings",
-    "LatencySettings",
-    "LinearSettings",
-    "MetricSettings",
     "ModelDataSettings",
-    "NetworkSettings",
-    "PhaseSettings",
-    "PrefixAwareRouting",
-    "PrefixAwareSettings",
-    "PrivateLinkSettings",
     "RecommendationSettings",
-    "RollingSettings",
     "SafeguardSettings",
-    "ScalingSettings",
     "Settings",
-    "SlowRequestSettings",
-    "StairsSettings",
-    "ThroughputSettings",
     "WarmUpPayloadSettings",
     "WarmUpSettings",
+    "explain_endpoint",
     "instances_in_update",
     "largest_fleet",
-    "largest_fleet_of_plan",
     "load_settings",
     "parse_settings",
     "plan_endpoint",

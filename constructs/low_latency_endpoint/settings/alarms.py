@@ -9,12 +9,12 @@ from typing import Annotated, Any
 from pydantic import Field
 from pydantic.json_schema import WithJsonSchema
 
-from ..planning import limits
-from ..planning.metrics import check_statistic
-from ..planning.rules import OBJECTIVE, PERCENT_OF_ALL, ZONE_IMBALANCE
+from ..plan import limits
+from ..plan.metrics import check_statistic
+from ..plan.rules import OBJECTIVE, PERCENT_OF_ALL, ZONE_IMBALANCE
 from .breach import Finding, breaches
 from .fields import Limited, duration_schema
-from .model_base import SettingsModel, mapping_of
+from .model_base import SettingsModel, mapping_of, optional
 
 Threshold = Annotated[timedelta, Limited(limits.ALARM_THRESHOLD_MILLISECONDS)]
 Rate = Annotated[float, Limited(limits.ERROR_RATE)]
@@ -23,97 +23,126 @@ Percent = Annotated[float, Limited(PERCENT_OF_ALL)]
 
 def _thresholds(*statistics: str, percentiles: bool) -> WithJsonSchema:
     """The schema of thresholds by statistic, with names that editors complete."""
-    return WithJsonSchema({
-        "type": "object",
-        "properties": {statistic: duration_schema() for statistic in statistics},
-        "patternProperties": {r"^p\d{1,3}(?:\.\d+)?$": duration_schema()} if percentiles else {},
-        "additionalProperties": False,
-    })
+    return WithJsonSchema(
+        {
+            "type": "object",
+            "properties": {statistic: duration_schema() for statistic in statistics},
+            "patternProperties": {r"^p\d{1,3}(?:\.\d+)?$": duration_schema()}
+            if percentiles
+            else {},
+            "additionalProperties": False,
+        }
+    )
 
 
 class SlowRequestSettings(SettingsModel):
     """An objective: this share of the requests is faster than the threshold."""
 
     threshold: Threshold = Field(
-        examples=["200ms"], description="ModelLatency from which a request is slow.")
-    objective: Annotated[float, Limited(OBJECTIVE)] = Field(
-        default=0.99, examples=[0.99], description="Share of requests that must be faster. "
-                                                   "Default: 0.99.")
+        examples=["200ms"], description="ModelLatency from which a request is slow."
+    )
+    objective: Annotated[float, Limited(OBJECTIVE)] = optional(
+        "Share of requests that must be faster. Default: 0.99.", example=0.99, default=0.99
+    )
 
 
 class AlarmSettings(SettingsModel):
     """Thresholds of the alarms, by the statistic that is watched."""
 
-    model_latency: Annotated[
-        dict[str, Threshold], _thresholds("Average", "Maximum", "Minimum", "p50", "p90", "p95",
-                                          "p99", "p99.9", percentiles=True)] | None = Field(
-        default=None, examples=[{"p99": "200ms"}],
-        description="Longest ModelLatency by statistic: Average, Maximum or a percentile such as "
-                    "p99 or p99.9. Default: the latency target less the share kept for overhead.")
-    overhead_latency: Annotated[
-        dict[str, Threshold],
-        _thresholds("Average", "Maximum", "Minimum", percentiles=False)] | None = Field(
-        default=None, examples=[{"Average": "20ms"}],
-        description="Longest OverheadLatency by statistic: Average or Maximum; AWS lists no "
-                    "percentiles for it. Default: the share of the target kept for overhead.")
-    error_rate: Rate | None = Field(
-        default=None, examples=[0.01],
-        description="Largest share of requests that fail with a server error. Default: 0.01.")
-    client_error_rate: Rate | None = Field(
-        default=None, examples=[0.05],
-        description="Largest share of requests that SageMaker or the model refuses with a 4xx. "
-                    "Default: no alarm.")
-    model_error_rate: Rate | None = Field(
-        default=None, examples=[0.01],
-        description="Largest share of requests that the container does not answer with 2xx. "
-                    "Default: no alarm.")
-    minimum_invocations: Annotated[
-        int, Limited(limits.MINIMUM_INVOCATIONS)] | None = Field(
-        default=None, examples=[20],
-        description="Requests per minute below which error rates count as zero, so that one "
-                    "failure in the night pages nobody. Default: 20.")
-    slow_requests: SlowRequestSettings | None = Field(
-        default=None, examples=[{"threshold": "200ms", "objective": 0.99}],
-        description="An objective on slow requests, watched by how fast its budget burns. "
-                    "Default: no alarm.")
-    cpu_utilization: Percent | None = Field(
-        default=None, examples=[85], description="Percent of all vCPUs together. Default: 85.")
-    memory_utilization: Percent | None = Field(
-        default=None, examples=[90], description="Percent of memory. Default: 90.")
-    disk_utilization: Percent | None = Field(
-        default=None, examples=[90], description="Percent of the disk. Default: 90.")
-    gpu_utilization: Percent | None = Field(
-        default=None, examples=[90],
-        description="Percent of all GPUs together. Default: no alarm.")
-    gpu_memory_utilization: Percent | None = Field(
-        default=None, examples=[95],
-        description="Percent of all GPU memory together. Default: no alarm.")
-    cache_miss_rate: Rate | None = Field(
-        default=None, examples=[0.05],
-        description="Multi-model: largest share of requests whose model is not loaded. Default: "
-                    "no alarm.")
-    model_loading_wait: Threshold | None = Field(
-        default=None, examples=["500ms"],
-        description="Multi-model: longest average wait for a model. Default: no alarm.")
-    capacity_at_maximum: bool | None = Field(
-        default=None, description="Alarm when all instances that scaling may start are serving. "
-                                  "Default: true where the endpoint scales.")
-    zone_imbalance: Annotated[float, Limited(ZONE_IMBALANCE)] | None = Field(
-        default=None, examples=[1.5],
-        description="Alarm when the busiest zone gets this many times its even share. Rests on a "
-                    "dimension whose switch AWS does not name. Default: no alarm.")
-    expect_traffic: bool | None = Field(
-        default=None, description="Alarm when no request arrives for five minutes. Default: false.")
-    quiet_during_deployments: bool | None = Field(
-        default=None,
-        description="Hold pages back while both fleets of a deployment take requests and ten "
-                    "minutes after, an hour of such minutes at most. Not seen on AWS yet. "
-                    "Default: false.")
+    model_latency: (
+        Annotated[
+            dict[str, Threshold],
+            _thresholds(
+                "Average",
+                "Maximum",
+                "Minimum",
+                "p50",
+                "p90",
+                "p95",
+                "p99",
+                "p99.9",
+                percentiles=True,
+            ),
+        ]
+        | None
+    ) = optional(
+        "Longest ModelLatency by statistic: Average, Maximum or a percentile such as "
+        "p99 or p99.9. Default: the latency target less the share kept for overhead.",
+        example={"p99": "200ms"},
+    )
+    overhead_latency: (
+        Annotated[
+            dict[str, Threshold], _thresholds("Average", "Maximum", "Minimum", percentiles=False)
+        ]
+        | None
+    ) = optional(
+        "Longest OverheadLatency by statistic: Average or Maximum; AWS lists no "
+        "percentiles for it. Default: the share of the target kept for overhead.",
+        example={"Average": "20ms"},
+    )
+    error_rate: Rate | None = optional(
+        "Largest share of requests that fail with a server error. Default: 0.01.", example=0.01
+    )
+    client_error_rate: Rate | None = optional(
+        "Largest share of requests that SageMaker or the model refuses with a 4xx. "
+        "Default: no alarm.",
+        example=0.05,
+    )
+    model_error_rate: Rate | None = optional(
+        "Largest share of requests that the container does not answer with 2xx. Default: no alarm.",
+        example=0.01,
+    )
+    minimum_invocations: Annotated[int, Limited(limits.MINIMUM_INVOCATIONS)] | None = optional(
+        "Requests per minute below which error rates count as zero, so that one "
+        "failure in the night pages nobody. Default: 20.",
+        example=20,
+    )
+    slow_requests: SlowRequestSettings | None = optional(
+        "An objective on slow requests, watched by how fast its budget burns. Default: no alarm.",
+        example={"threshold": "200ms", "objective": 0.99},
+    )
+    cpu_utilization: Percent | None = optional(
+        "Percent of all vCPUs together. Default: 85.", example=85
+    )
+    memory_utilization: Percent | None = optional("Percent of memory. Default: 90.", example=90)
+    disk_utilization: Percent | None = optional("Percent of the disk. Default: 90.", example=90)
+    gpu_utilization: Percent | None = optional(
+        "Percent of all GPUs together. Default: no alarm.", example=90
+    )
+    gpu_memory_utilization: Percent | None = optional(
+        "Percent of all GPU memory together. Default: no alarm.", example=95
+    )
+    cache_miss_rate: Rate | None = optional(
+        "Multi-model: largest share of requests whose model is not loaded. Default: no alarm.",
+        example=0.05,
+    )
+    model_loading_wait: Threshold | None = optional(
+        "Multi-model: longest average wait for a model. Default: no alarm.", example="500ms"
+    )
+    capacity_at_maximum: bool | None = optional(
+        "Alarm when all instances that scaling may start are serving. "
+        "Default: true where the endpoint scales."
+    )
+    zone_imbalance: Annotated[float, Limited(ZONE_IMBALANCE)] | None = optional(
+        "Alarm when the busiest zone gets this many times its even share. Rests on a "
+        "dimension whose switch AWS does not name. Default: no alarm.",
+        example=1.5,
+    )
+    expect_traffic: bool | None = optional(
+        "Alarm when no request arrives for five minutes. Default: false."
+    )
+    quiet_during_deployments: bool | None = optional(
+        "Hold pages back while both fleets of a deployment take requests and ten "
+        "minutes after, an hour of such minutes at most. Not seen on AWS yet. "
+        "Default: false."
+    )
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
         """Each statistic is one that CloudWatch has for the metric."""
-        for name, metric in (("model_latency", "ModelLatency"),
-                             ("overhead_latency", "OverheadLatency")):
+        for name, metric in (
+            ("model_latency", "ModelLatency"),
+            ("overhead_latency", "OverheadLatency"),
+        ):
             for statistic in mapping_of(given, name):
                 yield from breaches((name, statistic), check_statistic, metric, statistic)

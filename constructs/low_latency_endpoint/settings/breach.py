@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ..errors import ConfigurationError, Rule
+from ..errors import ConfigurationError, ErrorRule
 
 Place = tuple[str | int, ...]
 Finding = tuple[Place, ConfigurationError]
@@ -28,10 +28,11 @@ class BreachError(ValueError):
         return cls([(place, error)])
 
 
-def finding(rule: Rule, *place: str | int, got: object, allowed: object, what: str = "",
-            mend: str = "") -> Finding:
+def finding(
+    rule: ErrorRule, *place: str | int, got: object, allowed: object, what: str = "", fix: str = ""
+) -> Finding:
     """One breach of a rule at a place."""
-    return place, rule.error(got=shown(got), allowed=allowed, what=what, mend=mend)
+    return place, rule.error(got=shown(got), allowed=allowed, what=what, fix=fix)
 
 
 def breaches(place: Place, check: Callable[..., object], *values: Any) -> Iterator[Finding]:

@@ -7,16 +7,11 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from ..planning import limits
-from ..planning.rules import (
-    ARCHIVE_NAME,
-    ASSET_IS_ARCHIVE,
-    MULTI_MODEL_DATA,
-    PREFIX_ENDS_WITH_SLASH,
-)
+from ..plan import limits
+from ..plan.rules import ARCHIVE_NAME, ASSET_IS_ARCHIVE, MULTI_MODEL_DATA, PREFIX_ENDS_WITH_SLASH
 from .breach import Finding, breaches, finding
 from .fields import Asset, Limited, TextOrNumber
-from .model_base import SettingsModel, mapping_of, needs
+from .model_base import SettingsModel, mapping_of, needs, optional
 from .rules import ACCOUNT, ECR_REPOSITORY, IMAGE_TAG
 
 Tag = Annotated[str, Limited(IMAGE_TAG)]
@@ -27,22 +22,23 @@ class DeepLearningContainerSettings(SettingsModel):
     """An image that AWS maintains: an AWS Deep Learning Container."""
 
     repository: Repository = Field(
-        examples=["huggingface-pytorch-inference"], description="Repository of the image.")
+        examples=["huggingface-pytorch-inference"], description="Repository of the image."
+    )
     tag: Tag = Field(
         examples=["2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04"],
-        description="Tag of the image; with -gpu- or cu in it, it runs on GPU types only.")
-    account: Annotated[str, Limited(ACCOUNT)] | None = Field(
-        default=None, examples=["763104351884"],
-        description="Account that owns the image in the stack's region. Default: known for most "
-                    "regions.")
+        description="Tag of the image; with -gpu- or cu in it, it runs on GPU types only.",
+    )
+    account: Annotated[str, Limited(ACCOUNT)] | None = optional(
+        "Account that owns the image in the stack's region. Default: known for most regions.",
+        example="763104351884",
+    )
 
 
 class EcrImageSettings(SettingsModel):
     """An image in an ECR repository of the stack's account and region."""
 
     repository: Repository = Field(examples=["team/my-model"], description="Repository.")
-    tag: Tag = Field(default="latest", examples=["1.4.2"],
-                     description="Tag of the image. Default: latest.")
+    tag: Tag = optional("Tag of the image. Default: latest.", example="1.4.2", default="latest")
 
 
 class ImageSettings(SettingsModel):
@@ -50,31 +46,39 @@ class ImageSettings(SettingsModel):
 
     exactly_one_of: ClassVar[tuple[str, ...]] = ("dlc", "uri", "ecr", "asset")
 
-    dlc: DeepLearningContainerSettings | None = Field(
-        default=None,
-        examples=[{"repository": "huggingface-pytorch-inference",
-                   "tag": "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04"}],
-        description="An AWS Deep Learning Container.")
-    uri: Annotated[str, Limited(limits.IMAGE_URI)] | None = Field(
-        default=None, examples=["123456789012.dkr.ecr.us-east-1.amazonaws.com/my-model:1.4.2"],
-        description="An image by its whole URI.")
-    ecr: EcrImageSettings | None = Field(
-        default=None, examples=[{"repository": "team/my-model", "tag": "1.4.2"}],
-        description="An image in the account's own registry.")
-    asset: Asset | None = Field(
-        default=None, examples=["container/"],
-        description="A folder with a Dockerfile, relative to this file; built at deployment, "
-                    "which needs Docker.")
-    file: str | None = Field(
-        default=None, examples=["Serve.Dockerfile"],
-        description="With asset: the Dockerfile in that folder. Default: Dockerfile.")
+    dlc: DeepLearningContainerSettings | None = optional(
+        "An AWS Deep Learning Container.",
+        example={
+            "repository": "huggingface-pytorch-inference",
+            "tag": "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04",
+        },
+    )
+    uri: Annotated[str, Limited(limits.IMAGE_URI)] | None = optional(
+        "An image by its whole URI.",
+        example="123456789012.dkr.ecr.us-east-1.amazonaws.com/my-model:1.4.2",
+    )
+    ecr: EcrImageSettings | None = optional(
+        "An image in the account's own registry.",
+        example={"repository": "team/my-model", "tag": "1.4.2"},
+    )
+    asset: Asset | None = optional(
+        "A folder with a Dockerfile, relative to this file; built at deployment, "
+        "which needs Docker.",
+        example="container/",
+    )
+    file: str | None = optional(
+        "With asset: the Dockerfile in that folder. Default: Dockerfile.",
+        example="Serve.Dockerfile",
+    )
     build_args: dict[str, TextOrNumber] = Field(
-        default_factory=dict, examples=[{"MODEL": "distilbert"}],
-        description="With asset: arguments of the build. No secrets: they stay in the image.")
-    platform: Annotated[str, Limited(limits.IMAGE_PLATFORM)] | None = Field(
-        default=None, examples=["linux/arm64"],
-        description="With asset: what it is built for. Default: the instance type's "
-                    "architecture.")
+        default_factory=dict,
+        examples=[{"MODEL": "distilbert"}],
+        description="With asset: arguments of the build. No secrets: they stay in the image.",
+    )
+    platform: Annotated[str, Limited(limits.IMAGE_PLATFORM)] | None = optional(
+        "With asset: what it is built for. Default: the instance type's architecture.",
+        example="linux/arm64",
+    )
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -88,15 +92,17 @@ class ModelDataSettings(SettingsModel):
 
     exactly_one_of: ClassVar[tuple[str, ...]] = ("s3", "s3_prefix", "asset")
 
-    s3: Annotated[str, Limited(limits.MODEL_DATA_URI)] | None = Field(
-        default=None, examples=["s3://my-bucket/model.tar.gz"],
-        description="One .tar.gz in S3, or with multi_model the prefix under which they lie.")
-    s3_prefix: Annotated[str, Limited(limits.MODEL_DATA_URI)] | None = Field(
-        default=None, examples=["s3://my-bucket/model/"],
-        description="Uncompressed files under a prefix that ends with /; fastest for large models.")
-    asset: Asset | None = Field(
-        default=None, examples=["model.tar.gz"],
-        description="A .tar.gz relative to this file, uploaded at deployment.")
+    s3: Annotated[str, Limited(limits.MODEL_DATA_URI)] | None = optional(
+        "One .tar.gz in S3, or with multi_model the prefix under which they lie.",
+        example="s3://my-bucket/model.tar.gz",
+    )
+    s3_prefix: Annotated[str, Limited(limits.MODEL_DATA_URI)] | None = optional(
+        "Uncompressed files under a prefix that ends with /; fastest for large models.",
+        example="s3://my-bucket/model/",
+    )
+    asset: Asset | None = optional(
+        "A .tar.gz relative to this file, uploaded at deployment.", example="model.tar.gz"
+    )
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -113,34 +119,44 @@ class ContainerSettings(SettingsModel):
     """One container of the model."""
 
     image: ImageSettings = Field(
-        examples=[{"dlc": {"repository": "huggingface-pytorch-inference",
-                           "tag": "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04"}}],
-        description="The container's image.")
-    data: ModelDataSettings | None = Field(
-        default=None, examples=[{"s3": "s3://my-bucket/model.tar.gz"}],
-        description="The model's files, unpacked to /opt/ml/model. Default: none, the image "
-                    "holds the model.")
+        examples=[
+            {
+                "dlc": {
+                    "repository": "huggingface-pytorch-inference",
+                    "tag": "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04",
+                }
+            }
+        ],
+        description="The container's image.",
+    )
+    data: ModelDataSettings | None = optional(
+        "The model's files, unpacked to /opt/ml/model. Default: none, the image holds the model.",
+        example={"s3": "s3://my-bucket/model.tar.gz"},
+    )
     environment: dict[Annotated[str, Limited(limits.ENVIRONMENT_KEY)], TextOrNumber] = Field(
-        default_factory=dict, examples=[{"HF_TASK": "text-classification"}],
-        description="Environment variables, up to 100.")
-    hostname: Annotated[str, Limited(limits.CONTAINER_HOSTNAME)] | None = Field(
-        default=None, examples=["tokenizer"],
-        description="Name of the container among several; callers name it with Direct.")
-    multi_model: bool = Field(
-        default=False, description="Serve many models from one container, each request naming "
-                                   "its own. Default: false.")
+        default_factory=dict,
+        examples=[{"HF_TASK": "text-classification"}],
+        description="Environment variables, up to 100.",
+    )
+    hostname: Annotated[str, Limited(limits.CONTAINER_HOSTNAME)] | None = optional(
+        "Name of the container among several; callers name it with Direct.", example="tokenizer"
+    )
+    multi_model: bool = optional(
+        "Serve many models from one container, each request naming its own. Default: false.",
+        default=False,
+    )
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
         """The environment keeps its limits; many models come as archives under a prefix."""
         environment = mapping_of(given, "environment")
-        yield from breaches(
-            ("environment",), limits.ENVIRONMENT_ENTRIES.check, len(environment))
+        yield from breaches(("environment",), limits.ENVIRONMENT_ENTRIES.check, len(environment))
         for key, value in environment.items():
             if isinstance(value, str):
                 size = len(value.encode("utf-8", "replace"))
                 yield from breaches(
-                    ("environment", key), limits.ENVIRONMENT_VALUE_BYTES.check, size)
+                    ("environment", key), limits.ENVIRONMENT_VALUE_BYTES.check, size
+                )
         yield from _data_of_mode(mapping_of(given, "data"), given.get("multi_model") is True)
 
 
@@ -148,12 +164,20 @@ def _data_of_mode(data: Mapping[str, Any], multi_model: bool) -> Iterator[Findin
     archives = data.get("s3")
     if multi_model:
         if not isinstance(archives, str) or not archives.endswith("/"):
-            yield finding(MULTI_MODEL_DATA, "multi_model",
-                          got=", ".join(f"{key}: {value}" for key, value in data.items())
-                          or "no data", allowed="data: {s3: s3://bucket/models/}",
-                          mend="Name the prefix under which the archives lie, with / at its end.")
+            yield finding(
+                MULTI_MODEL_DATA,
+                "multi_model",
+                got=", ".join(f"{key}: {value}" for key, value in data.items()) or "no data",
+                allowed="data: {s3: s3://bucket/models/}",
+                fix="Name the prefix under which the archives lie, with / at its end.",
+            )
     elif isinstance(archives, str) and archives.endswith("/"):
-        yield finding(ARCHIVE_NAME, "data", "s3", got=archives,
-                      allowed="an object such as s3://my-bucket/model.tar.gz",
-                      mend="Name the object, write s3_prefix for uncompressed files, or set "
-                           "multi_model: true.")
+        yield finding(
+            ARCHIVE_NAME,
+            "data",
+            "s3",
+            got=archives,
+            allowed="an object such as s3://my-bucket/model.tar.gz",
+            fix="Name the object, write s3_prefix for uncompressed files, or set "
+            "multi_model: true.",
+        )

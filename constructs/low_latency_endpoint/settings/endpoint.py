@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 from pydantic.json_schema import WithJsonSchema
 
-from ..planning import limits
-from ..planning.instance_types import instance_facts
-from ..planning.rules import (
+from ..plan import limits
+from ..plan.instance_types import instance_facts
+from ..plan.rules import (
     DIRECT_NEEDS_HOSTNAMES,
     HOSTNAME_TWICE,
     HOSTNAMES_ALL_OR_NONE,
@@ -24,7 +24,7 @@ from .containers import ContainerSettings
 from .deployment import DeploymentSettings
 from .endpoint_checks import endpoint_checks
 from .fields import Limited, checked
-from .model_base import SettingsModel, items_of, mapping_of
+from .model_base import SettingsModel, items_of, mapping_of, optional
 from .recommendation import RecommendationSettings
 from .rules import (
     CUSTOM_AMI,
@@ -57,54 +57,84 @@ def _ami(value: Any) -> Any:
         return checked(CUSTOM_AMI, value["custom"])
     if isinstance(value, str) and limits.INFERENCE_AMI.holds(value):
         return value
-    raise BreachError([finding(
-        limits.INFERENCE_AMI.rule, got=value, allowed=limits.INFERENCE_AMI.allowed,
-        mend="Choose one of the versions, or write {custom: name} for one that AWS added since.")])
+    raise BreachError(
+        [
+            finding(
+                limits.INFERENCE_AMI.rule,
+                got=value,
+                allowed=limits.INFERENCE_AMI.allowed,
+                fix="Choose one of the versions, or write {custom: name} for one that AWS added since.",
+            )
+        ]
+    )
 
 
 #: Held as the version's text, custom or not.
-InferenceAmi = Annotated[str, BeforeValidator(_ami), WithJsonSchema({"anyOf": [
-    {"enum": list(limits.INFERENCE_AMI.values)},
-    {"type": "object", "properties": {"custom": {"type": "string"}}, "required": ["custom"],
-     "additionalProperties": False},
-]})]
+InferenceAmi = Annotated[
+    str,
+    BeforeValidator(_ami),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": list(limits.INFERENCE_AMI.values)},
+                {
+                    "type": "object",
+                    "properties": {"custom": {"type": "string"}},
+                    "required": ["custom"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
+]
 
 
 class CoreDumpSettings(SettingsModel):
     """Where core dumps of crashed containers go."""
 
     s3: S3Uri = Field(examples=["s3://my-bucket/core-dumps/"], description="S3 destination.")
-    kms_key_arn: KmsKeyArn | None = Field(
-        default=None, examples=[KMS_KEY_EXAMPLE],
-        description="KMS key that encrypts them. Default: the bucket's own encryption.")
+    kms_key_arn: KmsKeyArn | None = optional(
+        "KMS key that encrypts them. Default: the bucket's own encryption.", example=KMS_KEY_EXAMPLE
+    )
 
 
 class DataCaptureSettings(SettingsModel):
     """Record requests and responses in S3."""
 
     s3: S3Uri = Field(examples=["s3://my-bucket/captured/"], description="S3 destination.")
-    kms_key_arn: KmsKeyArn | None = Field(
-        default=None, examples=[KMS_KEY_EXAMPLE],
-        description="KMS key that encrypts them. Default: the bucket's own encryption.")
-    capture: tuple[Literal["input", "output"], ...] = Field(
-        default=("input", "output"), strict=False, examples=[["input"]],
-        description="What is recorded: input (requests), output (responses). Default: both.")
-    csv_content_types: ContentTypes = Field(
-        default=(), strict=False, examples=[["text/csv"]],
-        description="Content types that are recorded as CSV. Default: all bodies in base64.")
-    json_content_types: ContentTypes = Field(
-        default=(), strict=False, examples=[["application/json"]],
-        description="Content types that are recorded as JSON. Default: all bodies in base64.")
-    sampling_percentage: Annotated[int, Limited(limits.SAMPLING_PERCENTAGE)] = Field(
-        default=10, examples=[10],
-        description="Share of the requests; less for high traffic. Default: 10.")
+    kms_key_arn: KmsKeyArn | None = optional(
+        "KMS key that encrypts them. Default: the bucket's own encryption.", example=KMS_KEY_EXAMPLE
+    )
+    capture: tuple[Literal["input", "output"], ...] = optional(
+        "What is recorded: input (requests), output (responses). Default: both.",
+        example=["input"],
+        default=("input", "output"),
+        strict=False,
+    )
+    csv_content_types: ContentTypes = optional(
+        "Content types that are recorded as CSV. Default: all bodies in base64.",
+        example=["text/csv"],
+        default=(),
+        strict=False,
+    )
+    json_content_types: ContentTypes = optional(
+        "Content types that are recorded as JSON. Default: all bodies in base64.",
+        example=["application/json"],
+        default=(),
+        strict=False,
+    )
+    sampling_percentage: Annotated[int, Limited(limits.SAMPLING_PERCENTAGE)] = optional(
+        "Share of the requests; less for high traffic. Default: 10.", example=10, default=10
+    )
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
         """Zero percent captures nothing, neither does an empty list; lists keep their limits."""
-        for name, limit in (("capture", limits.CAPTURE_COUNT),
-                            ("csv_content_types", limits.CAPTURE_CONTENT_TYPE_COUNT),
-                            ("json_content_types", limits.CAPTURE_CONTENT_TYPE_COUNT)):
+        for name, limit in (
+            ("capture", limits.CAPTURE_COUNT),
+            ("csv_content_types", limits.CAPTURE_CONTENT_TYPE_COUNT),
+            ("json_content_types", limits.CAPTURE_CONTENT_TYPE_COUNT),
+        ):
             if isinstance(given.get(name), (list, tuple)):
                 yield from breaches((name,), limit.check, len(items_of(given, name)))
         if given.get("sampling_percentage") == 0:
@@ -114,121 +144,162 @@ class DataCaptureSettings(SettingsModel):
 class MetricSettings(SettingsModel):
     """What SageMaker publishes to CloudWatch."""
 
-    enhanced: bool = Field(
-        default=False, description="Publish per instance and container, at the frequency below; "
-                                   "more billed metrics. Default: false.")
-    detailed_observability: bool = Field(
-        default=True, description="Publish OpenTelemetry metrics for PromQL. Default: true.")
-    publish_frequency: Annotated[timedelta, Limited(limits.METRIC_FREQUENCY)] = Field(
-        default=timedelta(seconds=60), examples=["10s"],
-        description="How often utilization (with enhanced: invocations too) is published. "
-                    "Default: 60s.")
+    enhanced: bool = optional(
+        "Publish per instance and container, at the frequency below; "
+        "more billed metrics. Default: false.",
+        default=False,
+    )
+    detailed_observability: bool = optional(
+        "Publish OpenTelemetry metrics for PromQL. Default: true.", default=True
+    )
+    publish_frequency: Annotated[timedelta, Limited(limits.METRIC_FREQUENCY)] = optional(
+        "How often utilization (with enhanced: invocations too) is published. Default: 60s.",
+        example="10s",
+        default=timedelta(seconds=60),
+    )
 
 
 class EndpointSettings(SettingsModel):
     """One endpoint with one production variant."""
 
-    endpoint_name: Annotated[str, Limited(limits.ENDPOINT_NAME)] | None = Field(
-        default=None, examples=["sentiment"],
-        description="Name that callers invoke. Default: derived from the stack and the key.")
+    endpoint_name: Annotated[str, Limited(limits.ENDPOINT_NAME)] | None = optional(
+        "Name that callers invoke. Default: derived from the stack and the key.",
+        example="sentiment",
+    )
     containers: tuple[ContainerSettings, ...] = Field(
         strict=False,
-        examples=[[{"image": {"dlc": {"repository": "huggingface-pytorch-inference", "tag": "..."}},
-                    "data": {"s3": "s3://my-bucket/model.tar.gz"}}]],
-        description="The containers, one or several (up to 15).")
-    inference_mode: Annotated[str, Limited(limits.INFERENCE_MODE)] | None = Field(
-        default=None, examples=["Serial"],
-        description="How several containers work: Serial pipes each one's answer into the next, "
-                    "Direct lets callers choose one by hostname. Needed with several containers.")
+        examples=[
+            [
+                {
+                    "image": {"dlc": {"repository": "huggingface-pytorch-inference", "tag": "..."}},
+                    "data": {"s3": "s3://my-bucket/model.tar.gz"},
+                }
+            ]
+        ],
+        description="The containers, one or several (up to 15).",
+    )
+    inference_mode: Annotated[str, Limited(limits.INFERENCE_MODE)] | None = optional(
+        "How several containers work: Serial pipes each one's answer into the next, "
+        "Direct lets callers choose one by hostname. Needed with several containers.",
+        example="Serial",
+    )
     instance_type: Annotated[str, Limited(limits.INSTANCE_TYPE)] = Field(
-        examples=["ml.m5.12xlarge"], description="Instance type of the variant.")
-    variant_name: Annotated[str, Limited(limits.VARIANT_NAME)] = Field(
-        default="primary", examples=["primary"],
-        description="Name of the production variant. Default: primary.")
-    latency: LatencySettings = Field(
-        examples=[{"p99": "200ms"}], description="The latency target.")
-    throughput: ThroughputSettings | None = Field(
-        default=None, examples=[{"peak_tps": 1000, "tps_per_instance": 200}],
-        description="Load to hold and measured throughput. Default: not measured yet; one "
-                    "instance per client zone and no scaling.")
-    routing: Routing | None = Field(
-        default=None, examples=["least_outstanding_requests"],
-        description="How requests find their instance. Default: derived from the latency target.")
+        examples=["ml.m5.12xlarge"], description="Instance type of the variant."
+    )
+    variant_name: Annotated[str, Limited(limits.VARIANT_NAME)] = optional(
+        "Name of the production variant. Default: primary.", example="primary", default="primary"
+    )
+    latency: LatencySettings = Field(examples=[{"p99": "200ms"}], description="The latency target.")
+    throughput: ThroughputSettings | None = optional(
+        "Load to hold and measured throughput. Default: not measured yet; one "
+        "instance per client zone and no scaling.",
+        example={"peak_tps": 1000, "tps_per_instance": 200},
+    )
+    routing: Routing | None = optional(
+        "How requests find their instance. Default: derived from the latency target.",
+        example="least_outstanding_requests",
+    )
     instances: InstanceCountSettings = Field(
-        default_factory=InstanceCountSettings, examples=[{"min": 2, "max": 12}],
-        description="Numbers of instances. Default: derived from the throughput.")
+        default_factory=InstanceCountSettings,
+        examples=[{"min": 2, "max": 12}],
+        description="Numbers of instances. Default: derived from the throughput.",
+    )
     scaling: ScalingSettings = Field(
-        default_factory=ScalingSettings, examples=[{"scale_in_cooldown": "5m"}],
+        default_factory=ScalingSettings,
+        examples=[{"scale_in_cooldown": "5m"}],
         description="How the number of instances follows the load. Default: target tracking on "
-                    "invocations per instance.")
-    confirm_updates: bool = Field(
-        default=True, description="Fail a deployment after which SageMaker does not serve this "
-                                  "version, because it rolled the update back. Default: true.")
-    deployment: DeploymentSettings | None = Field(
-        default=None, examples=[{"canary": {"size_percent": 10, "wait": "5m"}}],
-        description="How a new version takes over. Default: a canary of 10 percent for 5m; all at "
-                    "once on Inf1, which SageMaker excludes from canaries.")
-    alarms: AlarmSettings | None = Field(
-        default=None, examples=[{"model_latency": {"p99": "200ms"}, "error_rate": 0.01}],
-        description="Thresholds of the alarms. Default: the plan's, from the latency target.")
-    dashboard: bool = Field(
-        default=True, description="Make a CloudWatch dashboard. Default: true.")
-    warm_up: WarmUpSettings | None = Field(
-        default=None, examples=[{"payload": {"data": {"inputs": "I like you."}}}],
-        description="Send test requests after each deployment. Default: off; it needs a payload.")
-    metrics: MetricSettings | None = Field(
-        default=None, examples=[{"enhanced": True, "publish_frequency": "10s"}],
-        description="What SageMaker publishes to CloudWatch. Default: AWS's defaults.")
-    network_isolation: bool = Field(
-        default=False, description="Cut the containers off from the network; model data still "
-                                   "arrives through the VPC. Default: false.")
-    role_arn: Annotated[str, Limited(ROLE_ARN)] | None = Field(
-        default=None, examples=["arn:aws:iam::123456789012:role/model-role"],
-        description="Execution role of the model. Default: a new role with the least privilege.")
-    startup_health_check_timeout: Annotated[
-        timedelta, Limited(limits.CONTAINER_STARTUP_SECONDS)] | None = Field(
-        default=None, examples=["5m"], description="How long a container may take to answer its "
-                                                   "first ping, 60s to 1h. Default: SageMaker's.")
-    model_data_download_timeout: Annotated[
-        timedelta, Limited(limits.MODEL_DOWNLOAD_SECONDS)] | None = Field(
-        default=None, examples=["5m"], description="How long the model's download may take, 60s "
-                                                   "to 1h. Default: SageMaker's.")
-    volume_size_gib: Annotated[int, Limited(limits.VOLUME_SIZE)] | None = Field(
-        default=None, examples=[64], description="Size of each instance's EBS volume, for types "
-                                                 "without local storage. Default: SageMaker's.")
-    inference_ami: InferenceAmi | None = Field(
-        default=None, examples=["al2023-ami-sagemaker-inference-gpu-4-1"],
-        description="Version of the instances' system image, which sets the driver; one that AWS "
-                    "added since as {custom: name}. Default: the one that CUDA 13 images need, "
-                    "else SageMaker's for the instance type.")
-    ssm_access: bool = Field(
-        default=False, description="Let operators open shells on the instances through Systems "
-                                   "Manager. Default: false.")
-    capacity_reservation_arn: Annotated[
-        str, Limited(limits.CAPACITY_RESERVATION_ARN)] | None = Field(
-        default=None, examples=["arn:aws:sagemaker:us-east-1:123456789012:training-plan/mine"],
-        description="ML capacity reservation; without free capacity in it, launches fail. "
-                    "Default: on demand.")
-    core_dump: CoreDumpSettings | None = Field(
-        default=None, examples=[{"s3": "s3://my-bucket/core-dumps/"}],
-        description="Where core dumps go. Default: nowhere.")
-    kms_key_arn: KmsKeyArn | None = Field(
-        default=None, examples=[KMS_KEY_EXAMPLE],
-        description="KMS key for the instances' EBS volumes. Default: a key of AWS's.")
-    kms_key_with_local_storage: bool = Field(
-        default=False, description="Give the key to a type with local storage too, on whose effect "
-                                   "AWS's pages disagree. Default: false, which refuses it.")
-    data_capture: DataCaptureSettings | None = Field(
-        default=None, examples=[{"s3": "s3://my-bucket/captured/", "sampling_percentage": 10}],
-        description="Record requests and responses. Default: off.")
+        "invocations per instance.",
+    )
+    confirm_updates: bool = optional(
+        "Fail a deployment after which SageMaker does not serve this "
+        "version, because it rolled the update back. Default: true.",
+        default=True,
+    )
+    deployment: DeploymentSettings | None = optional(
+        "How a new version takes over. Default: a canary of 10 percent for 5m; all at "
+        "once on Inf1, which SageMaker excludes from canaries.",
+        example={"canary": {"size_percent": 10, "wait": "5m"}},
+    )
+    alarms: AlarmSettings | None = optional(
+        "Thresholds of the alarms. Default: the plan's, from the latency target.",
+        example={"model_latency": {"p99": "200ms"}, "error_rate": 0.01},
+    )
+    dashboard: bool = optional("Make a CloudWatch dashboard. Default: true.", default=True)
+    warm_up: WarmUpSettings | None = optional(
+        "Send test requests after each deployment. Default: off; it needs a payload.",
+        example={"payload": {"data": {"inputs": "I like you."}}},
+    )
+    metrics: MetricSettings | None = optional(
+        "What SageMaker publishes to CloudWatch. Default: AWS's defaults.",
+        example={"enhanced": True, "publish_frequency": "10s"},
+    )
+    network_isolation: bool = optional(
+        "Cut the containers off from the network; model data still "
+        "arrives through the VPC. Default: false.",
+        default=False,
+    )
+    role_arn: Annotated[str, Limited(ROLE_ARN)] | None = optional(
+        "Execution role of the model. Default: a new role with the least privilege.",
+        example="arn:aws:iam::123456789012:role/model-role",
+    )
+    startup_health_check_timeout: (
+        Annotated[timedelta, Limited(limits.CONTAINER_STARTUP_SECONDS)] | None
+    ) = optional(
+        "How long a container may take to answer its first ping, 60s to 1h. Default: SageMaker's.",
+        example="5m",
+    )
+    model_data_download_timeout: (
+        Annotated[timedelta, Limited(limits.MODEL_DOWNLOAD_SECONDS)] | None
+    ) = optional(
+        "How long the model's download may take, 60s to 1h. Default: SageMaker's.", example="5m"
+    )
+    volume_size_gib: Annotated[int, Limited(limits.VOLUME_SIZE)] | None = optional(
+        "Size of each instance's EBS volume, for types "
+        "without local storage. Default: SageMaker's.",
+        example=64,
+    )
+    inference_ami: InferenceAmi | None = optional(
+        "Version of the instances' system image, which sets the driver; one that AWS "
+        "added since as {custom: name}. Default: the one that CUDA 13 images need, "
+        "else SageMaker's for the instance type.",
+        example="al2023-ami-sagemaker-inference-gpu-4-1",
+    )
+    ssm_access: bool = optional(
+        "Let operators open shells on the instances through Systems Manager. Default: false.",
+        default=False,
+    )
+    capacity_reservation_arn: Annotated[str, Limited(limits.CAPACITY_RESERVATION_ARN)] | None = (
+        optional(
+            "ML capacity reservation; without free capacity in it, launches fail. "
+            "Default: on demand.",
+            example="arn:aws:sagemaker:us-east-1:123456789012:training-plan/mine",
+        )
+    )
+    core_dump: CoreDumpSettings | None = optional(
+        "Where core dumps go. Default: nowhere.", example={"s3": "s3://my-bucket/core-dumps/"}
+    )
+    kms_key_arn: KmsKeyArn | None = optional(
+        "KMS key for the instances' EBS volumes. Default: a key of AWS's.", example=KMS_KEY_EXAMPLE
+    )
+    kms_key_with_local_storage: bool = optional(
+        "Give the key to a type with local storage too, on whose effect "
+        "AWS's pages disagree. Default: false, which refuses it.",
+        default=False,
+    )
+    data_capture: DataCaptureSettings | None = optional(
+        "Record requests and responses. Default: off.",
+        example={"s3": "s3://my-bucket/captured/", "sampling_percentage": 10},
+    )
     tags: Tags = Field(
-        default_factory=dict, examples=[{"team": "nlp"}],
+        default_factory=dict,
+        examples=[{"team": "nlp"}],
         description="Tags of everything that belongs to this endpoint; they win over those of the "
-                    "whole stack. Up to 50 together.")
-    recommendation: RecommendationSettings | None = Field(
-        default=None, examples=[{"instance_types": ["ml.c6i.4xlarge", "ml.g5.xlarge"]}],
-        description="What low-latency recommend tries; nothing of the stack. Default: what its "
-                    "options say.")
+        "whole stack. Up to 50 together.",
+    )
+    recommendation: RecommendationSettings | None = optional(
+        "What low-latency recommend tries; nothing of the stack. Default: what its options say.",
+        example={"instance_types": ["ml.c6i.4xlarge", "ml.g5.xlarge"]},
+    )
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -238,50 +309,87 @@ class EndpointSettings(SettingsModel):
             yield from breaches(("containers",), limits.CONTAINER_COUNT.check, len(containers))
         mode = given.get("inference_mode")
         if len(containers) > 1 and mode is None:
-            yield finding(NEEDS_ANOTHER, "containers", got=f"{len(containers)} containers",
-                          allowed="inference_mode: Serial or Direct",
-                          what="several containers need an inference mode",
-                          mend="Add inference_mode: Serial (a pipeline) or Direct (callers choose "
-                               "one by hostname).")
+            yield finding(
+                NEEDS_ANOTHER,
+                "containers",
+                got=f"{len(containers)} containers",
+                allowed="inference_mode: Serial or Direct",
+                what="several containers need an inference mode",
+                fix="Add inference_mode: Serial (a pipeline) or Direct (callers choose "
+                "one by hostname).",
+            )
         if len(containers) == 1 and mode is not None:
-            yield finding(MODE_NEEDS_CONTAINERS, "inference_mode", got=mode,
-                          allowed="no mode with one container")
+            yield finding(
+                MODE_NEEDS_CONTAINERS,
+                "inference_mode",
+                got=mode,
+                allowed="no mode with one container",
+            )
         facts = instance_facts(str(given.get("instance_type")))
-        if (facts and facts.local_storage_gb and "kms_key_arn" in given
-                and given.get("kms_key_with_local_storage") is not True):
-            yield finding(KMS_WITH_LOCAL_STORAGE, "kms_key_arn",
-                          got=f"{facts.name} with {facts.local_storage_gb} GB of local storage",
-                          allowed="no key, or a type without local storage",
-                          mend="Remove kms_key_arn, choose another type, or set "
-                               "kms_key_with_local_storage: true if your account accepts it.")
+        if (
+            facts
+            and facts.local_storage_gb
+            and "kms_key_arn" in given
+            and given.get("kms_key_with_local_storage") is not True
+        ):
+            yield finding(
+                KMS_WITH_LOCAL_STORAGE,
+                "kms_key_arn",
+                got=f"{facts.name} with {facts.local_storage_gb} GB of local storage",
+                allowed="no key, or a type without local storage",
+                fix="Remove kms_key_arn, choose another type, or set "
+                "kms_key_with_local_storage: true if your account accepts it.",
+            )
         yield from _hostnames(containers, mode)
         yield from _environments(containers)
         yield from endpoint_checks(given)
 
 
 def _hostnames(containers: list[Any], mode: Any) -> Iterator[Finding]:
-    names = [mapping_of({"container": container}, "container").get("hostname")
-             for container in containers]
+    names = [
+        mapping_of({"container": container}, "container").get("hostname")
+        for container in containers
+    ]
     if len(names) < 2:
         return
     nameless = [index for index, name in enumerate(names) if name is None]
     if nameless and mode == "Direct":
         for index in nameless:
-            yield finding(DIRECT_NEEDS_HOSTNAMES, "containers", index, got="no hostname",
-                          allowed="a hostname for each container")
+            yield finding(
+                DIRECT_NEEDS_HOSTNAMES,
+                "containers",
+                index,
+                got="no hostname",
+                allowed="a hostname for each container",
+            )
     elif 0 < len(nameless) < len(names):
-        yield finding(HOSTNAMES_ALL_OR_NONE, "containers", nameless[0], got="no hostname, but "
-                      "others have one", allowed="a hostname for each container, or for none")
+        yield finding(
+            HOSTNAMES_ALL_OR_NONE,
+            "containers",
+            nameless[0],
+            got="no hostname, but others have one",
+            allowed="a hostname for each container, or for none",
+        )
     for index, name in enumerate(names):
         if name is not None and name in names[:index]:
-            yield finding(HOSTNAME_TWICE, "containers", index, "hostname", got=name,
-                          allowed="each hostname once")
+            yield finding(
+                HOSTNAME_TWICE,
+                "containers",
+                index,
+                "hostname",
+                got=name,
+                allowed="each hostname once",
+            )
 
 
 def _environments(containers: list[Any]) -> Iterator[Finding]:
     total = 0
     for container in containers:
         environment = mapping_of(mapping_of({"container": container}, "container"), "environment")
-        total += sum(len(text.encode("utf-8", "replace")) for pair in environment.items()
-                     for text in pair if isinstance(text, str))
+        total += sum(
+            len(text.encode("utf-8", "replace"))
+            for pair in environment.items()
+            for text in pair
+            if isinstance(text, str)
+        )
     yield from breaches(("containers",), limits.ENVIRONMENT_TOTAL_BYTES.check, total)

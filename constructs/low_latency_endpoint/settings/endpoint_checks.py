@@ -1,6 +1,6 @@
 """What the constructs would refuse about the parts of one endpoint, with the line of each setting.
 
-The checks are those of :mod:`..planning`, which the constructs call too. They see the settings as
+The checks are those of :mod:`..plan`, which the constructs call too. They see the settings as
 given, so that they speak up even where others are wrong.
 """
 
@@ -9,21 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..planning import limits
-from ..planning.deployments import check_guardrails, takes_guardrails
-from ..planning.images import ARCHITECTURE_OF_PLATFORM, check_built_image_runs_on
-from ..planning.metrics import metric_facts
-from ..planning.published_metrics import METRIC_OF_ALARM, check_published, endpoint_shape
+from ..plan import limits
+from ..plan.deployments import check_guardrails, takes_guardrails
+from ..plan.images import ARCHITECTURE_OF_PLATFORM, check_built_image_runs_on
+from ..plan.metrics import metric_facts
+from ..plan.published_metrics import METRIC_OF_ALARM, check_published, endpoint_shape
 from .breach import Finding, breaches
 from .model_base import items_of, mapping_of
-
-__all__ = ["containers_of", "endpoint_checks"]
 
 
 def containers_of(endpoint: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The containers as mappings; empty ones where they are something else."""
-    return [mapping_of({"container": each}, "container")
-            for each in items_of(endpoint, "containers")]
+    return [
+        mapping_of({"container": each}, "container") for each in items_of(endpoint, "containers")
+    ]
 
 
 def endpoint_checks(given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -39,21 +38,30 @@ def endpoint_checks(given: Mapping[str, Any]) -> Iterator[Finding]:
 def _metrics(given: Mapping[str, Any], instance_type: str) -> Iterator[Finding]:
     """Alarms watch what such an endpoint publishes."""
     containers = containers_of(given)
-    shape = endpoint_shape(len(containers), multi_model=any(
-        each.get("multi_model") is True for each in containers))
+    shape = endpoint_shape(
+        len(containers), multi_model=any(each.get("multi_model") is True for each in containers)
+    )
     stated = mapping_of(given, "alarms")
     for option, metric in METRIC_OF_ALARM.items():
         if option in stated:
-            yield from breaches(("alarms", option), lambda metric=metric: check_published(
-                metric_facts(metric), shape=shape, instance_types=[instance_type]))
+            yield from breaches(
+                ("alarms", option),
+                lambda metric=metric: check_published(
+                    metric_facts(metric), shape=shape, instance_types=[instance_type]
+                ),
+            )
 
 
 def _guardrails(deployment: Mapping[str, Any], instance_type: str) -> Iterator[Finding]:
     kinds = [kind for kind in ("canary", "linear", "rolling", "all_at_once") if kind in deployment]
     rolls_back = deployment.get("rollback_on_alarms") is True
     for kind in kinds[:1] or ["all_at_once"] * rolls_back:
-        yield from breaches(("deployment",), lambda kind=kind: check_guardrails(
-            kind.upper(), [instance_type], rolls_back=rolls_back))
+        yield from breaches(
+            ("deployment",),
+            lambda kind=kind: check_guardrails(
+                kind.upper(), [instance_type], rolls_back=rolls_back
+            ),
+        )
 
 
 def _platforms(given: Mapping[str, Any], instance_type: str) -> Iterator[Finding]:
@@ -62,9 +70,12 @@ def _platforms(given: Mapping[str, Any], instance_type: str) -> Iterator[Finding
         image = mapping_of(container, "image")
         platform = image.get("platform") if "asset" in image else None
         if isinstance(platform, str) and platform in ARCHITECTURE_OF_PLATFORM:
-            yield from breaches(("containers", index, "image", "platform"),
-                                check_built_image_runs_on, ARCHITECTURE_OF_PLATFORM[platform],
-                                instance_type)
+            yield from breaches(
+                ("containers", index, "image", "platform"),
+                check_built_image_runs_on,
+                ARCHITECTURE_OF_PLATFORM[platform],
+                instance_type,
+            )
 
 
 def rolls_back(deployment: Mapping[str, Any], instance_type: str) -> bool:
@@ -77,5 +88,6 @@ def _rollback_alarms(given: Mapping[str, Any], instance_type: str) -> Iterator[F
     """Every threshold on ModelLatency, and the one on errors, is a rollback alarm too."""
     thresholds = mapping_of(mapping_of(given, "alarms"), "model_latency")
     if thresholds and rolls_back(mapping_of(given, "deployment"), instance_type):
-        yield from breaches(("alarms", "model_latency"), limits.ROLLBACK_ALARM_COUNT.check,
-                            len(thresholds) + 1)
+        yield from breaches(
+            ("alarms", "model_latency"), limits.ROLLBACK_ALARM_COUNT.check, len(thresholds) + 1
+        )

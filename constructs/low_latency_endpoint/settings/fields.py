@@ -14,7 +14,7 @@ from pydantic.json_schema import JsonSchemaValue, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
 from ..errors import ConfigurationError
-from ..planning.limits import Choice, Limit, Pattern
+from ..plan.limits import Choice, Limit, Pattern
 from .breach import BreachError, finding, shown
 from .rules import CIDR_FORM, DURATION_FORM, NO_SUCH_ASSET
 from .yaml_source import WrittenFloat, WrittenInt
@@ -60,14 +60,30 @@ def parse_duration(value: Any) -> timedelta:
     match = re.fullmatch(_DURATION, text) if isinstance(text, str) else None
     if match is None:
         bare = isinstance(value, (int, float)) and not isinstance(value, bool)
-        mend = f"Write the unit: {text}ms, {text}s or {text}m." if bare else ""
-        raise BreachError([finding(DURATION_FORM, got=value if not bare else str(text), mend=mend,
-                              allowed="a number and ms, s, m or h, such as 200ms or 5m")])
+        fix = f"Write the unit: {text}ms, {text}s or {text}m." if bare else ""
+        raise BreachError(
+            [
+                finding(
+                    DURATION_FORM,
+                    got=value if not bare else str(text),
+                    fix=fix,
+                    allowed="a number and ms, s, m or h, such as 200ms or 5m",
+                )
+            ]
+        )
     try:
         return timedelta(**{_UNITS[match[2]]: float(match[1])})
     except OverflowError:
-        raise BreachError([finding(DURATION_FORM, got=value, allowed="a duration that a clock can "
-                              "measure", mend="Shorten it.")]) from None
+        raise BreachError(
+            [
+                finding(
+                    DURATION_FORM,
+                    got=value,
+                    allowed="a duration that a clock can measure",
+                    fix="Shorten it.",
+                )
+            ]
+        ) from None
 
 
 def duration_text(duration: timedelta) -> str:
@@ -112,8 +128,9 @@ class Limited:
         self.limit = limit
         self.note = note
 
-    def __get_pydantic_core_schema__(self, source: Any,
-                                     handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
         before = core_schema.no_info_before_validator_function
         if source is timedelta:
             return before(self._check_duration, core_schema.timedelta_schema(strict=True))
@@ -124,8 +141,9 @@ class Limited:
             return before(self._check_number, core_schema.float_schema(strict=False))
         return before(self._check_text, handler(source))
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema,
-                                     handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
         if _is_duration(schema):
             return duration_schema(self.limit)
         return {**handler(schema), **limit_schema(self.limit)}
@@ -142,8 +160,11 @@ class Limited:
         in_unit = seconds * 1000 if getattr(self.limit, "unit", "") == "milliseconds" else seconds
         in_unit = int(in_unit) if in_unit == int(in_unit) else in_unit
         if isinstance(self.limit, Choice) and not self.limit.holds(in_unit):
-            raise BreachError.of(self.limit.rule.error(
-                got=f"{in_unit:g}s", allowed=", ".join(f"{each}s" for each in self.limit.values)))
+            raise BreachError.of(
+                self.limit.rule.error(
+                    got=f"{in_unit:g}s", allowed=", ".join(f"{each}s" for each in self.limit.values)
+                )
+            )
         checked(self.limit, in_unit)
         return duration
 
@@ -173,10 +194,6 @@ def duration_schema(limit: Limit | None = None) -> JsonSchemaValue:
     return {"type": "string", "pattern": rf"^{_NUMBER}(?:ms|s|m|h)$"}
 
 
-def _number_or_text(value: Any) -> Any:
-    return as_written(value)
-
-
 def _cidr(value: Any) -> Any:
     if isinstance(value, IPv4Network):
         return str(value)
@@ -185,11 +202,12 @@ def _cidr(value: Any) -> Any:
             raise ValueError
         return str(IPv4Network(value))
     except ValueError as error:
-        mend = ""
+        fix = ""
         if "host bits" in str(error):
-            mend = f"Write {IPv4Network(value, strict=False)}: the first address of the range."
-        raise BreachError([finding(CIDR_FORM, got=value, allowed="such as 10.0.0.0/16",
-                              mend=mend)]) from None
+            fix = f"Write {IPv4Network(value, strict=False)}: the first address of the range."
+        raise BreachError(
+            [finding(CIDR_FORM, got=value, allowed="such as 10.0.0.0/16", fix=fix)]
+        ) from None
 
 
 def _asset(value: Any, info: ValidationInfo) -> Any:
@@ -203,21 +221,27 @@ def _asset(value: Any, info: ValidationInfo) -> Any:
     except OSError:  # the name is too long for the file system
         there = False
     if folder and not there:
-        raise BreachError([finding(NO_SUCH_ASSET, got=shown(str(value)),
-                              allowed=f"a file or folder below {folder}")])
+        raise BreachError(
+            [
+                finding(
+                    NO_SUCH_ASSET, got=shown(str(value)), allowed=f"a file or folder below {folder}"
+                )
+            ]
+        )
     return path
 
 
 #: Text; a number counts as the text that the file has.
-Text = Annotated[str, BeforeValidator(_number_or_text), WithJsonSchema({"type": "string"})]
+Text = Annotated[str, BeforeValidator(as_written), WithJsonSchema({"type": "string"})]
 #: Text where numbers without quotes are common.
-TextOrNumber = Annotated[str, BeforeValidator(_number_or_text),
-                         WithJsonSchema({"type": ["string", "number"]})]
-#: A duration without a limit of its own.
-Lasting = Annotated[timedelta, BeforeValidator(parse_duration),
-                    WithJsonSchema(duration_schema())]
+TextOrNumber = Annotated[
+    str, BeforeValidator(as_written), WithJsonSchema({"type": ["string", "number"]})
+]
 #: A range of IPv4 addresses, held as text.
-Cidr = Annotated[str, BeforeValidator(_cidr),
-                 WithJsonSchema({"type": "string", "pattern": r"^\d+\.\d+\.\d+\.\d+/\d+$"})]
+Cidr = Annotated[
+    str,
+    BeforeValidator(_cidr),
+    WithJsonSchema({"type": "string", "pattern": r"^\d+\.\d+\.\d+\.\d+/\d+$"}),
+]
 #: A file or folder, absolute once loaded from a file.
 Asset = Annotated[Path, BeforeValidator(_asset), WithJsonSchema({"type": "string"})]

@@ -15,8 +15,6 @@ from .rules import UNKNOWN_SETTING
 from .stack import Settings
 from .yaml_source import YamlSource, parse_yaml, read_yaml
 
-__all__ = ["load_settings", "parse_settings"]
-
 
 def load_settings(path: str | Path) -> Settings:
     """Read and check a settings file.
@@ -71,8 +69,9 @@ def check_text(text: str, path: str | Path) -> Settings:
     SettingsError
         As :func:`load_settings`.
     """
-    return _validated(parse_yaml(text.removeprefix("\ufeff")), str(path),
-                      Path(path).absolute().parent)
+    return _validated(
+        parse_yaml(text.removeprefix("\ufeff")), str(path), Path(path).absolute().parent
+    )
 
 
 def _validated(source: YamlSource, path: str, folder: Path | None) -> Settings:
@@ -86,8 +85,11 @@ def _validated(source: YamlSource, path: str, folder: Path | None) -> Settings:
         except ValidationError as error:
             findings = _findings(error)
             findings += _of_the_rest(values, findings, folder)
-        problems += [(source.line(place), _located(error, path_of(place)))
-                     for place, error in findings if not _is_said(place, source)]
+        problems += [
+            (source.line(place), _located(error, path_of(place)))
+            for place, error in findings
+            if not _is_said(place, source)
+        ]
     if problems or settings is None:
         raise SettingsError(path, problems)
     return settings
@@ -95,7 +97,7 @@ def _validated(source: YamlSource, path: str, folder: Path | None) -> Settings:
 
 def _is_said(place: Place, source: YamlSource) -> bool:
     """Whether the text of this value was refused already."""
-    return any(place[:len(broken)] == broken for broken in source.broken)
+    return any(place[: len(broken)] == broken for broken in source.broken)
 
 
 def _of_the_rest(values: Any, findings: list[Finding], folder: Path | None) -> list[Finding]:
@@ -133,6 +135,12 @@ def _findings(error: ValidationError) -> list[Finding]:
 
 
 def _located(error: ConfigurationError, where: str) -> ConfigurationError:
-    return ConfigurationError(code=error.code, what=error.what, got=error.got,
-                              allowed=error.allowed, mend=error.mend, source=error.source,
-                              where=where)
+    return ConfigurationError(
+        code=error.code,
+        what=error.what,
+        got=error.got,
+        allowed=error.allowed,
+        fix=error.fix,
+        source=error.source,
+        where=where,
+    )

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError
 from pydantic import model_validator as _model_validator
 from pydantic.fields import FieldInfo
 
@@ -23,18 +23,35 @@ from .rules import (
 )
 
 _KINDS = {  # pydantic's error types and the kind of value that each asks for
-    "bool_type": "true or false", "bool_parsing": "true or false",
-    "int_type": "a whole number", "int_parsing": "a whole number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
     "int_from_float": "a whole number",
-    "float_type": "a number", "float_parsing": "a number", "finite_number": "a finite number",
-    "string_type": "text", "dict_type": "a mapping of keys to values",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "string_type": "text",
+    "dict_type": "a mapping of keys to values",
     "mapping_type": "a mapping of keys to values",
-    "tuple_type": "a list", "list_type": "a list",
+    "tuple_type": "a list",
+    "list_type": "a list",
     "model_type": "a mapping of keys to values",
     "model_attributes_type": "a mapping of keys to values",
 }
 _MOST_SUGGESTIONS = MOST_SHOWN  # comparing names takes its time, and no more of them are shown
 _SWITCHES = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
+
+
+_NO_EXAMPLE = object()
+
+
+def optional(
+    description: str, *, example: Any = _NO_EXAMPLE, default: Any = None, strict: bool | None = None
+) -> Any:
+    """A setting that may be left out; the example stands in its documentation and in the schema."""
+    examples = None if example is _NO_EXAMPLE else [example]
+    return Field(default=default, examples=examples, description=description, strict=strict)
 
 
 class SettingsModel(BaseModel):
@@ -46,8 +63,9 @@ class SettingsModel(BaseModel):
     group are wrong.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False,
-                              populate_by_name=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, populate_by_name=False
+    )
 
     exactly_one_of: ClassVar[tuple[str, ...]] = ()
 
@@ -62,8 +80,15 @@ class SettingsModel(BaseModel):
         if isinstance(given, cls):
             return given
         if not isinstance(given, Mapping):
-            raise BreachError([finding(WRONG_KIND, got=given, allowed="a mapping with "
-                                  + ", ".join(cls.model_fields))])
+            raise BreachError(
+                [
+                    finding(
+                        WRONG_KIND,
+                        got=given,
+                        allowed="a mapping with " + ", ".join(cls.model_fields),
+                    )
+                ]
+            )
         given = {key: value for key, value in given.items() if value is not None}
         findings: list[Finding] = []
         made = None
@@ -83,26 +108,42 @@ def _exactly_one(names: tuple[str, ...], given: Mapping[str, Any]) -> Iterator[F
     found = [name for name in names if name in given]
     if len(found) != 1:
         place = (found[1],) if found else ()
-        yield finding(EXACTLY_ONE, *place, got=" and ".join(found) or "none of them",
-                      allowed="one of " + ", ".join(names))
+        yield finding(
+            EXACTLY_ONE,
+            *place,
+            got=" and ".join(found) or "none of them",
+            allowed="one of " + ", ".join(names),
+        )
 
 
 def needs(given: Mapping[str, Any], name: str, other: str, why: str) -> Iterator[Finding]:
     """The finding that ``name`` is given without ``other``."""
     if name in given and other not in given:
-        yield finding(NEEDS_ANOTHER, name, got=f"{name} without {other}",
-                      allowed=f"{name} with {other}", what=why, mend=f"Add {other}.")
+        yield finding(
+            NEEDS_ANOTHER,
+            name,
+            got=f"{name} without {other}",
+            allowed=f"{name} with {other}",
+            what=why,
+            fix=f"Add {other}.",
+        )
 
 
-def excludes(given: Mapping[str, Any], name: str, others: Iterable[str],
-             why: str) -> Iterator[Finding]:
+def excludes(
+    given: Mapping[str, Any], name: str, others: Iterable[str], why: str
+) -> Iterator[Finding]:
     """The findings that ``others`` are given beside ``name``."""
     if name in given:
         for other in others:
             if other in given:
-                yield finding(EXCLUDES_ANOTHER, other, got=f"{other} beside {name}",
-                              allowed=f"{name} without {other}", what=why,
-                              mend=f"Remove {other} or {name}.")
+                yield finding(
+                    EXCLUDES_ANOTHER,
+                    other,
+                    got=f"{other} beside {name}",
+                    allowed=f"{name} without {other}",
+                    what=why,
+                    fix=f"Remove {other} or {name}.",
+                )
 
 
 def items_of(given: Mapping[str, Any], name: str) -> list[Any]:
@@ -129,15 +170,27 @@ def _coded(cls: type[SettingsModel], error: ValidationError) -> Iterator[Finding
     for number, detail in enumerate(error.errors(include_url=False)):
         parts = detail["loc"]
         own_key = detail["type"] in ("extra_forbidden", "missing")  # then the last part is a key
-        place: Place = tuple(part for index, part in enumerate(parts)
-                             if not _is_mark(part) or (own_key and index == len(parts) - 1))
+        place: Place = tuple(
+            part
+            for index, part in enumerate(parts)
+            if not _is_mark(part) or (own_key and index == len(parts) - 1)
+        )
         cause = detail.get("ctx", {}).get("error")
         if isinstance(cause, BreachError):
             for below, coded in cause.findings:
                 yield (*place, *below), coded
         else:
-            yield place, _translated(cls, place, detail["type"], detail.get("ctx", {}),
-                                     detail["input"], suggest=number < _MOST_SUGGESTIONS)
+            yield (
+                place,
+                _translated(
+                    cls,
+                    place,
+                    detail["type"],
+                    detail.get("ctx", {}),
+                    detail["input"],
+                    suggest=number < _MOST_SUGGESTIONS,
+                ),
+            )
 
 
 def _is_mark(part: str | int) -> bool:
@@ -145,8 +198,15 @@ def _is_mark(part: str | int) -> bool:
     return isinstance(part, str) and (part.startswith("#") or part == "[key]")
 
 
-def _translated(cls: type[SettingsModel], place: Place, kind: str, context: Mapping[str, Any],
-                got: Any, *, suggest: bool) -> ConfigurationError:
+def _translated(
+    cls: type[SettingsModel],
+    place: Place,
+    kind: str,
+    context: Mapping[str, Any],
+    got: Any,
+    *,
+    suggest: bool,
+) -> ConfigurationError:
     name = str(place[-1]) if place else ""
     field = cls.model_fields.get(str(place[0])) if place else None
     if kind == "extra_forbidden":
@@ -155,31 +215,37 @@ def _translated(cls: type[SettingsModel], place: Place, kind: str, context: Mapp
         return _missing(name, field)
     if kind in ("literal_error", "enum"):
         allowed = context.get("expected", "").replace("'", "").replace(" or ", ", ")
-        return NOT_A_CHOICE.error(got=shown(got), allowed=allowed,
-                                  mend=_meant(shown(got), allowed.split(", ")))
+        return NOT_A_CHOICE.error(
+            got=shown(got), allowed=allowed, fix=_meant(shown(got), allowed.split(", "))
+        )
     allowed = _KINDS.get(kind, field.description or "" if field else "")
-    mend = ""
+    fix = ""
     if kind.startswith("bool") and isinstance(got, str):
         meant = _SWITCHES.get(got.lower())
-        mend = f"Write {meant}." if meant else "Write true or false, without quotes."
+        fix = f"Write {meant}." if meant else "Write true or false, without quotes."
     elif kind == "string_type" and isinstance(got, bool):
-        mend = f'Put it in quotes: "{shown(got)}".'
+        fix = f'Put it in quotes: "{shown(got)}".'
     elif kind in ("int_type", "float_type") and isinstance(got, str):
-        mend = "Write the number alone, without quotes or a unit."
-    return WRONG_KIND.error(got=shown(got), allowed=allowed, mend=mend)
+        fix = "Write the number alone, without quotes or a unit."
+    return WRONG_KIND.error(got=shown(got), allowed=allowed, fix=fix)
 
 
 def _unknown(cls: type[SettingsModel], name: str, suggest: bool) -> ConfigurationError:
     known = list(cls.model_fields)
-    return UNKNOWN_SETTING.error(got=shown(name), allowed=", ".join(known),
-                                 mend=_meant(name, known) if suggest else "")
+    return UNKNOWN_SETTING.error(
+        got=shown(name), allowed=", ".join(known), fix=_meant(name, known) if suggest else ""
+    )
 
 
 def _missing(name: str, field: FieldInfo | None) -> ConfigurationError:
     examples = (field.examples or []) if field else []
-    mend = f"Add {name}" + (f", such as {name}: {_inline(examples[0])}." if examples else ".")
-    return MISSING_SETTING.error(got="nothing", allowed=(field.description if field else "")
-                                 or "a value", what=f"{name} is missing or empty", mend=mend)
+    fix = f"Add {name}" + (f", such as {name}: {_inline(examples[0])}." if examples else ".")
+    return MISSING_SETTING.error(
+        got="nothing",
+        allowed=(field.description if field else "") or "a value",
+        what=f"{name} is missing or empty",
+        fix=fix,
+    )
 
 
 def _meant(name: str, known: list[str]) -> str:

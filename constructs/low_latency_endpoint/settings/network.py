@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator
 from pydantic.json_schema import WithJsonSchema
 
-from ..planning import limits
-from ..planning.rules import (
+from ..plan import limits
+from ..plan.rules import (
     API_NEEDS_PRIVATE_DNS,
     FIPS_WITH_POLICY,
     NARROW_WITHOUT_POLICY,
     ZONE_NAMED_TWICE,
 )
-from ..planning.s3_names import check_bucket_name
-from ..planning.subnets import vpc_block
+from ..plan.s3_names import check_bucket_name
+from ..plan.subnets import vpc_block
 from .breach import BreachError, Finding, breaches, finding
 from .fields import Cidr, Limited
-from .model_base import SettingsModel, excludes, items_of, needs
+from .model_base import SettingsModel, excludes, items_of, needs, optional
 from .rules import (
     AT_LEAST_ONE,
     INTERFACE_ENDPOINT_ID,
@@ -44,13 +44,24 @@ def _flow_logs(value: Any) -> Any:
         return FLOW_LOGS[0]
     if value is False or value in FLOW_LOGS:
         return value
-    raise BreachError([finding(WRONG_KIND, got=value, allowed="reject, accept, all, true or false",
-                               mend="Write true, false, reject, accept or all.")])
+    raise BreachError(
+        [
+            finding(
+                WRONG_KIND,
+                got=value,
+                allowed="reject, accept, all, true or false",
+                fix="Write true, false, reject, accept or all.",
+            )
+        ]
+    )
 
 
 #: What the flow log records, false for none.
-FlowLogs = Annotated[Literal["reject", "accept", "all", False], BeforeValidator(_flow_logs),
-                     WithJsonSchema({"enum": [*FLOW_LOGS, True, False]})]
+FlowLogs = Annotated[
+    Literal["reject", "accept", "all", False],
+    BeforeValidator(_flow_logs),
+    WithJsonSchema({"enum": [*FLOW_LOGS, True, False]}),
+]
 
 
 class ClientZoneSettings(SettingsModel):
@@ -58,12 +69,16 @@ class ClientZoneSettings(SettingsModel):
 
     exactly_one_of: ClassVar[tuple[str, ...]] = ("ids", "names")
 
-    ids: tuple[ZoneId, ...] | None = Field(
-        default=None, strict=False, examples=[["use1-az1", "use1-az2"]],
-        description="Zone IDs, the same physical zones in every account. At least two.")
-    names: tuple[ZoneName, ...] | None = Field(
-        default=None, strict=False, examples=[["us-east-1a", "us-east-1b"]],
-        description="Zone names, which AWS shuffles per account; prefer ids. At least two.")
+    ids: tuple[ZoneId, ...] | None = optional(
+        "Zone IDs, the same physical zones in every account. At least two.",
+        example=["use1-az1", "use1-az2"],
+        strict=False,
+    )
+    names: tuple[ZoneName, ...] | None = optional(
+        "Zone names, which AWS shuffles per account; prefer ids. At least two.",
+        example=["us-east-1a", "us-east-1b"],
+        strict=False,
+    )
 
     @property
     def zones(self) -> tuple[str, ...]:
@@ -79,54 +94,63 @@ class ClientZoneSettings(SettingsModel):
                 yield from breaches((kind,), limits.CLIENT_ZONE_COUNT.check, len(zones))
             for index, zone in enumerate(zones):
                 if form.holds(zone) and zone in zones[:index]:
-                    yield finding(ZONE_NAMED_TWICE, kind, index, got=zone,
-                                  allowed="each zone once")
+                    yield finding(ZONE_NAMED_TWICE, kind, index, got=zone, allowed="each zone once")
 
 
 class NetworkSettings(SettingsModel):
     """The VPC of the callers: a new one, or one that exists."""
 
-    vpc_id: VpcId | None = Field(
-        default=None, examples=["vpc-0123456789abcdef0"],
-        description="An existing VPC, looked up at synthesis, instead of a new one.")
-    subnets: dict[str, Annotated[str, Limited(SUBNET_ID)]] | None = Field(
-        default=None,
-        examples=[{"use1-az1": "subnet-0123456789abcdef0",
-                   "use1-az2": "subnet-0123456789abcdef1"}],
-        description="The existing VPC's subnet for each client zone. Needed when the zones are "
-                    "given by ID. Default: with zone names, one is chosen per zone.")
-    cidr: str | None = Field(
-        default=None, examples=["10.0.0.0/16"],
-        description="IPv4 range of the new VPC. Default: 10.0.0.0/16.")
-    subnet_prefix_length: Annotated[int, Limited(limits.SUBNET_PREFIX_LENGTH)] | None = Field(
-        default=None, examples=[24],
-        description="Size of each subnet of the new VPC. Default: derived from the largest fleet "
-                    "of all endpoints, twice over for blue/green deployments.")
-    flow_logs: FlowLogs | None = Field(
-        default=None, examples=["all"],
-        description="Packets that the new VPC's flow log records in CloudWatch Logs: reject, "
-                    "accept or all; true is reject, false none. Default: reject.")
-    s3_prefix_list: Annotated[str, Limited(PREFIX_LIST_ID)] | None = Field(
-        default=None, examples=["pl-63a5400a"],
-        description="AWS's prefix list com.amazonaws.<region>.s3 of the Region (aws ec2 "
-                    "describe-managed-prefix-lists): models reach it by HTTPS and nothing else. "
-                    "Default: HTTPS to every address, of which a new VPC leads to S3 only.")
-    narrow_s3: bool = Field(
+    vpc_id: VpcId | None = optional(
+        "An existing VPC, looked up at synthesis, instead of a new one.",
+        example="vpc-0123456789abcdef0",
+    )
+    subnets: dict[str, Annotated[str, Limited(SUBNET_ID)]] | None = optional(
+        "The existing VPC's subnet for each client zone. Needed when the zones are "
+        "given by ID. Default: with zone names, one is chosen per zone.",
+        example={"use1-az1": "subnet-0123456789abcdef0", "use1-az2": "subnet-0123456789abcdef1"},
+    )
+    cidr: str | None = optional(
+        "IPv4 range of the new VPC. Default: 10.0.0.0/16.", example="10.0.0.0/16"
+    )
+    subnet_prefix_length: Annotated[int, Limited(limits.SUBNET_PREFIX_LENGTH)] | None = optional(
+        "Size of each subnet of the new VPC. Default: derived from the largest fleet "
+        "of all endpoints, twice over for blue/green deployments.",
+        example=24,
+    )
+    flow_logs: FlowLogs | None = optional(
+        "Packets that the new VPC's flow log records in CloudWatch Logs: reject, "
+        "accept or all; true is reject, false none. Default: reject.",
+        example="all",
+    )
+    s3_prefix_list: Annotated[str, Limited(PREFIX_LIST_ID)] | None = optional(
+        "AWS's prefix list com.amazonaws.<region>.s3 of the Region (aws ec2 "
+        "describe-managed-prefix-lists): models reach it by HTTPS and nothing else. "
+        "Default: HTTPS to every address, of which a new VPC leads to S3 only.",
+        example="pl-63a5400a",
+    )
+    narrow_s3: bool = optional(
+        "Let the new VPC's S3 endpoint pass only the buckets that the endpoints and "
+        "s3_buckets name. Default: false, all buckets of the account pass, and of "
+        "other accounts those that are named.",
         default=False,
-        description="Let the new VPC's S3 endpoint pass only the buckets that the endpoints and "
-                    "s3_buckets name. Default: false, all buckets of the account pass, and of "
-                    "other accounts those that are named.")
-    s3_buckets: tuple[str, ...] = Field(
-        default=(), strict=False, examples=[["tokenizers-of-another-account"]],
-        description="Further buckets that are read through the new VPC's S3 endpoint. Default: "
-                    "those of model data, captured data and core dumps.")
+    )
+    s3_buckets: tuple[str, ...] = optional(
+        "Further buckets that are read through the new VPC's S3 endpoint. Default: "
+        "those of model data, captured data and core dumps.",
+        example=["tokenizers-of-another-account"],
+        default=(),
+        strict=False,
+    )
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
         """An existing VPC is taken as it is; a new one has room for its subnets."""
-        yield from excludes(given, "vpc_id", ("cidr", "subnet_prefix_length", "flow_logs",
-                                              "narrow_s3", "s3_buckets"),
-                            "an existing VPC is used as it is")
+        yield from excludes(
+            given,
+            "vpc_id",
+            ("cidr", "subnet_prefix_length", "flow_logs", "narrow_s3", "s3_buckets"),
+            "an existing VPC is used as it is",
+        )
         yield from needs(given, "subnets", "vpc_id", "subnets belong to an existing VPC")
         if "cidr" in given:
             yield from breaches(("cidr",), vpc_block, given["cidr"])
@@ -138,46 +162,56 @@ class NetworkSettings(SettingsModel):
 class PrivateLinkSettings(SettingsModel):
     """How callers reach SageMaker Runtime without leaving their zone."""
 
-    interface_endpoint_id: Annotated[str, Limited(INTERFACE_ENDPOINT_ID)] | None = Field(
-        default=None, examples=["vpce-0123456789abcdef0"],
-        description="The interface endpoint for SageMaker Runtime that the existing VPC has "
-                    "already: one with private DNS per VPC. Default: a new one.")
-    security_group_id: Annotated[str, Limited(SECURITY_GROUP_ID)] | None = Field(
-        default=None, examples=["sg-0123456789abcdef0"],
-        description="The security group of that interface endpoint.")
-    allow_cidrs: tuple[Cidr, ...] | None = Field(
-        default=None, strict=False, examples=[["10.0.0.0/16"]],
-        description="Ranges of addresses whose callers are let in. Default: the VPC's own range.")
-    hosted_zone_vpc_ids: tuple[VpcId, ...] = Field(
-        default=(), strict=False, examples=[["vpc-0fedcba9876543210"]],
-        description="Peered or transit VPCs with callers: they get a private hosted zone for the "
-                    "runtime's name. Default: none.")
-    fips: bool = Field(
-        default=False, description="Use SageMaker Runtime's FIPS endpoint. Default: false.")
-    private_dns: bool | None = Field(
-        default=None,
-        description="Let the interface endpoint answer SageMaker Runtime's own name for everybody "
-                    "in the VPC; false leaves the name alone, and callers use the zonal URLs. "
-                    "Default: true, with a warning in an existing VPC unless it is stated.")
-    bidirectional_streaming: bool = Field(
+    interface_endpoint_id: Annotated[str, Limited(INTERFACE_ENDPOINT_ID)] | None = optional(
+        "The interface endpoint for SageMaker Runtime that the existing VPC has "
+        "already: one with private DNS per VPC. Default: a new one.",
+        example="vpce-0123456789abcdef0",
+    )
+    security_group_id: Annotated[str, Limited(SECURITY_GROUP_ID)] | None = optional(
+        "The security group of that interface endpoint.", example="sg-0123456789abcdef0"
+    )
+    allow_cidrs: tuple[Cidr, ...] | None = optional(
+        "Ranges of addresses whose callers are let in. Default: the VPC's own range.",
+        example=["10.0.0.0/16"],
+        strict=False,
+    )
+    hosted_zone_vpc_ids: tuple[VpcId, ...] = optional(
+        "Peered or transit VPCs with callers: they get a private hosted zone for the "
+        "runtime's name. Default: none.",
+        example=["vpc-0fedcba9876543210"],
+        default=(),
+        strict=False,
+    )
+    fips: bool = optional("Use SageMaker Runtime's FIPS endpoint. Default: false.", default=False)
+    private_dns: bool | None = optional(
+        "Let the interface endpoint answer SageMaker Runtime's own name for everybody "
+        "in the VPC; false leaves the name alone, and callers use the zonal URLs. "
+        "Default: true, with a warning in an existing VPC unless it is stated."
+    )
+    bidirectional_streaming: bool = optional(
+        "Let in port 8443 too, for bidirectional streaming, and every invoke action: "
+        "AWS names none for it. Default: false.",
         default=False,
-        description="Let in port 8443 too, for bidirectional streaming, and every invoke action: "
-                    "AWS names none for it. Default: false.")
-    endpoint_policy: bool | None = Field(
-        default=None, description="Let the interface endpoint pass nothing but invocations, by "
-                                  "this account. Default: true, except with fips, which takes no "
-                                  "such policy.")
-    narrow_policy: bool | None = Field(
-        default=None, description="Let that policy pass invocations of this stack's endpoints "
-                                  "only. Default: true in a new VPC, false in an existing one, "
-                                  "whose other callers come through the interface endpoint too.")
-    openai: bool = Field(
+    )
+    endpoint_policy: bool | None = optional(
+        "Let the interface endpoint pass nothing but invocations, by "
+        "this account. Default: true, except with fips, which takes no "
+        "such policy."
+    )
+    narrow_policy: bool | None = optional(
+        "Let that policy pass invocations of this stack's endpoints "
+        "only. Default: true in a new VPC, false in an existing one, "
+        "whose other callers come through the interface endpoint too."
+    )
+    openai: bool = optional(
+        "Let a narrow policy pass the bearer tokens of the OpenAI-compatible path. Default: false.",
         default=False,
-        description="Let a narrow policy pass the bearer tokens of the OpenAI-compatible path. "
-                    "Default: false.")
-    sagemaker_api: bool = Field(
-        default=False, description="Add an interface endpoint for the SageMaker API, for callers "
-                                   "that also describe or update endpoints. Default: false.")
+    )
+    sagemaker_api: bool = optional(
+        "Add an interface endpoint for the SageMaker API, for callers "
+        "that also describe or update endpoints. Default: false.",
+        default=False,
+    )
 
     @property
     def takes_the_name(self) -> bool:
@@ -187,31 +221,68 @@ class PrivateLinkSettings(SettingsModel):
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
         """An adopted interface endpoint comes with its security group, and as it is."""
-        yield from needs(given, "interface_endpoint_id", "security_group_id",
-                         "callers are let in through the security group of the interface endpoint")
+        yield from needs(
+            given,
+            "interface_endpoint_id",
+            "security_group_id",
+            "callers are let in through the security group of the interface endpoint",
+        )
         if given.get("allow_cidrs") in ([], ()):
-            yield finding(AT_LEAST_ONE, "allow_cidrs", got="none",
-                          allowed="one or several ranges of addresses",
-                          what="an empty list would let in the whole VPC, as none does",
-                          mend="Add a range, or leave allow_cidrs out to let in the whole VPC.")
-        yield from needs(given, "security_group_id", "interface_endpoint_id",
-                         "the security group belongs to an interface endpoint that exists")
+            yield finding(
+                AT_LEAST_ONE,
+                "allow_cidrs",
+                got="none",
+                allowed="one or several ranges of addresses",
+                what="an empty list would let in the whole VPC, as none does",
+                fix="Add a range, or leave allow_cidrs out to let in the whole VPC.",
+            )
+        yield from needs(
+            given,
+            "security_group_id",
+            "interface_endpoint_id",
+            "the security group belongs to an interface endpoint that exists",
+        )
         if given.get("fips") is True and given.get("endpoint_policy") is True:
-            yield finding(FIPS_WITH_POLICY, "endpoint_policy", got="endpoint_policy with fips",
-                          allowed="endpoint_policy: false",
-                          mend="Leave endpoint_policy out, and limit the callers' IAM policies.")
-        if "narrow_policy" in given and (given.get("endpoint_policy") is False
-                                         or given.get("fips") is True):
-            yield finding(NARROW_WITHOUT_POLICY, "narrow_policy",
-                          got="narrow_policy with fips or endpoint_policy: false",
-                          allowed="narrow_policy with an endpoint policy",
-                          mend="Leave narrow_policy out.")
+            yield finding(
+                FIPS_WITH_POLICY,
+                "endpoint_policy",
+                got="endpoint_policy with fips",
+                allowed="endpoint_policy: false",
+                fix="Leave endpoint_policy out, and limit the callers' IAM policies.",
+            )
+        if "narrow_policy" in given and (
+            given.get("endpoint_policy") is False or given.get("fips") is True
+        ):
+            yield finding(
+                NARROW_WITHOUT_POLICY,
+                "narrow_policy",
+                got="narrow_policy with fips or endpoint_policy: false",
+                allowed="narrow_policy with an endpoint policy",
+                fix="Leave narrow_policy out.",
+            )
         if given.get("sagemaker_api") is True and given.get("private_dns") is False:
-            yield finding(API_NEEDS_PRIVATE_DNS, "sagemaker_api",
-                          got="sagemaker_api with private_dns: false", allowed="one of them",
-                          mend="Leave sagemaker_api or private_dns out.")
-        asked = [name for name in ("fips", "sagemaker_api", "hosted_zone_vpc_ids",
-                                   "endpoint_policy", "narrow_policy", "openai")
-                 if given.get(name)] + ["private_dns"] * ("private_dns" in given)
-        yield from excludes(given, "interface_endpoint_id", asked,
-                            "an existing interface endpoint is used as it is, and its VPC too")
+            yield finding(
+                API_NEEDS_PRIVATE_DNS,
+                "sagemaker_api",
+                got="sagemaker_api with private_dns: false",
+                allowed="one of them",
+                fix="Leave sagemaker_api or private_dns out.",
+            )
+        asked = [
+            name
+            for name in (
+                "fips",
+                "sagemaker_api",
+                "hosted_zone_vpc_ids",
+                "endpoint_policy",
+                "narrow_policy",
+                "openai",
+            )
+            if given.get(name)
+        ] + ["private_dns"] * ("private_dns" in given)
+        yield from excludes(
+            given,
+            "interface_endpoint_id",
+            asked,
+            "an existing interface endpoint is used as it is, and its VPC too",
+        )

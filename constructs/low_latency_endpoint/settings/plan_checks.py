@@ -6,30 +6,30 @@ import io
 from collections.abc import Iterator
 
 from ..errors import ConfigurationError
-from ..planning.images import check_image_folder
-from ..planning.latency_plan import LatencyPlan
-from ..planning.rules import ASSET_IS_ARCHIVE, SCALED_VARIANTS_ONLY
-from ..planning.stack_size import OUTPUTS, RESOURCES
-from ..planning.subnets import (
+from ..plan.images import check_image_folder
+from ..plan.latency_plan import Plan
+from ..plan.rules import ASSET_IS_ARCHIVE, SCALED_VARIANTS_ONLY
+from ..plan.stack_size import OUTPUTS, RESOURCES
+from ..plan.subnets import (
     LARGEST_SUBNET,
     SUBNET_HOLDS_FLEET,
     check_fleets_fit_existing,
     network_blocks,
 )
-from ..planning.warm_up_rules import PAYLOAD_BYTES, PAYLOAD_READABLE
+from ..plan.warm_up_rules import PAYLOAD_BYTES, PAYLOAD_READABLE
 from .breach import Finding, Place, breaches, finding
 from .endpoint import EndpointSettings
-from .plans import images_of, instances_in_update, largest_fleet_of_plan, plan_endpoint
+from .plans import images_of, instances_in_update, plan_endpoint
 from .stack import DEFAULT_CIDR, Settings
 from .stack_parts import endpoint_parts, shared_parts
 
-__all__ = ["plan_checks"]
-
 #: Input of the plan -> setting of the endpoint that holds it.
 _PLACES: dict[str, Place] = {
-    "instance_type": ("instance_type",), "inference_ami": ("inference_ami",),
+    "instance_type": ("instance_type",),
+    "inference_ami": ("inference_ami",),
     "routing": ("routing",),
-    "min_instances": ("instances", "min"), "initial_instances": ("instances", "initial"),
+    "min_instances": ("instances", "min"),
+    "initial_instances": ("instances", "initial"),
     "max_instances": ("instances", "max"),
     "max_concurrency_per_instance": ("scaling", "concurrency_target"),
 }
@@ -40,15 +40,23 @@ def plan_checks(settings: Settings, *, files: bool = True) -> Iterator[Finding]:
 
     ``files`` says whether the files that the settings name can be looked at.
     """
-    plans: dict[str, LatencyPlan] = {}
+    plans: dict[str, Plan] = {}
     for key, endpoint in settings.endpoints.items():
-        places = {**_PLACES, **{f"images[{place}]": ("containers", index, "image")
-                                for place, index in enumerate(images_of(endpoint))}}
+        places = {
+            **_PLACES,
+            **{
+                f"images[{place}]": ("containers", index, "image")
+                for place, index in enumerate(images_of(endpoint))
+            },
+        }
         try:
             plans[key] = plan_endpoint(settings, key)
         except ConfigurationError as error:
-            place = (_PLACES["max_instances"] if error.code == SUBNET_HOLDS_FLEET.code
-                     else places.get(error.where, ()))
+            place = (
+                _PLACES["max_instances"]
+                if error.code == SUBNET_HOLDS_FLEET.code
+                else places.get(error.where, ())
+            )
             yield ("endpoints", key, *place), error
             continue
         yield from _alarms(settings, key, plans[key])
@@ -60,14 +68,21 @@ def plan_checks(settings: Settings, *, files: bool = True) -> Iterator[Finding]:
         yield from _size(settings, plans)
 
 
-def _alarms(settings: Settings, key: str, plan: LatencyPlan) -> Iterator[Finding]:
+def _alarms(settings: Settings, key: str, plan: Plan) -> Iterator[Finding]:
     """All instances that scaling may start can only serve where it may start some."""
     alarms = settings.endpoints[key].alarms
-    if alarms and alarms.capacity_at_maximum and plan["scaling_metric"].value is None:
-        yield finding(SCALED_VARIANTS_ONLY, "endpoints", key, "alarms", "capacity_at_maximum",
-                      got="true on an endpoint that does not scale", allowed="false, or no such "
-                      "line", mend="Remove the line, or let the endpoint scale: with throughput, "
-                                   "and a maximum above the minimum.")
+    if alarms and alarms.capacity_at_maximum and plan.scaling is None:
+        yield finding(
+            SCALED_VARIANTS_ONLY,
+            "endpoints",
+            key,
+            "alarms",
+            "capacity_at_maximum",
+            got="true on an endpoint that does not scale",
+            allowed="false, or no such line",
+            fix="Remove the line, or let the endpoint scale: with throughput, "
+            "and a maximum above the minimum.",
+        )
 
 
 def _files(endpoint: EndpointSettings) -> Iterator[Finding]:
@@ -75,11 +90,22 @@ def _files(endpoint: EndpointSettings) -> Iterator[Finding]:
     for index, container in enumerate(endpoint.containers):
         image, data = container.image, container.data
         if image.asset:
-            yield from breaches(("containers", index, "image", "file" if image.file else "asset"),
-                                check_image_folder, image.asset, image.file)
+            yield from breaches(
+                ("containers", index, "image", "file" if image.file else "asset"),
+                check_image_folder,
+                image.asset,
+                image.file,
+            )
         if data and data.asset and not data.asset.is_file():
-            yield finding(ASSET_IS_ARCHIVE, "containers", index, "data", "asset",
-                          got=str(data.asset), allowed="one .tar.gz file")
+            yield finding(
+                ASSET_IS_ARCHIVE,
+                "containers",
+                index,
+                "data",
+                "asset",
+                got=str(data.asset),
+                allowed="one .tar.gz file",
+            )
     file = endpoint.warm_up.payload.file if endpoint.warm_up else None
     if file:
         place: Place = ("warm_up", "payload", "file")
@@ -87,40 +113,57 @@ def _files(endpoint: EndpointSettings) -> Iterator[Finding]:
             with file.open("rb") as payload:
                 size = payload.seek(0, io.SEEK_END)
         except OSError as problem:
-            yield place, PAYLOAD_READABLE.error(got=f"{file} ({problem.strerror})",
-                                                allowed="a file that can be read")
+            yield (
+                place,
+                PAYLOAD_READABLE.error(
+                    got=f"{file} ({problem.strerror})", allowed="a file that can be read"
+                ),
+            )
         else:
             yield from breaches(place, PAYLOAD_BYTES.check, size)
 
 
-def _room(settings: Settings, plans: dict[str, LatencyPlan]) -> Iterator[Finding]:
+def _room(settings: Settings, plans: dict[str, Plan]) -> Iterator[Finding]:
     """The subnets have room for all fleets."""
-    fleets = {key: largest_fleet_of_plan(plan, settings.endpoints[key])
-              for key, plan in plans.items()}
+    fleets = {key: plan.largest_fleet for key, plan in plans.items()}
     zones, network = settings.client_zones.zones, settings.network
     largest = max(fleets, key=lambda key: fleets[key])
     fleet: Place = ("endpoints", largest, "instances", "max")
     if network.vpc_id:
         # How large its subnets are shows when it is looked up; none is larger than the largest.
         in_update = sum(instances_in_update(fleets[key], settings.endpoints[key]) for key in plans)
-        yield from breaches(fleet, check_fleets_fit_existing, [LARGEST_SUBNET] * len(zones),
-                            sum(fleets.values()), in_update)
+        yield from breaches(
+            fleet,
+            check_fleets_fit_existing,
+            [LARGEST_SUBNET] * len(zones),
+            sum(fleets.values()),
+            in_update,
+        )
         return
     place: Place = fleet
     for name in ("subnet_prefix_length", "cidr"):
         if getattr(network, name) is not None:
             place = ("network", name)
             break
-    yield from breaches(place, network_blocks, network.cidr or DEFAULT_CIDR, zones,
-                        sum(fleets.values()), network.subnet_prefix_length)
+    yield from breaches(
+        place,
+        network_blocks,
+        network.cidr or DEFAULT_CIDR,
+        zones,
+        sum(fleets.values()),
+        network.subnet_prefix_length,
+    )
 
 
-def _size(settings: Settings, plans: dict[str, LatencyPlan]) -> Iterator[Finding]:
+def _size(settings: Settings, plans: dict[str, Plan]) -> Iterator[Finding]:
     """CloudFormation takes the stack; else the first endpoint that it has no room for."""
     parts = {key: endpoint_parts(settings, key, plan) for key, plan in plans.items()}
     counts = (
-        (RESOURCES, shared_parts(settings).resources,
-         {key: each.resources for key, each in parts.items()}),
+        (
+            RESOURCES,
+            shared_parts(settings).resources,
+            {key: each.resources for key, each in parts.items()},
+        ),
         (OUTPUTS, 0, {key: each.outputs for key, each in parts.items()}),
     )
     for limit, shared, own in counts:
@@ -129,10 +172,17 @@ def _size(settings: Settings, plans: dict[str, LatencyPlan]) -> Iterator[Finding
             continue
         for number, (key, count) in enumerate(own.items()):
             if not limit.holds(last + count):
-                fitting = f"the {number} before it have {last}" if number else (
-                    f"the stack has {last} without it")
-                yield ("endpoints", key), limit.rule.error(
-                    got=f"{total:,} {limit.unit}: {key} is the first that does not fit, {fitting}",
-                    allowed=f"at most {limit.maximum:g}")
+                fitting = (
+                    f"the {number} before it have {last}"
+                    if number
+                    else (f"the stack has {last} without it")
+                )
+                yield (
+                    ("endpoints", key),
+                    limit.rule.error(
+                        got=f"{total:,} {limit.unit}: {key} is the first that does not fit, {fitting}",
+                        allowed=f"at most {limit.maximum:g}",
+                    ),
+                )
                 break
             last += count

@@ -1,31 +1,32 @@
-"""From settings to the plan of an endpoint."""
+"""From settings to the request and the plan of an endpoint."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 
-from ..planning import deployments
-from ..planning.decisions import PlanWarning
-from ..planning.hourly_cost import EndpointCost, StackCost
-from ..planning.latency_plan import LatencyPlan, make_plan
-from ..planning.plan_alarms import NOBODY_NOTIFIED
-from ..planning.prices import INTERFACE_ENDPOINT, price_of
-from ..planning.s3_names import doubtful_bucket
-from ..planning.secrets import secret_warning
-from ..planning.zones import region_of_zone
+from ..plan import deployments
+from ..plan.decisions import Explanation, PlanWarning
+from ..plan.hourly_cost import EndpointCost, StackCost
+from ..plan.latency_plan import EndpointRequest, Plan, ScalingOptions, make_plan
+from ..plan.plan_warnings import NOBODY_NOTIFIED
+from ..plan.prices import INTERFACE_ENDPOINT, price_of
+from ..plan.s3_names import doubtful_bucket
+from ..plan.secrets import secret_warning
+from ..plan.zones import region_of_zone
 from .containers import ContainerSettings
 from .endpoint import EndpointSettings
 from .rules import NO_SUCH_ENDPOINT
 from .stack import Settings
 from .traffic import PrefixAwareRouting
 
-__all__ = ["instances_in_update", "largest_fleet", "largest_fleet_of_plan", "plan_endpoint",
-           "stack_cost"]
+#: A plan follows from its request alone, so whoever asks again gets the same one.
+_plan_of = lru_cache(maxsize=256)(make_plan)
 
 
-def plan_endpoint(settings: Settings, key: str) -> LatencyPlan:
-    """The plan of one endpoint of a settings file, with what it costs.
+def endpoint_request(settings: Settings, key: str) -> EndpointRequest:
+    """What one endpoint of a settings file asks of the plan; the only translation there is.
 
     Parameters
     ----------
@@ -38,18 +39,66 @@ def plan_endpoint(settings: Settings, key: str) -> LatencyPlan:
     ------
     ConfigurationError
         LLE933 when there is no such endpoint; the codes of
-        :func:`~low_latency_endpoint.planning.latency_plan.make_plan`, which cannot occur for
-        settings loaded from a file: loading makes the plan too.
+        :class:`~low_latency_endpoint.plan.latency_plan.EndpointRequest`.
     """
     endpoint = settings.endpoints.get(key)
     if endpoint is None:
         raise NO_SUCH_ENDPOINT.error(got=key, allowed=", ".join(settings.endpoints))
-    plan = _plan(settings, endpoint)
-    # Not in the constructs' plan, which goes into the template: a price that changes must not
-    # change the stack.
-    return replace(plan, decisions=(*plan.decisions,
-                                    *_cost(settings, endpoint, plan).decisions()),
-                   warnings=(*plan.warnings, *_warnings(settings, endpoint)))
+    routing, scaling, instances = endpoint.routing, endpoint.scaling, endpoint.instances
+    prefix = routing.prefix_aware if isinstance(routing, PrefixAwareRouting) else None
+    return EndpointRequest(
+        client_zones=settings.client_zones.zones,
+        instance_type=endpoint.instance_type,
+        latency=endpoint.latency.target,
+        throughput=endpoint.throughput.measured if endpoint.throughput else None,
+        images=list(images_of(endpoint).values()),
+        inference_ami=endpoint.inference_ami,
+        routing="PREFIX_AWARE" if prefix else str(routing).upper() if routing else None,
+        prefix_length=prefix.prefix_length if prefix else None,
+        concurrency_threshold=prefix.concurrency_threshold if prefix else None,
+        scaling=ScalingOptions(
+            enabled=scaling.enabled,
+            min_instances=instances.min,
+            initial_instances=instances.initial,
+            max_instances=instances.max,
+            max_concurrency_per_instance=scaling.concurrency_target,
+            scale_out_cooldown=scaling.scale_out_cooldown,
+            scale_in_cooldown=scaling.scale_in_cooldown,
+            keep_instance_counts=scaling.keep_counts,
+        ),
+        warm_up_requests=endpoint.warm_up.requests if endpoint.warm_up else None,
+    )
+
+
+def plan_endpoint(settings: Settings, key: str) -> Plan:
+    """The plan of one endpoint of a settings file, made once however often it is asked for.
+
+    Raises
+    ------
+    ConfigurationError
+        As :func:`endpoint_request`, and the codes of
+        :func:`~low_latency_endpoint.plan.latency_plan.make_plan`; neither can occur for
+        settings loaded from a file: loading makes the plan.
+    """
+    return _plan_of(endpoint_request(settings, key))
+
+
+def explain_endpoint(settings: Settings, key: str) -> Explanation:
+    """Why the plan is what it is, what it costs, and what is doubtful about the settings.
+
+    Raises
+    ------
+    ConfigurationError
+        As :func:`plan_endpoint`.
+    """
+    plan, endpoint = plan_endpoint(settings, key), settings.endpoints[key]
+    # Not in the constructs' explanation, which goes into the template: a price that changes must
+    # not change the stack.
+    return replace(
+        plan.explanation,
+        decisions=(*plan.explanation.decisions, *_cost(settings, endpoint, plan).decisions()),
+        warnings=(*plan.explanation.warnings, *_warnings(settings, endpoint)),
+    )
 
 
 def _warnings(settings: Settings, endpoint: EndpointSettings) -> Iterator[PlanWarning]:
@@ -60,41 +109,16 @@ def _warnings(settings: Settings, endpoint: EndpointSettings) -> Iterator[PlanWa
                 yield PlanWarning(f"secret-in-environment:{name}", text)
     if settings.alarm_topic_arn is None:
         yield PlanWarning("alarms-notify-nobody", NOBODY_NOTIFIED)
-    yield from _bucket_warnings(endpoint)
-
-
-def _bucket_warnings(endpoint: EndpointSettings) -> list[PlanWarning]:
-    uris = [uri for container in endpoint.containers if container.data
-            for uri in (container.data.s3, container.data.s3_prefix)]
+    uris = [
+        uri
+        for container in endpoint.containers
+        if container.data
+        for uri in (container.data.s3, container.data.s3_prefix)
+    ]
     uris += [each.s3 for each in (endpoint.data_capture, endpoint.core_dump) if each]
     doubts = dict.fromkeys(doubtful_bucket(uri) for uri in uris if uri)
-    return [PlanWarning(f"old-bucket-{number}", doubt)
-            for number, doubt in enumerate(filter(None, doubts))]
-
-
-def _plan(settings: Settings, endpoint: EndpointSettings) -> LatencyPlan:
-    routing = endpoint.routing
-    prefix = routing.prefix_aware if isinstance(routing, PrefixAwareRouting) else None
-    strategy = "PREFIX_AWARE" if prefix else str(routing).upper() if routing else None
-    return make_plan(
-        client_zones=settings.client_zones.zones,
-        instance_type=endpoint.instance_type,
-        latency=endpoint.latency.target,
-        throughput=endpoint.throughput.measured if endpoint.throughput else None,
-        images=list(images_of(endpoint).values()),
-        inference_ami=endpoint.inference_ami,
-        routing=strategy,
-        prefix_length=prefix.prefix_length if prefix else None,
-        concurrency_threshold=prefix.concurrency_threshold if prefix else None,
-        min_instances=endpoint.instances.min,
-        initial_instances=endpoint.instances.initial,
-        max_instances=endpoint.instances.max,
-        scaling=endpoint.scaling.enabled,
-        max_concurrency_per_instance=endpoint.scaling.concurrency_target,
-        scale_out_cooldown=endpoint.scaling.scale_out_cooldown,
-        scale_in_cooldown=endpoint.scaling.scale_in_cooldown,
-        warm_up_requests=endpoint.warm_up.requests if endpoint.warm_up else None,
-    )
+    for number, doubt in enumerate(filter(None, doubts)):
+        yield PlanWarning(f"old-bucket-{number}", doubt)
 
 
 def largest_fleet(settings: Settings) -> int:
@@ -105,13 +129,7 @@ def largest_fleet(settings: Settings) -> int:
     ConfigurationError
         As :func:`plan_endpoint`.
     """
-    return sum(largest_fleet_of_plan(plan_endpoint(settings, key), endpoint)
-               for key, endpoint in settings.endpoints.items())
-
-
-def largest_fleet_of_plan(plan: LatencyPlan, endpoint: EndpointSettings) -> int:
-    """The most instances outside of updates: the maximum, or the fixed number without scaling."""
-    return int(plan["max_instances" if endpoint.scaling.enabled else "initial_instances"].value)
+    return sum(plan_endpoint(settings, key).largest_fleet for key in settings.endpoints)
 
 
 def instances_in_update(largest: int, endpoint: EndpointSettings) -> int:
@@ -123,11 +141,6 @@ def instances_in_update(largest: int, endpoint: EndpointSettings) -> int:
 def stack_cost(settings: Settings) -> StackCost:
     """What the stack of a settings file costs for an hour, as far as the prices are known.
 
-    Parameters
-    ----------
-    settings : Settings
-        As :func:`~low_latency_endpoint.settings.load_settings` returns them.
-
     Raises
     ------
     ConfigurationError
@@ -136,22 +149,25 @@ def stack_cost(settings: Settings) -> StackCost:
     link = settings.private_link
     links = 0 if link.interface_endpoint_id else 2 if link.sagemaker_api else 1
     return StackCost(
-        endpoints={key: _cost(settings, endpoint, _plan(settings, endpoint))
-                   for key, endpoint in settings.endpoints.items()},
+        endpoints={
+            key: _cost(settings, endpoint, plan_endpoint(settings, key))
+            for key, endpoint in settings.endpoints.items()
+        },
         endpoint_zones=links * len(settings.client_zones.zones),
         zone_price=price_of(INTERFACE_ENDPOINT, _region(settings), settings.prices),
     )
 
 
-def _cost(settings: Settings, endpoint: EndpointSettings, plan: LatencyPlan) -> EndpointCost:
-    first = int(plan["initial_instances"].value)
+def _cost(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> EndpointCost:
+    fleet = plan.fleet
     # Without a policy nothing changes the number, whatever the limits are.
-    scales = plan["scaling_metric"].value is not None
-    most = int(plan["max_instances"].value) if scales else first
+    most = fleet.maximum if plan.scaling else fleet.initial
     return EndpointCost(
         instance_type=endpoint.instance_type,
-        at_least=int(plan["min_instances"].value) if scales else first,
-        at_first=first, at_most=most, in_an_update=instances_in_update(most, endpoint),
+        at_least=fleet.minimum if plan.scaling else fleet.initial,
+        at_first=fleet.initial,
+        at_most=most,
+        in_an_update=instances_in_update(most, endpoint),
         price=price_of(endpoint.instance_type, _region(settings), settings.prices),
     )
 
@@ -162,12 +178,15 @@ def _region(settings: Settings) -> str | None:
 
 def images_of(endpoint: EndpointSettings) -> dict[int, str]:
     """The images of an endpoint's containers by their index, without those yet to be built."""
-    return {index: image for index, container in enumerate(endpoint.containers)
-            if (image := _image(container))}
+    return {
+        index: image
+        for index, container in enumerate(endpoint.containers)
+        if (image := _image(container))
+    }
 
 
 def _image(container: ContainerSettings) -> str:
-    """The image as ``repository:tag`` or URI; empty for one that is yet to be built."""
+    """The image as ``ContainerImage.reference`` has it; empty for one that is yet to be built."""
     image = container.image
     if image.dlc:
         return f"{image.dlc.repository}:{image.dlc.tag}"

@@ -1,139 +1,171 @@
-"""The rules that a settings file can break beyond AWS's limits: codes LLE901 to LLE949.
+"""The rules that a settings file can break beyond AWS's limits: codes LLE901 to LLT107.
 
 Data and nothing else, so that docs/errors.md and `low-latency errors` can list them.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..errors import rule
-from ..planning import limits
-from ..planning.limits import GUIDE, Pattern
+from ..plan import limits
+from ..plan.limits import GUIDE, Pattern, text_form
 
 API = "/sagemaker/latest/APIReference/API_"
 
 # --- the file itself ---------------------------------------------------------------------------
 UNREADABLE = rule(
-    "LLE901", "the settings file cannot be read",
-    mend="Give the path of a readable text file in UTF-8.",
+    "LLE901",
+    "the settings file cannot be read",
+    fix="Give the path of a readable text file in UTF-8.",
 )
 NOT_YAML = rule(
-    "LLE902", "the settings file is not YAML",
-    mend="Correct the syntax at this line; indent with spaces, and quote text that holds ': ' "
-         "or ' #' or starts with one of @ ` % & * ! | > [ {.",
+    "LLE902",
+    "the settings file is not YAML",
+    fix="Correct the syntax at this line; indent with spaces, and quote text that holds ': ' "
+    "or ' #' or starts with one of @ ` % & * ! | > [ {.",
     source="https://yaml.org/spec/1.2.2/",
 )
 KEY_TWICE = rule(
-    "LLE903", "a setting is given twice",
-    mend="Keep one of the two: YAML readers would silently take the last one.",
+    "LLE903",
+    "a setting is given twice",
+    fix="Keep one of the two: YAML readers would silently take the last one.",
 )
 UNKNOWN_SETTING = rule(
-    "LLE904", "there is no such setting",
-    mend="Correct the spelling or the indentation, or remove the line.",
+    "LLE904",
+    "there is no such setting",
+    fix="Correct the spelling or the indentation, or remove the line.",
 )
-MISSING_SETTING = rule(
-    "LLE905", "a required setting is missing or empty",
-    mend="Add the setting.",
-)
+MISSING_SETTING = rule("LLE905", "a required setting is missing or empty", fix="Add the setting.")
 WRONG_KIND = rule(
-    "LLE906", "a setting holds another kind of value than it takes",
-    mend="Give a value of the kind allowed.",
+    "LLE906",
+    "a setting holds another kind of value than it takes",
+    fix="Give a value of the kind allowed.",
 )
 UNUSUAL_YAML = rule(
-    "LLE907", "the settings file uses YAML that settings have no use for",
-    mend="Write plain keys and values, without tags, keys that are lists or mappings, aliases of "
-         "themselves or very deep nesting.",
+    "LLE907",
+    "the settings file uses YAML that settings have no use for",
+    fix="Write plain keys and values, without tags, keys that are lists or mappings, aliases of "
+    "themselves or very deep nesting.",
 )
 TOO_LARGE = rule(
-    "LLE388", "the settings file is too large",
-    mend="Keep settings alone in it; a large payload of the warm-up goes into a file of its own, "
-         "named by warm_up.payload.file.",
+    "LLE388",
+    "the settings file is too large",
+    fix="Keep settings alone in it; a large payload of the warm-up goes into a file of its own, "
+    "named by warm_up.payload.file.",
 )
 TEXT_WITH_TOKEN = rule(
-    "LLE382", "a text holds a token of the CDK",
-    mend="Write the value itself: ${Token[...]} is how the CDK spells a value that it fills in "
-         "later, and nothing is behind one that comes from a file.",
+    "LLE382",
+    "a text holds a token of the CDK",
+    fix="Write the value itself: ${Token[...]} is how the CDK spells a value that it fills in "
+    "later, and nothing is behind one that comes from a file.",
     source="/cdk/v2/guide/tokens.html",
 )
 TEXT_NOT_CARRIED = rule(
-    "LLE383", "a text has a character that does not arrive in AWS",
-    mend="Leave the character out; binary data goes into a file. CloudFormation answers in XML, "
-         "which cannot carry it.",
+    "LLE383",
+    "a text has a character that does not arrive in AWS",
+    fix="Leave the character out; binary data goes into a file. CloudFormation answers in XML, "
+    "which cannot carry it.",
     source="https://www.w3.org/TR/xml/#charsets",
 )
 # --- forms of values ---------------------------------------------------------------------------
 DURATION_FORM = rule(
-    "LLE908", "a duration needs a number and a unit",
-    mend="Write the unit: 200ms, 1.5s, 5m or 1h.",
+    "LLE908", "a duration needs a number and a unit", fix="Write the unit: 200ms, 1.5s, 5m or 1h."
 )
 NOT_A_CHOICE = rule(
-    "LLE909", "a setting is not one of the values it takes",
-    mend="Choose one of the values allowed.",
+    "LLE909", "a setting is not one of the values it takes", fix="Choose one of the values allowed."
 )
 CIDR_FORM = rule(
-    "LLE910", "a range of IPv4 addresses has another form",
-    mend="Write the first address of the range and the prefix length, such as 10.0.0.0/16.",
+    "LLE910",
+    "a range of IPv4 addresses has another form",
+    fix="Write the first address of the range and the prefix length, such as 10.0.0.0/16.",
     source="/vpc/latest/userguide/vpc-cidr-blocks.html",
 )
 NO_SUCH_ASSET = rule(
-    "LLE911", "a file or folder that the settings name is not there",
-    mend="Give a path relative to the settings file, or create it.",
+    "LLE911",
+    "a file or folder that the settings name is not there",
+    fix="Give a path relative to the settings file, or create it.",
 )
 
 
-def _form(code: str, name: str, regex: str, allowed: str, *, max_length: int | None = None,
-          source: str = "", mend: str = "", unicode: bool = False) -> Pattern:
-    made = rule(code, f"{name} has another form", mend=mend or f"Change {name} to the allowed "
-                "form.", source=source)
-    return Pattern(made, name, regex, allowed, max_length, unicode)
-
+_form = partial(text_form, wrong="has another form")
 
 STACK_NAME = _form(
-    "LLE912", "the stack name", r"[a-zA-Z][-a-zA-Z0-9]*",
-    "letters, digits and hyphens, starting with a letter", max_length=128,
+    "LLE912",
+    "the stack name",
+    r"[a-zA-Z][-a-zA-Z0-9]*",
+    "letters, digits and hyphens, starting with a letter",
+    max_length=128,
     source="/AWSCloudFormation/latest/APIReference/API_CreateStack.html",
 )
 REGION = _form(
-    "LLE913", "the region", r"[a-z]{2,4}(?:-[a-z]+)+-\d{1,2}", "a region's code such as us-east-1",
+    "LLE913",
+    "the region",
+    r"[a-z]{2,4}(?:-[a-z]+)+-\d{1,2}",
+    "a region's code such as us-east-1",
     source="/general/latest/gr/rande.html",
 )
 ACCOUNT = _form(
-    "LLE914", "the account", r"\d{12}", "twelve digits",
-    mend='Give the twelve digits of the account\'s ID, in quotes when they start with zero: '
-         '"012345678901".',
+    "LLE914",
+    "the account",
+    r"\d{12}",
+    "twelve digits",
+    fix="Give the twelve digits of the account's ID, in quotes when they start with zero: "
+    '"012345678901".',
     source="/accounts/latest/reference/manage-acct-identifiers.html",
 )
 ENDPOINT_KEY = _form(
-    "LLE915", "the key of an endpoint", r"[a-zA-Z][-a-zA-Z0-9]*",
-    "letters, digits and hyphens, starting with a letter", max_length=63,
-    mend="Rename the key: it becomes the construct's id and part of the endpoint's name.",
+    "LLE915",
+    "the key of an endpoint",
+    r"[a-zA-Z][-a-zA-Z0-9]*",
+    "letters, digits and hyphens, starting with a letter",
+    max_length=63,
+    fix="Rename the key: it becomes the construct's id and part of the endpoint's name.",
 )
 ECR_REPOSITORY = _form(
-    "LLE916", "the name of the ECR repository",
+    "LLE916",
+    "the name of the ECR repository",
     r"[a-z0-9]+(?:[._-][a-z0-9]+)*(?:/[a-z0-9]+(?:[._-][a-z0-9]+)*)*",
-    "lower-case letters, digits, inner . _ - and / between parts", max_length=256,
+    "lower-case letters, digits, inner . _ - and / between parts",
+    max_length=256,
     source="/AmazonECR/latest/APIReference/API_CreateRepository.html",
 )
 IMAGE_TAG = _form(
-    "LLE917", "the image tag", r"[a-zA-Z0-9_][a-zA-Z0-9._-]*",
-    "letters, digits and . _ -, not starting with . or -", max_length=128,
+    "LLE917",
+    "the image tag",
+    r"[a-zA-Z0-9_][a-zA-Z0-9._-]*",
+    "letters, digits and . _ -, not starting with . or -",
+    max_length=128,
     source="https://github.com/opencontainers/distribution-spec/blob/main/spec.md",
 )
 TAG_KEY = _form(
-    "LLE918", "the key of a tag", limits.TAG_KEY.regex, limits.TAG_KEY.allowed,
-    max_length=limits.TAG_KEY.max_length, unicode=True,
+    "LLE918",
+    "the key of a tag",
+    limits.TAG_KEY.regex,
+    limits.TAG_KEY.allowed,
+    max_length=limits.TAG_KEY.max_length,
+    unicode=True,
     source="/sagemaker/latest/APIReference/API_Tag.html",
 )
 TAG_VALUE = _form(
-    "LLE919", "the value of a tag", limits.TAG_VALUE.regex, limits.TAG_VALUE.allowed,
-    max_length=limits.TAG_VALUE.max_length, unicode=True,
+    "LLE919",
+    "the value of a tag",
+    limits.TAG_VALUE.regex,
+    limits.TAG_VALUE.allowed,
+    max_length=limits.TAG_VALUE.max_length,
+    unicode=True,
     source="/sagemaker/latest/APIReference/API_Tag.html",
 )
 
 
 def _resource_id(code: str, name: str, prefix: str) -> Pattern:
-    return _form(code, name, rf"{prefix}-(?:[0-9a-f]{{8}}|[0-9a-f]{{17}})",
-                 f"{prefix}- and 8 or 17 hexadecimal digits",
-                 source="/AWSEC2/latest/UserGuide/resource-ids.html")
+    return _form(
+        code,
+        name,
+        rf"{prefix}-(?:[0-9a-f]{{8}}|[0-9a-f]{{17}})",
+        f"{prefix}- and 8 or 17 hexadecimal digits",
+        source="/AWSEC2/latest/UserGuide/resource-ids.html",
+    )
 
 
 VPC_ID = _resource_id("LLE920", "the ID of the VPC", "vpc")
@@ -143,83 +175,111 @@ SECURITY_GROUP_ID = _resource_id("LLE923", "the ID of the security group", "sg")
 
 
 def _arn(code: str, name: str, service: str, resource: str, example: str) -> Pattern:
-    return _form(code, name, rf"arn:aws[a-z\-]*:{service}:{resource}", f"an ARN such as {example}",
-                 source="/IAM/latest/UserGuide/reference-arns.html")
+    return _form(
+        code,
+        name,
+        rf"arn:aws[a-z\-]*:{service}:{resource}",
+        f"an ARN such as {example}",
+        source="/IAM/latest/UserGuide/reference-arns.html",
+    )
 
 
-TOPIC_ARN = _arn("LLE924", "the ARN of the alarm topic", "sns",
-                 r"[a-z0-9\-]+:\d{12}:[\w\-]{1,256}(?:\.fifo)?",
-                 "arn:aws:sns:us-east-1:123456789012:on-call")
-ROLE_ARN = _arn("LLE925", "the ARN of the role", "iam",
-                r":\d{12}:role/(?:[\w+=,.@\-]+/)*[\w+=,.@\-]{1,64}",
-                "arn:aws:iam::123456789012:role/model-role")
-KMS_KEY_ARN = _arn("LLE926", "the ARN of the KMS key", "kms",
-                   r"[a-z0-9\-]+:\d{12}:(?:key|alias)/[\w/\-]+",
-                   "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab")
+TOPIC_ARN = _arn(
+    "LLE924",
+    "the ARN of the alarm topic",
+    "sns",
+    r"[a-z0-9\-]+:\d{12}:[\w\-]{1,256}(?:\.fifo)?",
+    "arn:aws:sns:us-east-1:123456789012:on-call",
+)
+ROLE_ARN = _arn(
+    "LLE925",
+    "the ARN of the role",
+    "iam",
+    r":\d{12}:role/(?:[\w+=,.@\-]+/)*[\w+=,.@\-]{1,64}",
+    "arn:aws:iam::123456789012:role/model-role",
+)
+KMS_KEY_ARN = _arn(
+    "LLE926",
+    "the ARN of the KMS key",
+    "kms",
+    r"[a-z0-9\-]+:\d{12}:(?:key|alias)/[\w/\-]+",
+    "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab",
+)
 ENCRYPTION_KEY_ARN = _arn(  # by its ID: neither CloudWatch Logs nor IAM takes an alias for a key
-    "LLE341", "the ARN of the key for everything", "kms", r"[a-z0-9\-]+:\d{12}:key/[\w\-]+",
-    "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab, not an alias's")
+    "LLE341",
+    "the ARN of the key for everything",
+    "kms",
+    r"[a-z0-9\-]+:\d{12}:key/[\w\-]+",
+    "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab, not an alias's",
+)
 PREFIX_LIST_ID = _resource_id("LLE342", "the ID of the prefix list", "pl")
 
 # --- settings that depend on one another -------------------------------------------------------
 EXACTLY_ONE = rule(
-    "LLE927", "exactly one of several settings must be given",
-    mend="Keep one of them and remove the others.",
+    "LLE927",
+    "exactly one of several settings must be given",
+    fix="Keep one of them and remove the others.",
 )
 NEEDS_ANOTHER = rule(
-    "LLE928", "a setting needs another one beside it",
-    mend="Add the other setting.",
+    "LLE928", "a setting needs another one beside it", fix="Add the other setting."
 )
-EXCLUDES_ANOTHER = rule(
-    "LLE929", "two settings exclude each other",
-    mend="Remove one of the two.",
-)
-AT_LEAST_ONE = rule(
-    "LLE930", "at least one entry is needed",
-    mend="Add an entry.",
-)
+EXCLUDES_ANOTHER = rule("LLE929", "two settings exclude each other", fix="Remove one of the two.")
+AT_LEAST_ONE = rule("LLE930", "at least one entry is needed", fix="Add an entry.")
 ENDPOINT_NAME_TWICE = rule(
-    "LLE931", "two endpoints have the same name",
-    mend="Give each endpoint a name of its own: it is unique in an account and region.",
+    "LLE931",
+    "two endpoints have the same name",
+    fix="Give each endpoint a name of its own: it is unique in an account and region.",
     source=API + "CreateEndpoint.html",
 )
 STACK_HAS_THE_NAME = rule(
-    "LLE381", "a part of the stack has this name already",
-    mend="Rename it: the key of an endpoint names its construct, beside the stack's own parts.",
+    "LLE381",
+    "a part of the stack has this name already",
+    fix="Rename it: the key of an endpoint names its construct, beside the stack's own parts.",
     source="/cdk/v2/guide/identifiers.html",
 )
 VPC_TWICE = rule(
-    "LLE386", "a VPC is named twice", mend="Name each VPC once.",
+    "LLE386",
+    "a VPC is named twice",
+    fix="Name each VPC once.",
     source="/Route53/latest/APIReference/API_AssociateVPCWithHostedZone.html",
 )
 SAMPLES_NOTHING = rule(
-    "LLE932", "data capture samples nothing",
-    mend="Give a percentage above zero, or remove data_capture.",
+    "LLE932",
+    "data capture samples nothing",
+    fix="Give a percentage above zero, or remove data_capture.",
     source=API + "DataCaptureConfig.html",
 )
 NO_SUCH_ENDPOINT = rule(
-    "LLE933", "the settings have no endpoint of this name",
-    mend="Name one of the endpoints of the file.",
+    "LLE933",
+    "the settings have no endpoint of this name",
+    fix="Name one of the endpoints of the file.",
 )
 CONCURRENCY_TARGET = rule(
-    "LLE934", "the concurrency target must be above zero",
-    mend="Give the number of requests in flight that one instance holds within the latency "
-         "target.",
+    "LLE934",
+    "the concurrency target must be above zero",
+    fix="Give the number of requests in flight that one instance holds within the latency target.",
     source=GUIDE + "endpoint-auto-scaling-add-code-define.html",
 )
 CUSTOM_AMI = _form(
-    "LLE935", "the custom inference AMI version", r"[a-z0-9][a-z0-9-]*",
-    "lower-case letters, digits and hyphens", max_length=128, source=API + "ProductionVariant.html",
+    "LLE935",
+    "the custom inference AMI version",
+    r"[a-z0-9][a-z0-9-]*",
+    "lower-case letters, digits and hyphens",
+    max_length=128,
+    source=API + "ProductionVariant.html",
 )
 UNWRITABLE = rule(
-    "LLE936", "the settings file cannot be written",
-    mend="Make room, or the file writable (chmod u+w), and run the command again; it is as it was.",
+    "LLE936",
+    "the settings file cannot be written",
+    fix="Make room, or the file writable (chmod u+w), and run the command again; it is as it was.",
 )
 CHANGED_VALUE_TOO_ODD = rule(
-    "LLE937", "a value cannot be written into the settings file without touching others",
-    mend="Write the value by hand at the place named.",
+    "LLE937",
+    "a value cannot be written into the settings file without touching others",
+    fix="Write the value by hand at the place named.",
 )
 CHANGED_MEANWHILE = rule(
-    "LLE938", "the settings file changed while the command ran",
-    mend="Run the command again: it reads the file anew.",
+    "LLE938",
+    "the settings file changed while the command ran",
+    fix="Run the command again: it reads the file anew.",
 )

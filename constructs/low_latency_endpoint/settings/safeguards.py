@@ -4,32 +4,33 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
-from ..planning.load_test_fleet_rules import LOG_RETENTION
+from ..plan.load_test_fleet_rules import LOG_RETENTION
 from .fields import Limited
-from .model_base import SettingsModel
+from .model_base import SettingsModel, optional
 from .rules import ENCRYPTION_KEY_ARN, ROLE_ARN
 
 
 class SafeguardSettings(SettingsModel):
     """Key, log retention and roles for everything that the stacks make."""
 
-    kms_key_arn: Annotated[str, Limited(ENCRYPTION_KEY_ARN)] | None = Field(
-        default=None,
-        examples=["arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"],
-        description="KMS key for the log groups, the warm-up's dead letters and the results of "
-                    "load tests; and, unless they have keys of their own, for captured data, core "
-                    "dumps and the volumes of instance types without local storage. Its policy "
-                    "has to let CloudWatch Logs use it. Default: keys of AWS's.")
-    log_retention_days: Annotated[int, Limited(LOG_RETENTION)] | None = Field(
-        default=None, examples=[365],
-        description="How long the stacks' own log groups keep their logs. Default: 7 for functions "
-                    "of custom resources, 30 for the rest.")
-    function_role_arn: Annotated[str, Limited(ROLE_ARN)] | None = Field(
-        default=None, examples=["arn:aws:iam::123456789012:role/low-latency-functions"],
-        description="Role that runs the functions; what they need is attached to it. Default: one "
-                    "for each with the least privilege.")
-    flow_log_role_arn: Annotated[str, Limited(ROLE_ARN)] | None = Field(
-        default=None, examples=["arn:aws:iam::123456789012:role/flow-logs"],
-        description="Role that delivers the new VPC's flow log. Default: a new one.")
+    kms_key_arn: Annotated[str, Limited(ENCRYPTION_KEY_ARN)] | None = optional(
+        "KMS key for the log groups, the warm-up's dead letters and the results of "
+        "load tests; and, unless they have keys of their own, for captured data, core "
+        "dumps and the volumes of instance types without local storage. Its policy "
+        "has to let CloudWatch Logs use it. Default: keys of AWS's.",
+        example="arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab",
+    )
+    log_retention_days: Annotated[int, Limited(LOG_RETENTION)] | None = optional(
+        "How long the stacks' own log groups keep their logs. Default: 7 for functions "
+        "of custom resources, 30 for the rest.",
+        example=365,
+    )
+    function_role_arn: Annotated[str, Limited(ROLE_ARN)] | None = optional(
+        "Role that runs the functions; what they need is attached to it. Default: one "
+        "for each with the least privilege.",
+        example="arn:aws:iam::123456789012:role/low-latency-functions",
+    )
+    flow_log_role_arn: Annotated[str, Limited(ROLE_ARN)] | None = optional(
+        "Role that delivers the new VPC's flow log. Default: a new one.",
+        example="arn:aws:iam::123456789012:role/flow-logs",
+    )

@@ -11,8 +11,6 @@ from .fields import duration_text
 from .model_base import SettingsModel
 from .stack import Settings
 
-__all__ = ["settings_json_schema"]
-
 
 class _Generator(GenerateJsonSchema):
     def encode_default(self, dft: Any) -> Any:
@@ -37,7 +35,8 @@ def settings_json_schema() -> dict[str, Any]:
     for model in _subclasses(SettingsModel):
         if model.exactly_one_of and model.__name__ in definitions:
             definitions[model.__name__]["oneOf"] = [
-                {"required": [name]} for name in model.exactly_one_of]
+                {"required": [name]} for name in model.exactly_one_of
+            ]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Settings of low-latency-endpoint",
@@ -70,8 +69,10 @@ def _tidy(node: Any) -> Any:
         node["anyOf"] = choices
     if "patternProperties" in node:
         node["additionalProperties"] = False
-    return {key: value if key in ("examples", "default", "enum", "required") else _tidy(value)
-            for key, value in node.items()}
+    return {
+        key: value if key in ("examples", "default", "enum", "required") else _tidy(value)
+        for key, value in node.items()
+    }
 
 
 def merged(schema: JsonSchemaValue, definitions: dict[str, Any]) -> JsonSchemaValue:

@@ -7,20 +7,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..planning.capacity import instances_at_peak
-from ..planning.decisions import Decision, LatencyPlan
-from ..planning.simulation.search_goals import Found, SearchResult
+from ..plan.capacity import instances_at_peak
+from ..plan.decisions import Decision, Explanation
+from ..simulate.search_goals import Found, SearchResult
 from .breach import Place
 from .endpoint import EndpointSettings
-from .loading import check_text, load_settings
-from .plans import plan_endpoint
+from .loading import load_settings
+from .plans import explain_endpoint, plan_endpoint
 from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
-from .yaml_editing import YamlEdit, edit_settings_file
+from .yaml_editing import YamlEdit, checked_edit
 
-__all__ = ["AdoptedPoint", "adopt_found"]
-
-_FLEET = ("routing_strategy", "min_instances", "initial_instances", "max_instances",
-          "scale_out_cooldown")
+_FLEET = (
+    "routing_strategy",
+    "min_instances",
+    "initial_instances",
+    "max_instances",
+    "scale_out_cooldown",
+)
 
 
 @dataclass(frozen=True)
@@ -29,23 +32,18 @@ class AdoptedPoint:
 
     Attributes
     ----------
-    key : str
-        Of the endpoint in the settings.
     edit : YamlEdit
         What changes in the file; :func:`~low_latency_endpoint.settings.yaml_editing.write_edit`
         writes it.
-    before, after : LatencyPlan
-        The endpoint's plans.
+    after : Explanation
+        The endpoint's plan with it.
     """
 
-    key: str
     edit: YamlEdit
-    before: LatencyPlan
-    after: LatencyPlan
+    after: Explanation
 
 
-def adopt_found(settings: str | Path, key: str, found: Found,
-                result: SearchResult) -> AdoptedPoint:
+def adopt_found(settings: str | Path, key: str, found: Found, result: SearchResult) -> AdoptedPoint:
     """Put a point of a search into the text of a settings file, and plan with it.
 
     Whatever follows from the numbers elsewhere in the plan (subnet sizes, what an outage leaves,
@@ -73,38 +71,58 @@ def adopt_found(settings: str | Path, key: str, found: Found,
         When the settings are not valid, before or after.
     """
     read = load_settings(settings)
-    before = plan_endpoint(read, key)
+    plan_endpoint(read, key)  # says when there is no such endpoint
     place: Place = ("endpoints", key)
-    values: dict[Place, Any] = {(*place, *path): value for path, value in _values(
-        found, result, read.endpoints[key], len(read.client_zones.zones), str(settings)).items()}
-    edit = edit_settings_file(settings, values)
-    after = plan_endpoint(check_text(edit.after, settings), key)
-    return AdoptedPoint(key, edit, before, _noted(after, found, result))
+    values: dict[Place, Any] = {
+        (*place, *path): value
+        for path, value in _values(
+            found, result, read.endpoints[key], len(read.client_zones.zones), str(settings)
+        ).items()
+    }
+    edit, changed = checked_edit(settings, values)
+    after = explain_endpoint(changed, key)
+    return AdoptedPoint(edit, _noted(after, found, result))
 
 
-def _values(found: Found, result: SearchResult, stated: EndpointSettings, zones: int,
-            where: str) -> dict[Place, Any]:
+def _values(
+    found: Found, result: SearchResult, stated: EndpointSettings, zones: int, where: str
+) -> dict[Place, Any]:
     """Settings by their place in the endpoint."""
     one, throughput = found.candidate, stated.throughput
-    values: dict[Place, Any] = {("routing",): one.routing.lower(),
-                                ("instances", "min"): one.minimum}
+    values: dict[Place, Any] = {
+        ("routing",): one.routing.lower(),
+        ("instances", "min"): one.minimum,
+    }
     initial = one.maximum
     if not one.fixed:
         assert one.safety_factor
         if throughput is None:
             raise NEEDS_ANOTHER.error(
-                what="a scaling policy needs a measured throughput", where=where,
-                got="no throughput in the settings", allowed="throughput beside it",
-                mend="State peak_tps and tps_per_instance, from a load test, or adopt a fixed "
-                     "fleet.")
+                what="a scaling policy needs a measured throughput",
+                where=where,
+                got="no throughput in the settings",
+                allowed="throughput beside it",
+                fix="State peak_tps and tps_per_instance, from a load test, or adopt a fixed "
+                "fleet.",
+            )
         if stated.scaling.metric != "invocations":
             raise EXCLUDES_ANOTHER.error(
-                what="the search tries policies on invocations per instance", where=where,
-                got=f"metric: {stated.scaling.metric}", allowed="metric: invocations",
-                mend="Remove metric and concurrency_target from scaling, or adopt a fixed fleet.")
+                what="the search tries policies on invocations per instance",
+                where=where,
+                got=f"metric: {stated.scaling.metric}",
+                allowed="metric: invocations",
+                fix="Remove metric and concurrency_target from scaling, or adopt a fixed fleet.",
+            )
         # As the plan starts a fleet: with what the peak needs, as far as the policy goes.
-        initial = min(one.maximum, max(one.minimum, instances_at_peak(
-            result.goal.tps, result.tps_per_instance, one.safety_factor, zones)))
+        initial = min(
+            one.maximum,
+            max(
+                one.minimum,
+                instances_at_peak(
+                    result.goal.tps, result.tps_per_instance, one.safety_factor, zones
+                ),
+            ),
+        )
     values |= {("instances", "initial"): initial, ("instances", "max"): one.maximum}
     if throughput is not None:
         if not math.isclose(throughput.peak_tps, result.goal.tps):
@@ -119,18 +137,20 @@ def _values(found: Found, result: SearchResult, stated: EndpointSettings, zones:
     return values
 
 
-def _noted(plan: LatencyPlan, found: Found, result: SearchResult) -> LatencyPlan:
+def _noted(plan: Explanation, found: Found, result: SearchResult) -> Explanation:
     """The plan with the search as the source of the decisions that it walked over."""
     rule = f"found by simulation for {result.goal}"
     on = f" on the shape '{found.shape}'" if found.shape else ""
     inputs = {
-        f"simulated p{result.goal.percentile:g}{on}":
-            f"{1000 * found.latency.mean:.4g} ± {1000 * found.latency.half_width:.2g} ms",
-        "holds the goal": found.verdict, "paid instances": round(found.cost, 2),
-        "replications": found.replications, "seed": result.seed,
+        f"simulated p{result.goal.percentile:g}{on}": f"{1000 * found.latency.mean:.4g} ± {1000 * found.latency.half_width:.2g} ms",
+        "holds the goal": found.verdict,
+        "paid instances": round(found.cost, 2),
+        "replications": found.replications,
+        "seed": result.seed,
     }
     note = "simulated, not measured: confirm it with a load test. Assumed: " + "; ".join(
-        result.assumed)
+        result.assumed
+    )
 
     def noted(each: Decision) -> Decision:
         if each.name in _FLEET:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from ..planning.simulation.fleet_changes import Deployment
+from ..simulate.fleet_changes import Rollout
 from .endpoint import EndpointSettings
 
-__all__ = ["simulated_deployment"]
 
-
-def simulated_deployment(endpoint: EndpointSettings) -> Deployment | None:
+def simulated_deployment(endpoint: EndpointSettings) -> Rollout | None:
     """How a new version of an endpoint takes over, from time zero; ``None`` for the default.
 
     All at once has nothing between two steps: its wait, in which the alarms watch the new fleet,
@@ -28,9 +26,10 @@ def simulated_deployment(endpoint: EndpointSettings) -> Deployment | None:
         kind, percent, wait = "rolling", stated.rolling.batch_percent, stated.rolling.wait
     else:
         watched = stated.all_at_once.wait if stated.all_at_once else None
-        return Deployment(at=0.0, bake_seconds=_seconds(watched) + kept)
-    return Deployment(at=0.0, kind=kind, step_share=percent / 100, wait_seconds=_seconds(wait),
-                      bake_seconds=kept)
+        return Rollout(at=0.0, bake_seconds=_seconds(watched) + kept)
+    return Rollout(
+        at=0.0, kind=kind, step_share=percent / 100, wait_seconds=_seconds(wait), bake_seconds=kept
+    )
 
 
 def _seconds(wait: timedelta | None) -> float:

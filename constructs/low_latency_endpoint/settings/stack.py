@@ -7,15 +7,15 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ..planning import limits
-from ..planning.prices import PRICE, PRICED_ITEM
-from ..planning.rules import SUBNET_OF_TWO_ZONES, SUBNETS_OF_OTHER_ZONES
-from ..planning.subnets import plan_subnets, vpc_block
-from ..planning.zones import check_zones_in_region, region_of_zone
+from ..plan import limits
+from ..plan.prices import PRICE, PRICED_ITEM
+from ..plan.rules import SUBNET_OF_TWO_ZONES, SUBNETS_OF_OTHER_ZONES
+from ..plan.subnets import plan_subnets, vpc_block
+from ..plan.zones import check_zones_in_region, region_of_zone
 from .breach import Finding, breaches, finding
 from .endpoint import EndpointSettings, Tags
 from .fields import Limited
-from .model_base import SettingsModel, items_of, mapping_of
+from .model_base import SettingsModel, items_of, mapping_of, optional
 from .network import ClientZoneSettings, NetworkSettings, PrivateLinkSettings
 from .rules import (
     ACCOUNT,
@@ -36,47 +36,62 @@ DEFAULT_CIDR = "10.0.0.0/16"
 class Settings(SettingsModel):
     """One stack: shared network and PrivateLink, and one or several endpoints."""
 
-    stack_name: Annotated[str, Limited(STACK_NAME)] = Field(
-        default="LowLatencyEndpoint", examples=["LowLatencyEndpoint"],
-        description="Name of the CloudFormation stack. Default: LowLatencyEndpoint.")
-    region: Annotated[str, Limited(REGION)] | None = Field(
-        default=None, examples=["us-east-1"],
-        description="Region to deploy to. Default: that of the AWS CLI's profile.")
-    account: Annotated[str, Limited(ACCOUNT)] | None = Field(
-        default=None, examples=["123456789012"],
-        description="Account to deploy to, twelve digits in quotes. Default: that of the AWS "
-                    "CLI's profile.")
+    stack_name: Annotated[str, Limited(STACK_NAME)] = optional(
+        "Name of the CloudFormation stack. Default: LowLatencyEndpoint.",
+        example="LowLatencyEndpoint",
+        default="LowLatencyEndpoint",
+    )
+    region: Annotated[str, Limited(REGION)] | None = optional(
+        "Region to deploy to. Default: that of the AWS CLI's profile.", example="us-east-1"
+    )
+    account: Annotated[str, Limited(ACCOUNT)] | None = optional(
+        "Account to deploy to, twelve digits in quotes. Default: that of the AWS CLI's profile.",
+        example="123456789012",
+    )
     client_zones: ClientZoneSettings = Field(
         examples=[{"ids": ["use1-az1", "use1-az2"]}],
-        description="Where the callers run: everything else goes into the same zones.")
+        description="Where the callers run: everything else goes into the same zones.",
+    )
     network: NetworkSettings = Field(
-        default_factory=NetworkSettings, examples=[{"vpc_id": "vpc-0123456789abcdef0"}],
-        description="The VPC. Default: a new one with one isolated subnet in each client zone.")
+        default_factory=NetworkSettings,
+        examples=[{"vpc_id": "vpc-0123456789abcdef0"}],
+        description="The VPC. Default: a new one with one isolated subnet in each client zone.",
+    )
     private_link: PrivateLinkSettings = Field(
-        default_factory=PrivateLinkSettings, examples=[{"allow_cidrs": ["10.0.0.0/16"]}],
+        default_factory=PrivateLinkSettings,
+        examples=[{"allow_cidrs": ["10.0.0.0/16"]}],
         description="How callers reach SageMaker Runtime. Default: a new interface endpoint with "
-                    "private DNS in the client zones, open to the VPC.")
-    alarm_topic_arn: Annotated[str, Limited(TOPIC_ARN)] | None = Field(
-        default=None, examples=["arn:aws:sns:us-east-1:123456789012:on-call"],
-        description="SNS topic that the alarms notify. Default: they notify nobody.")
+        "private DNS in the client zones, open to the VPC.",
+    )
+    alarm_topic_arn: Annotated[str, Limited(TOPIC_ARN)] | None = optional(
+        "SNS topic that the alarms notify. Default: they notify nobody.",
+        example="arn:aws:sns:us-east-1:123456789012:on-call",
+    )
     safeguards: SafeguardSettings = Field(
-        default_factory=SafeguardSettings, examples=[{"log_retention_days": 365}],
+        default_factory=SafeguardSettings,
+        examples=[{"log_retention_days": 365}],
         description="Key, log retention and roles for everything that the stacks make. Default: "
-                    "AWS's keys, short retentions, a role for each.")
+        "AWS's keys, short retentions, a role for each.",
+    )
     tags: Tags = Field(
-        default_factory=dict, examples=[{"team": "nlp"}],
-        description="Tags of everything in the stack, up to 50.")
+        default_factory=dict,
+        examples=[{"team": "nlp"}],
+        description="Tags of everything in the stack, up to 50.",
+    )
     prices: dict[Annotated[str, Limited(PRICED_ITEM)], Annotated[float, Limited(PRICE)]] = Field(
-        default_factory=dict, examples=[{"ml.m5.12xlarge": 1.0, "interface_endpoint": 0.01}],
+        default_factory=dict,
+        examples=[{"ml.m5.12xlarge": 1.0, "interface_endpoint": 0.01}],
         description="What one costs for an hour in your Region, in US dollars, by instance type; "
-                    "interface_endpoint is counted once for each zone. For low-latency plan and "
-                    "make deploy, which say the cost; nothing of the stack. The example's numbers "
-                    "are made up. Default: AWS's list prices where this library has them, which "
-                    "is for no instance type.")
+        "interface_endpoint is counted once for each zone. For low-latency plan and "
+        "make deploy, which say the cost; nothing of the stack. The example's numbers "
+        "are made up. Default: AWS's list prices where this library has them, which "
+        "is for no instance type.",
+    )
     endpoints: dict[Annotated[str, Limited(ENDPOINT_KEY)], EndpointSettings] = Field(
         examples=[{"sentiment": "..."}],
         description="The endpoints by a key of your choice, which becomes the construct's id. "
-                    "They share the network and the interface endpoint.")
+        "They share the network and the interface endpoint.",
+    )
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -87,16 +102,20 @@ class Settings(SettingsModel):
         yield from _subnets(zones, network)
         yield from _room(zones, network)
         if "interface_endpoint_id" in mapping_of(given, "private_link") and "vpc_id" not in network:
-            yield finding(NEEDS_ANOTHER, "private_link", "interface_endpoint_id",
-                          got="interface_endpoint_id with a new VPC",
-                          allowed="interface_endpoint_id with network.vpc_id",
-                          what="an interface endpoint that exists lies in a VPC that exists",
-                          mend="Add network: {vpc_id: vpc-...}, or remove interface_endpoint_id.")
+            yield finding(
+                NEEDS_ANOTHER,
+                "private_link",
+                "interface_endpoint_id",
+                got="interface_endpoint_id with a new VPC",
+                allowed="interface_endpoint_id with network.vpc_id",
+                what="an interface endpoint that exists lies in a VPC that exists",
+                fix="Add network: {vpc_id: vpc-...}, or remove interface_endpoint_id.",
+            )
         if "vpc_id" not in network:
-            yield from breaches(("network",), limits.S3_POLICY_BUCKETS.check,
-                                len(_named_buckets(given)))
-        yield from breaches(
-            ("tags",), limits.TAG_COUNT.check, len(mapping_of(given, "tags")))
+            yield from breaches(
+                ("network",), limits.S3_POLICY_BUCKETS.check, len(_named_buckets(given))
+            )
+        yield from breaches(("tags",), limits.TAG_COUNT.check, len(mapping_of(given, "tags")))
         yield from _endpoints(given)
         yield from stack_checks(given)
 
@@ -111,11 +130,16 @@ def _named_buckets(given: Mapping[str, Any]) -> set[str]:
             stated = mapping_of({"container": container}, "container")
             uris += mapping_of(stated, "data").values()
             uris += mapping_of(stated, "environment").values()
-    buckets = {uri.removeprefix("s3://").partition("/")[0] for uri in uris
-               if isinstance(uri, str) and uri.startswith("s3://")}
+    buckets = {
+        uri.removeprefix("s3://").partition("/")[0]
+        for uri in uris
+        if isinstance(uri, str) and uri.startswith("s3://")
+    }
     return (buckets - {""}) | {
-        each for each in items_of(mapping_of(given, "network"), "s3_buckets")
-        if isinstance(each, str)}
+        each
+        for each in items_of(mapping_of(given, "network"), "s3_buckets")
+        if isinstance(each, str)
+    }
 
 
 def _region(given: Mapping[str, Any], client_zones: Mapping[str, Any]) -> Iterator[Finding]:
@@ -125,8 +149,9 @@ def _region(given: Mapping[str, Any], client_zones: Mapping[str, Any]) -> Iterat
     if REGION.holds(region):
         for index, zone in enumerate(items_of(client_zones, kind)):
             if zone in zones:
-                yield from breaches(("client_zones", kind, index),
-                                    check_zones_in_region, [zone], region)
+                yield from breaches(
+                    ("client_zones", kind, index), check_zones_in_region, [zone], region
+                )
 
 
 def _subnets(client_zones: Mapping[str, Any], network: Mapping[str, Any]) -> Iterator[Finding]:
@@ -134,24 +159,39 @@ def _subnets(client_zones: Mapping[str, Any], network: Mapping[str, Any]) -> Ite
     kind, zones = zones_of(client_zones)
     subnets = mapping_of(network, "subnets")
     if "vpc_id" in network and "subnets" not in network and kind == "ids" and zones:
-        yield finding(NEEDS_ANOTHER, "network", "vpc_id", got="vpc_id with zone IDs, no subnets",
-                      allowed="subnets: {" + ", ".join(f"{z}: subnet-..." for z in zones) + "}",
-                      what="zones given by ID need the existing VPC's subnet for each",
-                      mend="Add network.subnets, or give client_zones by names: a lookup finds "
-                           "subnets by zone name only.")
+        yield finding(
+            NEEDS_ANOTHER,
+            "network",
+            "vpc_id",
+            got="vpc_id with zone IDs, no subnets",
+            allowed="subnets: {" + ", ".join(f"{z}: subnet-..." for z in zones) + "}",
+            what="zones given by ID need the existing VPC's subnet for each",
+            fix="Add network.subnets, or give client_zones by names: a lookup finds "
+            "subnets by zone name only.",
+        )
     if "subnets" in network and zones and set(subnets) != set(zones):
         missing = [zone for zone in zones if zone not in subnets]
         foreign = [zone for zone in subnets if zone not in zones]
         parts = [f"none for {', '.join(missing)}"] * bool(missing)
         parts += [f"one for {', '.join(foreign)}"] * bool(foreign)
-        yield finding(SUBNETS_OF_OTHER_ZONES, "network", "subnets", got="; ".join(parts),
-                      allowed=", ".join(zones))
+        yield finding(
+            SUBNETS_OF_OTHER_ZONES,
+            "network",
+            "subnets",
+            got="; ".join(parts),
+            allowed=", ".join(zones),
+        )
     zone_of: dict[Any, str] = {}
     for zone, subnet in subnets.items():
         if isinstance(subnet, str) and subnet in zone_of:
-            yield finding(SUBNET_OF_TWO_ZONES, "network", "subnets", zone,
-                          got=f"{subnet}, that of {zone_of[subnet]}",
-                          allowed="a subnet for each zone")
+            yield finding(
+                SUBNET_OF_TWO_ZONES,
+                "network",
+                "subnets",
+                zone,
+                got=f"{subnet}, that of {zone_of[subnet]}",
+                allowed="a subnet for each zone",
+            )
         elif isinstance(subnet, str):
             zone_of[subnet] = zone
 
@@ -163,26 +203,37 @@ def _room(client_zones: Mapping[str, Any], network: Mapping[str, Any]) -> Iterat
     cidr = network.get("cidr", DEFAULT_CIDR)
     sound = not list(breaches((), vpc_block, cidr))
     if sound and zones and limits.SUBNET_PREFIX_LENGTH.holds(length):
-        yield from breaches(("network", "subnet_prefix_length"),
-                            plan_subnets, cidr, zones, length)
+        yield from breaches(("network", "subnet_prefix_length"), plan_subnets, cidr, zones, length)
 
 
 def _endpoints(given: Mapping[str, Any]) -> Iterator[Finding]:
     if "endpoints" in given and given["endpoints"] == {}:
-        yield finding(AT_LEAST_ONE, "endpoints", got="none", allowed="one or several endpoints",
-                      what="the stack has no endpoint",
-                      mend="Add one under endpoints, by a key of your choice.")
+        yield finding(
+            AT_LEAST_ONE,
+            "endpoints",
+            got="none",
+            allowed="one or several endpoints",
+            what="the stack has no endpoint",
+            fix="Add one under endpoints, by a key of your choice.",
+        )
     names: dict[str, str] = {}
     shared = mapping_of(given, "tags")
     for key in mapping_of(given, "endpoints"):
         endpoint = mapping_of(mapping_of(given, "endpoints"), key)
         own = mapping_of(endpoint, "tags")
         if own:
-            yield from breaches(("endpoints", key, "tags"), limits.TAG_COUNT.check,
-                                len({*shared, *own}))
+            yield from breaches(
+                ("endpoints", key, "tags"), limits.TAG_COUNT.check, len({*shared, *own})
+            )
         name = endpoint.get("endpoint_name")
         if isinstance(name, str) and name.lower() in names:  # as SageMaker compares them
-            yield finding(ENDPOINT_NAME_TWICE, "endpoints", key, "endpoint_name", got=name,
-                          allowed=f"another name than that of {names[name.lower()]}")
+            yield finding(
+                ENDPOINT_NAME_TWICE,
+                "endpoints",
+                key,
+                "endpoint_name",
+                got=name,
+                allowed=f"another name than that of {names[name.lower()]}",
+            )
         elif isinstance(name, str):
             names[name.lower()] = key

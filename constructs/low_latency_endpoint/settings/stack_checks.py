@@ -1,6 +1,6 @@
 """What the stack would refuse about settings that are shared, with the line of each setting.
 
-The checks are those of :mod:`..planning`, which the constructs call too. They see the settings as
+The checks are those of :mod:`..plan`, which the constructs call too. They see the settings as
 given, so that they speak up even where others are wrong.
 """
 
@@ -9,29 +9,42 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..planning import limits
-from ..planning.images import known_dlc_account
-from ..planning.published_metrics import METRICS_IN_ALARM
-from ..planning.rules import HOSTED_ZONE_IN_OWN_VPC
-from ..planning.s3_names import check_bucket
-from ..planning.warm_up_rules import BELOW_TPS, KEEP_WARM_REQUESTS, keep_warm_threshold
-from ..planning.zones import region_of_zone
+from ..plan import limits
+from ..plan.images import known_dlc_account
+from ..plan.published_metrics import METRICS_IN_ALARM
+from ..plan.rules import HOSTED_ZONE_IN_OWN_VPC
+from ..plan.s3_names import check_bucket
+from ..plan.warm_up_rules import BELOW_TPS, KEEP_WARM_REQUESTS, keep_warm_threshold
+from ..plan.zones import region_of_zone
 from .breach import Finding, breaches, finding
 from .endpoint_checks import containers_of
 from .fields import duration_of
 from .model_base import items_of, mapping_of
 from .rules import REGION, STACK_HAS_THE_NAME, VPC_TWICE
 
-__all__ = ["stack_checks", "zones_of"]
-
 #: What the stack calls its own parts, beside those that carry an endpoint's key.
-NAMES_OF_PARTS = frozenset({
-    "AlarmTopic", "BootstrapVersion", "CDKMetadata", "CheckBootstrapVersion",
-    "DeepLearningContainerAccounts", "EncryptionKey", "EndpointSecurityGroup",
-    "EndpointServingCheck", "Exports", "FlowLogRole", "FunctionRole", "InterfaceEndpoint",
-    "LowLatencyEndpointDrain", "MutableRoleFlowLogRole", "MutableRoleFunctionRole", "Network",
-    "PrivateLink", "S3PrefixList",
-})
+NAMES_OF_PARTS = frozenset(
+    {
+        "AlarmTopic",
+        "BootstrapVersion",
+        "CDKMetadata",
+        "CheckBootstrapVersion",
+        "DeepLearningContainerAccounts",
+        "EncryptionKey",
+        "EndpointSecurityGroup",
+        "EndpointServingCheck",
+        "Exports",
+        "FlowLogRole",
+        "FunctionRole",
+        "InterfaceEndpoint",
+        "LowLatencyEndpointDrain",
+        "MutableRoleFlowLogRole",
+        "MutableRoleFunctionRole",
+        "Network",
+        "PrivateLink",
+        "S3PrefixList",
+    }
+)
 #: What the CDK's app calls a part of its own.
 NAMES_IN_APP = frozenset({"Tree"})
 #: What follows an endpoint's key in the names of what it brings along.
@@ -48,9 +61,12 @@ def stack_checks(given: Mapping[str, Any]) -> Iterator[Finding]:
     endpoints = mapping_of(given, "endpoints")
     for key in endpoints:
         endpoint = mapping_of(endpoints, key)
-        for place, error in (*_images(endpoint, region), *_buckets(endpoint, region),
-                             *_zone_imbalance(endpoint, len(zones)),
-                             *_keep_warm(endpoint, _warmed_zones(given, len(zones)))):
+        for place, error in (
+            *_images(endpoint, region),
+            *_buckets(endpoint, region),
+            *_zone_imbalance(endpoint, len(zones)),
+            *_keep_warm(endpoint, _warmed_zones(given, len(zones))),
+        ):
             yield ("endpoints", key, *place), error
 
 
@@ -67,14 +83,24 @@ def _names(given: Mapping[str, Any]) -> Iterator[Finding]:
     """No endpoint's key, and not the stack's name, is what something else is called."""
     name = given.get("stack_name")
     if isinstance(name, str) and name in NAMES_IN_APP:
-        yield finding(STACK_HAS_THE_NAME, "stack_name", got=name,
-                      allowed="another name", what="the CDK has a part of this name")
+        yield finding(
+            STACK_HAS_THE_NAME,
+            "stack_name",
+            got=name,
+            allowed="another name",
+            what="the CDK has a part of this name",
+        )
     endpoints = mapping_of(given, "endpoints")
     network = mapping_of(given, "network")
-    vpcs = [network.get("vpc_id"),
-            *items_of(mapping_of(given, "private_link"), "hosted_zone_vpc_ids")]
-    taken = {*NAMES_OF_PARTS, *(f"Vpc-{vpc}" for vpc in vpcs if vpc),
-             *(f"Subnet-{zone}" for zone in mapping_of(network, "subnets"))}
+    vpcs = [
+        network.get("vpc_id"),
+        *items_of(mapping_of(given, "private_link"), "hosted_zone_vpc_ids"),
+    ]
+    taken = {
+        *NAMES_OF_PARTS,
+        *(f"Vpc-{vpc}" for vpc in vpcs if vpc),
+        *(f"Subnet-{zone}" for zone in mapping_of(network, "subnets")),
+    }
     for key in endpoints:
         taken.update(_beside(str(key), mapping_of(endpoints, key)))
     for key in endpoints:
@@ -122,9 +148,12 @@ def _buckets(endpoint: Mapping[str, Any], region: str | None) -> Iterator[Findin
     places: list[tuple[tuple[str | int, ...], Any]] = [
         (("containers", index, "data", name), mapping_of(container, "data").get(name))
         for index, container in enumerate(containers_of(endpoint))
-        for name in ("s3", "s3_prefix")]
-    places += [((name, "s3"), mapping_of(endpoint, name).get("s3"))
-               for name in ("data_capture", "core_dump")]
+        for name in ("s3", "s3_prefix")
+    ]
+    places += [
+        ((name, "s3"), mapping_of(endpoint, name).get("s3"))
+        for name in ("data_capture", "core_dump")
+    ]
     for place, uri in places:
         if isinstance(uri, str):
             yield from breaches(place, check_bucket, uri, region)
@@ -148,6 +177,12 @@ def _keep_warm(endpoint: Mapping[str, Any], zones: int) -> Iterator[Finding]:
     below, count = stated.get("below_tps"), stated.get("requests_per_zone", 1)
     every = duration_of(stated.get("every", "1m"))
     if zones and every and BELOW_TPS.holds(below) and KEEP_WARM_REQUESTS.holds(count):
-        yield from breaches(("warm_up", "keep_warm", "below_tps"), lambda: keep_warm_threshold(
-            zones=zones, requests_per_zone=count, every_seconds=every.total_seconds(),
-            below_tps=below))
+        yield from breaches(
+            ("warm_up", "keep_warm", "below_tps"),
+            lambda: keep_warm_threshold(
+                zones=zones,
+                requests_per_zone=count,
+                every_seconds=every.total_seconds(),
+                below_tps=below,
+            ),
+        )

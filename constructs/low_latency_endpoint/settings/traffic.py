@@ -8,18 +8,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from ..planning import limits
-from ..planning.latency_target import TARGET_GIVEN, TARGET_RISES, LatencyTarget
-from ..planning.rules import (
+from ..plan import limits
+from ..plan.latency_target import TARGET_GIVEN, TARGET_RISES, LatencyTarget
+from ..plan.rules import (
     COUNTS_OF_A_SCALED_FLEET,
     INITIAL_OUTSIDE_RANGE,
     MIN_ABOVE_MAX,
     SCALING_IS_OFF,
 )
-from ..planning.throughput import MeasuredThroughput
+from ..plan.throughput import MeasuredThroughput
 from .breach import Finding, finding
 from .fields import Limited, duration_of
-from .model_base import SettingsModel
+from .model_base import SettingsModel, optional
 from .rules import CONCURRENCY_TARGET, EXCLUDES_ANOTHER, NEEDS_ANOTHER
 
 Latency = Annotated[timedelta, Limited(limits.ALARM_THRESHOLD_MILLISECONDS)]
@@ -30,13 +30,12 @@ PERCENTILES = ("p50", "p90", "p95", "p99", "p99_9")
 class LatencySettings(SettingsModel):
     """How long callers may wait; a statistic that is left out gets no alarm."""
 
-    p50: Latency | None = Field(default=None, examples=["40ms"], description="Median.")
-    p90: Latency | None = Field(default=None, examples=["100ms"], description="90th percentile.")
-    p95: Latency | None = Field(default=None, examples=["150ms"], description="95th percentile.")
-    p99: Latency | None = Field(default=None, examples=["200ms"], description="99th percentile.")
-    p99_9: Latency | None = Field(default=None, examples=["400ms"],
-                                  description="99.9th percentile.")
-    average: Latency | None = Field(default=None, examples=["60ms"], description="Average.")
+    p50: Latency | None = optional("Median.", example="40ms")
+    p90: Latency | None = optional("90th percentile.", example="100ms")
+    p95: Latency | None = optional("95th percentile.", example="150ms")
+    p99: Latency | None = optional("99th percentile.", example="200ms")
+    p99_9: Latency | None = optional("99.9th percentile.", example="400ms")
+    average: Latency | None = optional("Average.", example="60ms")
 
     @property
     def target(self) -> LatencyTarget:
@@ -47,16 +46,24 @@ class LatencySettings(SettingsModel):
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
         """At least one target; higher percentiles are not asked to be faster."""
         if not given:
-            yield finding(TARGET_GIVEN, got="none", mend="Add one, such as p99: 200ms.",
-                          allowed="one or several of " + ", ".join(cls.model_fields))
+            yield finding(
+                TARGET_GIVEN,
+                got="none",
+                fix="Add one, such as p99: 200ms.",
+                allowed="one or several of " + ", ".join(cls.model_fields),
+            )
         lower: tuple[str, timedelta] | None = None
         for name in PERCENTILES:
             target = duration_of(given.get(name))
             if target is None:
                 continue
             if lower and target < lower[1]:
-                yield finding(TARGET_RISES, name, got=given[name],
-                              allowed=f"at least {lower[0]}: {given[lower[0]]}")
+                yield finding(
+                    TARGET_RISES,
+                    name,
+                    got=given[name],
+                    allowed=f"at least {lower[0]}: {given[lower[0]]}",
+                )
             lower = (name, target)
 
 
@@ -64,14 +71,18 @@ class ThroughputSettings(SettingsModel):
     """What the endpoint must hold, and what a load test showed one instance to hold."""
 
     peak_tps: Annotated[float, Limited(limits.PEAK_TPS)] = Field(
-        examples=[1000], description="Highest rate of requests per second to hold.")
+        examples=[1000], description="Highest rate of requests per second to hold."
+    )
     tps_per_instance: Annotated[float, Limited(limits.TPS_PER_INSTANCE)] = Field(
-        examples=[200], description="Requests per second that one instance held within the "
-                                    "latency target in a load test.")
-    safety_factor: Annotated[float, Limited(limits.SAFETY_FACTOR)] = Field(
-        default=0.5, examples=[0.65],
-        description="Share of that throughput which scaling aims at. Default: 0.5, AWS's "
-                    "starting point.")
+        examples=[200],
+        description="Requests per second that one instance held within the "
+        "latency target in a load test.",
+    )
+    safety_factor: Annotated[float, Limited(limits.SAFETY_FACTOR)] = optional(
+        "Share of that throughput which scaling aims at. Default: 0.5, AWS's starting point.",
+        example=0.65,
+        default=0.5,
+    )
 
     @property
     def measured(self) -> MeasuredThroughput:
@@ -83,9 +94,11 @@ class PrefixAwareSettings(SettingsModel):
     """How requests that begin alike find the same instance."""
 
     prefix_length: Annotated[int, Limited(limits.PREFIX_LENGTH)] = Field(
-        examples=[1024], description="Bytes at the start of the request body that are compared.")
+        examples=[1024], description="Bytes at the start of the request body that are compared."
+    )
     concurrency_threshold: Annotated[int, Limited(limits.CONCURRENCY_THRESHOLD)] = Field(
-        examples=[16], description="Requests in flight from which an instance is passed over.")
+        examples=[16], description="Requests in flight from which an instance is passed over."
+    )
 
 
 class PrefixAwareRouting(SettingsModel):
@@ -94,7 +107,8 @@ class PrefixAwareRouting(SettingsModel):
     prefix_aware: PrefixAwareSettings = Field(
         examples=[{"prefix_length": 1024, "concurrency_threshold": 16}],
         description="Requests that begin alike go to the same instance, whose cache holds the "
-                    "prefix.")
+        "prefix.",
+    )
 
 
 Routing = Annotated[
@@ -107,85 +121,119 @@ Routing = Annotated[
 class InstanceCountSettings(SettingsModel):
     """How many instances there are; what is left out follows from the throughput."""
 
-    min: Annotated[int, Limited(limits.MIN_CAPACITY)] | None = Field(
-        default=None, examples=[2],
-        description="Fewest instances. Default: one per client zone, at least two.")
-    initial: Annotated[int, Limited(limits.INITIAL_INSTANCE_COUNT)] | None = Field(
-        default=None, examples=[4],
-        description="Instances that the first deployment starts. Default: the plan's.")
-    max: Annotated[int, Limited(limits.MAX_INSTANCES)] | None = Field(
-        default=None, examples=[12],
-        description="Most instances. Default: those that hold the peak, with the safety factor.")
+    min: Annotated[int, Limited(limits.MIN_CAPACITY)] | None = optional(
+        "Fewest instances. Default: one per client zone, at least two.", example=2
+    )
+    initial: Annotated[int, Limited(limits.INITIAL_INSTANCE_COUNT)] | None = optional(
+        "Instances that the first deployment starts. Default: the plan's.", example=4
+    )
+    max: Annotated[int, Limited(limits.MAX_INSTANCES)] | None = optional(
+        "Most instances. Default: those that hold the peak, with the safety factor.", example=12
+    )
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
         """min <= initial <= max."""
         low, start, high = (_count(given, name) for name in ("min", "initial", "max"))
         if low is not None and high is not None and low > high:
-            yield finding(MIN_ABOVE_MAX, "min", got=f"min {low}, max {high}",
-                          allowed=f"at most {high}", mend="Lower min or raise max.")
+            yield finding(
+                MIN_ABOVE_MAX,
+                "min",
+                got=f"min {low}, max {high}",
+                allowed=f"at most {high}",
+                fix="Lower min or raise max.",
+            )
         elif start is not None and ((low or start) > start or (high or start) < start):
             allowed = [f"at least {low}"] * (low is not None) + [f"at most {high}"] * (
-                high is not None)
-            yield finding(INITIAL_OUTSIDE_RANGE, "initial", got=start,
-                          allowed=" and ".join(allowed),
-                          mend="Choose an initial number from min to max.")
+                high is not None
+            )
+            yield finding(
+                INITIAL_OUTSIDE_RANGE,
+                "initial",
+                got=start,
+                allowed=" and ".join(allowed),
+                fix="Choose an initial number from min to max.",
+            )
 
 
 class ScalingSettings(SettingsModel):
     """How the number of instances follows the load."""
 
-    enabled: bool = Field(
-        default=True, description="Scale with the load; false keeps the initial number of "
-                                  "instances, and takes no target and no cooldowns. Default: true."
-                                  )
-    keep_counts: bool | None = Field(
-        default=None, examples=[True],
-        description="Whether an update keeps the number of instances that are running. false, with "
-                    "enabled: false, is for fleets of a fixed size: an update sets the initial "
-                    "number. Default: true, but not before throughput is measured.")
-    metric: Literal["invocations", "concurrency"] = Field(
+    enabled: bool = optional(
+        "Scale with the load; false keeps the initial number of "
+        "instances, and takes no target and no cooldowns. Default: true.",
+        default=True,
+    )
+    keep_counts: bool | None = optional(
+        "Whether an update keeps the number of instances that are running. false, with "
+        "enabled: false, is for fleets of a fixed size: an update sets the initial "
+        "number. Default: true, but not before throughput is measured.",
+        example=True,
+    )
+    metric: Literal["invocations", "concurrency"] = optional(
+        "What scaling tracks: invocations per instance and minute, or requests in "
+        "flight at ten seconds' resolution. Default: invocations.",
         default="invocations",
-        description="What scaling tracks: invocations per instance and minute, or requests in "
-                    "flight at ten seconds' resolution. Default: invocations.")
-    concurrency_target: Annotated[
-        float, Limited(limits.Range(CONCURRENCY_TARGET, "the concurrency target", 1e-6, None,
-                                    "", False))] | None = Field(
-        default=None, examples=[4],
-        description="Requests in flight per instance that scaling aims at; with metric: "
-                    "concurrency, and only then.")
-    scale_in_cooldown: Annotated[timedelta, Limited(limits.COOLDOWN_SECONDS)] | None = Field(
-        default=None, examples=["5m"], description="Rest after removing instances. Default: 5m."
-                                                   )
-    scale_out_cooldown: Annotated[timedelta, Limited(limits.COOLDOWN_SECONDS)] | None = Field(
-        default=None, examples=["60s"], description="Rest after adding instances. Default: 60s."
-                                                    )
+    )
+    concurrency_target: (
+        Annotated[
+            float,
+            Limited(
+                limits.Range(CONCURRENCY_TARGET, "the concurrency target", 1e-6, None, "", False)
+            ),
+        ]
+        | None
+    ) = optional(
+        "Requests in flight per instance that scaling aims at; with metric: "
+        "concurrency, and only then.",
+        example=4,
+    )
+    scale_in_cooldown: Annotated[timedelta, Limited(limits.COOLDOWN_SECONDS)] | None = optional(
+        "Rest after removing instances. Default: 5m.", example="5m"
+    )
+    scale_out_cooldown: Annotated[timedelta, Limited(limits.COOLDOWN_SECONDS)] | None = optional(
+        "Rest after adding instances. Default: 60s.", example="60s"
+    )
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
         """The concurrency target belongs to the concurrency metric, and both to scaling."""
         by_concurrency = given.get("metric") == "concurrency"
         if by_concurrency and "concurrency_target" not in given:
-            yield finding(NEEDS_ANOTHER, "metric", got="concurrency without concurrency_target",
-                          allowed="concurrency_target beside it",
-                          what="scaling on concurrency needs a target", mend="Add the requests in "
-                          "flight that one instance holds: concurrency_target: 4.")
+            yield finding(
+                NEEDS_ANOTHER,
+                "metric",
+                got="concurrency without concurrency_target",
+                allowed="concurrency_target beside it",
+                what="scaling on concurrency needs a target",
+                fix="Add the requests in flight that one instance holds: concurrency_target: 4.",
+            )
         if "concurrency_target" in given and not by_concurrency:
-            yield finding(EXCLUDES_ANOTHER, "concurrency_target",
-                          got=f"metric: {given.get('metric', 'invocations')}",
-                          allowed="metric: concurrency",
-                          what="concurrency_target is for metric: concurrency",
-                          mend="Set metric: concurrency, or remove concurrency_target.")
+            yield finding(
+                EXCLUDES_ANOTHER,
+                "concurrency_target",
+                got=f"metric: {given.get('metric', 'invocations')}",
+                allowed="metric: concurrency",
+                what="concurrency_target is for metric: concurrency",
+                fix="Set metric: concurrency, or remove concurrency_target.",
+            )
         if given.get("keep_counts") is False and given.get("enabled", True) is True:
-            yield finding(COUNTS_OF_A_SCALED_FLEET, "keep_counts",
-                          got="keep_counts: false without enabled: false",
-                          allowed="keep_counts: true, or enabled: false beside it")
+            yield finding(
+                COUNTS_OF_A_SCALED_FLEET,
+                "keep_counts",
+                got="keep_counts: false without enabled: false",
+                allowed="keep_counts: true, or enabled: false beside it",
+            )
         if given.get("enabled") is False:
             for name in ("concurrency_target", "scale_in_cooldown", "scale_out_cooldown"):
                 if name in given:
-                    yield finding(SCALING_IS_OFF, name, got=f"enabled: false with {name}",
-                                  allowed=f"enabled: false without {name}",
-                                  mend=f"Remove {name}, or enabled: false.")
+                    yield finding(
+                        SCALING_IS_OFF,
+                        name,
+                        got=f"enabled: false with {name}",
+                        allowed=f"enabled: false without {name}",
+                        fix=f"Remove {name}, or enabled: false.",
+                    )
 
 
 def _count(given: Mapping[str, Any], name: str) -> int | None:

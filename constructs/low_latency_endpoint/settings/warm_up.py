@@ -8,11 +8,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from ..planning import warm_up_rules as rules
-from ..planning.plan_inputs import WARM_UP_REQUESTS
+from ..plan import warm_up_rules as rules
+from ..plan.endpoint_request import WARM_UP_REQUESTS
 from .breach import Finding, breaches, finding
 from .fields import Asset, Limited, duration_of
-from .model_base import SettingsModel
+from .model_base import SettingsModel, optional
 from .rules import NEEDS_ANOTHER
 
 
@@ -21,21 +21,18 @@ class WarmUpPayloadSettings(SettingsModel):
 
     exactly_one_of: ClassVar[tuple[str, ...]] = ("data", "text", "file")
 
-    data: Any = Field(
-        default=None, examples=[{"inputs": "I like you."}],
-        description="A body as YAML, sent as JSON.")
-    text: str | None = Field(
-        default=None, examples=["5.1,3.5,1.4,0.2"], description="A body as text.")
-    file: Asset | None = Field(
-        default=None, examples=["payloads/typical.json"],
-        description="A file whose content is the body, relative to this file.")
-    content_type: str | None = Field(
-        default=None, examples=["application/json"],
-        description="Content type. Default: application/json for data, text/plain for text; "
-                    "needed for a file.")
-    target_model: str | None = Field(
-        default=None, examples=["model-a.tar.gz"],
-        description="Multi-model: the archive to load, relative to the prefix.")
+    data: Any = optional("A body as YAML, sent as JSON.", example={"inputs": "I like you."})
+    text: str | None = optional("A body as text.", example="5.1,3.5,1.4,0.2")
+    file: Asset | None = optional(
+        "A file whose content is the body, relative to this file.", example="payloads/typical.json"
+    )
+    content_type: str | None = optional(
+        "Content type. Default: application/json for data, text/plain for text; needed for a file.",
+        example="application/json",
+    )
+    target_model: str | None = optional(
+        "Multi-model: the archive to load, relative to the prefix.", example="model-a.tar.gz"
+    )
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -47,27 +44,35 @@ class WarmUpPayloadSettings(SettingsModel):
         if isinstance(text, str):
             yield from breaches(("text",), rules.PAYLOAD_BYTES.check, len(text.encode()))
         if "file" in given and "content_type" not in given:
-            yield finding(NEEDS_ANOTHER, "file", got="file without content_type",
-                          allowed="content_type beside file",
-                          what="a payload from a file needs its content type",
-                          mend="Add content_type: application/json, or what the file holds.")
+            yield finding(
+                NEEDS_ANOTHER,
+                "file",
+                got="file without content_type",
+                allowed="content_type beside file",
+                what="a payload from a file needs its content type",
+                fix="Add content_type: application/json, or what the file holds.",
+            )
 
 
 class KeepWarmSettings(SettingsModel):
     """A few requests per zone on a schedule, while callers send hardly any."""
 
-    every: Annotated[timedelta, Limited(rules.KEEP_WARM_EVERY)] = Field(
-        default=timedelta(minutes=1), examples=["1m"],
-        description="How often, in whole minutes. Default: 1m.")
-    requests_per_zone: Annotated[int, Limited(rules.KEEP_WARM_REQUESTS)] = Field(
-        default=1, examples=[1], description="Requests per zone each time. Default: 1.")
-    below_tps: Annotated[float, Limited(rules.BELOW_TPS)] | None = Field(
-        default=None, examples=[1],
-        description="Only while all callers send fewer requests per second. Default: 1, or twice "
-                    "what keep-warm itself sends.")
-    window: Annotated[timedelta, Limited(rules.KEEP_WARM_WINDOW)] = Field(
-        default=timedelta(minutes=5), examples=["5m"],
-        description="Time over which traffic is measured, in whole minutes. Default: 5m.")
+    every: Annotated[timedelta, Limited(rules.KEEP_WARM_EVERY)] = optional(
+        "How often, in whole minutes. Default: 1m.", example="1m", default=timedelta(minutes=1)
+    )
+    requests_per_zone: Annotated[int, Limited(rules.KEEP_WARM_REQUESTS)] = optional(
+        "Requests per zone each time. Default: 1.", example=1, default=1
+    )
+    below_tps: Annotated[float, Limited(rules.BELOW_TPS)] | None = optional(
+        "Only while all callers send fewer requests per second. Default: 1, or twice "
+        "what keep-warm itself sends.",
+        example=1,
+    )
+    window: Annotated[timedelta, Limited(rules.KEEP_WARM_WINDOW)] = optional(
+        "Time over which traffic is measured, in whole minutes. Default: 5m.",
+        example="5m",
+        default=timedelta(minutes=5),
+    )
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -75,8 +80,9 @@ class KeepWarmSettings(SettingsModel):
         for name, limit in (("every", rules.KEEP_WARM_EVERY), ("window", rules.KEEP_WARM_WINDOW)):
             lasting = duration_of(given.get(name))
             if lasting is not None and limit.holds(lasting.total_seconds()):
-                yield from breaches((name,), rules.check_whole_minutes, limit,
-                                    lasting.total_seconds())
+                yield from breaches(
+                    (name,), rules.check_whole_minutes, limit, lasting.total_seconds()
+                )
 
 
 class WarmUpSettings(SettingsModel):
@@ -84,30 +90,42 @@ class WarmUpSettings(SettingsModel):
 
     payload: WarmUpPayloadSettings = Field(
         examples=[{"data": {"inputs": "I like you."}}],
-        description="A request like those of the callers.")
-    requests: Annotated[int, Limited(WARM_UP_REQUESTS)] | None = Field(
-        default=None, examples=[500],
-        description="Requests to send at least, 0 for no warm-up. Default: the plan's, enough to "
-                    "reach every worker.")
-    concurrency_per_zone: Annotated[int, Limited(rules.CONCURRENCY_PER_ZONE)] = Field(
-        default=4, examples=[4], description="Requests in flight in each zone. Default: 4.")
-    last: Annotated[int, Limited(rules.LAST)] = Field(
-        default=50, examples=[50],
-        description="How many of the last requests of each zone must meet the latency target. "
-                    "Default: 50.")
-    timeout: Annotated[timedelta, Limited(rules.TIMEOUT_SECONDS)] = Field(
-        default=timedelta(minutes=10), examples=["10m"],
-        description="How long requests are sent, up to 13m30s. Default: 10m.")
-    on_miss: Literal["fail", "warn"] = Field(
-        default="fail", description="What a missed target does to the deployment: fail rolls it "
-                                    "back, warn only says so. Default: fail.")
-    during_deployments: bool = Field(
-        default=True, description="Also send while a deployment's new fleet bakes. Default: true.")
-    metrics: bool = Field(
-        default=False, description="Also publish the report as custom metrics. Default: false.")
-    reserve_concurrency: bool = Field(
-        default=False, description="Reserve two executions for each of the two functions, which "
-                                   "an account too new refuses. Default: false.")
-    keep_warm: KeepWarmSettings | None = Field(
-        default=None, examples=[{"every": "1m"}],
-        description="Keep the endpoint warm while traffic is low. Default: off.")
+        description="A request like those of the callers.",
+    )
+    requests: Annotated[int, Limited(WARM_UP_REQUESTS)] | None = optional(
+        "Requests to send at least, 0 for no warm-up. Default: the plan's, enough to "
+        "reach every worker.",
+        example=500,
+    )
+    concurrency_per_zone: Annotated[int, Limited(rules.CONCURRENCY_PER_ZONE)] = optional(
+        "Requests in flight in each zone. Default: 4.", example=4, default=4
+    )
+    last: Annotated[int, Limited(rules.LAST)] = optional(
+        "How many of the last requests of each zone must meet the latency target. Default: 50.",
+        example=50,
+        default=50,
+    )
+    timeout: Annotated[timedelta, Limited(rules.TIMEOUT_SECONDS)] = optional(
+        "How long requests are sent, up to 13m30s. Default: 10m.",
+        example="10m",
+        default=timedelta(minutes=10),
+    )
+    on_miss: Literal["fail", "warn"] = optional(
+        "What a missed target does to the deployment: fail rolls it "
+        "back, warn only says so. Default: fail.",
+        default="fail",
+    )
+    during_deployments: bool = optional(
+        "Also send while a deployment's new fleet bakes. Default: true.", default=True
+    )
+    metrics: bool = optional(
+        "Also publish the report as custom metrics. Default: false.", default=False
+    )
+    reserve_concurrency: bool = optional(
+        "Reserve two executions for each of the two functions, which "
+        "an account too new refuses. Default: false.",
+        default=False,
+    )
+    keep_warm: KeepWarmSettings | None = optional(
+        "Keep the endpoint warm while traffic is low. Default: off.", example={"every": "1m"}
+    )

@@ -32,7 +32,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import yaml
 
@@ -42,7 +42,9 @@ from .loading import check_text
 from .rules import CHANGED_MEANWHILE, CHANGED_VALUE_TOO_ODD, UNREADABLE, UNWRITABLE
 from .yaml_source import parse_yaml, scalar
 
-__all__ = ["YamlEdit", "edit_settings_file", "edited_yaml", "write_edit"]
+if TYPE_CHECKING:
+    from .stack import Settings
+
 
 Value = str | int | float | bool
 Values = Mapping[Place, Value | Mapping[str, Any]]
@@ -74,8 +76,12 @@ class YamlEdit:
 
     def diff(self) -> str:
         """The change as a unified difference; empty when nothing changed."""
-        return "".join(_ended(line) for line in difflib.unified_diff(
-            _lines(self.before), _lines(self.after), self.path, f"{self.path} (changed)", n=2))
+        return "".join(
+            _ended(line)
+            for line in difflib.unified_diff(
+                _lines(self.before), _lines(self.after), self.path, f"{self.path} (changed)", n=2
+            )
+        )
 
 
 def edited_yaml(text: str, values: Values, *, path: str = "endpoint.yaml") -> YamlEdit:
@@ -125,9 +131,13 @@ def edit_settings_file(path: str | Path, values: Values) -> YamlEdit:
         print(edit.diff())
         write_edit(edit)
     """
+    return checked_edit(path, values)[0]
+
+
+def checked_edit(path: str | Path, values: Values) -> tuple[YamlEdit, Settings]:
+    """As :func:`edit_settings_file`, and what the changed text says."""
     edit = edited_yaml(_read(path), values, path=str(path))
-    check_text(edit.after, path)
-    return edit
+    return edit, check_text(edit.after, path)
 
 
 def write_edit(edit: YamlEdit) -> None:
@@ -141,13 +151,15 @@ def write_edit(edit: YamlEdit) -> None:
     if not edit.changed:
         return
     if _read(edit.path) != edit.before:
-        raise CHANGED_MEANWHILE.error(got="another text than was read", allowed="the same text",
-                                      where=edit.path)
+        raise CHANGED_MEANWHILE.error(
+            got="another text than was read", allowed="the same text", where=edit.path
+        )
     try:
         _replace(Path(edit.path).resolve(), edit.before.encode(), edit.after.encode())
     except OSError as error:
-        raise UNWRITABLE.error(got=error.strerror or str(error), allowed="a file to write",
-                               where=edit.path) from error
+        raise UNWRITABLE.error(
+            got=error.strerror or str(error), allowed="a file to write", where=edit.path
+        ) from error
 
 
 def _replace(target: Path, before: bytes, after: bytes) -> None:
@@ -213,12 +225,14 @@ def _read(path: str | Path) -> str:
     try:
         return Path(path).read_bytes().decode()
     except UnicodeDecodeError as error:
-        raise UNREADABLE.error(got=f"byte {error.start} is not UTF-8", allowed="text in UTF-8",
-                               where=str(path)) from error
+        raise UNREADABLE.error(
+            got=f"byte {error.start} is not UTF-8", allowed="text in UTF-8", where=str(path)
+        ) from error
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise UNREADABLE.error(got=reason or "an error", allowed="a readable file",
-                               where=str(path)) from error
+        raise UNREADABLE.error(
+            got=reason or "an error", allowed="a readable file", where=str(path)
+        ) from error
 
 
 def _flattened(values: Mapping[Any, Any], prefix: Place = ()) -> Iterator[tuple[Place, Value]]:
@@ -242,7 +256,9 @@ def _set(text: str, place: Place, value: Value, path: str) -> str:
     if back.problems or back.values != _with(source.values, place, value):
         raise CHANGED_VALUE_TOO_ODD.error(
             got="a value whose change would change other values too",
-            allowed="a value that stands alone", where=path_of(place))
+            allowed="a value that stands alone",
+            where=path_of(place),
+        )
     return changed
 
 
@@ -261,7 +277,7 @@ def _with(values: Any, place: Place, value: Value) -> Any:
         return value
     key, rest = place[0], place[1:]
     if isinstance(values, list) and isinstance(key, int):
-        return [*values[:key], _with(values[key], rest, value), *values[key + 1:]]
+        return [*values[:key], _with(values[key], rest, value), *values[key + 1 :]]
     made = dict(values or {})
     made[key] = _with(made.get(key), rest, value)
     return made
@@ -285,7 +301,7 @@ class _Editor:
             if following is None:
                 return self._added(node, self._place[depth:], value)
             if _is_null(following) and depth + 1 < len(self._place):
-                return self._filled(node, following, self._place[depth + 1:], value)
+                return self._filled(node, following, self._place[depth + 1 :], value)
             node = following
         if not isinstance(node, yaml.ScalarNode):
             raise self._odd("a list or a mapping in its place")
@@ -304,8 +320,9 @@ class _Editor:
         raise self._odd(f"no mapping at {path_of(self._place[:depth])}")
 
     def _odd(self, got: str) -> Exception:
-        return CHANGED_VALUE_TOO_ODD.error(got=got, allowed="a plain value, or none yet",
-                                           where=path_of(self._place))
+        return CHANGED_VALUE_TOO_ODD.error(
+            got=got, allowed="a plain value, or none yet", where=path_of(self._place)
+        )
 
     def _replaced(self, node: yaml.Node, written: str) -> str:
         start, end = node.start_mark.index, node.end_mark.index
@@ -315,7 +332,7 @@ class _Editor:
         padding = re.match(r"( +)#", rest)
         if padding:  # the comment keeps its column as long as two spaces are left
             width = max(len(padding[1]) + (end - start) - len(written), 2)
-            rest = " " * width + rest[len(padding[1]):]
+            rest = " " * width + rest[len(padding[1]) :]
         return self._text[:start] + written + rest
 
     def _added(self, mapping: yaml.Node, place: Place, value: Value) -> str:
@@ -327,10 +344,11 @@ class _Editor:
                 return self._text[:inside] + entry + self._text[inside:]
             end = mapping.value[-1][1].end_mark.index
             if _is_alias(*mapping.value[-1]):
-                end = len(self._text[:mapping.end_mark.index - 1].rstrip())
+                end = len(self._text[: mapping.end_mark.index - 1].rstrip())
             return f"{self._text[:end]}, {entry}{self._text[end:]}"
-        return self._below(_content_end(self._text, mapping), place, value,
-                           mapping.value[0][0].start_mark.column)
+        return self._below(
+            _content_end(self._text, mapping), place, value, mapping.value[0][0].start_mark.column
+        )
 
     def _filled(self, around: yaml.Node, null: yaml.Node, place: Place, value: Value) -> str:
         """A first key below a key that has no value yet."""

@@ -30,9 +30,7 @@ from .rules import (
 )
 
 _TAG = "tag:yaml.org,2002:"
-_PLAIN_TAGS = {
-    _TAG + name for name in ("str", "int", "float", "bool", "null", "map", "seq")
-}
+_PLAIN_TAGS = {_TAG + name for name in ("str", "int", "float", "bool", "null", "map", "seq")}
 _MOST_NODES = 20_000  # aliases of aliases grow without bound; no settings file comes near
 _MOST_BYTES = 1_000_000  # reading YAML takes seconds for each megabyte, of comments too
 # What the CDK takes for its own placeholders; nothing is behind one that a file spells out.
@@ -40,8 +38,14 @@ _TOKEN = re.compile(r"[$#]\{Token\[")
 # What XML 1.0 cannot carry, in which CloudFormation's API answers: control characters, and halves
 # of characters that not even UTF-8 can carry. YAML lets them in as escapes.
 _NOT_CARRIED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-_BOOLEANS = {"true": True, "True": True, "TRUE": True,
-             "false": False, "False": False, "FALSE": False}
+_BOOLEANS = {
+    "true": True,
+    "True": True,
+    "TRUE": True,
+    "false": False,
+    "False": False,
+    "FALSE": False,
+}
 _NULLS = {"", "~", "null", "Null", "NULL"}
 _INTEGER = re.compile(r"[-+]?[0-9]{1,30}")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
@@ -88,8 +92,9 @@ def read_yaml(path: str | Path) -> YamlSource:
             return _too_large()
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return _failed(1, UNREADABLE.error(
-            got=f"byte {error.start} is not UTF-8", allowed="text in UTF-8"))
+        return _failed(
+            1, UNREADABLE.error(got=f"byte {error.start} is not UTF-8", allowed="text in UTF-8")
+        )
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
         reason = error.strerror if isinstance(error, OSError) else str(error)
         return _failed(1, UNREADABLE.error(got=reason or "an error", allowed="a readable file"))
@@ -101,38 +106,52 @@ def parse_yaml(text: str) -> YamlSource:
     if len(text) > _MOST_BYTES:
         return _too_large()
     try:
-        node = yaml.compose(text, Loader=_Loader)
+        node = yaml.compose(text, Loader=_LimitedLoader)
     except _TooLargeError as error:
         return _too_many(error)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, max(error.position, 0)) + 1
-        return _failed(line, NOT_YAML.error(
-            got=f"the character {error.character!r}", allowed="printable characters"))
+        return _failed(
+            line,
+            NOT_YAML.error(
+                got=f"the character {error.character!r}", allowed="printable characters"
+            ),
+        )
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         parts = [error.context, error.problem]
-        return _failed(_Lines(text).of(mark) if mark else 1, NOT_YAML.error(
-            got=", ".join(part for part in parts if part), allowed="YAML"))
+        return _failed(
+            _LineNumbers(text).of(mark) if mark else 1,
+            NOT_YAML.error(got=", ".join(part for part in parts if part), allowed="YAML"),
+        )
     except RecursionError:
         return _failed(1, UNUSUAL_YAML.error(got="very deep nesting", allowed="a few levels"))
     source = YamlSource()
     if node is not None:
         try:
-            source.values = _Reader(source, _Lines(text)).value(node, (), ())
+            source.values = _Reader(source, _LineNumbers(text)).value(node, (), ())
         except _TooLargeError as error:
             return _too_many(error)
     return source
 
 
 def _too_large() -> YamlSource:
-    return _failed(1, TOO_LARGE.error(got=f"more than {_MOST_BYTES:,} bytes",
-                                      allowed=f"at most {_MOST_BYTES:,} bytes"))
+    return _failed(
+        1,
+        TOO_LARGE.error(
+            got=f"more than {_MOST_BYTES:,} bytes", allowed=f"at most {_MOST_BYTES:,} bytes"
+        ),
+    )
 
 
 def _too_many(error: _TooLargeError) -> YamlSource:
-    return _failed(error.line, UNUSUAL_YAML.error(
-        got=str(error), allowed=f"at most {_MOST_NODES} values, aliases counted as often as they "
-                                "are used"))
+    return _failed(
+        error.line,
+        UNUSUAL_YAML.error(
+            got=str(error),
+            allowed=f"at most {_MOST_NODES} values, aliases counted as often as they are used",
+        ),
+    )
 
 
 def _failed(line: int, error: ConfigurationError) -> YamlSource:
@@ -145,7 +164,7 @@ class _TooLargeError(Exception):
         self.line = line
 
 
-class _Loader(yaml.BaseLoader):  # which resolves no scalar
+class _LimitedLoader(yaml.BaseLoader):  # which resolves no scalar
     """Gives up early on a file with more values than are read afterwards."""
 
     _composed = 0
@@ -153,12 +172,13 @@ class _Loader(yaml.BaseLoader):  # which resolves no scalar
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         self._composed += 1
         if self._composed > 3 * _MOST_NODES:  # keys are nodes too
-            raise _TooLargeError("more values than any settings need",
-                                 parent.start_mark.line + 1 if parent else 1)
+            raise _TooLargeError(
+                "more values than any settings need", parent.start_mark.line + 1 if parent else 1
+            )
         return super().compose_node(parent, index)
 
 
-class _Lines:
+class _LineNumbers:
     """Line numbers as editors count them; PyYAML also counts U+0085 and U+2028 as line ends."""
 
     def __init__(self, text: str) -> None:
@@ -169,13 +189,18 @@ class _Lines:
 
 
 class _Reader:
-    def __init__(self, source: YamlSource, lines: _Lines) -> None:
+    def __init__(self, source: YamlSource, lines: _LineNumbers) -> None:
         self._source = source
         self._lines = lines
         self._nodes = 0
 
-    def value(self, node: yaml.Node, place: Place, around: tuple[int, ...],
-              taken: frozenset[str] = frozenset()) -> Any:
+    def value(
+        self,
+        node: yaml.Node,
+        place: Place,
+        around: tuple[int, ...],
+        taken: frozenset[str] = frozenset(),
+    ) -> Any:
         """The node's value; notes its line and those of all values below.
 
         A mapping's keys that are ``taken`` are left out: others win over them.
@@ -195,8 +220,9 @@ class _Reader:
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, place, around, taken)
         if isinstance(node, yaml.SequenceNode):
-            return [self.value(item, (*place, index), around)
-                    for index, item in enumerate(node.value)]
+            return [
+                self.value(item, (*place, index), around) for index, item in enumerate(node.value)
+            ]
         if self._is_unusable(node.value, node, place):
             self._source.broken.add(place)
             return escaped(node.value)  # not nothing, which other checks would miss
@@ -205,11 +231,13 @@ class _Reader:
     def _count(self, node: yaml.Node) -> None:
         self._nodes += 1
         if self._nodes > _MOST_NODES:
-            raise _TooLargeError("more values than any settings need",
-                                 self._lines.of(node.start_mark))
+            raise _TooLargeError(
+                "more values than any settings need", self._lines.of(node.start_mark)
+            )
 
-    def _mapping(self, node: yaml.MappingNode, place: Place, around: tuple[int, ...],
-                 taken: frozenset[str]) -> dict[str, Any]:
+    def _mapping(
+        self, node: yaml.MappingNode, place: Place, around: tuple[int, ...], taken: frozenset[str]
+    ) -> dict[str, Any]:
         given: dict[str, Any] = {}
         first_line: dict[str, int] = {}
         for key_node, value_node in node.value:
@@ -221,9 +249,16 @@ class _Reader:
                 continue
             key = key_node.value
             if key in first_line:
-                self._source.problems.append((line, KEY_TWICE.error(
-                    got=f"{key} again (first at line {first_line[key]})",
-                    allowed="each setting once", where=path_of((*place, key)))))
+                self._source.problems.append(
+                    (
+                        line,
+                        KEY_TWICE.error(
+                            got=f"{key} again (first at line {first_line[key]})",
+                            allowed="each setting once",
+                            where=path_of((*place, key)),
+                        ),
+                    )
+                )
                 continue
             first_line[key] = line
             if key in taken:
@@ -238,8 +273,9 @@ class _Reader:
                 merged |= self._merged(value_node, place, around, taken_here)
         return {**merged, **given}
 
-    def _merged(self, node: yaml.Node, place: Place, around: tuple[int, ...],
-                taken: frozenset[str]) -> dict[str, Any]:
+    def _merged(
+        self, node: yaml.Node, place: Place, around: tuple[int, ...], taken: frozenset[str]
+    ) -> dict[str, Any]:
         """The keys of the mappings that ``<<`` names; earlier mappings win."""
         nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
         merged: dict[str, Any] = {}
@@ -252,20 +288,36 @@ class _Reader:
 
     def _is_unusable(self, text: str, node: yaml.Node, place: Place) -> bool:
         """Whether the text would not arrive in a template as it stands in the file."""
-        broken = (TEXT_WITH_TOKEN if _TOKEN.search(text) else
-                  TEXT_NOT_CARRIED if _NOT_CARRIED.search(text) else None)
+        broken = (
+            TEXT_WITH_TOKEN
+            if _TOKEN.search(text)
+            else TEXT_NOT_CARRIED
+            if _NOT_CARRIED.search(text)
+            else None
+        )
         if broken is None:
             return False
-        self._source.problems.append((self._lines.of(node.start_mark), broken.error(
-            got=escaped(text[:120]),
-            allowed="text without CDK tokens" if broken is TEXT_WITH_TOKEN else
-                    "text without control characters but tab and line ends",
-            where=path_of(place))))
+        self._source.problems.append(
+            (
+                self._lines.of(node.start_mark),
+                broken.error(
+                    got=escaped(text[:120]),
+                    allowed="text without CDK tokens"
+                    if broken is TEXT_WITH_TOKEN
+                    else "text without control characters but tab and line ends",
+                    where=path_of(place),
+                ),
+            )
+        )
         return True
 
     def _unusual(self, node: yaml.Node, place: Place, got: str) -> None:
-        self._source.problems.append((self._lines.of(node.start_mark), UNUSUAL_YAML.error(
-            got=got, allowed="plain keys and values", where=path_of(place))))
+        self._source.problems.append(
+            (
+                self._lines.of(node.start_mark),
+                UNUSUAL_YAML.error(got=got, allowed="plain keys and values", where=path_of(place)),
+            )
+        )
 
 
 def escaped(text: str) -> str:

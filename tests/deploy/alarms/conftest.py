@@ -19,6 +19,7 @@ from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from local_sagemaker import deploy_template
 from low_latency_endpoint import (
     ClientZones,
     Container,
@@ -32,8 +33,7 @@ from low_latency_endpoint import (
     ProductionVariant,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.alarms import SlowRequests
-from low_latency_endpoint.local_aws import deploy_template
+from low_latency_endpoint.monitoring.alarms import SlowRequests
 
 CONTEXT = json.loads((Path(__file__).parents[3] / "cdk.json").read_text())["context"]
 MINUTE = timedelta(minutes=1)
@@ -42,31 +42,57 @@ ms = cdk.Duration.millis
 COMMON: dict[str, Any] = {
     "model_latency": {"p50": ms(50), "p99": ms(200)},
     "overhead_latency": {"Average": ms(20)},
-    "error_rate": 0.01, "client_error_rate": 0.05, "model_error_rate": 0.02,
+    "error_rate": 0.01,
+    "client_error_rate": 0.05,
+    "model_error_rate": 0.02,
     "slow_requests": SlowRequests(threshold=ms(200), objective=0.99),
-    "cpu_utilization": 70, "memory_utilization": 80, "disk_utilization": 85,
+    "cpu_utilization": 70,
+    "memory_utilization": 80,
+    "disk_utilization": 85,
     "expect_traffic": True,
 }
 PAGING: dict[str, Any] = {
-    "error_rate": 0.01, "slow_requests": SlowRequests(threshold=ms(200), objective=0.99)}
+    "error_rate": 0.01,
+    "slow_requests": SlowRequests(threshold=ms(200), objective=0.99),
+}
 SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
     # 4 vCPUs; scales to 4 instances.
-    "single": ("ml.m5.xlarge", {**COMMON, "capacity_at_maximum": True, "zone_imbalance": 1.5,
-                                "anomalies": {"Invocations": "Sum"}}),
+    "single": (
+        "ml.m5.xlarge",
+        {
+            **COMMON,
+            "capacity_at_maximum": True,
+            "zone_imbalance": 1.5,
+            "anomalies": {"Invocations": "Sum"},
+        },
+    ),
     # 48 vCPUs, 4 GPUs.
-    "gpu": ("ml.g5.12xlarge", {
-        **COMMON, "gpu_utilization": 85, "gpu_memory_utilization": 90,
-        "model_latency": {"Warning": {"p99": ms(150)}, "Critical": {"p99": ms(300)}}}),
+    "gpu": (
+        "ml.g5.12xlarge",
+        {
+            **COMMON,
+            "gpu_utilization": 85,
+            "gpu_memory_utilization": 90,
+            "model_latency": {"Warning": {"p99": ms(150)}, "Critical": {"p99": ms(300)}},
+        },
+    ),
     "multi": ("ml.m5.xlarge", {**COMMON, "cache_miss_rate": 0.05, "model_loading_wait": ms(500)}),
     # What pages: few alarms, so that each test says what goes on.
     "pager": ("ml.m5.xlarge", PAGING),
     "quiet": ("ml.m5.xlarge", {**PAGING, "quiet_during_deployments": True}),
     "two": ("ml.m5.xlarge", {"error_rate": 0.01, "quiet_during_deployments": True}),
-    "rollback": ("ml.m5.xlarge", {
-        "error_rate": 0.01, "model_latency": {"p99": ms(200)}, "new_fleet_only": True}),
+    "rollback": (
+        "ml.m5.xlarge",
+        {"error_rate": 0.01, "model_latency": {"p99": ms(200)}, "new_fleet_only": True},
+    ),
 }
-UTILIZATION = {"CPUUtilization", "MemoryUtilization", "DiskUtilization", "GPUUtilization",
-               "GPUMemoryUtilization"}
+UTILIZATION = {
+    "CPUUtilization",
+    "MemoryUtilization",
+    "DiskUtilization",
+    "GPUUtilization",
+    "GPUMemoryUtilization",
+}
 
 
 class World:
@@ -78,14 +104,18 @@ class World:
         self.topic = aws.client("sns").create_topic(Name="Paging")["TopicArn"]
         self.queue = aws.client("sqs").create_queue(QueueName="Paging")["QueueUrl"]
         aws.client("sns").subscribe(
-            TopicArn=self.topic, Protocol="sqs", Endpoint=self.topic.replace(":sns:", ":sqs:"))
-        self.times = (datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=30 * n)
-                      for n in itertools.count())
+            TopicArn=self.topic, Protocol="sqs", Endpoint=self.topic.replace(":sns:", ":sqs:")
+        )
+        self.times = (
+            datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=30 * n) for n in itertools.count()
+        )
         app = cdk.App(outdir=str(out), analytics_reporting=False, context=CONTEXT)
-        stack = cdk.Stack(app, "Alarms", env=cdk.Environment(
-            account="123456789012", region="us-east-1"))
+        stack = cdk.Stack(
+            app, "Alarms", env=cdk.Environment(account="123456789012", region="us-east-1")
+        )
         network = ZoneAlignedNetwork(
-            stack, "Network", client_zones=ClientZones.of_names("us-east-1a", "us-east-1b"))
+            stack, "Network", client_zones=ClientZones.of_names("us-east-1a", "us-east-1b")
+        )
         topic = sns.Topic.from_topic_arn(stack, "Topic", self.topic)
         made = {shape: self._alarms(stack, network, topic, shape) for shape in shapes}
         app.synth()
@@ -96,30 +126,56 @@ class World:
         }
         self.configs = {
             shape: aws.client("sagemaker").describe_endpoint(EndpointName=shape)[
-                "EndpointConfigName"] for shape in shapes
+                "EndpointConfigName"
+            ]
+            for shape in shapes
         }
 
-    def _alarms(self, stack: cdk.Stack, network: ZoneAlignedNetwork, topic: sns.ITopic,
-                shape: str) -> dict[str, str]:
+    def _alarms(
+        self, stack: cdk.Stack, network: ZoneAlignedNetwork, topic: sns.ITopic, shape: str
+    ) -> dict[str, str]:
         """Key of each alarm below the construct -> its logical ID."""
         scope = Construct(stack, shape)
         instance_type, options = SHAPES[shape]
         multi = shape == "multi"
-        model = Model(scope, "Model", network=network, containers=[Container(
-            image=ContainerImage.from_uri("123456789012.dkr.ecr.us-east-1.amazonaws.com/m:1"),
-            data=ModelData.from_uri("s3://models/m/" if multi else "s3://models/m.tar.gz"),
-            multi_model=multi)])
+        model = Model(
+            scope,
+            "Model",
+            network=network,
+            containers=[
+                Container(
+                    image=ContainerImage.from_uri(
+                        "123456789012.dkr.ecr.us-east-1.amazonaws.com/m:1"
+                    ),
+                    data=ModelData.from_uri("s3://models/m/" if multi else "s3://models/m.tar.gz"),
+                    multi_model=multi,
+                )
+            ],
+        )
         endpoint = Endpoint(
-            scope, "Endpoint", endpoint_name=shape, configuration=EndpointConfiguration(
-                scope, "Configuration", variants=[ProductionVariant(
-                    name=name, model=model, instance_type=InstanceType(instance_type))
-                    for name in ("primary", *(["other"] if shape == "two" else []))]))
+            scope,
+            "Endpoint",
+            endpoint_name=shape,
+            configuration=EndpointConfiguration(
+                scope,
+                "Configuration",
+                variants=[
+                    ProductionVariant(
+                        name=name, model=model, instance_type=InstanceType(instance_type)
+                    )
+                    for name in ("primary", *(["other"] if shape == "two" else []))
+                ],
+            ),
+        )
         endpoint.scale("primary", min_instances=2, max_instances=4).track_invocations(
-            max_tps_per_instance=10)
+            max_tps_per_instance=10
+        )
         alarms = LatencyAlarms(
-            scope, "Alarms", endpoint=endpoint, actions=[actions.SnsAction(topic)], **options)
-        known = {alarm.node.id: key.removeprefix("primary/")
-                 for key, alarm in alarms.alarms.items()}
+            scope, "Alarms", endpoint=endpoint, actions=[actions.SnsAction(topic)], **options
+        )
+        known = {
+            alarm.node.id: key.removeprefix("primary/") for key, alarm in alarms.alarms.items()
+        }
         found = {}
         # Everything below the construct, listed by it or not.
         for child in alarms.node.find_all():
@@ -133,8 +189,10 @@ class World:
         """Key of each alarm of a shape -> its state, as DescribeAlarms says."""
         names = self.names[shape]
         found = self.cloudwatch.describe_alarms(
-            AlarmNames=list(names.values()), AlarmTypes=["MetricAlarm", "CompositeAlarm"],
-            MaxRecords=100)
+            AlarmNames=list(names.values()),
+            AlarmTypes=["MetricAlarm", "CompositeAlarm"],
+            MaxRecords=100,
+        )
         both = found["MetricAlarms"] + found["CompositeAlarms"]
         states = {alarm["AlarmName"]: alarm["StateValue"] for alarm in both}
         return {key: states[name] for key, name in names.items()}
@@ -151,17 +209,24 @@ class World:
                 metric, _, part = name.partition("@")
                 dimensions = {"EndpointName": shape, "VariantName": "primary"}
                 if part.startswith("zone"):
-                    dimensions |= {"Region": "us-east-1", "InstanceType": SHAPES[shape][0],
-                                   "AvailabilityZone": f"us-east-1{'ab'[int(part[-1])]}"}
+                    dimensions |= {
+                        "Region": "us-east-1",
+                        "InstanceType": SHAPES[shape][0],
+                        "AvailabilityZone": f"us-east-1{'ab'[int(part[-1])]}",
+                    }
                 elif part in ("new", "new-other"):
                     dimensions["EndpointConfigName"] = self.configs[shape]
                 if part.endswith("other"):
                     dimensions["VariantName"] = "other"
-                namespace = (
-                    "/aws/sagemaker/Endpoints" if metric in UTILIZATION else "AWS/SageMaker")
-                batches.setdefault(namespace, []).append({
-                    "MetricName": metric, "Timestamp": at, **datum,
-                    "Dimensions": [{"Name": n, "Value": v} for n, v in dimensions.items()]})
+                namespace = "/aws/sagemaker/Endpoints" if metric in UTILIZATION else "AWS/SageMaker"
+                batches.setdefault(namespace, []).append(
+                    {
+                        "MetricName": metric,
+                        "Timestamp": at,
+                        **datum,
+                        "Dimensions": [{"Name": n, "Value": v} for n, v in dimensions.items()],
+                    }
+                )
         for namespace, batch in batches.items():
             self.cloudwatch.put_metric_data(Namespace=namespace, MetricData=batch)
 
@@ -189,26 +254,38 @@ class Pager:
         """What the endpoint's alarms did: the state and the minute."""
         names = set(self.world.names[self.shape].values())
         return [
-            (a["StateValue"], round((datetime.strptime(a["Time"], "%Y-%m-%dT%H:%M:%S.%f%z")
-                                     - self.start) / MINUTE))
-            for a in self.world.aws.alarm_actions() if a["AlarmName"] in names
+            (
+                a["StateValue"],
+                round(
+                    (datetime.strptime(a["Time"], "%Y-%m-%dT%H:%M:%S.%f%z") - self.start) / MINUTE
+                ),
+            )
+            for a in self.world.aws.alarm_actions()
+            if a["AlarmName"] in names
         ]
 
     def received(self) -> list[str]:
         """The alarms that the topic's subscriber has been told of since the last question."""
         sqs, found = self.world.aws.client("sqs"), []
-        while got := sqs.receive_message(
-            QueueUrl=self.world.queue, MaxNumberOfMessages=10
-        ).get("Messages"):
+        while got := sqs.receive_message(QueueUrl=self.world.queue, MaxNumberOfMessages=10).get(
+            "Messages"
+        ):
             for message in got:
                 sqs.delete_message(
-                    QueueUrl=self.world.queue, ReceiptHandle=message["ReceiptHandle"])
+                    QueueUrl=self.world.queue, ReceiptHandle=message["ReceiptHandle"]
+                )
                 found.append(json.loads(json.loads(message["Body"])["Message"])["AlarmName"])
         return found
 
     def run(
-        self, minutes: int, *, failing: range, deploying: Collection[int] = (),
-        deploying_other: Collection[int] = (), lasting: Collection[int] = (), asleep: int = 0,
+        self,
+        minutes: int,
+        *,
+        failing: range,
+        deploying: Collection[int] = (),
+        deploying_other: Collection[int] = (),
+        lasting: Collection[int] = (),
+        asleep: range = range(0),
     ) -> list[Any]:
         """Let time pass, and give what was done.
 
@@ -217,23 +294,40 @@ class Pager:
         Alarms are judged every minute, but only every tenth one for the minutes asleep.
         """
         for first in range(0, minutes, 100):
-            self.world.publish(self.shape, *(
-                (self.start + minute * MINUTE, {
-                    "Invocation5XXErrors": shares(1, 0, 50 if minute in failing else 0),
-                    "Invocations": shares(1, 1, 0),
-                    **({"Invocations@new": {"Value": 100}} if minute in deploying else {}),
-                    **({"Invocations@new": {"Value": 1000}} if minute in lasting else {}),
-                    **({"Invocations@other": {"Value": 1000}, "Invocations@new-other": {
-                        "Value": 100}} if minute in deploying_other else {}),
-                })
-                for minute in range(first, min(first + 100, minutes))))
-        for minute in range(10, asleep, 10):
+            self.world.publish(
+                self.shape,
+                *(
+                    (
+                        self.start + minute * MINUTE,
+                        {
+                            "Invocation5XXErrors": shares(1, 0, 50 if minute in failing else 0),
+                            "Invocations": shares(1, 1, 0),
+                            **({"Invocations@new": {"Value": 100}} if minute in deploying else {}),
+                            **({"Invocations@new": {"Value": 1000}} if minute in lasting else {}),
+                            **(
+                                {
+                                    "Invocations@other": {"Value": 1000},
+                                    "Invocations@new-other": {"Value": 100},
+                                }
+                                if minute in deploying_other
+                                else {}
+                            ),
+                        },
+                    )
+                    for minute in range(first, min(first + 100, minutes))
+                ),
+            )
+        self._judge_every_minute(0, asleep.start)
+        for minute in asleep[10::10]:
             self.world.aws.evaluate_alarms(self.start + minute * MINUTE)
-        for minute in range(asleep, minutes, 100):
+        self._judge_every_minute(asleep.stop, minutes)
+        return self.taken()[self.before :]
+
+    def _judge_every_minute(self, start: int, end: int) -> None:
+        for first in range(start, end, 100):
             self.world.aws.evaluate_alarms(
-                self.start + min(minute + 100, minutes) * MINUTE,
-                since=self.start + minute * MINUTE)
-        return self.taken()[self.before:]
+                self.start + min(first + 100, end) * MINUTE, since=self.start + first * MINUTE
+            )
 
 
 @pytest.fixture(scope="module")

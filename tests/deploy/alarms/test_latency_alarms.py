@@ -12,13 +12,18 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.alarm_options import AlarmOptions
+from low_latency_endpoint.monitoring.alarm_options import AlarmOptions
 
 MINUTE = timedelta(minutes=1)
 # Options that change how alarms are made, not which: tests/synth has them.
 NOT_AN_ALARM = {
-    "minimum_invocations", "new_fleet_only", "period", "evaluation_periods", "datapoints_to_alarm",
-    "actions", "quiet_during_deployments",
+    "minimum_invocations",
+    "new_fleet_only",
+    "period",
+    "evaluation_periods",
+    "datapoints_to_alarm",
+    "actions",
+    "quiet_during_deployments",
 }
 ENDPOINTS = ("single", "gpu", "multi", "rollback")
 
@@ -69,71 +74,102 @@ LATENCY_TAIL = spread((50_000, 985), (900_000, 5), (60_000, 10))  # half a perce
 ROWS: dict[str, dict[str, Row]] = {}
 ROWS["common"] = {
     "OverheadLatency/Average": Row(
-        "overhead_latency", [value("OverheadLatency", 19_900)], [value("OverheadLatency", 20_100)]),
+        "overhead_latency", [value("OverheadLatency", 19_900)], [value("OverheadLatency", 20_100)]
+    ),
     "Invocation5XXErrors/Rate": Row(
         # Below the floor of 20 requests a failure of each is no alarm.
         "error_rate",
         [errors("Invocation5XXErrors", 10, 1000), errors("Invocation5XXErrors", 19, 19)],
-        [errors("Invocation5XXErrors", 11, 1000), errors("Invocation5XXErrors", 20, 20)]),
+        [errors("Invocation5XXErrors", 11, 1000), errors("Invocation5XXErrors", 20, 20)],
+    ),
     "Invocation4XXErrors/Rate": Row(
-        "client_error_rate", [errors("Invocation4XXErrors", 50, 1000)],
-        [errors("Invocation4XXErrors", 51, 1000)]),
+        "client_error_rate",
+        [errors("Invocation4XXErrors", 50, 1000)],
+        [errors("Invocation4XXErrors", 51, 1000)],
+    ),
     "InvocationModelErrors/Rate": Row(
-        "model_error_rate", [errors("InvocationModelErrors", 20, 1000)],
-        [errors("InvocationModelErrors", 21, 1000)]),
+        "model_error_rate",
+        [errors("InvocationModelErrors", 20, 1000)],
+        [errors("InvocationModelErrors", 21, 1000)],
+    ),
     # The budget is 1 %: 14.4 and 6 times as fast.
     "ModelLatency/BurnRateFast/Long": Row("slow_requests", [slow(14.4)], [slow(14.5)], 60),
     "ModelLatency/BurnRateFast/Short": Row("slow_requests", [slow(14.4)], [slow(14.5)], 5),
     "ModelLatency/BurnRateSlow/Long": Row("slow_requests", [slow(6)], [slow(6.1)], 360),
     "ModelLatency/BurnRateSlow/Short": Row("slow_requests", [slow(6)], [slow(6.1)], 30),
     "MemoryUtilization/Average": Row(
-        "memory_utilization", [value("MemoryUtilization", 80)], [value("MemoryUtilization", 81)]),
+        "memory_utilization", [value("MemoryUtilization", 80)], [value("MemoryUtilization", 81)]
+    ),
     "DiskUtilization/Average": Row(
-        "disk_utilization", [value("DiskUtilization", 85)], [value("DiskUtilization", 86)]),
+        "disk_utilization", [value("DiskUtilization", 85)], [value("DiskUtilization", 86)]
+    ),
     "Invocations/Silence": Row("expect_traffic", [value("Invocations", 1)], [{}], 5),
 }
 _LATENCY = {
     "ModelLatency/p50": Row(
-        "model_latency", [value("ModelLatency", 50_000)], [value("ModelLatency", 50_001)]),
+        "model_latency", [value("ModelLatency", 50_000)], [value("ModelLatency", 50_001)]
+    ),
     "ModelLatency/p99": Row(
-        "model_latency", [value("ModelLatency", 200_000), {"ModelLatency": LATENCY_TAIL}],
-        [value("ModelLatency", 200_001), {"ModelLatency": spread((50_000, 98), (900_000, 2))}]),
+        "model_latency",
+        [value("ModelLatency", 200_000), {"ModelLatency": LATENCY_TAIL}],
+        [value("ModelLatency", 200_001), {"ModelLatency": spread((50_000, 98), (900_000, 2))}],
+    ),
 }
-_CPU_OF_4 = {"CPUUtilization/Average": Row(
-    "cpu_utilization", [value("CPUUtilization", 280)], [value("CPUUtilization", 281)])}
+_CPU_OF_4 = {
+    "CPUUtilization/Average": Row(
+        "cpu_utilization", [value("CPUUtilization", 280)], [value("CPUUtilization", 281)]
+    )
+}
 ROWS["single"] = {
-    **ROWS["common"], **_LATENCY, **_CPU_OF_4,
+    **ROWS["common"],
+    **_LATENCY,
+    **_CPU_OF_4,
     # 400 requests at 400/3 per instance: 3 instances; at 100: all 4.
     "Instances/Maximum": Row(
-        "capacity_at_maximum", [instances(400 / 3)], [instances(100)], minutes=5),
+        "capacity_at_maximum", [instances(400 / 3)], [instances(100)], minutes=5
+    ),
     "Invocations/ZoneImbalance": Row("zone_imbalance", [zones(75, 25)], [zones(76, 24)]),
     "Invocations-Sum-Anomaly": Row(
-        "anomalies", [value("Invocations", 119), value("Invocations", 81)],
+        "anomalies",
+        [value("Invocations", 119), value("Invocations", 81)],
         [value("Invocations", 130), value("Invocations", 70)],
-        history=[value("Invocations", 90), value("Invocations", 110)] * 20),
+        history=[value("Invocations", 90), value("Invocations", 110)] * 20,
+    ),
 }
 ROWS["gpu"] = {
     **ROWS["common"],
     "ModelLatency/p99/Warning": Row(
-        "model_latency", [value("ModelLatency", 150_000)], [value("ModelLatency", 150_001)]),
+        "model_latency", [value("ModelLatency", 150_000)], [value("ModelLatency", 150_001)]
+    ),
     "ModelLatency/p99/Critical": Row(
-        "model_latency", [value("ModelLatency", 300_000)], [value("ModelLatency", 300_001)]),
+        "model_latency", [value("ModelLatency", 300_000)], [value("ModelLatency", 300_001)]
+    ),
     "CPUUtilization/Average": Row(
-        "cpu_utilization", [value("CPUUtilization", 3360)], [value("CPUUtilization", 3361)]),
+        "cpu_utilization", [value("CPUUtilization", 3360)], [value("CPUUtilization", 3361)]
+    ),
     "GPUUtilization/Average": Row(
-        "gpu_utilization", [value("GPUUtilization", 340)], [value("GPUUtilization", 341)]),
+        "gpu_utilization", [value("GPUUtilization", 340)], [value("GPUUtilization", 341)]
+    ),
     "GPUMemoryUtilization/Average": Row(
-        "gpu_memory_utilization", [value("GPUMemoryUtilization", 360)],
-        [value("GPUMemoryUtilization", 361)]),
+        "gpu_memory_utilization",
+        [value("GPUMemoryUtilization", 360)],
+        [value("GPUMemoryUtilization", 361)],
+    ),
 }
 ROWS["multi"] = {
-    **ROWS["common"], **_LATENCY, **_CPU_OF_4,
+    **ROWS["common"],
+    **_LATENCY,
+    **_CPU_OF_4,
     "ModelCacheHit/Average": Row(
-        "cache_miss_rate", [{"ModelCacheHit": spread((1, 950), (0, 50))}],
-        [{"ModelCacheHit": spread((1, 949), (0, 51))}]),
+        "cache_miss_rate",
+        [{"ModelCacheHit": spread((1, 950), (0, 50))}],
+        [{"ModelCacheHit": spread((1, 949), (0, 51))}],
+    ),
     "ModelLoadingWaitTime/Average": Row(
-        "model_loading_wait", [value("ModelLoadingWaitTime", 500_000)],
-        [value("ModelLoadingWaitTime", 500_001)]),
+        "model_loading_wait",
+        [value("ModelLoadingWaitTime", 500_000)],
+        [value("ModelLoadingWaitTime", 500_001)],
+    ),
 }
 # ------------------------------------------------------------------------------------ each alarm
 

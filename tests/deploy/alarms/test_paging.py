@@ -21,10 +21,14 @@ SERIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("series", SERIES)
-@pytest.mark.parametrize(("shape", "minute"), [
-    # Two of three minutes bad at minute 42; with a suppressor CloudWatch waits a minute for it.
-    ("pager", 42), ("quiet", 43),
-])
+@pytest.mark.parametrize(
+    ("shape", "minute"),
+    [
+        # Two of three minutes bad at minute 42; with a suppressor CloudWatch waits a minute for it.
+        ("pager", 42),
+        ("quiet", 43),
+    ],
+)
 def test_an_incident_pages_once_whatever_deployments_left_behind(world, shape, minute, series):
     pager = Pager(world, shape)
     assert pager.run(60, failing=range(40, 50), **SERIES[series]) == [("ALARM", minute)]
@@ -41,7 +45,8 @@ def test_nothing_is_held_back_unless_asked_for(world):
     assert pager.run(60, failing=range(40, 60), deploying=range(3, 60)) == [("ALARM", 42)]
     assert not {"Quiet", "Deploying", "DeployingTooLong"} & set(world.names["pager"])
     (composite,) = world.cloudwatch.describe_alarms(
-        AlarmNames=[pager.name], AlarmTypes=["CompositeAlarm"])["CompositeAlarms"]
+        AlarmNames=[pager.name], AlarmTypes=["CompositeAlarm"]
+    )["CompositeAlarms"]
     assert "ActionsSuppressor" not in composite
 
 
@@ -50,8 +55,9 @@ def test_a_deployment_is_quiet_when_asked_for(world):
     assert pager.run(20, failing=range(5, 12), deploying=range(3, 16)) == []
 
 
-@pytest.mark.parametrize("failing", [range(5, 30), range(15, 30)],
-                         ids=["in the deployment", "in the quiet time"])
+@pytest.mark.parametrize(
+    "failing", [range(5, 30), range(15, 30)], ids=["in the deployment", "in the quiet time"]
+)
 def test_what_a_deployment_leaves_broken_pages_after_the_quiet_time(world, failing):
     """Minute 9 is the last with both fleets, and among the last ten until minute 19; at 20 the
     suppressor is off, and one minute of extension follows.
@@ -59,36 +65,45 @@ def test_what_a_deployment_leaves_broken_pages_after_the_quiet_time(world, faili
     pager = Pager(world, "quiet")
     lasting = range(10, 30)
     assert pager.run(30, failing=failing, deploying=range(3, 10), lasting=lasting) == [
-        ("ALARM", 21)]
+        ("ALARM", 21)
+    ]
     assert pager.received() == [pager.name]
 
 
-@pytest.mark.parametrize(("every", "page", "asleep"), [
-    # The 60th minute with both fleets is the last that holds back: one to be known, one extension.
-    (1, 3 + 59 + 2, 0), (10, 3 + 590 + 2, 550),
-    # The suppressor is off for a minute each time, which the extension covers; the 60th time it
-    # stays off.
-    (11, 3 + 649 + 1, 0),
-    # Off for two minutes, the first time 11 minutes after minute 3.
-    (12, 3 + 11 + 1, 0),
-])
+@pytest.mark.parametrize(
+    ("every", "page", "asleep"),
+    [
+        # The 60th minute with both fleets is the last that holds back: one to be known, one extension.
+        (1, 3 + 59 + 2, range(0)),
+        (10, 3 + 590 + 2, range(570)),
+        # The suppressor is off for a minute each time, which the extension covers; the 60th time it
+        # stays off.
+        (11, 3 + 649 + 1, range(100, 620)),
+        # Off for two minutes, the first time 11 minutes after minute 3.
+        (12, 3 + 11 + 1, range(0)),
+    ],
+)
 def test_pages_are_not_held_back_for_ever(world, every, page, asleep):
     """Both fleets take requests for ever, all the time or just often enough."""
     end = page + 15
     found = Pager(world, "quiet").run(
-        end, failing=range(5, end), deploying=range(3, end, every), asleep=asleep)
+        end, failing=range(5, end), deploying=range(3, end, every), asleep=asleep
+    )
     assert found == [("ALARM", page)]
 
 
-@pytest.mark.parametrize(("data", "state"), [
-    ({"Invocations@new": {"Value": 10}, "Invocations": {"Value": 100}}, "ALARM"),
-    ({"Invocations@new": {"Value": 100}, "Invocations": {"Value": 100}}, "OK"),
-    ({"Invocations@new": {"Value": 0}, "Invocations": {"Value": 100}}, "OK"),
-    # One of the two missing or late holds nothing back.
-    ({"Invocations@new": {"Value": 10}}, "OK"),
-    ({"Invocations": {"Value": 100}}, "OK"),
-    ({}, "OK"),
-])
+@pytest.mark.parametrize(
+    ("data", "state"),
+    [
+        ({"Invocations@new": {"Value": 10}, "Invocations": {"Value": 100}}, "ALARM"),
+        ({"Invocations@new": {"Value": 100}, "Invocations": {"Value": 100}}, "OK"),
+        ({"Invocations@new": {"Value": 0}, "Invocations": {"Value": 100}}, "OK"),
+        # One of the two missing or late holds nothing back.
+        ({"Invocations@new": {"Value": 10}}, "OK"),
+        ({"Invocations": {"Value": 100}}, "OK"),
+        ({}, "OK"),
+    ],
+)
 def test_deploying_is_when_both_fleets_take_requests(world, data, state):
     start = next(world.times)
     world.publish("quiet", (start, data))
@@ -96,9 +111,10 @@ def test_deploying_is_when_both_fleets_take_requests(world, data, state):
     assert world.states("quiet")["Deploying"] == world.states("quiet")["Quiet"] == state
 
 
-@pytest.mark.parametrize(("hour_percent", "last_minutes_percent", "expected"), [
-    (20, 0, "OK"), (0, 20, "OK"), (20, 20, "ALARM"),
-])
+@pytest.mark.parametrize(
+    ("hour_percent", "last_minutes_percent", "expected"),
+    [(20, 0, "OK"), (0, 20, "OK"), (20, 20, "ALARM")],
+)
 def test_burn_rates_alarm_in_pairs(world, hour_percent, last_minutes_percent, expected):
     """Over the hour and still now: neither a burst that is over nor one that has just begun."""
     start = next(world.times)

@@ -17,6 +17,8 @@ from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 from botocore.exceptions import ClientError
 
+from local_sagemaker import LocalAws, RuntimeOptions, deploy_template
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from low_latency_endpoint import (
     ClientZones,
     Container,
@@ -31,10 +33,10 @@ from low_latency_endpoint import (
     ProductionVariant,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.local_aws import LocalAws, RuntimeOptions, deploy_template
-from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
 
 from .conftest import CONTEXT
+
+pytestmark = pytest.mark.realtime
 
 NAME = "updated"
 ROLLBACK = "RollbackprimaryInvocation5XXErrorsRate"
@@ -53,26 +55,54 @@ class Updated:
     logical_ids: dict[str, str] = field(default_factory=dict)
 
     def synthesized(self, version: int) -> Path:
-        """The stack, with an image of this version."""
+        """The stack, with an image of this version; made once for all tests."""
         out = self.out / str(version)
+        if out.exists():
+            return out
         app = cdk.App(outdir=str(out), analytics_reporting=False, context=CONTEXT)
-        stack = cdk.Stack(app, "Updated", env=cdk.Environment(
-            account="123456789012", region="us-east-1"))
+        stack = cdk.Stack(
+            app, "Updated", env=cdk.Environment(account="123456789012", region="us-east-1")
+        )
         network = ZoneAlignedNetwork(
-            stack, "Network", client_zones=ClientZones.of_names("us-east-1a", "us-east-1b"))
-        model = Model(stack, "Model", network=network, containers=[Container(
-            image=ContainerImage.from_uri(
-                f"123456789012.dkr.ecr.us-east-1.amazonaws.com/model:{version}"),
-            data=ModelData.from_uri("s3://models/m.tar.gz"))])
+            stack, "Network", client_zones=ClientZones.of_names("us-east-1a", "us-east-1b")
+        )
+        model = Model(
+            stack,
+            "Model",
+            network=network,
+            containers=[
+                Container(
+                    image=ContainerImage.from_uri(
+                        f"123456789012.dkr.ecr.us-east-1.amazonaws.com/model:{version}"
+                    ),
+                    data=ModelData.from_uri("s3://models/m.tar.gz"),
+                )
+            ],
+        )
         endpoint = Endpoint(
-            stack, "Endpoint", endpoint_name=NAME,
+            stack,
+            "Endpoint",
+            endpoint_name=NAME,
             deployment=DeploymentPolicy.canary(size_percent=50, wait=cdk.Duration.minutes(6)),
-            configuration=EndpointConfiguration(stack, "Configuration", variants=[
-                ProductionVariant(name="primary", model=model, initial_instance_count=2,
-                                  instance_type=InstanceType("ml.m5.xlarge"))]))
+            configuration=EndpointConfiguration(
+                stack,
+                "Configuration",
+                variants=[
+                    ProductionVariant(
+                        name="primary",
+                        model=model,
+                        initial_instance_count=2,
+                        instance_type=InstanceType("ml.m5.xlarge"),
+                    )
+                ],
+            ),
+        )
         page = actions.SnsAction(sns.Topic.from_topic_arn(stack, "Topic", self.topic))
         options: dict[str, Any] = {
-            "endpoint": endpoint, "error_rate": 0.01, "minimum_invocations": 1}
+            "endpoint": endpoint,
+            "error_rate": 0.01,
+            "minimum_invocations": 1,
+        }
         LatencyAlarms(stack, "Loud", actions=[page], **options)
         LatencyAlarms(stack, "Held", actions=[page], quiet_during_deployments=True, **options)
         rollback = LatencyAlarms(stack, "Rollback", new_fleet_only=True, **options)
@@ -98,8 +128,9 @@ class Updated:
 
     def minutes(self, count: int, *failing: int) -> None:
         """Traffic for some minutes, in which the models of some versions fail."""
-        self.aws.set_model_servers({
-            f"model:{version}": FAILING if version in failing else FINE for version in (1, 2)})
+        self.aws.set_model_servers(
+            {f"model:{version}": FAILING if version in failing else FINE for version in (1, 2)}
+        )
         runtime = self.aws.client("sagemaker-runtime")
         for _ in range(count):
             for _ in range(10):
@@ -111,8 +142,7 @@ class Updated:
         """Of the endpoint, or what its deployment is doing."""
         found = self.aws.client("sagemaker").describe_endpoint(EndpointName=NAME)
         pending = found.get("PendingDeploymentSummary", {}).get("ProductionVariants")
-        return str(pending[0]["VariantStatus"][0]["Status"] if pending
-                   else found["EndpointStatus"])
+        return str(pending[0]["VariantStatus"][0]["Status"] if pending else found["EndpointStatus"])
 
     def until(self, status: str, work: Future[str], *failing: int) -> None:
         """Traffic until the endpoint's deployment does something; real time for the stack's."""
@@ -123,29 +153,40 @@ class Updated:
 
     def pages(self) -> dict[str, int]:
         """How often each group of alarms has paged."""
-        took = [self.logical_ids[action["AlarmName"]] for action in self.aws.alarm_actions()
-                if action["StateValue"] == "ALARM"]
-        return {group: took.count(f"{group}Composite")
-                for group in ("Loud", "Held")}
+        took = [
+            self.logical_ids[action["AlarmName"]]
+            for action in self.aws.alarm_actions()
+            if action["StateValue"] == "ALARM"
+        ]
+        return {group: took.count(f"{group}Composite") for group in ("Loud", "Held")}
 
     def on(self) -> set[str]:
         """The alarms in ALARM, by their logical IDs."""
         found = self.aws.client("cloudwatch").describe_alarms(
-            StateValue="ALARM", AlarmTypes=["MetricAlarm", "CompositeAlarm"])
-        return {self.logical_ids[alarm["AlarmName"]]
-                for alarm in found["MetricAlarms"] + found["CompositeAlarms"]}
+            StateValue="ALARM", AlarmTypes=["MetricAlarm", "CompositeAlarm"]
+        )
+        return {
+            self.logical_ids[alarm["AlarmName"]]
+            for alarm in found["MetricAlarms"] + found["CompositeAlarms"]
+        }
 
     def own_requests(self) -> float:
         """Of the last minute, in the series with the configuration's name."""
         self.aws.flush_metrics()
         config = self.aws.client("sagemaker").describe_endpoint(EndpointName=NAME)[
-            "EndpointConfigName"]
+            "EndpointConfigName"
+        ]
         dimensions = {"EndpointName": NAME, "VariantName": "primary", "EndpointConfigName": config}
         end = self.aws.runtime_time().replace(second=0, microsecond=0)
         points = self.aws.client("cloudwatch").get_metric_statistics(
-            Namespace="AWS/SageMaker", MetricName="Invocations", Statistics=["Sum"], Period=60,
-            StartTime=end - timedelta(minutes=2), EndTime=end,
-            Dimensions=[{"Name": n, "Value": v} for n, v in dimensions.items()])["Datapoints"]
+            Namespace="AWS/SageMaker",
+            MetricName="Invocations",
+            Statistics=["Sum"],
+            Period=60,
+            StartTime=end - timedelta(minutes=2),
+            EndTime=end,
+            Dimensions=[{"Name": n, "Value": v} for n, v in dimensions.items()],
+        )["Datapoints"]
         return sum(point["Sum"] for point in points)
 
 
@@ -154,15 +195,21 @@ def from_create(request) -> bool:
     return bool(request.param)
 
 
+@pytest.fixture(scope="module")
+def assemblies(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("assemblies")
+
+
 @pytest.fixture
-def updated(from_create, tmp_path) -> Iterator[Updated]:
+def updated(from_create, assemblies) -> Iterator[Updated]:
     servers = {"model:1": FINE, "model:2": FINE}
-    options = RuntimeOptions(clock_speed=0.0, seed=1, provision_time=120,
-                             configuration_metrics_from_create=from_create)
+    options = RuntimeOptions(
+        clock_speed=0.0, seed=1, provision_time=120, configuration_metrics_from_create=from_create
+    )
     with LocalAws.in_process(model_servers=servers, runtime=options) as aws:
         aws.reset()
         topic = aws.client("sns").create_topic(Name="Updated")["TopicArn"]
-        here = Updated(aws, tmp_path, topic)
+        here = Updated(aws, assemblies, topic)
         assert here.created() == "CREATE_COMPLETE"
         yield here
         aws.reset()

@@ -13,5 +13,6 @@ def test_two_variants_in_turn_do_not_hold_pages_back_for_ever(world):
     other = range(593, 1180, 10)
     assert (len(one[:59]), one[58], len(other)) == (59, 583, 59)
     found = Pager(world, "two").run(
-        1200, failing=range(5, 1200), deploying=one, deploying_other=other, asleep=1150)
+        1200, failing=range(5, 1200), deploying=one, deploying_other=other, asleep=range(1170)
+    )
     assert found == [("ALARM", 1183 + 2)]

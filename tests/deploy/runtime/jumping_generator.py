@@ -7,14 +7,14 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import boto3
+from jumping_loop import JumpingLoop
 
-from low_latency_endpoint.load_test.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.recording import Records, result_of
-from low_latency_endpoint.load_test.steps import Progress, Step, StepResult, Target
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.operations.async_runtime_client import AsyncRuntimeClient
-
-from .jumping_loop import JumpingLoop
+from local_sagemaker import LocalAws
+from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.engine.recording import Records, result_of
+from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult
+from low_latency_endpoint.load_test.engine.target import Target
 
 __all__ = ["JumpingGenerator"]
 
@@ -29,17 +29,21 @@ class JumpingGenerator:
     one takes the machine's time, in which the clock jumps.
     """
 
-    def __init__(self, aws: LocalAws, loop: JumpingLoop, target: Target, *,
-                 warm_up: int = 0) -> None:
+    def __init__(
+        self, aws: LocalAws, loop: JumpingLoop, target: Target, *, warm_up: int = 0
+    ) -> None:
         environment = aws.environment()
         self._session = boto3.Session(
-            environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"],
-            region_name=environment["AWS_REGION"])
+            environment["AWS_ACCESS_KEY_ID"],
+            environment["AWS_SECRET_ACCESS_KEY"],
+            region_name=environment["AWS_REGION"],
+        )
         self._url, self._loop, self._target = aws.runtime_url(), loop, target
         self._warm_up = warm_up
 
-    def run(self, step: Step,
-            progress: Callable[[Progress], None] = lambda each: None) -> StepResult:
+    def run(
+        self, step: Step, progress: Callable[[Progress], None] = lambda each: None
+    ) -> StepResult:
         """Run one step."""
         return asyncio.run_coroutine_threadsafe(self._run(step), self._loop).result(600)
 
@@ -49,15 +53,20 @@ class JumpingGenerator:
     async def _run(self, step: Step) -> StepResult:
         call = self._call if step.arrivals is None else self._call_when_due
         async with AsyncRuntimeClient(
-            session=self._session, url=self._url, concurrency=1000,
+            session=self._session,
+            url=self._url,
+            concurrency=1000,
             retries=1,  # none is needed; calls without any let a connection rest before they use it
             latency_target=timedelta(seconds=30),
             # The warm-up opens its connections in real time, and all at once.
             connect_timeout=timedelta(seconds=60),
         ) as client:
-            await asyncio.gather(*(client.invoke_endpoint(
-                EndpointName=self._target.endpoint_name, Body=b"{}")
-                for _ in range(self._warm_up)))
+            await asyncio.gather(
+                *(
+                    client.invoke_endpoint(EndpointName=self._target.endpoint_name, Body=b"{}")
+                    for _ in range(self._warm_up)
+                )
+            )
             self._loop.jump_from_now_on(True)
             try:
                 return await call(client, step)
@@ -90,8 +99,9 @@ class JumpingGenerator:
     async def _call(self, client: AsyncRuntimeClient, step: Step) -> StepResult:
         clock = self._loop.time
         begin, latency, in_time, open_requests = clock(), LatencyHistogram(), 0, 0
-        variant = {"TargetVariant": self._target.target_variant} \
-            if self._target.target_variant else {}
+        variant = (
+            {"TargetVariant": self._target.target_variant} if self._target.target_variant else {}
+        )
 
         async def user() -> None:
             nonlocal in_time, open_requests
@@ -99,7 +109,8 @@ class JumpingGenerator:
                 counts = step.settle_seconds <= begun < step.seconds
                 open_requests += counts
                 await client.invoke_endpoint(
-                    EndpointName=self._target.endpoint_name, Body=b"{}", **variant)
+                    EndpointName=self._target.endpoint_name, Body=b"{}", **variant
+                )
                 open_requests -= counts
                 ended = clock() - begin
                 if counts:
@@ -110,7 +121,16 @@ class JumpingGenerator:
             for _ in range(step.users or 0):
                 group.create_task(user())
         return StepResult(
-            step=step, started_at=begin + step.settle_seconds, ended_at=begin + step.seconds,
-            intended=latency.count, sent=latency.count, completed=latency.count,
-            answered_in_time=in_time, errors={}, latency=latency, service=latency,
-            first_byte=None, send_lag=LatencyHistogram())
+            step=step,
+            started_at=begin + step.settle_seconds,
+            ended_at=begin + step.seconds,
+            intended=latency.count,
+            sent=latency.count,
+            completed=latency.count,
+            answered_in_time=in_time,
+            errors={},
+            latency=latency,
+            service=latency,
+            first_byte=None,
+            send_lag=LatencyHistogram(),
+        )

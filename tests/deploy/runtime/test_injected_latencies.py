@@ -13,19 +13,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
+from hosting_site import Site
+from jumping_loop import JumpingLoop
 
-from low_latency_endpoint.load_test.arrivals import ConstantArrivals, PoissonArrivals
-from low_latency_endpoint.load_test.judging import quantile_bounds
-from low_latency_endpoint.load_test.steps import Step, StepResult, Target
-from low_latency_endpoint.local_aws import LocalAws
-from low_latency_endpoint.local_aws.model_servers import ServiceTime, SimulatedModelServer
-from low_latency_endpoint.local_aws.model_servers.simulated import Simulation
-from low_latency_endpoint.local_aws.runtime.options import RuntimeOptions
+from local_sagemaker import LocalAws
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
+from local_sagemaker.model_servers.simulated import Simulation
+from local_sagemaker.runtime.options import RuntimeOptions
+from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals, PoissonArrivals
+from low_latency_endpoint.load_test.engine.steps import Step, StepResult
+from low_latency_endpoint.load_test.engine.target import Target
+from low_latency_endpoint.load_test.search.judging import quantile_bounds
 from tests.load_test.agreement import percentile_of
 
-from .conftest import Site
 from .jumping_generator import JumpingGenerator
-from .jumping_loop import JumpingLoop
 
 MANY = 1000  # workers: nothing waits for another
 WARM_UP = 300  # more requests than are ever under way
@@ -58,8 +59,9 @@ class Place:
 def place() -> Iterator[Place]:
     loop = JumpingLoop()
     server = SimulatedModelServer()
-    with LocalAws.in_process(model_servers={"model": server},
-                             runtime=RuntimeOptions(clock_speed=0.0, seed=1)) as aws:
+    with LocalAws.in_process(
+        model_servers={"model": server}, runtime=RuntimeOptions(clock_speed=0.0, seed=1)
+    ) as aws:
         loop.become_the_runtimes(aws)
         yield Place(aws, loop)
 
@@ -67,10 +69,14 @@ def place() -> Iterator[Place]:
 def agree(result: StepResult, true: list[float]) -> None:
     """Every percentile of p50 to p99.99 within 1 % or the timer's resolution."""
     assert result.completed == result.intended == len(true)
-    pairs = [(percentile_of(true, one.percent), one.seconds)
-             for one in result.latency.percentiles()]
-    wrong = [f"{found:.5f} not {expected:.5f}" for expected, found in pairs
-             if abs(found - expected) > max(0.01 * expected, RESOLUTION)]
+    pairs = [
+        (percentile_of(true, one.percent), one.seconds) for one in result.latency.percentiles()
+    ]
+    wrong = [
+        f"{found:.5f} not {expected:.5f}"
+        for expected, found in pairs
+        if abs(found - expected) > max(0.01 * expected, RESOLUTION)
+    ]
     assert len(pairs) == 7
     assert not wrong
 
@@ -79,7 +85,10 @@ def agree(result: StepResult, true: list[float]) -> None:
 def test_every_percentile_is_that_of_the_service_times_drawn(place: Place, name: str) -> None:
     law = LAWS[name]
     server = SimulatedModelServer(law, concurrency=MANY, seed=SEED)
-    result = place.run(server, Step(name, 40, PoissonArrivals(250), seed=3))
+    # Five thousand requests tell a law of many values from another; of one value or two, it takes
+    # fewer: each percentile is held against the draws themselves.
+    seconds = 20 if law is LOGNORMAL else 10
+    result = place.run(server, Step(name, seconds, PoissonArrivals(250), seed=3))
     draws = random.Random(f"{SEED}/0")  # as the first instance draws
     times = [law.draw(draws) for _ in range(WARM_UP + result.intended)]
     agree(result, times[WARM_UP:])
@@ -101,7 +110,7 @@ def stood_still(moment: float) -> float:
 
 
 def test_a_stall_is_in_every_percentile_as_callers_met_it(
-    place: Place, monkeypatch: pytest.MonkeyPatch,
+    place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """100 a second, 20 ms each, and for two seconds the instance neither begins nor answers."""
     work, clock = Simulation._work, place.loop.time
@@ -122,6 +131,8 @@ def test_a_stall_is_in_every_percentile_as_callers_met_it(
     step = Step("stall", 12, ConstantArrivals(100))
     result = place.run(server, step)
     due = list(step.arrivals.offsets(step.seconds)) if step.arrivals else []
-    agree(result, [stood_still(stood_still(at) + SERVICE) - at
-                   for at in (one - due[0] for one in due)])
+    agree(
+        result,
+        [stood_still(stood_still(at) + SERVICE) - at for at in (one - due[0] for one in due)],
+    )
     assert result.latency.percentile(99) > 1.8

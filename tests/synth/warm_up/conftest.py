@@ -6,7 +6,7 @@ import pytest
 
 from low_latency_endpoint import RuntimePrivateLink
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.warm_up import WarmUp
+from low_latency_endpoint.warm_up.warm_up import WarmUp
 from tests.synth.warm_up.in_template import PAYLOAD
 
 
@@ -16,9 +16,7 @@ def make(stack, parts):
 
     def make(**given):
         network = given.pop("network", None) or parts.network(stack)
-        link = given.pop("private_link", None) or RuntimePrivateLink(
-            stack, "Link", network=network
-        )
+        link = given.pop("private_link", None) or RuntimePrivateLink(stack, "Link", network=network)
         endpoint = given.pop("endpoint", None) or parts.endpoint(stack)
         given = {"payload": PAYLOAD, **given}
         return WarmUp(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from low_latency_endpoint.warm_up import WarmUpPayload
+from low_latency_endpoint.warm_up.warm_up import WarmUpPayload
 
 PAYLOAD = WarmUpPayload.from_json({"inputs": "I like you."})
 
 
 def function_of(template, name):
     (found,) = [
-        properties for logical_id, properties in template.of_type("AWS::Lambda::Function").items()
+        properties
+        for logical_id, properties in template.of_type("AWS::Lambda::Function").items()
         if logical_id.startswith(f"WarmUp{name}Function")
     ]
     return found
@@ -27,6 +28,7 @@ def may(template, name):
     """Action -> resource, of what is allowed."""
     return {
         action: statement["Resource"]
-        for statement in statements_of(template, name) if statement["Effect"] == "Allow"
+        for statement in statements_of(template, name)
+        if statement["Effect"] == "Allow"
         for action in statement["Action"]
     }

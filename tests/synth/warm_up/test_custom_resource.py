@@ -6,8 +6,8 @@ import aws_cdk as cdk
 from aws_cdk import Duration
 
 from low_latency_endpoint import LatencyTarget, RuntimePrivateLink
-from low_latency_endpoint.warm_up import WarmUp, WarmUpMiss, WarmUpPayload
-from low_latency_endpoint.warm_up_function import controller
+from low_latency_endpoint.warm_up.warm_up import WarmUp, WarmUpMiss, WarmUpPayload
+from low_latency_endpoint.warm_up.warm_up_function import controller
 from tests.synth.warm_up.in_template import PAYLOAD, function_of
 
 
@@ -23,15 +23,32 @@ def test_runs_after_the_endpoint_and_again_for_each_configuration(stack, make, t
 
 
 def test_says_how_much_is_sent(stack, make, template_of):
-    make(requests=4938, concurrency_per_zone=8, last=100, timeout=Duration.minutes(5),
-         latency=LatencyTarget(p50=Duration.millis(40), p99=Duration.millis(200)),
-         on_miss=WarmUpMiss.WARN)
+    make(
+        requests=4938,
+        concurrency_per_zone=8,
+        last=100,
+        timeout=Duration.minutes(5),
+        latency=LatencyTarget(p50=Duration.millis(40), p99=Duration.millis(200)),
+        on_miss=WarmUpMiss.WARN,
+    )
     resource = template_of(stack).only("Custom::WarmUp")
-    assert {name: resource[name] for name in (
-        "RequestsPerZone", "ConcurrencyPerZone", "Last", "TimeoutSeconds", "Target", "OnMiss",
-    )} == {
-        "RequestsPerZone": 2469, "ConcurrencyPerZone": 8, "Last": 100, "TimeoutSeconds": 300,
-        "Target": {"p50": 40, "p99": 200}, "OnMiss": "WARN",
+    assert {
+        name: resource[name]
+        for name in (
+            "RequestsPerZone",
+            "ConcurrencyPerZone",
+            "Last",
+            "TimeoutSeconds",
+            "Target",
+            "OnMiss",
+        )
+    } == {
+        "RequestsPerZone": 2469,
+        "ConcurrencyPerZone": 8,
+        "Last": 100,
+        "TimeoutSeconds": 300,
+        "Target": {"p50": 40, "p99": 200},
+        "OnMiss": "WARN",
     }
 
 
@@ -67,13 +84,22 @@ def test_waits_for_the_security_groups_rules(stack, make, template_of):
 
 def test_another_payload_is_tried_at_once(stack, parts, template_of, new_stack):
     digests = set()
-    for payload in (PAYLOAD, WarmUpPayload.from_json({"inputs": "I hate you."}),
-                    WarmUpPayload.from_json({"inputs": "I like you."}, target_model="a.tar.gz"),
-                    [PAYLOAD, PAYLOAD]):
+    for payload in (
+        PAYLOAD,
+        WarmUpPayload.from_json({"inputs": "I hate you."}),
+        WarmUpPayload.from_json({"inputs": "I like you."}, target_model="a.tar.gz"),
+        [PAYLOAD, PAYLOAD],
+    ):
         stack = new_stack()
         network = parts.network(stack)
-        WarmUp(stack, "WarmUp", endpoint=parts.endpoint(stack), network=network, payload=payload,
-               private_link=RuntimePrivateLink(stack, "Link", network=network))
+        WarmUp(
+            stack,
+            "WarmUp",
+            endpoint=parts.endpoint(stack),
+            network=network,
+            payload=payload,
+            private_link=RuntimePrivateLink(stack, "Link", network=network),
+        )
         digests.add(template_of(stack).only("Custom::WarmUp")["Payload"])
     assert len(digests) == 4
 

@@ -8,13 +8,14 @@ import pytest
 from aws_cdk import Duration
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.warm_up_function import controller
+from low_latency_endpoint.warm_up.warm_up_function import controller
 from tests.synth.warm_up.in_template import may
 
 
 def rules_of(template):
     return [
-        (logical_id, rule) for logical_id, rule in template.of_type("AWS::Events::Rule").items()
+        (logical_id, rule)
+        for logical_id, rule in template.of_type("AWS::Events::Rule").items()
         if logical_id.startswith("WarmUp")
     ]
 
@@ -24,7 +25,8 @@ def test_hears_of_this_endpoints_deployments(stack, make, template_of):
     template = template_of(stack)
     ((rule_id, rule),) = rules_of(template)
     assert rule["EventPattern"] == {
-        "source": ["aws.sagemaker"], "detail-type": [controller.DEPLOYMENT_EVENT],
+        "source": ["aws.sagemaker"],
+        "detail-type": [controller.DEPLOYMENT_EVENT],
         "resources": [{"Ref": template.only_id("AWS::SageMaker::Endpoint")}],
     }
     permission = template.only("AWS::Lambda::Permission")
@@ -53,12 +55,15 @@ def test_keep_warm_by_default_sends_one_request_a_minute_below_one_per_second(
 
 def test_keep_warm_as_given(stack, make, template_of):
     made = make(during_deployments=False)
-    made.keep_warm(every=Duration.minutes(5), requests_per_zone=4, below_tps=0.5,
-                   window=Duration.minutes(15))
+    made.keep_warm(
+        every=Duration.minutes(5), requests_per_zone=4, below_tps=0.5, window=Duration.minutes(15)
+    )
     ((_, rule),) = rules_of(template_of(stack))
     assert rule["ScheduleExpression"] == "rate(5 minutes)"
     assert json.loads(rule["Targets"][0]["Input"])["keep_warm"] == {
-        "requests_per_zone": 4, "below_tps": 0.5, "window_seconds": 900,
+        "requests_per_zone": 4,
+        "below_tps": 0.5,
+        "window_seconds": 900,
     }
 
 
@@ -69,15 +74,18 @@ def test_the_default_threshold_stays_above_what_keep_warm_sends(stack, make, tem
     assert json.loads(rule["Targets"][0]["Input"])["keep_warm"]["below_tps"] == 4
 
 
-@pytest.mark.parametrize(("given", "code"), [
-    ({"every": Duration.seconds(30)}, "LLE549"),
-    ({"every": Duration.seconds(90)}, "LLE555"),
-    ({"requests_per_zone": 0}, "LLE550"),
-    ({"below_tps": 0}, "LLE551"),
-    ({"window": Duration.seconds(0)}, "LLE552"),
-    ({"window": Duration.hours(25)}, "LLE552"),
-    ({"below_tps": 2 / 60}, "LLE553"),  # exactly what two zones get
-])
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({"every": Duration.seconds(30)}, "LLE549"),
+        ({"every": Duration.seconds(90)}, "LLE555"),
+        ({"requests_per_zone": 0}, "LLE550"),
+        ({"below_tps": 0}, "LLE551"),
+        ({"window": Duration.seconds(0)}, "LLE552"),
+        ({"window": Duration.hours(25)}, "LLE552"),
+        ({"below_tps": 2 / 60}, "LLE553"),  # exactly what two zones get
+    ],
+)
 def test_keep_warm_refuses(make, given, code):
     made = make()
     with pytest.raises(ConfigurationError) as raised:

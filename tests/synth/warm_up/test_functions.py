@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from low_latency_endpoint.warm_up import WarmUpPayload
-from low_latency_endpoint.warm_up_function import controller
+from low_latency_endpoint.warm_up.warm_up import WarmUpPayload
+from low_latency_endpoint.warm_up.warm_up_function import controller
 from tests.synth.warm_up.in_template import PAYLOAD, function_of, may, statements_of
 
 
@@ -33,8 +33,11 @@ def test_the_sender_knows_each_zone_by_its_zonal_name(stack, make, template_of):
     assert known["endpoint"] == "serving-endpoint-c149cba2"
     name = "<token>-<token>.runtime.<token>"
     assert known["zones"] == {"use1-az1": name, "use1-az2": name}
-    zones = [part["Fn::GetAtt"] for part in parts if isinstance(part, dict) and
-             "AvailabilityZone" in part.get("Fn::GetAtt", [])]
+    zones = [
+        part["Fn::GetAtt"]
+        for part in parts
+        if isinstance(part, dict) and "AvailabilityZone" in part.get("Fn::GetAtt", [])
+    ]
     assert len(zones) == 2
 
 
@@ -44,10 +47,14 @@ def test_the_sender_may_invoke_this_endpoint_and_nothing_else(stack, make, templ
     allowed = may(template, "Sender")
     interfaces = {action for action in allowed if action.startswith("ec2:")}
     assert set(allowed) - interfaces == {
-        "sagemaker:InvokeEndpoint", "logs:CreateLogStream", "logs:PutLogEvents", "sqs:SendMessage",
+        "sagemaker:InvokeEndpoint",
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+        "sqs:SendMessage",
     }
-    arn = "".join(part for part in allowed["sagemaker:InvokeEndpoint"]["Fn::Join"][1]
-                  if isinstance(part, str))
+    arn = "".join(
+        part for part in allowed["sagemaker:InvokeEndpoint"]["Fn::Join"][1] if isinstance(part, str)
+    )
     assert arn.endswith(":endpoint/serving-endpoint-c149cba2")
     (denied,) = [s for s in statements_of(template, "Sender") if s["Effect"] == "Deny"]
     # Lambda needs these for the interfaces; the code does not.
@@ -56,14 +63,15 @@ def test_the_sender_may_invoke_this_endpoint_and_nothing_else(stack, make, templ
     assert list(denied["Condition"]["ArnLike"]) == ["lambda:SourceFunctionArn"]
 
 
-def test_the_controller_may_start_the_sender_and_read_the_stacks_status(
-    stack, make, template_of
-):
+def test_the_controller_may_start_the_sender_and_read_the_stacks_status(stack, make, template_of):
     make()
     allowed = may(template_of(stack), "Controller")
     assert set(allowed) == {
-        "lambda:InvokeFunction", "cloudformation:DescribeStacks", "logs:CreateLogStream",
-        "logs:PutLogEvents", "sqs:SendMessage",
+        "lambda:InvokeFunction",
+        "cloudformation:DescribeStacks",
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+        "sqs:SendMessage",
     }
     assert "Sender" in allowed["lambda:InvokeFunction"]["Fn::GetAtt"][0]
     assert allowed["cloudformation:DescribeStacks"] == {"Ref": "AWS::StackId"}
@@ -78,7 +86,8 @@ def test_only_the_interface_endpoint_is_reached(stack, make, template_of):
     # The CDK's way to say "nothing out"; an empty list would mean everything.
     assert [rule["CidrIp"] for rule in group["SecurityGroupEgress"]] == ["255.255.255.255/32"]
     (egress,) = [
-        rule for rule in template.of_type("AWS::EC2::SecurityGroupEgress").values()
+        rule
+        for rule in template.of_type("AWS::EC2::SecurityGroupEgress").values()
         if rule["GroupId"] == {"Fn::GetAtt": [group_id, "GroupId"]}
     ]
     assert (egress["FromPort"], egress["ToPort"]) == (443, 443)
@@ -95,7 +104,8 @@ def test_functions_are_bounded_logged_and_leave_no_event_behind(stack, make, tem
     logs = template["Resources"][function["LoggingConfig"]["LogGroup"]["Ref"]]
     assert logs["Properties"]["RetentionInDays"] == 30
     (retries,) = [
-        found for found in template.of_type("AWS::Lambda::EventInvokeConfig").values()
+        found
+        for found in template.of_type("AWS::Lambda::EventInvokeConfig").values()
         if name in found["FunctionName"]["Ref"]
     ]
     assert retries["MaximumRetryAttempts"] <= 1
@@ -111,11 +121,14 @@ def test_dead_letters_are_encrypted_and_take_tls_only(stack, make, template_of):
     assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
 
 
-@pytest.mark.parametrize(("given", "reserved"), [
-    ({}, None),  # a new account has 10 executions and lets none be reserved
-    ({"reserved_concurrency": None}, None),
-    ({"reserved_concurrency": 3}, 3),
-])
+@pytest.mark.parametrize(
+    ("given", "reserved"),
+    [
+        ({}, None),  # a new account has 10 executions and lets none be reserved
+        ({"reserved_concurrency": None}, None),
+        ({"reserved_concurrency": 3}, 3),
+    ],
+)
 def test_executions_are_reserved_on_request_only(stack, make, template_of, given, reserved):
     make(**given)
     template = template_of(stack)
@@ -124,19 +137,28 @@ def test_executions_are_reserved_on_request_only(stack, make, template_of, given
 
 
 def test_the_archive_holds_the_package_and_the_payloads(stack, make):
-    make(payload=[PAYLOAD, WarmUpPayload.from_text("1,2", content_type="text/csv",
-                                                   target_container="second")])
+    make(
+        payload=[
+            PAYLOAD,
+            WarmUpPayload.from_text("1,2", content_type="text/csv", target_container="second"),
+        ]
+    )
     assembly = stack.node.root.synth()
     manifest = json.loads(Path(assembly.directory, "Serving.assets.json").read_text())
     (folder,) = [
-        Path(assembly.directory, file["source"]["path"]) for file in manifest["files"].values()
+        Path(assembly.directory, file["source"]["path"])
+        for file in manifest["files"].values()
         if file["source"]["packaging"] == "zip"
     ]
     files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
     assert set(files) == {
-        "warm_up_function/__init__.py", "warm_up_function/controller.py",
-        "warm_up_function/measurements.py", "warm_up_function/sender.py",
-        "payloads/payloads.json", "payloads/0", "payloads/1",
+        "warm_up_function/__init__.py",
+        "warm_up_function/controller.py",
+        "warm_up_function/measurements.py",
+        "warm_up_function/sender.py",
+        "payloads/payloads.json",
+        "payloads/0",
+        "payloads/1",
     }
     assert files["payloads/0"].read_bytes() == b'{"inputs":"I like you."}'
     assert json.loads(files["payloads/payloads.json"].read_text()) == [

@@ -9,25 +9,28 @@ from aws_cdk.assertions import Annotations, Match
 
 from low_latency_endpoint import RuntimePrivateLink
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.warm_up import WarmUpPayload
+from low_latency_endpoint.warm_up.warm_up import WarmUpPayload
 from tests.synth.warm_up.in_template import PAYLOAD
 
 
-@pytest.mark.parametrize(("given", "code"), [
-    ({"timeout": Duration.minutes(15)}, "LLE540"),
-    ({"timeout": Duration.seconds(811)}, "LLE540"),
-    ({"timeout": Duration.seconds(9)}, "LLE540"),
-    ({"requests": 0}, "LLE541"),
-    ({"requests": 1.5}, "LLE541"),
-    ({"concurrency_per_zone": 0}, "LLE542"),
-    ({"concurrency_per_zone": 51}, "LLE542"),
-    ({"last": 0}, "LLE543"),
-    ({"payload": []}, "LLE544"),
-    ({"payload": [PAYLOAD] * 101}, "LLE544"),
-    ({"payload": ["text"]}, "LLE807"),
-    ({"reserved_concurrency": 1}, "LLE548"),
-    ({"latency": {"p99": Duration.millis(200)}}, "LLE360"),
-])
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({"timeout": Duration.minutes(15)}, "LLE540"),
+        ({"timeout": Duration.seconds(811)}, "LLE540"),
+        ({"timeout": Duration.seconds(9)}, "LLE540"),
+        ({"requests": 0}, "LLE541"),
+        ({"requests": 1.5}, "LLE541"),
+        ({"concurrency_per_zone": 0}, "LLE542"),
+        ({"concurrency_per_zone": 51}, "LLE542"),
+        ({"last": 0}, "LLE543"),
+        ({"payload": []}, "LLE544"),
+        ({"payload": [PAYLOAD] * 101}, "LLE544"),
+        ({"payload": ["text"]}, "LLE807"),
+        ({"reserved_concurrency": 1}, "LLE548"),
+        ({"latency": {"p99": Duration.millis(200)}}, "LLE360"),
+    ],
+)
 def test_refuses(refused, given, code):
     assert refused(**given) == code
 
@@ -38,17 +41,20 @@ def test_refuses_a_network_of_another_vpc(stack, parts, refused):
     assert refused(private_link=link) == "LLE216"
 
 
-@pytest.mark.parametrize(("make_payload", "code"), [
-    (lambda: WarmUpPayload.from_json({"inputs": object()}), "LLE557"),
-    (lambda: WarmUpPayload.from_json({"inputs": float("nan")}), "LLE557"),
-    (lambda: WarmUpPayload.from_json({"inputs": cdk.Aws.REGION}), "LLE547"),
-    (lambda: WarmUpPayload.from_text(cdk.Aws.REGION), "LLE547"),
-    (lambda: WarmUpPayload.from_text("x", content_type="text/csv\r\nX-Evil: 1"), "LLE557"),
-    (lambda: WarmUpPayload.from_text("x", target_model=cdk.Aws.REGION), "LLE547"),
-    (lambda: WarmUpPayload.from_file("no-such-file.json"), "LLE546"),
-    (lambda: WarmUpPayload.from_file("."), "LLE546"),
-    (lambda: WarmUpPayload.from_text("x" * (25 * 1024 * 1024 + 1)), "LLE545"),
-])
+@pytest.mark.parametrize(
+    ("make_payload", "code"),
+    [
+        (lambda: WarmUpPayload.from_json({"inputs": object()}), "LLE557"),
+        (lambda: WarmUpPayload.from_json({"inputs": float("nan")}), "LLE557"),
+        (lambda: WarmUpPayload.from_json({"inputs": cdk.Aws.REGION}), "LLE547"),
+        (lambda: WarmUpPayload.from_text(cdk.Aws.REGION), "LLE547"),
+        (lambda: WarmUpPayload.from_text("x", content_type="text/csv\r\nX-Evil: 1"), "LLE557"),
+        (lambda: WarmUpPayload.from_text("x", target_model=cdk.Aws.REGION), "LLE547"),
+        (lambda: WarmUpPayload.from_file("no-such-file.json"), "LLE546"),
+        (lambda: WarmUpPayload.from_file("."), "LLE546"),
+        (lambda: WarmUpPayload.from_text("x" * (25 * 1024 * 1024 + 1)), "LLE545"),
+    ],
+)
 def test_payloads_refused(make_payload, code):
     with pytest.raises(ConfigurationError) as raised:
         make_payload()

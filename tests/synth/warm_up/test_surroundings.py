@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Annotations, Match
-from cdk_nag import AwsSolutionsChecks
-from cfnlint.api import lint
-from cfnlint.core import get_rules
 
 from low_latency_endpoint import ClientZones, RuntimePrivateLink, ZoneAlignedNetwork
-from low_latency_endpoint import warm_up as warm_up_module
-from low_latency_endpoint.planning import warm_up_rules
-from low_latency_endpoint.warm_up import WarmUp
-from low_latency_endpoint.warm_up_function import controller, sender
+from low_latency_endpoint.plan import warm_up_rules
+from low_latency_endpoint.warm_up import warm_up as warm_up_module
+from low_latency_endpoint.warm_up.warm_up import WarmUp
+from low_latency_endpoint.warm_up.warm_up_function import controller, sender
 from tests.synth.warm_up.in_template import PAYLOAD, function_of
+
+from ..judges import cfn_lint, judged
 
 
 @pytest.mark.parametrize(("fips", "label"), [(False, "runtime"), (True, "runtime-fips")])
@@ -39,18 +37,24 @@ def test_an_adopted_endpoint_without_a_name_is_called_by_the_regional_one(
     )
     template = template_of(stack)
     variable = function_of(template, "Sender")["Environment"]["Variables"]["WARM_UP"]
-    text = "".join(part if isinstance(part, str) else "amazonaws.com"
-                   for part in variable["Fn::Join"][1])
+    text = "".join(
+        part if isinstance(part, str) else "amazonaws.com" for part in variable["Fn::Join"][1]
+    )
     assert json.loads(text)["zones"] == {"region": f"{label}.sagemaker.us-east-1.amazonaws.com"}
-    (group,) = [group for logical_id, group in template.of_type("AWS::EC2::SecurityGroup").items()
-                if "WarmUp" in logical_id]
+    (group,) = [
+        group
+        for logical_id, group in template.of_type("AWS::EC2::SecurityGroup").items()
+        if "WarmUp" in logical_id
+    ]
     (rule,) = group["SecurityGroupEgress"]
     assert (rule["CidrIp"], rule["FromPort"], rule["ToPort"]) == ("0.0.0.0/0", 443, 443)
 
 
 def test_works_in_a_vpc_that_exists(stack, parts, make, template_of):
     vpc = ec2.Vpc.from_vpc_attributes(
-        stack, "Vpc", vpc_id="vpc-0123456789abcdef0",
+        stack,
+        "Vpc",
+        vpc_id="vpc-0123456789abcdef0",
         availability_zones=["us-east-1a", "us-east-1b"],
         private_subnet_ids=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
     )
@@ -58,38 +62,45 @@ def test_works_in_a_vpc_that_exists(stack, parts, make, template_of):
         stack, "Theirs", vpc=vpc, client_zones=ClientZones.of_names("us-east-1a", "us-east-1b")
     )
     endpoint = parts.endpoint(
-        stack, configuration=parts.configuration(
+        stack,
+        configuration=parts.configuration(
             stack, variants=[parts.variant(stack, model=parts.model(stack, network=network))]
-        )
+        ),
     )
     make(network=network, endpoint=endpoint)
     function = function_of(template_of(stack), "Sender")
     assert function["VpcConfig"]["SubnetIds"] == [
-        "subnet-0123456789abcdef0", "subnet-0123456789abcdef1",
+        "subnet-0123456789abcdef0",
+        "subnet-0123456789abcdef1",
     ]
 
 
 @pytest.mark.parametrize("region", ["us-east-1", None], ids=["region", "agnostic"])
 def test_aws_solutions_and_cfn_lint_find_nothing(new_stack, parts, region):
     stack = new_stack(region=region)
-    cdk.Validations.of(stack.node.root).add_plugins(AwsSolutionsChecks())
+    judged(stack.node.root)
     endpoint = parts.endpoint(stack)
     network = stack.node.find_child("Network")
     link = RuntimePrivateLink(stack, "Link", network=network)
-    made = WarmUp(stack, "WarmUp", endpoint=endpoint, private_link=link, network=network,
-                  payload=PAYLOAD, metrics=True)
+    made = WarmUp(
+        stack,
+        "WarmUp",
+        endpoint=endpoint,
+        private_link=link,
+        network=network,
+        payload=PAYLOAD,
+        metrics=True,
+    )
     made.keep_warm()
     assembly = stack.node.root.synth()  # raises with the findings
     template = Path(assembly.directory, "Serving.template.json").read_text()
-    # W3010: the zones are the point, the user states them.
-    rules = get_rules([], ["W3010"], ["W"], {}, False)
-    assert [str(finding) for finding in lint(template, rules, ["us-east-1"])] == []
+    assert cfn_lint(template) == []
 
 
 def test_aws_solutions_would_have_found_something(stack, make):
     make()
     sqs.CfnQueue(stack, "Bad")
-    cdk.Validations.of(stack.node.root).add_plugins(AwsSolutionsChecks())
+    judged(stack.node.root)
     with pytest.raises(RuntimeError, match="AwsSolutions-SQS4"):
         stack.node.root.synth()
 

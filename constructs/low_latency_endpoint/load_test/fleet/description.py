@@ -8,11 +8,16 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from ...planning.load_test_fleet_cost import FleetCost
-from ...planning.load_test_fleet_rules import description_parameter
-from .rules import FLEET_DEPLOYED
+from ...errors import rule
+from ...plan.load_test_fleet_cost import FleetCost
+from ...plan.load_test_fleet_rules import description_parameter
 
-__all__ = ["FleetDescription", "find_fleet"]
+FLEET_DEPLOYED = rule(
+    "LLT123",
+    "there is no load-test fleet for this endpoint in this account and region",
+    fix="Deploy one: cdk deploy --all -c load-test-fleet=true; or add a LoadTestFleet to your "
+    "own app. Check --region and --profile.",
+)
 
 
 @dataclass(frozen=True)
@@ -23,12 +28,10 @@ class FleetDescription:
     ----------
     endpoint : str
         The endpoint that its workers may invoke.
-    cluster : str
     master, worker : str
         ARNs of the task definitions.
     subnets, zones : tuple of str
         Where tasks run, one subnet for each client zone.
-    security_group, bucket, log_group : str
     cpu, memory_mib : int
         Of each task.
     endpoint_zones : int
@@ -58,8 +61,13 @@ class FleetDescription:
 
     def cost(self, workers: int, seconds: float) -> FleetCost:
         """What a run costs, estimated."""
-        return FleetCost(workers=workers, cpu=self.cpu, memory_mib=self.memory_mib,
-                         seconds=seconds, endpoint_zones=self.endpoint_zones)
+        return FleetCost(
+            workers=workers,
+            cpu=self.cpu,
+            memory_mib=self.memory_mib,
+            seconds=seconds,
+            endpoint_zones=self.endpoint_zones,
+        )
 
 
 def find_fleet(client: Any, endpoint_name: str) -> FleetDescription:
@@ -69,12 +77,11 @@ def find_fleet(client: Any, endpoint_name: str) -> FleetDescription:
     ----------
     client : callable
         Service name to boto3 client: the ``client`` method of a ``boto3.Session``.
-    endpoint_name : str
 
     Raises
     ------
     ConfigurationError
-        ``LLE965`` when none is deployed, or its description is of another version.
+        ``LLT123`` when none is deployed, or its description is of another version.
     """
     name = description_parameter(endpoint_name)
     try:
@@ -93,7 +100,8 @@ def find_fleet(client: Any, endpoint_name: str) -> FleetDescription:
         return FleetDescription(**{**fields, **lists})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FLEET_DEPLOYED.error(
-            got=f"{name} holds {value[:200]!r}", where=endpoint_name,
+            got=f"{name} holds {value[:200]!r}",
+            where=endpoint_name,
             allowed="the description that this version's LoadTestFleet writes",
-            mend="Deploy the fleet again with this version of the library.",
+            fix="Deploy the fleet again with this version of the library.",
         ) from error

@@ -20,9 +20,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ...planning.load_test_fleet_rules import RUNS_PREFIX
-
-__all__ = ["CONTROL", "MODULE", "RESULT", "RUN", "STATUS", "RunFolder"]
+from ...plan.load_test_fleet_rules import RUNS_PREFIX
 
 RUN, CONTROL, STATUS = "run.json", "control.json", "status.json"
 RESULT = "result.json"
@@ -32,13 +30,7 @@ MODULE = "payload_module.py"
 
 
 class RunFolder:
-    """The folder of one run in the fleet's bucket.
-
-    Parameters
-    ----------
-    s3 : boto3 client
-    bucket, run_id : str
-    """
+    """The folder of one run in the fleet's bucket."""
 
     def __init__(self, s3: Any, bucket: str, run_id: str) -> None:
         self._s3, self.bucket, self.run_id = s3, bucket, run_id
@@ -54,8 +46,9 @@ class RunFolder:
 
     def put(self, name: str, body: bytes, content_type: str = "text/plain") -> None:
         """Write an object of another form."""
-        self._s3.put_object(Bucket=self.bucket, Key=self._key(name), Body=body,
-                            ContentType=content_type)
+        self._s3.put_object(
+            Bucket=self.bucket, Key=self._key(name), Body=body, ContentType=content_type
+        )
 
     def read(self, name: str) -> dict[str, Any]:
         """What an object holds."""
@@ -70,7 +63,8 @@ class RunFolder:
         sent = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
         now = (
             datetime.strptime(sent, "%a, %d %b %Y %H:%M:%S %Z").replace(tzinfo=UTC)
-            if sent else datetime.now(UTC)
+            if sent
+            else datetime.now(UTC)
         )
         return body, (now - answer["LastModified"]).total_seconds()
 

@@ -11,19 +11,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-from ...errors import ConfigurationError
-from ...operations.sessions import aws_errors_in_words
-from ...planning.load_test_fleet_rules import MASTER_PORT, WEB_PORT
-from ..payloads import Payloads
-from ..problems import error_of
-from ..steps import Progress, Step, StepResult, ignore_progress
-from ..target import Target
-from .description import FleetDescription
+from ...account.sessions import aws_errors_in_words
+from ...errors import ConfigurationError, rule
+from ...plan.limits import Range
+from ...plan.load_test_fleet_rules import MASTER_PORT, WEB_PORT
+from ..engine.generator_process import error_of
+from ..engine.payloads import Payloads
+from ..engine.steps import Progress, Step, StepResult, ignore_progress
+from ..engine.target import Target
+from .description import FleetDescription, find_fleet
 from .exchange import CONTROL, MODULE, RESULT, RUN, STATUS, RunFolder
-from .rules import FLEET_ANSWERS, FLEET_STARTS, PAYLOADS_TRAVEL, WORKERS
 from .task import (
     BUCKET_VARIABLE,
     MASTER_VARIABLE,
@@ -32,9 +31,34 @@ from .task import (
     RUN_VARIABLE,
     WEB_VARIABLE,
 )
-from .tasks import FleetTask, FleetTasks
+from .tasks import FLEET_STARTS, FleetTask, FleetTasks
 
-__all__ = ["FleetGenerator"]
+WORKERS = Range(
+    rule(
+        "LLT124",
+        "the number of the fleet's workers is out of range",
+        fix="Give 1 to 200 workers. One sends some thousand requests per second; a new "
+        "account runs few Fargate tasks at once (quota: Fargate On-Demand vCPU resource "
+        "count).",
+        source="/AmazonECS/latest/developerguide/service-quotas.html",
+    ),
+    "the number of workers",
+    1,
+    200,
+    "workers",
+)
+FLEET_ANSWERS = rule(
+    "LLT126",
+    "the fleet stopped before the result was there",
+    fix="The end of the task's log says why; it is in the fleet's log group for as long as the "
+    "log is kept.",
+)
+PAYLOADS_TRAVEL = rule(
+    "LLT127",
+    "the payload generator cannot be sent to the fleet",
+    fix="Put the function into a module of one file that imports only the standard library and "
+    "what the load generator's image holds, or write its payloads into a folder.",
+)
 
 _ADDRESS_SECONDS = 180.0
 _READY_SECONDS = 420.0
@@ -65,8 +89,6 @@ class FleetGenerator:
         Service name to boto3 client: the ``client`` method of a ``boto3.Session``.
     fleet : FleetDescription
         See :func:`.description.find_fleet`.
-    target : Target
-    payloads : Payloads
     workers : int
         Worker tasks, 1 to 200; each is one process.
     tell : callable, optional
@@ -81,16 +103,19 @@ class FleetGenerator:
     poll_seconds : float
         How often S3 and ECS are asked; by default each second.
 
-    Attributes
-    ----------
-    run_id : str
-    folder : RunFolder
-
     Raises
     ------
     ConfigurationError
-        ``LLE966``; ``LLE969`` for a payload generator that cannot be sent. On entering ``LLE967``,
-        from :meth:`run` ``LLE968`` and what the generator itself raises.
+        ``LLT124``; ``LLT127`` for a payload generator that cannot be sent. On entering ``LLT125``,
+        from :meth:`run` ``LLT126`` and what the generator itself raises.
+
+    Examples
+    --------
+    ::
+
+        fleet = FleetGenerator.of_endpoint(session.client, target, payloads, workers=4, tell=print)
+        report = load_test(target, payloads, plan, generator=fleet.__enter__)
+        print(fleet.keep_result(report.to_dict()))
     """
 
     def __init__(
@@ -119,6 +144,23 @@ class FleetGenerator:
         self._writing = threading.Lock()
         self._closed = threading.Event()
 
+    @classmethod
+    def of_endpoint(
+        cls, client: Callable[[str], Any], target: Target, payloads: Payloads, **options: Any
+    ) -> FleetGenerator:
+        """On the fleet that is deployed for the target's endpoint.
+
+        Raises
+        ------
+        ConfigurationError
+            ``LLT123`` too.
+        AwsUnavailable
+            When AWS refuses or does not answer.
+        """
+        with aws_errors_in_words():
+            fleet = find_fleet(client, target.endpoint_name)
+            return cls(client, fleet, target, payloads, **options)
+
     # ---------------------------------------------------------------------------------- start
 
     def __enter__(self) -> FleetGenerator:
@@ -135,18 +177,29 @@ class FleetGenerator:
         cost = self._fleet.cost(self.workers, seconds)
         self._tell(f"Cost: {cost}" if self._expected is not None else f"Cost of an hour: {cost}")
         if others := self._tasks.running():
-            self._tell(f"{len(others)} task(s) of another run are still running in "
-                       f"{self._fleet.cluster}: {', '.join(others)}")
-        self.folder.write(RUN, {
-            "target": self._target.to_dict(), "payloads": self._payloads.to_dict(),
-            "workers": self.workers, "patience_seconds": _PATIENCE_SECONDS,
-        })
+            self._tell(
+                f"{len(others)} task(s) of another run are still running in "
+                f"{self._fleet.cluster}: {', '.join(others)}"
+            )
+        self.folder.write(
+            RUN,
+            {
+                "target": self._target.to_dict(),
+                "payloads": self._payloads.to_dict(),
+                "workers": self.workers,
+                "patience_seconds": _PATIENCE_SECONDS,
+            },
+        )
         self.folder.write(STATUS, {"state": "starting", "step": 0})
         self._write_control()
         region = self._fleet.region
-        variables = {BUCKET_VARIABLE: self._fleet.bucket, RUN_VARIABLE: self.run_id,
-                     PORT_VARIABLE: str(self._port), "AWS_REGION": region,
-                     "AWS_DEFAULT_REGION": region}
+        variables = {
+            BUCKET_VARIABLE: self._fleet.bucket,
+            RUN_VARIABLE: self.run_id,
+            PORT_VARIABLE: str(self._port),
+            "AWS_REGION": region,
+            "AWS_DEFAULT_REGION": region,
+        }
         if self._web_port is not None:
             variables[WEB_VARIABLE] = f"127.0.0.1:{self._web_port}"
         if self._module is not None:
@@ -159,13 +212,16 @@ class FleetGenerator:
         master = self._wait_for_address()
         self._tasks.start("worker", self.workers, {**variables, MASTER_VARIABLE: master.address})
         zones = ", ".join(self._fleet.zones)
-        self._tell(f"The master is at {master.address}; {self.workers} worker(s) are starting "
-                   f"in {zones}")
+        self._tell(
+            f"The master is at {master.address}; {self.workers} worker(s) are starting in {zones}"
+        )
         self._wait_until_ready()
         self._tell("All workers are connected")
         if self._web_port is not None:
-            self._tell(f"The master's page, at http://localhost:{self._web_port} through: "
-                       + self.page_command())
+            self._tell(
+                f"The master's page, at http://localhost:{self._web_port} through: "
+                + self.page_command()
+            )
 
     def _wait_for_address(self) -> FleetTask:
         for _ in self._until(_ADDRESS_SECONDS):
@@ -174,8 +230,11 @@ class FleetGenerator:
                     raise self._ended(master, FLEET_STARTS.error)
                 if master.address:
                     return master
-        raise FLEET_STARTS.error(got=f"no address within {_ADDRESS_SECONDS:g} s",
-                                 allowed="a master with an address", where=self.run_id)
+        raise FLEET_STARTS.error(
+            got=f"no address within {_ADDRESS_SECONDS:g} s",
+            allowed="a master with an address",
+            where=self.run_id,
+        )
 
     def _wait_until_ready(self) -> None:
         looked, told = 0.0, ""
@@ -191,14 +250,18 @@ class FleetGenerator:
                 if task.ending:
                     raise self._ended(task, FLEET_STARTS.error)
             started = sum(task.kind == "worker" and task.status == "RUNNING" for task in tasks)
-            text = (f"{started} of {self.workers} worker(s) are running, "
-                    f"{status.get('workers', 0)} connected")
+            text = (
+                f"{started} of {self.workers} worker(s) are running, "
+                f"{status.get('workers', 0)} connected"
+            )
             if text != told:
                 self._tell(text)
                 told = text
         raise FLEET_STARTS.error(
-            got=f"workers missing after {_READY_SECONDS:g} s", where=self.run_id,
-            allowed=f"{self.workers} workers connected to their master")
+            got=f"workers missing after {_READY_SECONDS:g} s",
+            where=self.run_id,
+            allowed=f"{self.workers} workers connected to their master",
+        )
 
     def page_command(self) -> str:
         """The AWS CLI's command that brings the master's page to this machine."""
@@ -207,14 +270,13 @@ class FleetGenerator:
 
     # ------------------------------------------------------------------------------------ run
 
-    def run(self, step: Step,
-            progress: Callable[[Progress], None] = ignore_progress) -> StepResult:
+    def run(self, step: Step, progress: Callable[[Progress], None] = ignore_progress) -> StepResult:
         """Run one step on the fleet; see :class:`..steps.Generator`.
 
         Raises
         ------
         ConfigurationError
-            ``LLE968`` when a task ended before the result was there, and what the generator's
+            ``LLT126`` when a task ended before the result was there, and what the generator's
             processes raise.
         """
         with aws_errors_in_words():
@@ -236,8 +298,9 @@ class FleetGenerator:
             if now - looked >= _LOOK_EVERY:
                 looked = now
                 self._check_alive()
-        raise FLEET_ANSWERS.error(got=f"no result of step {step.name} in time",
-                                  allowed="a result", where=self.folder.url)
+        raise FLEET_ANSWERS.error(
+            got=f"no result of step {step.name} in time", allowed="a result", where=self.folder.url
+        )
 
     def _status(self, number: int) -> dict[str, Any]:
         """The master's status, as far as it is about this step; what it failed with is raised."""
@@ -252,18 +315,23 @@ class FleetGenerator:
                 self._status(-1)  # it may have said why
                 raise self._ended(task, FLEET_ANSWERS.error)
 
-    def _ended(self, task: FleetTask,
-               error: Callable[..., ConfigurationError]) -> ConfigurationError:
+    def _ended(
+        self, task: FleetTask, error: Callable[..., ConfigurationError]
+    ) -> ConfigurationError:
         log = self._tasks.last_words(task)
         got = f"{task.kind} {task.id} {task.status.lower()}: {task.reason or 'no reason given'}"
-        return error(got=got + (f"\n{log}" if log else ""), allowed="a running task",
-                     where=f"log group {self._fleet.log_group}")
+        return error(
+            got=got + (f"\n{log}" if log else ""),
+            allowed="a running task",
+            where=f"log group {self._fleet.log_group}",
+        )
 
     # ------------------------------------------------------------------------------------ end
 
     def keep_result(self, content: Mapping[str, Any]) -> str:
         """Put the whole result into the run's folder; gives its URL."""
-        self.folder.write(RESULT, content)
+        with aws_errors_in_words():
+            self.folder.write(RESULT, content)
         return f"{self.folder.url}{RESULT}"
 
     def close(self) -> None:
@@ -275,9 +343,11 @@ class FleetGenerator:
             try:
                 self._stop()
             except Exception as problem:  # whatever ended the run counts more
-                self._tell(f"The fleet could not be stopped: {problem}\nIt ends by itself within "
-                           f"{_PATIENCE_SECONDS / 60:g} minutes; its tasks: "
-                           f"{', '.join(self._tasks.arns) or 'none'}")
+                self._tell(
+                    f"The fleet could not be stopped: {problem}\nIt ends by itself within "
+                    f"{_PATIENCE_SECONDS / 60:g} minutes; its tasks: "
+                    f"{', '.join(self._tasks.arns) or 'none'}"
+                )
 
     def _stop(self) -> None:
         if not self._tasks.arns and not self._tasks.running(self.run_id):
@@ -289,14 +359,17 @@ class FleetGenerator:
                 break
         left = [task.arn for task in self._tasks.described() if not task.ended]
         if left := list(dict.fromkeys([*self._tasks.running(self.run_id), *left])):
-            self._tell("STILL RUNNING, stop them by hand: " + "; ".join(
-                f"aws ecs stop-task --cluster {self._fleet.cluster} --task {arn}"
-                for arn in left))
+            self._tell(
+                "STILL RUNNING, stop them by hand: "
+                + "; ".join(
+                    f"aws ecs stop-task --cluster {self._fleet.cluster} --task {arn}"
+                    for arn in left
+                )
+            )
         else:
             self._tell("The fleet is stopped; nothing of it runs any more")
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _write_control(self) -> None:
@@ -336,7 +409,11 @@ def _module_of(payloads: Payloads) -> tuple[str, bytes] | None:
         return None
     name = payloads.generator.partition(":")[0]
     spec = importlib.util.find_spec(name) if "." not in name else None
-    if spec is None or not spec.origin or not spec.origin.endswith(".py") or \
-            Path(spec.origin).name == "__init__.py":
+    if (
+        spec is None
+        or not spec.origin
+        or not spec.origin.endswith(".py")
+        or Path(spec.origin).name == "__init__.py"
+    ):
         raise PAYLOADS_TRAVEL.error(got=payloads.generator, allowed="a module of one .py file")
     return name, Path(spec.origin).read_bytes()

@@ -15,13 +15,16 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
-if TYPE_CHECKING:
-    from ..steps import Generator, Progress
-    from .exchange import RunFolder
+import boto3
+from botocore.config import Config
 
-__all__ = ["main"]
+from ..engine.generator_process import GeneratorProcess, problem_of
+from ..engine.payloads import Payloads
+from ..engine.steps import Generator, Progress, Step
+from ..engine.target import Target
+from .exchange import CONTROL, MODULE, RUN, STATUS, RunFolder
 
 BUCKET_VARIABLE = "LOAD_TEST_BUCKET"
 RUN_VARIABLE = "LOAD_TEST_RUN"
@@ -37,7 +40,7 @@ _ABANDONED = 3
 """Exit code of a master that nobody waits for any more."""
 _KEPT_SECONDS = 30
 """How many seconds of progress the status holds: the reader looks every second."""
-_MODULE = "low_latency_endpoint.load_test.generator"
+_MODULE = "low_latency_endpoint.load_test.engine.generator"
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
@@ -45,12 +48,21 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     parser = argparse.ArgumentParser(prog="python -m low_latency_endpoint.load_test.fleet.task")
     parser.add_argument("kind", choices=["master", "worker"])
     kind = parser.parse_args(arguments).kind
-    missing = [name for name in (BUCKET_VARIABLE, RUN_VARIABLE, PORT_VARIABLE,
-                                 *([MASTER_VARIABLE] if kind == "worker" else []))
-               if not os.environ.get(name)]
+    missing = [
+        name
+        for name in (
+            BUCKET_VARIABLE,
+            RUN_VARIABLE,
+            PORT_VARIABLE,
+            *([MASTER_VARIABLE] if kind == "worker" else []),
+        )
+        if not os.environ.get(name)
+    ]
     if missing:
-        parser.error(f"the environment lacks {', '.join(missing)}: start the fleet with "
-                     "low-latency load-test ENDPOINT --fleet N")
+        parser.error(
+            f"the environment lacks {', '.join(missing)}: start the fleet with "
+            "low-latency load-test ENDPOINT --fleet N"
+        )
     _fetch_module()
     if kind == "master":
         _master()
@@ -66,12 +78,6 @@ def _worker() -> NoReturn:
 
 
 def _master() -> NoReturn:
-    from ..generator_process import GeneratorProcess
-    from ..payloads import Payloads
-    from ..problems import problem_of
-    from ..target import Target
-    from .exchange import RUN, STATUS
-
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     signal.signal(signal.SIGUSR1, lambda number, frame: sys.exit(_ABANDONED))
     folder = _folder()
@@ -87,10 +93,13 @@ def _master() -> NoReturn:
         if payloads.generator is not None:
             Payloads.of_generator(payloads.generator)  # says now what the image lacks for it
         with GeneratorProcess(
-            Target.of_dict(run["target"]), payloads,
-            expect_workers=run["workers"], bind=f"0.0.0.0:{os.environ[PORT_VARIABLE]}",
+            Target.of_dict(run["target"]),
+            payloads,
+            expect_workers=run["workers"],
+            bind=f"0.0.0.0:{os.environ[PORT_VARIABLE]}",
             # Of the master's own loopback interface: a session is the only way to the page.
-            web_port=os.environ.get(WEB_VARIABLE), workers_seen=connected,
+            web_port=os.environ.get(WEB_VARIABLE),
+            workers_seen=connected,
         ) as generator:
             generator.wait_until_ready()
             folder.write(STATUS, {"state": "ready", "step": 0})
@@ -103,9 +112,6 @@ def _master() -> NoReturn:
 
 def _serve(folder: RunFolder, generator: Generator) -> NoReturn:
     """Run each step that is asked for, until a signal ends it."""
-    from ..steps import Step
-    from .exchange import CONTROL, STATUS
-
     done = 0
     while True:
         control = folder.read(CONTROL)
@@ -121,21 +127,27 @@ def _serve(folder: RunFolder, generator: Generator) -> NoReturn:
 
         def progress(
             second: Progress,
-            seconds: list[dict[str, Any]] = seconds, running: dict[str, Any] = running,
+            seconds: list[dict[str, Any]] = seconds,
+            running: dict[str, Any] = running,
         ) -> None:
             seconds.append(second.to_dict())
             folder.write(STATUS, {**running, "progress": seconds[-_KEPT_SECONDS:]})
 
         result = generator.run(step, progress)
-        folder.write(STATUS, {"state": "done", "step": number,
-                              "progress": seconds[-_KEPT_SECONDS:], "result": result.to_dict()})
+        folder.write(
+            STATUS,
+            {
+                "state": "done",
+                "step": number,
+                "progress": seconds[-_KEPT_SECONDS:],
+                "result": result.to_dict(),
+            },
+        )
         done = number
 
 
 def _watch(folder: RunFolder, patience: float) -> None:
     """End the master, wherever it is, when the machine that started the run is silent."""
-    from .exchange import CONTROL
-
     heard = time.monotonic()
     while True:
         time.sleep(patience / _LOOKS)
@@ -143,32 +155,30 @@ def _watch(folder: RunFolder, patience: float) -> None:
             heard = max(heard, time.monotonic() - folder.get(CONTROL)[1])
         silent = time.monotonic() - heard
         if silent > patience:
-            print(f"ending: no sign of the machine that started this for {silent:.0f} s",
-                  flush=True)
+            print(
+                f"ending: no sign of the machine that started this for {silent:.0f} s", flush=True
+            )
             os.kill(os.getpid(), signal.SIGUSR1)
 
 
 def _folder() -> RunFolder:
-    import boto3
-    from botocore.config import Config
-
-    from .exchange import RunFolder
-
     # A second without S3 must not end a run of an hour. Only the Region's own name is behind the
     # gateway endpoint for certain: in us-east-1 the SDK may still ask the global one.
-    config = Config(retries={"mode": "standard", "total_max_attempts": 6},
-                    connect_timeout=5, read_timeout=20,
-                    s3={"us_east_1_regional_endpoint": "regional"})
-    return RunFolder(boto3.client("s3", config=config), os.environ[BUCKET_VARIABLE],
-                     os.environ[RUN_VARIABLE])
+    config = Config(
+        retries={"mode": "standard", "total_max_attempts": 6},
+        connect_timeout=5,
+        read_timeout=20,
+        s3={"us_east_1_regional_endpoint": "regional"},
+    )
+    return RunFolder(
+        boto3.client("s3", config=config), os.environ[BUCKET_VARIABLE], os.environ[RUN_VARIABLE]
+    )
 
 
 def _fetch_module() -> None:
     """Put the user's payload module where it is imported from: the current folder."""
     name = os.environ.get(MODULE_VARIABLE)
     if name:
-        from .exchange import MODULE
-
         Path(f"{name}.py").write_bytes(_folder().get(MODULE)[0])
 
 

@@ -7,11 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...planning.load_test_fleet_rules import WEB_PORT
+from ...errors import rule
+from ...plan.load_test_fleet_rules import WEB_PORT
 from .description import FleetDescription
-from .rules import FLEET_STARTS
 
-__all__ = ["FleetTask", "FleetTasks"]
+FLEET_STARTS = rule(
+    "LLT125",
+    "the fleet's tasks did not start",
+    fix="What ECS says above names the cause. CannotPullContainerError and "
+    "ResourceInitializationError: the subnets reach no ECR, S3 or Logs (interface_endpoints "
+    "of LoadTestFleet). Capacity: try fewer workers, or later.",
+    source="/AmazonECS/latest/developerguide/stopped-task-error-codes.html",
+)
 
 _RUNTIME_URL = "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME"
 """Where botocore takes the runtime's URL from."""
@@ -67,7 +74,6 @@ class FleetTasks:
     ----------
     client : callable
         Service name to boto3 client.
-    fleet : FleetDescription
     run_id : str
         Every task is started by this name, so that none is lost sight of.
     """
@@ -83,7 +89,7 @@ class FleetTasks:
         Raises
         ------
         ConfigurationError
-            ``LLE967`` when ECS places fewer than asked for.
+            ``LLT125`` when ECS places fewer than asked for.
         """
         urls = dict(zip(self.fleet.subnets, self.fleet.zonal_urls, strict=False))
         for subnet, number in _spread(self.fleet.subnets, count):
@@ -102,27 +108,37 @@ class FleetTasks:
             launchType="FARGATE",
             startedBy=self.run_id,
             enableExecuteCommand=kind == "master",
-            networkConfiguration={"awsvpcConfiguration": {
-                "subnets": [subnet],
-                "securityGroups": [self.fleet.security_group],
-                "assignPublicIp": "DISABLED",
-            }},
-            overrides={"containerOverrides": [{
-                "name": kind,
-                "environment": [{"name": name, "value": value}
-                                for name, value in environment.items()],
-            }]},
+            networkConfiguration={
+                "awsvpcConfiguration": {
+                    "subnets": [subnet],
+                    "securityGroups": [self.fleet.security_group],
+                    "assignPublicIp": "DISABLED",
+                }
+            },
+            overrides={
+                "containerOverrides": [
+                    {
+                        "name": kind,
+                        "environment": [
+                            {"name": name, "value": value} for name, value in environment.items()
+                        ],
+                    }
+                ]
+            },
         )
         self.arns += [task["taskArn"] for task in answer["tasks"]]
         if len(answer["tasks"]) < count:
-            reasons = sorted({
-                " ".join(filter(None, [failure.get("reason"), failure.get("detail")]))
-                for failure in answer.get("failures", [])
-            })
+            reasons = sorted(
+                {
+                    " ".join(filter(None, [failure.get("reason"), failure.get("detail")]))
+                    for failure in answer.get("failures", [])
+                }
+            )
             raise FLEET_STARTS.error(
                 got=f"{len(answer['tasks'])} of {count} in {subnet}: "
-                    + ("; ".join(reasons) or "ECS gives no reason"),
-                allowed=f"{count} {kind} task{'s' * (count != 1)}", where=self.fleet.cluster,
+                + ("; ".join(reasons) or "ECS gives no reason"),
+                allowed=f"{count} {kind} task{'s' * (count != 1)}",
+                where=self.fleet.cluster,
             )
 
     def described(self, arns: Sequence[str] | None = None) -> list[FleetTask]:
@@ -131,7 +147,8 @@ class FleetTasks:
         found = []
         for start in range(0, len(wanted), _DESCRIBED_PER_CALL):
             answer = self._ecs.describe_tasks(
-                cluster=self.fleet.cluster, tasks=wanted[start:start + _DESCRIBED_PER_CALL])
+                cluster=self.fleet.cluster, tasks=wanted[start : start + _DESCRIBED_PER_CALL]
+            )
             found += [_task(task) for task in answer["tasks"]]
         return found
 
@@ -144,7 +161,8 @@ class FleetTasks:
         """ARNs of the tasks in the fleet's cluster that are not to stop; of one run, or all."""
         named = {"startedBy": started_by} if started_by else {}
         pages = self._ecs.get_paginator("list_tasks").paginate(
-            cluster=self.fleet.cluster, desiredStatus="RUNNING", **named)
+            cluster=self.fleet.cluster, desiredStatus="RUNNING", **named
+        )
         return [arn for page in pages for arn in page["taskArns"]]
 
     def last_words(self, task: FleetTask) -> str:
@@ -152,8 +170,11 @@ class FleetTasks:
         stream = f"load-test/{task.kind}/{task.id}"
         try:
             answer = self._logs.get_log_events(
-                logGroupName=self.fleet.log_group, logStreamName=stream, limit=_LOG_LINES,
-                startFromHead=False)
+                logGroupName=self.fleet.log_group,
+                logStreamName=stream,
+                limit=_LOG_LINES,
+                startFromHead=False,
+            )
         except self._logs.exceptions.ClientError:
             return ""
         return "\n".join(event["message"] for event in answer["events"])

@@ -1,48 +1,155 @@
 """The load test as one self-contained HTML page.
 
-Needs the ``load-test`` extra (Jinja2, plotly).
+Needs the ``load-test`` extra (Jinja2).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from ...operations.diagnosis.page import chart_html
-from ..latencies import LatencyHistogram, milliseconds
-from ..limit_search import Limit, SearchPlan
-from ..measured_steps import MeasuredStep
-from ..result_file import LoadTestReport, write_text
+from ...report.pages import FindingCard, Listed, Part, Section, Soft
+from ...report.pages import page as page_of
+from ...report.tables import Table
+from ..search.limit_search import Limit, SearchPlan
+from ..search.result_file import LoadTestReport, write_text
+from ..search.steps_table import step_columns
+from .charts import over_time, percentiles, send_lag, throughput_and_latency
 
-__all__ = ["page", "verdict", "write_page"]
-
-_PERCENTS = (50.0, 90.0, 99.0, 99.9, 99.99)
+_TONES = {"invalid": "bad", "limit": "bad", "risk": "careful", "fine": "good"}
 
 
 def page(report: LoadTestReport) -> str:
     """The page's text; it loads nothing from anywhere."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from plotly.offline import get_plotlyjs
+    run, fleet = report.run, report.fleet
+    columns = list(step_columns(run.steps, report, beyond=True))
+    tables = [
+        Table(
+            [each.name for each in columns if group in each.groups],
+            list(zip(*(each.cells for each in columns if group in each.groups), strict=True)),
+            align="lllr" if group == "load" else "lr",
+        )
+        for group in ("load", "machines")
+    ]
+    said = verdict(report)
+    parts: list[Part] = []
+    if run.limit is not None:
+        parts.append(Section("", [f"{run.limit.how}.", *follows(report)]))
+    parts += [
+        Section(
+            "Where the saturation comes from",
+            [
+                FindingCard(
+                    each.title,
+                    each.kind,
+                    _TONES[each.severity],
+                    [Listed(each.evidence), *([each.advice] if each.advice else [])],
+                    [(each.kind, "")],
+                )
+                for each in report.verdicts
+            ]
+            or ["Nothing was loaded, so there is nothing to say."],
+        ),
+        Section(
+            "Throughput and latency",
+            [
+                throughput_and_latency(report) or "No request was answered.",
+                Soft(
+                    "Bars are intervals of 90 % (each bound holds with 95 %) from order statistics. A "
+                    "disc held the goal, a cross broke it, a ring is unclear, a diamond was limited "
+                    "by the generator."
+                ),
+            ],
+        ),
+        Section(
+            "Steps",
+            [
+                tables[0],
+                Soft(
+                    "Latency runs from the moment at which a request was due to its whole answer. ? rests "
+                    "on fewer than ten requests beyond it, whose number stands in brackets (of the others "
+                    "it shows under the pointer)."
+                ),
+            ],
+        ),
+        Section(
+            "The generator and CloudWatch",
+            [
+                tables[1],
+                Soft(
+                    "! the generator sent later than 1 % of the median latency, which includes that. * "
+                    "from CloudWatch's minutes, which hold requests of other steps too. Inv./inst.: "
+                    "invocations per instance and minute."
+                ),
+            ],
+        ),
+        Section("Latency by percentile", [percentiles(report) or "No request was answered."]),
+        Section("Over time", [over_time(report) or "No second was recorded."]),
+        Section(
+            "How late the generator was",
+            [
+                send_lag(report) or "Nothing was sent.",
+                Listed(
+                    [
+                        f"{each.result.step.name}: {text}"
+                        for each in run.steps
+                        for text in (*each.result.client_bound, *each.result.warnings)
+                    ]
+                ),
+                Soft(
+                    "Latencies include the lag: a late generator makes the endpoint look slower, "
+                    "never faster."
+                ),
+            ],
+        ),
+        Section(
+            "What was looked at",
+            [
+                Listed([f"Unknown: {text}" for text in (*fleet.unknown, *report.metrics.unknown)]),
+                Listed(list(_looked_at(report)), soft=True),
+            ],
+        ),
+    ]
+    serving = (
+        f"{fleet.instances} x {fleet.instance_type or 'unknown type'}"
+        if fleet.instances is not None
+        else ""
+    )
+    about = ", ".join(filter(None, (report.target.region, fleet.variant, serving, fleet.routing)))
+    return page_of(
+        f"{report.target.endpoint_name}: {said}",
+        parts,
+        verdict=said,
+        head=f"Load test of {report.target.endpoint_name}",
+        under=f"{about}; {_clock(run.started_at, '%Y-%m-%d %H:%M:%S')} to "
+        f"{_clock(run.ended_at, '%H:%M:%S %Z')}; {report.payload}; goal: {run.goal.text}",
+        good=run.held and not report.invalid,
+    )
 
-    from . import charts
 
-    environment = Environment(loader=PackageLoader(__package__, "templates"), autoescape=True,
-                              undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made = {name: chart_html(figure, name) for name, figure in (
-        ("throughput", charts.throughput_and_latency(report)),
-        ("time", charts.over_time(report)),
-        ("percentiles", charts.percentiles(report)),
-        ("lag", charts.send_lag(report))) if figure is not None}
-    return environment.get_template("report.html.jinja").render(
-        report=report, run=report.run, target=report.target, verdict=verdict(report),
-        good=report.run.held and not report.invalid, charts=made,
-        rows=[_row(report, each) for each in report.run.steps], percents=_PERCENTS,
-        streams=any(each.result.first_byte is not None for each in report.run.steps),
-        started=_clock(report.run.started_at, "%Y-%m-%d %H:%M:%S"),
-        ended=_clock(report.run.ended_at, "%H:%M:%S %Z"),
-        plotly=get_plotlyjs(),
+def follows(report: LoadTestReport) -> Iterator[str]:
+    """What the limit means for the fleet."""
+    throughput = report.throughput
+    if throughput is not None:
+        yield (
+            f"For {throughput.peak_tps:,g} requests a second with a safety factor of "
+            f"{throughput.safety_factor:g}: {throughput.instances_at_peak(1)} instances, at "
+            "least one per client zone; scaling target "
+            f"{throughput.target_invocations_per_instance:,g} invocations per instance and "
+            "minute."
+        )
+
+
+def _looked_at(report: LoadTestReport) -> Iterator[str]:
+    if not report.metrics.series:
+        yield "No metrics of CloudWatch."
+    elif not report.metrics.complete:
+        yield "Incomplete: CloudWatch had not counted all requests yet when it was read."
+    yield (
+        "Percentile intervals take requests for independent. Requests in a queue are not, so "
+        "the true intervals are wider; a limit is confirmed by fresh requests for that reason."
     )
 
 
@@ -52,7 +159,7 @@ def write_page(report: LoadTestReport, path: Path) -> None:
     Raises
     ------
     ConfigurationError
-        ``LLE957`` when the file cannot be written.
+        ``LLT115`` when the file cannot be written.
     """
     write_text(path, page(report))
 
@@ -63,8 +170,9 @@ def verdict(report: LoadTestReport) -> str:
     invalid = next((each for each in report.verdicts if each.severity == "invalid"), None)
     if run.interrupted:
         whole = f"{len(run.steps)} whole step" + ("s" if len(run.steps) != 1 else "")
-        return f"Ended after {whole}: {run.failure}" if run.failure else \
-            f"Interrupted after {whole}"
+        return (
+            f"Ended after {whole}: {run.failure}" if run.failure else f"Interrupted after {whole}"
+        )
     if invalid is not None:
         return invalid.title
     if run.limit is not None:
@@ -90,24 +198,10 @@ def _limit(limit: Limit, search: SearchPlan | None) -> str:
     if not limit.lower_bound:
         return f"One instance holds {limit.tps_per_instance:,g} requests a second"
     asked = f" (--up-to {search.highest_rate:,g})" if search is not None else ""
-    return (f"One instance holds at least {limit.tps_per_instance:,g} requests a second; the limit "
-            f"was not reached{asked}")
-
-
-def _row(report: LoadTestReport, each: MeasuredStep) -> dict[str, Any]:
-    result = each.result
-    return {
-        "step": each, "result": result,
-        "window": report.metrics.of(result),
-        "latencies": [milliseconds(value) for value in
-                      result.latency.quantiles(percent / 100 for percent in _PERCENTS)],
-        "lag": milliseconds(result.send_lag.percentile(99)),
-        "beyond": {one.percent: one.samples_beyond for one in result.latency.percentiles()},
-        "weak": {one.percent for one in result.latency.percentiles() if not one.reliable},
-        "first_byte": milliseconds((result.first_byte or LatencyHistogram()).percentile(99)),
-        "offered": f"{each.offered:,.4g}" if each.offered is not None
-        else f"{result.step.users} at once",
-    }
+    return (
+        f"One instance holds at least {limit.tps_per_instance:,g} requests a second; the limit "
+        f"was not reached{asked}"
+    )
 
 
 def _clock(seconds: float, form: str) -> str:

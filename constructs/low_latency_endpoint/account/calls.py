@@ -1,0 +1,210 @@
+"""Calls to an account: nothing but reads, and refusals told apart from answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
+
+from .sessions import (
+    ClientFactory,
+    Unreadable,
+    aws_errors_in_words,
+    credentials_error,
+    error_code,
+    is_denied,
+)
+
+#: How the operations begin that may be called here; none of them changes anything.
+READ_ONLY = ("batch_get_", "describe_", "filter_", "get_", "head_", "list_", "simulate_")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Something that could not be read, and why: never taken for fine."""
+
+    what: str
+    why: str
+
+
+class Account:
+    """One account and region, read through a client factory.
+
+    Parameters
+    ----------
+    client : callable
+        Service name to boto3 client.
+    region : str
+        The region that the clients ask.
+    once : bool
+        Whether each request is made once, and its answer kept; otherwise answers are fresh.
+
+    Attributes
+    ----------
+    unknown : list of Unknown
+        What :meth:`known` could not read.
+    """
+
+    def __init__(self, client: ClientFactory, region: str = "", *, once: bool = True) -> None:
+        self.region = region
+        self.unknown: list[Unknown] = []
+        self._factory, self._once = client, once
+        self._clients: dict[str, Any] = {}
+        self._answers: dict[str, Any] = {}
+
+    def client(self, service: str) -> Any:
+        """The client of a service, made once."""
+        if service not in self._clients:
+            try:
+                self._clients[service] = self._factory(service)
+            except (ClientError, BotoCoreError) as error:
+                raise Unreadable.of(service, "its client", error) from error
+        return self._clients[service]
+
+    def identity(self) -> dict[str, Any]:
+        """Who asks: STS's GetCallerIdentity.
+
+        Raises
+        ------
+        ConfigurationError
+            ``LLA102`` without credentials, or with expired ones: nothing else will be answered.
+        AwsUnavailable
+            When AWS cannot be reached.
+        Unreadable
+            When something explicitly denies even this.
+        """
+        if "identity" not in self._answers:
+            with aws_errors_in_words():
+                try:
+                    answer = self._factory("sts").get_caller_identity()
+                except ClientError as error:
+                    if not is_denied(error):
+                        raise
+                    answer = Unreadable.of("sts", "GetCallerIdentity", error)
+            self._answers["identity"] = answer
+        found: dict[str, Any] = _given(self._answers["identity"])
+        return found
+
+    def account_id(self) -> str:
+        """The account's twelve digits.
+
+        Raises
+        ------
+        Unreadable
+            See :meth:`identity`.
+        """
+        return str(self.identity()["Account"])
+
+    def partition(self) -> str:
+        """The partition of the caller's ARN, such as ``aws``; ``aws`` when it is not known."""
+        with suppress(Unreadable, IndexError):
+            return str(self.identity()["Arn"]).split(":")[1]
+        return "aws"
+
+    def read(
+        self, service: str, operation: str, /, missing: Collection[str] = (), **arguments: Any
+    ) -> Any:
+        """One answer; ``None`` when AWS answers with an error code in ``missing``.
+
+        Raises
+        ------
+        Unreadable
+            For a refusal, any other error code, or no answer.
+        """
+        return self._answer(
+            service,
+            operation,
+            missing,
+            arguments,
+            lambda client: getattr(client, operation)(**arguments),
+        )
+
+    def every(
+        self,
+        service: str,
+        operation: str,
+        key: str,
+        /,
+        missing: Collection[str] = (),
+        **arguments: Any,
+    ) -> Any:
+        """All items under ``key`` from all pages; ``None`` and errors as for :meth:`read`."""
+
+        def pages(client: Any) -> list[Any]:
+            if not client.can_paginate(operation):
+                return list(getattr(client, operation)(**arguments)[key])
+            return [
+                item
+                for page in client.get_paginator(operation).paginate(**arguments)
+                for item in page.get(key) or ()
+            ]
+
+        return self._answer(service, operation, missing, {**arguments, "every": key}, pages)
+
+    def known(
+        self,
+        what: str,
+        read: Callable[Concatenate[Account, P], T],
+        /,
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> T | None:
+        """What a function reads of this account, or ``None``; then ``what`` is :attr:`unknown`.
+
+        Raises
+        ------
+        ConfigurationError
+            ``LLA102`` when AWS cannot know who asks: nothing else will be answered.
+        """
+        try:
+            return read(self, *arguments, **named)
+        except Unreadable as refusal:
+            if refusal.error is not None and (coded := credentials_error(refusal.error)):
+                raise coded from refusal.error
+            unknown = Unknown(what, refusal.why)
+            if unknown not in self.unknown:
+                self.unknown.append(unknown)
+            return None
+
+    def _answer(
+        self,
+        service: str,
+        operation: str,
+        missing: Collection[str],
+        arguments: Mapping[str, Any],
+        ask: Callable[[Any], Any],
+    ) -> Any:
+        if not operation.startswith(READ_ONLY):
+            raise ValueError(f"{operation} is not a read")
+        if not self._once:
+            return _given(self._ask(service, operation, missing, ask))
+        key = json.dumps([service, operation, arguments], sort_keys=True, default=str)
+        if key not in self._answers:
+            self._answers[key] = self._ask(service, operation, missing, ask)
+        return _given(self._answers[key])
+
+    def _ask(
+        self, service: str, operation: str, missing: Collection[str], ask: Callable[[Any], Any]
+    ) -> Any:
+        client = self.client(service)
+        try:
+            return ask(client)
+        except (ClientError, BotoCoreError, ResponseParserError) as error:
+            if isinstance(error, ClientError) and error_code(error) in missing:
+                return None
+            name = client.meta.method_to_api_mapping.get(operation, operation)
+            return Unreadable.of(service, name, error)
+
+
+def _given(answer: Any) -> Any:
+    if isinstance(answer, Unreadable):
+        raise answer from answer.error
+    return answer

@@ -1,0 +1,211 @@
+"""Endpoints as SageMaker has them: what runs, as what it is configured, and of which models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import rule
+from .calls import Account
+from .sessions import Unreadable
+
+ENDPOINT_EXISTS = rule(
+    "LLA101",
+    "the endpoint must exist in this account and region",
+    fix="Check the name (aws sagemaker list-endpoints), --region and --profile.",
+    source="/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
+)
+#: SageMaker's codes for what does not exist.
+_MISSING = ("ValidationException", "ResourceNotFound", "ResourceNotFoundException")
+
+
+@dataclass(frozen=True, slots=True)
+class DeployedVariant:
+    """A production variant.
+
+    Attributes
+    ----------
+    name : str
+    running : mapping
+        As DescribeEndpoint tells it; empty before it has been in service.
+    configured : mapping
+        As DescribeEndpointConfig tells it; empty where that could not be read.
+    """
+
+    name: str
+    running: Mapping[str, Any]
+    configured: Mapping[str, Any]
+
+    @property
+    def instance_types(self) -> tuple[str, ...]:
+        """Its instance type, or those of its pools; none where that is not known."""
+        if kind := self.configured.get("InstanceType"):
+            return (str(kind),)
+        pools = self.configured.get("InstancePools") or self.running.get("InstancePools") or ()
+        return tuple(str(pool["InstanceType"]) for pool in pools)
+
+    @property
+    def routing(self) -> str:
+        """Its routing strategy: RANDOM where none is stated; empty where that is not known."""
+        return self.stated_routing or ("RANDOM" if self.configured else "")
+
+    @property
+    def stated_routing(self) -> str | None:
+        """The routing strategy that its configuration states."""
+        stated = (self.configured or self.running).get("RoutingConfig") or {}
+        strategy: str | None = stated.get("RoutingStrategy")
+        return strategy
+
+    @property
+    def current_instances(self) -> int | None:
+        """How many instances serve; ``None`` where SageMaker does not tell."""
+        return self.running.get("CurrentInstanceCount")
+
+    @property
+    def desired_instances(self) -> int | None:
+        """How many are wanted; ``None`` where SageMaker does not tell."""
+        return self.running.get("DesiredInstanceCount")
+
+    @property
+    def model_name(self) -> str | None:
+        """Its model; ``None`` where it hosts inference components, or that is not known."""
+        return self.configured.get("ModelName") or None
+
+
+@dataclass(frozen=True, slots=True)
+class DeployedEndpoint:
+    """An endpoint and its configuration as SageMaker describes them.
+
+    Attributes
+    ----------
+    description : mapping
+        DescribeEndpoint's answer.
+    configuration : mapping
+        DescribeEndpointConfig's, of the configuration that serves; empty where it was not read.
+    """
+
+    description: Mapping[str, Any]
+    configuration: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """In the case it was created with."""
+        return str(self.description["EndpointName"])
+
+    @property
+    def status(self) -> str:
+        """SageMaker's EndpointStatus."""
+        return str(self.description["EndpointStatus"])
+
+    @property
+    def failure_reason(self) -> str:
+        """Why the last change failed; empty where none did."""
+        return str(self.description.get("FailureReason", ""))
+
+    @property
+    def configuration_name(self) -> str:
+        """The configuration that serves."""
+        return str(self.description["EndpointConfigName"])
+
+    @property
+    def variants(self) -> dict[str, DeployedVariant]:
+        """Production variants by name; one that never was in service may be configured only."""
+        running, configured = (
+            {each["VariantName"]: each for each in part.get("ProductionVariants") or ()}
+            for part in (self.description, self.configuration)
+        )
+        return {
+            name: DeployedVariant(name, running.get(name, {}), configured.get(name, {}))
+            for name in {**running, **configured}
+        }
+
+
+def describe_endpoint(account: Account, name: str) -> Mapping[str, Any] | None:
+    """What SageMaker says of an endpoint; ``None`` when there is none of this name."""
+    found: Mapping[str, Any] | None = account.read(
+        "sagemaker", "describe_endpoint", _MISSING, EndpointName=name
+    )
+    return found
+
+
+def describe_configuration(account: Account, name: str) -> Mapping[str, Any] | None:
+    """What SageMaker says of a configuration; ``None`` when there is none of this name."""
+    found: Mapping[str, Any] | None = account.read(
+        "sagemaker", "describe_endpoint_config", _MISSING, EndpointConfigName=name
+    )
+    return found
+
+
+def read_endpoint(account: Account, name: str) -> DeployedEndpoint | None:
+    """The endpoint and its configuration; ``None`` when there is no such endpoint.
+
+    Raises
+    ------
+    Unreadable
+        Also when its configuration is deleted, which SageMaker lets happen.
+    """
+    description = describe_endpoint(account, name)
+    if description is None:
+        return None
+    return DeployedEndpoint(description, _serving(account, description["EndpointConfigName"]))
+
+
+def existing_endpoint(account: Account, name: str) -> DeployedEndpoint:
+    """The endpoint; a configuration that cannot be read is :attr:`.Account.unknown`.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLA101`` when there is no such endpoint.
+    Unreadable
+        When the endpoint itself may not be described.
+    """
+    description = describe_endpoint(account, name)
+    if description is None:
+        raise ENDPOINT_EXISTS.error(
+            got=" in ".join(filter(None, (name, account.region))), allowed="the name of an endpoint"
+        )
+    return DeployedEndpoint(
+        description,
+        account.known("endpoint configuration", _serving, description["EndpointConfigName"]) or {},
+    )
+
+
+def _serving(account: Account, name: str) -> Mapping[str, Any]:
+    found = describe_configuration(account, name)
+    if found is None:
+        raise Unreadable(f"{name}, the configuration that serves, is deleted")
+    return found
+
+
+def endpoints_in_service(account: Account) -> list[str]:
+    """The names of all endpoints of the account and region that are in service."""
+    return [
+        str(each["EndpointName"])
+        for each in account.every(
+            "sagemaker", "list_endpoints", "Endpoints", StatusEquals="InService"
+        )
+    ]
+
+
+def find_model(account: Account, name: str) -> Mapping[str, Any] | None:
+    """What SageMaker says of a model; ``None`` when there is none of this name."""
+    found: Mapping[str, Any] | None = account.read(
+        "sagemaker", "describe_model", _MISSING, ModelName=name
+    )
+    return found
+
+
+def describe_model(account: Account, name: str) -> Mapping[str, Any]:
+    """What SageMaker says of a model that is in use.
+
+    Raises
+    ------
+    Unreadable
+        Also when it is deleted, which SageMaker lets happen.
+    """
+    found = find_model(account, name)
+    if found is None:
+        raise Unreadable(f"the model {name} is deleted")
+    return found

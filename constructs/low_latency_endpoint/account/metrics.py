@@ -1,0 +1,281 @@
+"""Metrics of a variant, of its instances and of its zones, as CloudWatch has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from ..plan.metrics import metric_facts
+from ..plan.utilization import highest_utilization
+from .calls import Account
+
+_INVOCATIONS, _INSTANCES = "AWS/SageMaker", "/aws/sagemaker/Endpoints"
+_BATCH = 500  # MetricDataQueries of one GetMetricData
+
+_VARIANT = (
+    ("ModelLatency", ("p50", "p90", "p99", "Average", "Maximum", "SampleCount")),
+    ("OverheadLatency", ("Average", "Maximum")),
+    ("Invocations", ("Sum",)),
+    ("InvocationsPerInstance", ("Sum",)),
+    ("Invocation4XXErrors", ("Sum",)),
+    ("Invocation5XXErrors", ("Sum",)),
+    ("InvocationModelErrors", ("Sum",)),
+    ("MidStreamErrors", ("Sum",)),
+    ("ConcurrentRequestsPerModel", ("Maximum",)),
+    ("ModelCacheHit", ("Average", "SampleCount")),
+    ("ModelLoadingWaitTime", ("Average", "SampleCount")),
+    ("ModelDownloadingTime", ("Average",)),
+    ("ModelLoadingTime", ("Average",)),
+    ("ModelUnloadingTime", ("SampleCount",)),
+    ("LoadedModelCount", ("Average",)),
+    ("CPUUtilization", ("Average", "Maximum")),
+    ("MemoryUtilization", ("Average",)),
+    ("DiskUtilization", ("Average",)),
+    ("GPUUtilization", ("Average",)),
+    ("GPUMemoryUtilization", ("Average",)),
+)
+_PART = {
+    "ModelLatency": ("p99", "Average"),
+    "OverheadLatency": ("Average",),
+    "Invocations": ("Sum",),
+    "Invocation5XXErrors": ("Sum",),
+    "CPUUtilization": ("Average",),
+}
+
+Dimensions = tuple[tuple[str, str], ...]
+#: By metric and statistic.
+MetricSeries = Mapping[tuple[str, str], "Series"]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Values of one statistic by the start of their period; a period without data is absent.
+
+    Examples
+    --------
+    >>> start = datetime(2026, 11, 20, 3, 0)
+    >>> series = Series({start: 2.0, start + timedelta(minutes=1): 4.0})
+    >>> series.sum, series.mean, series.max, len(series.only([start]))
+    (6.0, 3.0, 4.0, 1)
+    """
+
+    points: Mapping[datetime, float] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __bool__(self) -> bool:
+        return bool(self.points)
+
+    @property
+    def times(self) -> list[datetime]:
+        """Starts of the periods, in order."""
+        return sorted(self.points)
+
+    @property
+    def sum(self) -> float:
+        """Sum of the values; 0 without data."""
+        return sum(self.points.values())
+
+    @property
+    def mean(self) -> float | None:
+        """Mean of the values, each period counting alike."""
+        return self.sum / len(self.points) if self.points else None
+
+    @property
+    def max(self) -> float | None:
+        """Largest value."""
+        return max(self.points.values()) if self.points else None
+
+    @property
+    def median(self) -> float | None:
+        """Value in the middle."""
+        return median(self.points.values())
+
+    def only(self, times: Iterable[datetime]) -> Series:
+        """The same at these periods only."""
+        return Series({time: self.points[time] for time in times if time in self.points})
+
+    def between(self, start: datetime, end: datetime) -> Series:
+        """The same from ``start`` (included) to ``end`` (not)."""
+        return Series({time: v for time, v in self.points.items() if start <= time < end})
+
+    def weighted_mean(self, weights: Series) -> float | None:
+        """Mean in which each period counts by its weight, such as its number of requests."""
+        common = [time for time in self.points if weights.points.get(time, 0) > 0]
+        total = sum(weights.points[time] for time in common)
+        if not total:
+            return self.mean
+        return sum(self.points[time] * weights.points[time] for time in common) / total
+
+
+def median(values: Iterable[float]) -> float | None:
+    """Value in the middle, the upper of two; ``None`` of nothing."""
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2] if ordered else None
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One statistic to ask for.
+
+    ``divisor`` brings it into milliseconds, or percent of the whole instance. ``owner`` says what
+    it is of: the variant, then ``""``, or ``instance`` or ``zone`` with its name.
+    """
+
+    owner: tuple[str, str, str]
+    metric: str
+    statistic: str
+    dimensions: Dimensions
+    divisor: float = 1.0
+
+
+def period_for(start: datetime, end: datetime, now: datetime) -> timedelta:
+    """Finest period that CloudWatch still has and a page can show.
+
+    Minutes for 15 days, five minutes for 63, hours for 455:
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html
+
+    Examples
+    --------
+    >>> now = datetime(2026, 11, 20, 3, 0)
+    >>> hours = timedelta(hours=1)
+    >>> [str(period_for(now - n * hours, now, now)) for n in (72, 24 * 7, 24 * 20)]
+    ['0:01:00', '0:05:00', '1:00:00']
+    """
+    age, length = now - start, end - start
+    if age < timedelta(days=15) and length <= timedelta(days=3):
+        return timedelta(minutes=1)
+    if age < timedelta(days=63) and length <= timedelta(days=15):
+        return timedelta(minutes=5)
+    return timedelta(hours=1)
+
+
+def variant_queries(
+    endpoint: str, variant: str, instance_type: str, statistics: Iterable[tuple[str, str]] = ()
+) -> Iterator[Query]:
+    """The queries of one whole variant, and of further statistics that a target names."""
+    base = (("EndpointName", endpoint), ("VariantName", variant))
+    wanted = [(metric, s) for metric, all_ in _VARIANT for s in all_]
+    wanted += [each for each in statistics if each not in wanted]
+    for metric, statistic in wanted:
+        divisor = _divisor(metric, statistic, instance_type)
+        if divisor:
+            yield Query((variant, "", ""), metric, statistic, base, divisor)
+
+
+def by_dimension(
+    account: Account, endpoint: str, variants: Mapping[str, str]
+) -> tuple[list[Query], dict[str, Dimensions]]:
+    """Queries of each instance and zone with metrics; and each configuration's dimensions.
+
+    ``variants`` has their instance types. ListMetrics knows what had data in two weeks.
+    """
+    queries: dict[Query, None] = {}
+    configurations: dict[str, Dimensions] = {}
+    for namespace in (_INVOCATIONS, _INSTANCES):
+        for metric in account.every(
+            "cloudwatch",
+            "list_metrics",
+            "Metrics",
+            Namespace=namespace,
+            Dimensions=[{"Name": "EndpointName", "Value": endpoint}],
+        ):
+            key = tuple((each["Name"], each["Value"]) for each in metric["Dimensions"])
+            dimensions, name = dict(key), metric["MetricName"]
+            variant = dimensions.get("VariantName", "")
+            if name == "Invocations" and set(dimensions) == {
+                "EndpointName",
+                "VariantName",
+                "EndpointConfigName",
+            }:
+                configurations[dimensions["EndpointConfigName"]] = key
+            part = _part(dimensions)
+            if variant not in variants or part is None:
+                continue
+            for statistic in _PART.get(name, ()):
+                if divisor := _divisor(name, statistic, variants[variant]):
+                    queries[Query((variant, *part), name, statistic, key, divisor)] = None
+    return list(queries), configurations
+
+
+def _part(dimensions: dict[str, str]) -> tuple[str, str] | None:
+    names = set(dimensions) - {"EndpointName", "VariantName"}
+    if names == {"InstanceId"}:
+        return "instance", dimensions["InstanceId"]
+    if "AvailabilityZone" in names and names <= {"AvailabilityZone", "Region", "InstanceType"}:
+        return "zone", dimensions["AvailabilityZone"]
+    return None
+
+
+def _divisor(metric: str, statistic: str, instance_type: str) -> float | None:
+    """What the published value is divided by; ``None`` where nobody can say."""
+    facts = metric_facts(metric)
+    if statistic == "SampleCount":
+        return 1.0
+    if facts.unit == "Microseconds":
+        return 1000.0
+    if facts.per_vcpu or facts.per_gpu:
+        highest = highest_utilization(metric, instance_type)
+        return highest / 100 if highest else None
+    return 1.0
+
+
+def read_queries(
+    account: Account,
+    queries: Sequence[Query],
+    start: datetime,
+    end: datetime,
+    period: timedelta,
+    progress: Callable[[str], None] = lambda text: None,
+) -> dict[Query, Series]:
+    """Values of all queries."""
+    found: list[dict[datetime, float]] = [{} for _ in queries]
+    asked = [
+        {
+            "Id": f"q{number}",
+            "ReturnData": True,
+            "MetricStat": {
+                "Metric": {
+                    "Namespace": metric_facts(each.metric).namespace,
+                    "MetricName": each.metric,
+                    "Dimensions": [{"Name": n, "Value": v} for n, v in each.dimensions],
+                },
+                "Period": int(period.total_seconds()),
+                "Stat": each.statistic,
+            },
+        }
+        for number, each in enumerate(queries)
+    ]
+    for result in metric_data(account, asked, start, end, progress):
+        number = int(result["Id"][1:])
+        for time, value in zip(result["Timestamps"], result["Values"], strict=True):
+            found[number][time] = value / queries[number].divisor
+    return {query: Series(points) for query, points in zip(queries, found, strict=True)}
+
+
+def metric_data(
+    account: Account,
+    queries: Sequence[Mapping[str, Any]],
+    start: datetime,
+    end: datetime,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Iterator[Mapping[str, Any]]:
+    """CloudWatch's results of MetricDataQueries, in as few requests as it allows.
+
+    A query has as many results as its answer has pages, the earliest values first.
+    """
+    batches = [queries[at : at + _BATCH] for at in range(0, len(queries), _BATCH)]
+    for number, batch in enumerate(batches, 1):
+        progress(f"Metrics {number} of {len(batches)}" if len(batches) > 1 else "Metrics")
+        yield from account.every(
+            "cloudwatch",
+            "get_metric_data",
+            "MetricDataResults",
+            MetricDataQueries=list(batch),
+            StartTime=start,
+            EndTime=end,
+            ScanBy="TimestampAscending",
+        )

@@ -1,0 +1,149 @@
+"""Stacks as CloudFormation has them, piece by piece: one refusal hides only its own piece."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import rule
+from .calls import Account
+from .sessions import Unreadable
+
+STACK_EXISTS = rule(
+    "LLA103",
+    "The stack must exist in this account and region.",
+    fix="Deploy it first, or name another: --stack-name, AWS_REGION, AWS_PROFILE.",
+)
+PLAN_METADATA = "LowLatencyEndpoint::Plan"
+ENDPOINT_TYPE = "AWS::SageMaker::Endpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class StackEndpoint:
+    """One endpoint of a stack's template.
+
+    Attributes
+    ----------
+    logical_id : str
+    name : str
+        The endpoint's name, in the case it was created with.
+    arn : str
+        Its ARN; empty while CloudFormation has not created it.
+    properties : mapping
+        As the template states them.
+    plan : mapping of str to mapping
+        Decisions of the plan in the template's metadata by name; empty without one.
+    """
+
+    logical_id: str
+    name: str
+    arn: str
+    properties: Mapping[str, Any]
+    plan: Mapping[str, Mapping[str, Any]]
+
+
+def stack_description(account: Account, name: str) -> dict[str, Any] | None:
+    """What DescribeStacks says; ``None`` when there is no such stack."""
+    # CloudFormation has no code of its own for a missing stack: it is a ValidationError.
+    answer = account.read("cloudformation", "describe_stacks", ("ValidationError",), StackName=name)
+    stacks = (answer or {}).get("Stacks") or [None]
+    stack = stacks[0]
+    return None if stack is None or stack["StackStatus"] == "DELETE_COMPLETE" else stack
+
+
+def stack_resources(account: Account, name: str) -> Iterator[tuple[str, str, str]]:
+    """Logical ID, type and physical ID of each live resource; nested stacks included."""
+    found = account.every(
+        "cloudformation",
+        "list_stack_resources",
+        "StackResourceSummaries",
+        ("ValidationError",),
+        StackName=name,
+    )
+    for resource in found or ():
+        if resource["ResourceStatus"] == "DELETE_COMPLETE":
+            continue
+        physical = resource.get("PhysicalResourceId", "")
+        yield resource["LogicalResourceId"], resource["ResourceType"], physical
+        if resource["ResourceType"] == "AWS::CloudFormation::Stack" and physical:
+            yield from stack_resources(account, physical)
+
+
+def stack_ids(account: Account, name: str, kind: str) -> dict[str, str]:
+    """Logical ID to physical ID of the stack's resources of a type."""
+    return {
+        logical: physical
+        for logical, each, physical in stack_resources(account, name)
+        if each == kind and physical
+    }
+
+
+def template(account: Account, stack: str) -> dict[str, Mapping[str, Any]]:
+    """The resources of a stack's template, by logical ID.
+
+    Raises
+    ------
+    Unreadable
+        Also for a template that is not JSON: CDK writes JSON only.
+    """
+    body = account.read("cloudformation", "get_template", StackName=stack)["TemplateBody"]
+    if isinstance(body, str):
+        try:
+            body = json.loads(body)
+        except ValueError:
+            raise Unreadable(f"the template of {stack} is not JSON") from None
+    return dict(body.get("Resources") or {})
+
+
+def template_resources(account: Account, name: str) -> dict[str, Mapping[str, Any]]:
+    """The resources of the stack's template, and of its nested stacks' templates."""
+    found = template(account, name)
+    for nested in stack_ids(account, name, "AWS::CloudFormation::Stack").values():
+        found |= template(account, nested)
+    return found
+
+
+def stack_endpoints(account: Account, name: str) -> list[StackEndpoint]:
+    """The endpoints of the stack, by logical ID."""
+    arns = stack_ids(account, name, ENDPOINT_TYPE)
+    found = []
+    for logical_id, resource in sorted(template_resources(account, name).items()):
+        if resource.get("Type") != ENDPOINT_TYPE:
+            continue
+        properties = resource.get("Properties") or {}
+        arn = arns.get(logical_id, "")
+        stated = properties.get("EndpointName")
+        plan = (resource.get("Metadata") or {}).get(PLAN_METADATA) or {}
+        found.append(
+            StackEndpoint(
+                logical_id=logical_id,
+                name=stated if isinstance(stated, str) else arn.rpartition("/")[2],
+                arn=arn,
+                properties=properties,
+                plan={decision["name"]: decision for decision in plan.get("decisions", ())},
+            )
+        )
+    return found
+
+
+def owner_of(account: Account, physical_id: str) -> tuple[str, str] | None:
+    """The stack that owns a resource, and its logical ID there; ``None`` without one."""
+    found = (
+        account.read(
+            "cloudformation",
+            "describe_stack_resources",
+            ("ValidationError",),
+            PhysicalResourceId=physical_id,
+        )
+        or {}
+    )
+    return next(
+        (
+            (str(each["StackName"]), str(each["LogicalResourceId"]))
+            for each in found.get("StackResources", ())
+            if each.get("PhysicalResourceId") == physical_id
+        ),
+        None,
+    )

@@ -1,0 +1,252 @@
+"""``InvokeEndpoint`` for asyncio: boto3's parameters and errors at a sixth of its processor time.
+
+The twin of :class:`~low_latency_endpoint.client.runtime_client.RuntimeClient`: what is not
+waiting, the two share.
+
+Needs the ``operations`` extra (boto3). Runs on any asyncio event loop; on uvloop's, which the
+``async-client`` extra brings, it needs still less. HTTP proxies are not supported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from botocore.credentials import Credentials
+from botocore.exceptions import ConnectionError as NoConnectionError
+from botocore.exceptions import HTTPClientError
+
+from .async_http import Answer, HttpPool
+from .call_attempts import Attempts
+from .client_base import ClientBase
+from .client_timing import CLIENT_CLOSED, CLIENT_LOOP
+from .hedging import hedged_in_tasks
+from .runtime_wire import Events, Operation, Wire
+from .sigv4 import CredentialsSource
+
+_log = logging.getLogger(__name__)
+_CREDENTIALS_EVERY_SECONDS = 30.0
+# Calls wait for new credentials when the old ones end so soon, as after a long pause; botocore
+# renews earlier than that, which then happens beside the calls.
+_CREDENTIALS_END_SECONDS = 60
+
+
+class AsyncRuntimeClient(ClientBase):
+    """Invokes SageMaker endpoints from one event loop; its attributes are
+    :class:`~low_latency_endpoint.client.client_base.ClientBase`'s.
+
+    Parameters
+    ----------
+    region, **options
+        See :class:`~low_latency_endpoint.client.client_base.ClientOptions`. Calls beyond
+        ``concurrency`` wait for a connection.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLC101`` to ``LLC109``.
+
+    Examples
+    --------
+    ::
+
+        async with AsyncRuntimeClient("us-east-1", latency_target=timedelta(milliseconds=50)) as c:
+            answer = await c.invoke_endpoint(
+                EndpointName="sentiment", ContentType="application/json", Body=b'{"inputs": "x"}')
+            print(answer["Body"])
+    """
+
+    def _begin(self) -> None:
+        self._pool: HttpPool | None = None
+        self._refreshing: asyncio.Task[None] | None = None
+        self._wait_for_credentials = False
+        self._refresh_at = 0.0
+
+    def _signing_credentials(self) -> CredentialsSource:
+        self._frozen = _FrozenCredentials()
+        return self._frozen
+
+    async def __aenter__(self) -> AsyncRuntimeClient:
+        await self._refresh_credentials()
+        await asyncio.to_thread(self._find_route)
+        self._pool = HttpPool(self.options)
+        if self.options.preconnect:
+            await self.preconnect(self.options.preconnect)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+        if self._pool is not None:
+            self._pool.close()
+            await asyncio.sleep(0)  # so that the event loop sees the sockets go
+
+    async def preconnect(self, connections: int) -> int:
+        """Open connections now, to the zone and one to the Region; returns how many are open."""
+        pool, opened = self._http(), 0
+        if self.route is not None:
+            opened += await pool.open(self.route.zonal, connections)
+            connections = 1 if opened else connections
+        opened += await pool.open(self._regional, connections)
+        self.counts.add("connections_opened", opened)
+        if not opened:
+            _log.warning("no connection to %s could be opened", self._regional)
+        return opened
+
+    async def invoke_endpoint(self, **parameters: Any) -> dict[str, Any]:
+        """As :meth:`.runtime_client.RuntimeClient.invoke_endpoint`, but ``Body`` is ``bytes``."""
+        idempotent, body = self._taken_apart(parameters)
+        started = time.monotonic()
+
+        async def call() -> dict[str, Any]:
+            answer, attempts = await self._send(
+                self._wire.invoke,
+                parameters,
+                body,
+                Attempts(self._rules, idempotent, started),
+                stream=False,
+            )
+            content = await answer.read()
+            answer.close()
+            return self._wire.answer(
+                self._wire.invoke, answer.status, answer.headers, content, attempts
+            )
+
+        if self._hedging is None or not idempotent:
+            return await call()
+        return await hedged_in_tasks(call, self._hedging)
+
+    async def invoke_endpoint_with_response_stream(self, **parameters: Any) -> dict[str, Any]:
+        """As :meth:`.runtime_client.RuntimeClient.invoke_endpoint_with_response_stream`; ``Body``
+        is an :class:`AsyncResponseStream`.
+        """
+        idempotent, body = self._taken_apart(parameters)
+        started = time.perf_counter()
+        answer, attempts = await self._send(
+            self._wire.stream,
+            parameters,
+            body,
+            Attempts(self._rules, idempotent, time.monotonic()),
+            stream=True,
+        )
+        return self._wire.answer(
+            self._wire.stream,
+            answer.status,
+            answer.headers,
+            AsyncResponseStream(answer, self._wire, started),
+            attempts,
+        )
+
+    async def _send(
+        self,
+        operation: Operation,
+        parameters: dict[str, Any],
+        body: bytes,
+        attempts: Attempts,
+        *,
+        stream: bool,
+    ) -> tuple[Answer, int]:
+        """One call with its retries; an answer below 300 is returned as it is."""
+        pool = self._http()
+        if time.monotonic() >= self._refresh_at:
+            self._refresh_soon()
+        if self._wait_for_credentials and self._refreshing is not None:
+            await asyncio.shield(self._refreshing)
+        while True:
+            origin = attempts.origin()
+            prepared = self._wire.prepare(origin, operation, parameters)
+            error: Exception
+            try:
+                answer = await pool.exchange(origin, prepared.signed(body), attempts, stream=stream)
+                if answer.status < 300:
+                    attempts.answered(origin, answer.status)
+                    return answer, attempts.made
+                try:
+                    content = await answer.read()
+                finally:
+                    answer.close()
+                pause = attempts.answered(origin, answer.status)
+                error = self._wire.error(
+                    operation, answer.status, answer.headers, content, attempts.made
+                )
+            except (HTTPClientError, NoConnectionError) as problem:
+                pause = attempts.failed(origin, problem)
+                error = problem
+            if pause is None or pool.closed:
+                raise error
+            await asyncio.sleep(pause)
+
+    def _http(self) -> HttpPool:
+        pool = self._pool
+        if pool is None or (pool.loop is not asyncio.get_running_loop() and not pool.closed):
+            raise CLIENT_LOOP.error(
+                got="a client that was not entered" if pool is None else "another event loop",
+                allowed="the event loop in which the client was entered",
+            )
+        if pool.closed:
+            raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
+        return pool
+
+    def _refresh_soon(self) -> None:
+        """In a thread: refreshable credentials ask the network and would stop the event loop."""
+        self._refresh_at = time.monotonic() + _CREDENTIALS_EVERY_SECONDS
+        # Plain credentials never change; botocore refreshes others 15 minutes before their end.
+        if type(self._credentials) is not Credentials:
+            ends = getattr(self._credentials, "refresh_needed", None)
+            self._wait_for_credentials = ends is not None and ends(_CREDENTIALS_END_SECONDS)
+            self._refreshing = asyncio.ensure_future(self._refresh_credentials())
+
+    async def _refresh_credentials(self) -> None:
+        try:
+            frozen = await asyncio.to_thread(self._credentials.get_frozen_credentials)
+        except Exception as error:  # of any provider; AWS refuses the old ones when they end
+            if self._frozen.current is None:
+                raise
+            _log.warning("credentials were not refreshed: %s", type(error).__name__)
+            return
+        finally:
+            self._wait_for_credentials = False
+        self._frozen.current = frozen
+        self._refresh_at = time.monotonic() + _CREDENTIALS_EVERY_SECONDS
+
+
+class _FrozenCredentials:
+    """The last credentials known, for the signer; refreshed behind its back."""
+
+    current: Any = None
+
+    def get_frozen_credentials(self) -> Any:
+        return self.current
+
+
+class AsyncResponseStream(Events):
+    """As :class:`.runtime_client.ResponseStream`, for ``async for`` and ``async with``."""
+
+    def __init__(self, answer: Answer, wire: Wire, started: float) -> None:
+        super().__init__(wire, started)
+        self._answer = answer
+
+    async def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
+        try:
+            while data := await self._answer.part():
+                for event in self._complete(data):
+                    yield event
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Give the connection back, or close it when the stream was not read to its end."""
+        self._answer.close()
+
+    async def __aenter__(self) -> AsyncResponseStream:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,354 @@
+"""A boto3 ``sagemaker-runtime`` client for callers that need every millisecond.
+
+:func:`runtime_client` returns boto3's own client, prepared mostly by botocore's public events: a
+pool as large as the callers need, keep-alive that PrivateLink does not outlast, one TLS context,
+timeouts and retries that fit the latency target, the User-Agent built once, connections open
+before the first call, the caller's own zone with the Region as its fallback, and, on request,
+hedged calls. Behind an HTTP proxy boto3's own transport stays in place.
+
+Needs the ``operations`` extra (boto3).
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import botocore
+from botocore.config import Config
+from botocore.exceptions import ConnectionError as NoConnectionError
+from botocore.exceptions import HTTPClientError, SSLError
+from botocore.response import StreamingBody
+from botocore.utils import get_environ_proxies
+
+from .after_fork import start_anew_after_fork
+from .boto3_connections import Urllib3Connections
+from .call_attempts import Attempts, CallRules, is_idempotent
+from .client_base import ClientOptions, Fields, opened_ahead
+from .client_timing import CLIENT_CLOSED, CallTiming, ClientCounts
+from .client_zone import ClientZone
+from .hedging import HedgingState, hedged_in_threads
+from .runtime_wire import check_header_values
+from .zonal_route import ZonalRoute, checked_origin
+
+_log = logging.getLogger(__name__)
+_SERVICE = "sagemaker-runtime"
+_CREATING = threading.Lock()
+
+
+class Boto3RuntimeClient:
+    """What :func:`runtime_client` adds to boto3's client, which this is as well.
+
+    All of boto3's methods and attributes work as ever (``invoke_endpoint``,
+    ``invoke_endpoint_with_response_stream``, ``exceptions``, ``meta``, ``close``). Calls take one
+    parameter more: ``Idempotent=False`` for a call that must not be served twice; it is then
+    neither hedged nor, once sent, retried. Calls with a ``SessionId`` are taken as such unless
+    they say otherwise.
+
+    Attributes
+    ----------
+    timing : CallTiming
+        Timeouts and retries in force.
+    counts : ClientCounts
+        Retries, failovers, hedges so far.
+    zone : ClientZone or None
+        The caller's zone, if given or found.
+    route : ZonalRoute or None
+        Where calls go; ``None`` when only one URL is known.
+    """
+
+    timing: CallTiming
+    counts: ClientCounts
+    zone: ClientZone | None
+    route: ZonalRoute | None
+    meta: Any
+    exceptions: Any
+    _handlers: Handlers
+
+    def invoke_endpoint(self, **parameters: Any) -> dict[str, Any]:
+        """boto3's ``invoke_endpoint``, and ``Idempotent``."""
+        raise NotImplementedError  # boto3's generated method stands before this one
+
+    def invoke_endpoint_with_response_stream(self, **parameters: Any) -> dict[str, Any]:
+        """boto3's ``invoke_endpoint_with_response_stream``, and ``Idempotent``."""
+        raise NotImplementedError  # boto3's generated method stands before this one
+
+    def preconnect(self, connections: int) -> int:
+        """Open connections now, to the zone and to the Region; returns how many are open.
+
+        Returns 0 behind a proxy, where boto3 keeps its own connections.
+        """
+        return self._handlers.preconnect(connections)
+
+    def close(self) -> None:
+        """Close all connections, for good."""
+        self._handlers.close()
+        cast(Any, super()).close()
+
+
+@dataclass(frozen=True)
+class _Options(ClientOptions):
+    _: KW_ONLY
+    concurrency: int = 50  # threads that boto3 serves well
+    config: Config | None = None
+
+
+def _spelled_out(
+    make: Callable[[_Options], Boto3RuntimeClient], options: Callable[Fields, _Options]
+) -> Callable[Fields, Boto3RuntimeClient]:
+    def runtime_client(*fields: Fields.args, **named: Fields.kwargs) -> Boto3RuntimeClient:
+        """A boto3 client for ``InvokeEndpoint``, fit to a latency target.
+
+        Parameters
+        ----------
+        region, **options
+            See :class:`~low_latency_endpoint.client.client_base.ClientOptions`; ``concurrency``
+            is 50 by default.
+        config : botocore.config.Config, optional
+            More settings for boto3, such as ``user_agent_appid``. What this function decides wins.
+
+        Returns
+        -------
+        Boto3RuntimeClient
+            Safe across threads, as boto3's clients are. Close it, or leave it to the process's end.
+
+        Raises
+        ------
+        ConfigurationError
+            ``LLC101`` to ``LLC108``, ``LLC110``; calls after ``close()``: ``LLC111``.
+
+        Examples
+        --------
+        >>> from datetime import timedelta
+        >>> client = runtime_client("us-east-1", latency_target=timedelta(milliseconds=200),
+        ...                         preconnect=0)
+        >>> client.timing.read_timeout.total_seconds()
+        2.0
+        >>> client.meta.config.max_pool_connections
+        50
+        >>> client.close()
+        """
+        return make(options(*fields, **named))
+
+    return runtime_client
+
+
+def _made(given: _Options) -> Boto3RuntimeClient:
+    options = given.checked()
+    url, config = options.url, given.config
+    if url is not None:
+        url = checked_origin(url, "url", allow_plain_http=options.allow_plain_http)
+    counts = ClientCounts()
+    own_zone, zonal = options.find_route()
+    settings = Config(
+        max_pool_connections=options.connections,
+        tcp_keepalive=True,
+        connect_timeout=options.timing.connect_timeout.total_seconds(),
+        read_timeout=options.timing.read_timeout.total_seconds(),
+        # Handlers decides, before botocore; more than its attempts, so that botocore never adds
+        # to an error that they were used up.
+        retries={"mode": "standard", "total_max_attempts": options.retries + 3},
+    )
+    client = _create(options, url, config.merge(settings) if config else settings)
+    regional = client.meta.endpoint_url
+    # From the environment or the profile, where boto3 takes a path as well.
+    parts = urlsplit(regional)
+    checked_origin(
+        f"{parts.scheme}://{parts.netloc}",
+        "endpoint_url of the configuration",
+        allow_plain_http=options.allow_plain_http,
+    )
+    client.timing, client.counts, client.zone = options.timing, counts, own_zone
+    client.route = ZonalRoute(zonal, regional, counts) if zonal else None
+    connections = None
+    if not _proxied(regional, client.meta.config.proxies):
+        connections = Urllib3Connections(options)
+    client._handlers = Handlers(
+        client, connections, options.hedging_state(counts), 2 * options.concurrency
+    )
+    if options.preconnect:
+        client.preconnect(options.preconnect)
+    return client
+
+
+runtime_client = _spelled_out(_made, _Options)
+
+
+def _create(options: ClientOptions, url: str | None, config: Config) -> Boto3RuntimeClient:
+    """boto3's client with :class:`Boto3RuntimeClient` among its bases and the User-Agent fixed."""
+    session, region, fixed = options.session, options.region, config
+    assert session is not None
+    ca_file = None if options.ca_bundle is None else options.ca_file
+    if not config.user_agent:
+        # boto3 assembles this text twice per call. Said once it stays the same; botocore appends
+        # the extra parts again, so they are taken off.
+        made = session.client(_SERVICE, region_name=region, endpoint_url=url, config=config)
+        extra = f" {config.user_agent_extra}" if config.user_agent_extra else ""
+        agent = made.meta.config.user_agent.removesuffix(f" Botocore/{botocore.__version__}{extra}")
+        fixed = config.merge(Config(user_agent=agent))
+        made.close()
+
+    def add_base(base_classes: list[type], **_: Any) -> None:
+        base_classes.insert(0, Boto3RuntimeClient)
+
+    event = f"creating-client-class.{_SERVICE}"
+    with _CREATING:
+        session.events.register(event, add_base, unique_id="low-latency-runtime-client")
+        try:
+            client = session.client(
+                _SERVICE, region_name=region, endpoint_url=url, verify=ca_file, config=fixed
+            )
+        finally:
+            session.events.unregister(event, unique_id="low-latency-runtime-client")
+    return cast(Boto3RuntimeClient, client)
+
+
+def _proxied(url: str, proxies: Mapping[str, str] | None) -> bool:
+    scheme = urlsplit(url).scheme
+    return bool((get_environ_proxies(url) if proxies is None else proxies).get(scheme))
+
+
+class Handlers:
+    """One client's decisions at botocore's events: which host, whether again, whether twice."""
+
+    def __init__(
+        self,
+        client: Any,
+        connections: Urllib3Connections | None,
+        hedging: HedgingState | None,
+        threads: int,
+    ) -> None:
+        self._counts: ClientCounts = client.counts
+        self._route: ZonalRoute | None = client.route
+        self._regional: str = client.meta.endpoint_url
+        self._connections = connections
+        self._hedging = hedging
+        self._rules = CallRules(client.timing, client.counts, self._regional, client.route)
+        self._closed = False
+        self._number_of_threads = threads
+        self._threads: ThreadPoolExecutor | None = None
+        # botocore names events after the service's ID; clients know theirs.
+        service = client.meta.service_model.service_id.hyphenize()
+        events = client.meta.events
+        events.register_first(f"provide-client-params.{service}", self.take_idempotent)
+        events.register_first(f"needs-retry.{service}", self.decide_on_retry)
+        events.register_first(f"before-call.{service}", self.check_headers)
+        if self._route is not None:
+            # Before the request is signed: the signature covers the host.
+            events.register_first(f"request-created.{service}", self.choose_host)
+        if connections is not None and not _take_over(client, connections):
+            self._connections = None
+        if hedging is not None:
+            self._start_threads()
+            plain = client.invoke_endpoint
+            client.invoke_endpoint = lambda **parameters: self._invoke(plain, parameters)
+        start_anew_after_fork(self)
+
+    def _start_threads(self) -> None:
+        self._threads = ThreadPoolExecutor(self._number_of_threads, "hedging")
+
+    def start_anew(self) -> None:
+        """In a forked child, where neither the parent's threads nor its connections are ours."""
+        if self._connections is not None:
+            self._connections.leave_to_parent()
+        if self._threads is not None:
+            self._start_threads()
+        self._rules.start_anew()
+
+    def preconnect(self, number: int) -> int:
+        """Open connections ahead of the first call; returns how many are open."""
+        if self._closed:
+            raise CLIENT_CLOSED.error(got="preconnect() after close()", allowed="before it")
+        if self._connections is None:
+            return 0
+        return opened_ahead(
+            self._connections.open, self._route, self._regional, number, self._counts
+        )
+
+    def close(self) -> None:
+        self._closed = True
+        if self._connections is not None:
+            self._connections.close()
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def take_idempotent(
+        self, params: Mapping[str, Any], context: dict[str, Any], **_: Any
+    ) -> Mapping[str, Any] | None:
+        """Handle ``provide-client-params``: our parameter is not for AWS."""
+        if self._closed:
+            raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
+        context["low_latency_attempts"] = Attempts(
+            self._rules, is_idempotent(params), time.monotonic()
+        )
+        if "Idempotent" not in params:
+            return None
+        return {name: value for name, value in params.items() if name != "Idempotent"}
+
+    def check_headers(self, params: Mapping[str, Any], **_: Any) -> None:
+        """Handle ``before-call``: the standard library would send a NUL."""
+        check_header_values(params["headers"])
+
+    def choose_host(self, request: Any, **_: Any) -> None:
+        """Handle ``request-created``: the zone's host, or the Region's."""
+        origin = request.context["low_latency_attempts"].origin()
+        request.context["low_latency_origin"] = origin
+        if origin != self._regional and request.url.startswith(self._regional):
+            request.url = origin + request.url[len(self._regional) :]
+
+    def decide_on_retry(
+        self, response: Any, caught_exception: Any, request_dict: dict[str, Any], **_: Any
+    ) -> float | bool | None:
+        """Handle ``needs-retry``: seconds to wait, or ``False`` for no further attempt."""
+        context = request_dict["context"]
+        attempts: Attempts = context["low_latency_attempts"]
+        origin = context.get("low_latency_origin", self._regional)
+        if response is not None:
+            status = response[0].status_code
+            pause = attempts.answered(origin, status)
+            if status < 300:
+                return None  # as most calls: nothing to decide
+        elif isinstance(caught_exception, (HTTPClientError, NoConnectionError)):
+            # urllib3 does not tell TLS's errors of the handshake from those of the answer.
+            sent = True if isinstance(caught_exception, SSLError) else None
+            pause = attempts.failed(origin, caught_exception, sent=sent)
+        else:
+            return False  # a mistake in the call, not on the way
+        return False if pause is None else pause
+
+    def _invoke(self, plain: Callable[..., Any], parameters: dict[str, Any]) -> Any:
+        if self._closed or not is_idempotent(parameters):
+            return plain(**parameters)
+        assert self._hedging is not None
+        assert self._threads is not None
+        return hedged_in_threads(lambda: _read(plain(**parameters)), self._hedging, self._threads)
+
+
+def _take_over(client: Any, connections: Urllib3Connections) -> bool:
+    """Put our connections in the place of botocore's; returns whether there was such a place.
+
+    botocore's public ``before-send`` event would do too, but calls every handler: a client under
+    moto's mock would still send each request. This way a mock's answer keeps it from being sent.
+    """
+    endpoint = getattr(client, "_endpoint", None)
+    session = getattr(endpoint, "http_session", None)
+    if endpoint is None or session is None:
+        _log.warning("this botocore keeps its own connections; new ones will be slow")
+        return False
+    session.close()
+    endpoint.http_session = connections
+    return True
+
+
+def _read(response: dict[str, Any]) -> dict[str, Any]:
+    """The whole answer, so that its connection is free again whoever wins."""
+    body = response["Body"].read()
+    response["Body"] = StreamingBody(io.BytesIO(body), len(body))
+    return response

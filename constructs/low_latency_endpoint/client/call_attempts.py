@@ -1,0 +1,200 @@
+"""Whether, where and when a call is tried again: one decision for all clients for callers.
+
+It sends nothing and waits for nothing. A client asks where the next attempt goes, reports what
+became of it, and gets the seconds until the next, or ``None`` when there is none.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
+from botocore.exceptions import ConnectionError as NoConnectionError
+
+from .client_timing import RETRY_SHARE, Budget, CallTiming, ClientCounts
+from .zonal_route import ZonalRoute
+
+# Answers that say "not now" rather than "not this": the request was not, or not fully, served.
+_RETRYABLE_STATUS = frozenset({500, 502, 503, 504, 530})
+
+
+class StaleConnectionError(ConnectionClosedError):  # type: ignore[misc]  # untyped botocore
+    """A kept connection that the peer had closed, or closed without a byte of an answer."""
+
+
+def may_retry(*, sent: bool, status: int | None, timed_out: bool, idempotent: bool) -> bool:
+    """Whether a failed attempt may be made again.
+
+    Parameters
+    ----------
+    sent : bool
+        Whether anything of the request may have reached the endpoint.
+    status : int or None
+        HTTP status of the answer; ``None`` without one.
+    timed_out : bool
+        Whether the endpoint stayed silent for the read timeout.
+    idempotent : bool
+        The caller's word that serving the request twice does no harm.
+
+    Examples
+    --------
+    >>> may_retry(sent=True, status=503, timed_out=False, idempotent=True)
+    True
+    >>> may_retry(sent=True, status=424, timed_out=False, idempotent=True)  # the model's own error
+    False
+    """
+    if not sent:
+        return True
+    if timed_out or not idempotent:
+        return False
+    return status is None or status in _RETRYABLE_STATUS
+
+
+def is_idempotent(parameters: Mapping[str, Any]) -> bool:
+    """What the call says itself; sessions have a state, so their calls are not by default."""
+    return bool(parameters.get("Idempotent", not parameters.get("SessionId")))
+
+
+class CallRules:
+    """What the calls of one client have in common; safe across threads.
+
+    Parameters
+    ----------
+    timing : CallTiming
+        Timeouts and retries.
+    counts : ClientCounts
+        Gets ``retries`` and ``reconnects``.
+    regional : str
+        Origin of the regional name.
+    route : ZonalRoute, optional
+        Chooses between the zone's name and the regional one.
+    """
+
+    def __init__(
+        self,
+        timing: CallTiming,
+        counts: ClientCounts,
+        regional: str,
+        route: ZonalRoute | None = None,
+    ) -> None:
+        self.timing = timing
+        self.counts = counts
+        self.regional = regional
+        self.route = route
+        self.budget = Budget(RETRY_SHARE)
+        self.longest_seconds = timing.longest_call.total_seconds()
+        self.delay_seconds = timing.retry_delay.total_seconds()
+
+    def start_anew(self) -> None:
+        """In a forked child: a thread of the parent's may have held a lock."""
+        self.budget = Budget(RETRY_SHARE)
+        self.counts.start_anew()
+        if self.route is not None:
+            self.route.start_anew()
+
+
+class Attempts:
+    """The attempts of one call.
+
+    Attributes
+    ----------
+    deadline : float
+        Of the whole call, in the seconds of ``time.monotonic()``.
+    made : int
+        Attempts that came to their end.
+    fresh : bool
+        Whether the next attempt needs a new connection: a kept one failed.
+    sure : bool
+        Whether the next attempt must not meet a closed connection: none may follow it.
+    """
+
+    __slots__ = ("_failed_over", "_idempotent", "_rules", "deadline", "fresh", "made", "sure")
+
+    def __init__(self, rules: CallRules, idempotent: bool, started: float) -> None:
+        rules.budget.earn()
+        self._rules = rules
+        self._idempotent = idempotent
+        self._failed_over = False
+        self.deadline = started + rules.longest_seconds
+        self.made = 0
+        self.fresh = False
+        self.sure = not idempotent or not rules.timing.retries
+
+    def origin(self) -> str:
+        """Where the next attempt goes."""
+        route = self._rules.route
+        return self._rules.regional if route is None else route.choose()
+
+    def answered(self, origin: str, status: int) -> float | None:
+        """Report an answer."""
+        self.made += 1
+        route = self._rules.route
+        if route is not None:
+            route.answered(origin)
+        if status < 300:
+            return None
+        return self._again(sent=True, status=status, timed_out=False)
+
+    def failed(self, origin: str, error: Exception, *, sent: bool | None = None) -> float | None:
+        """Report an attempt without an answer.
+
+        Parameters
+        ----------
+        origin : str
+            Where it went.
+        error : Exception
+            One of botocore's.
+        sent : bool, optional
+            Whether anything may have been sent; by default, whether the error says that a
+            connection was made.
+        """
+        self.made += 1
+        rules = self._rules
+        timed_out = isinstance(error, ReadTimeoutError)
+        if sent is None:
+            sent = not isinstance(error, NoConnectionError)
+        if isinstance(error, StaleConnectionError):
+            # Says nothing of the zone and nothing of the endpoint's health, so it spends nothing
+            # of what protects them. RFC 9112 (9.5) and RFC 9110 (9.2.2) leave the repetition to
+            # idempotent requests.
+            if not self._idempotent:
+                return None
+            if self._has_left() and self._in_time(0.0):
+                self.fresh = self.sure = True
+                rules.counts.add("retries")
+                rules.counts.add("reconnects")
+                return 0.0
+        if (
+            not timed_out
+            and rules.route is not None
+            and rules.route.failed(origin)
+            and not self._failed_over
+            and (not sent or self._idempotent)
+            and self._in_time(0.0)
+        ):
+            self._failed_over = True  # on top of the retries, once
+            return 0.0
+        return self._again(sent=sent, status=None, timed_out=timed_out)
+
+    def _again(self, *, sent: bool, status: int | None, timed_out: bool) -> float | None:
+        rules = self._rules
+        if not self._has_left() or not may_retry(
+            sent=sent, status=status, timed_out=timed_out, idempotent=self._idempotent
+        ):
+            return None
+        pause = random.uniform(0, rules.delay_seconds)
+        if not self._in_time(pause) or not rules.budget.spend():
+            return None
+        rules.counts.add("retries")
+        self.sure = not self._idempotent or self.made - self._failed_over >= rules.timing.retries
+        return pause
+
+    def _has_left(self) -> bool:
+        """Whether the retries allow one more attempt."""
+        return self.made - self._failed_over <= self._rules.timing.retries
+
+    def _in_time(self, pause: float) -> bool:
+        return time.monotonic() + pause < self.deadline

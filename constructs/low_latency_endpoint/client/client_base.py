@@ -1,0 +1,282 @@
+"""What the clients have in common: their options, and all of our own two but how they wait."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from datetime import timedelta
+from functools import cached_property
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import boto3
+
+from .call_attempts import CallRules, is_idempotent
+from .client_timing import (
+    AHEAD_TIMEOUT,
+    CLIENT_CONCURRENCY,
+    CLIENT_CREDENTIALS,
+    CLIENT_REGION,
+    CallTiming,
+    ClientCounts,
+    call_timing,
+    socket_options,
+)
+from .client_zone import ClientZone
+from .hedging import Hedging, HedgingState
+from .runtime_wire import Wire, body_bytes
+from .sigv4 import CredentialsSource, Sigv4Signer
+from .tls_trust import tls_context, trusted_authorities
+from .zonal_route import ZonalRoute, checked_origin, client_route
+
+Owner = TypeVar("Owner")
+Options = TypeVar("Options")
+Fields = ParamSpec("Fields")
+
+
+@dataclass(frozen=True)
+class ClientOptions:
+    """Options of every client, whatever it is made of.
+
+    Parameters
+    ----------
+    region : str, optional
+        By default the session's.
+    latency_target : timedelta
+        Client latency that most calls must hold, such as the p99. Timeouts follow from it.
+    concurrency : int, optional
+        Most calls at the same moment, such as the number of threads; 100 by default, 50 for boto3's
+        client. As many connections are kept (twice as many with hedging).
+    url : str, optional
+        The regional endpoint's URL; by default AWS's own name, which private DNS answers with the
+        interface endpoint. Stack output ``RegionalUrl``.
+    zonal_urls : mapping of str to str, optional
+        Zone (ID or name) to URL: the stack's outputs ``ZonalUrl-...``. The caller's own zone is
+        used, with fallback to the regional URL after connection errors.
+    zone : str, optional
+        The caller's zone, as ID or name; by default found by
+        :func:`~low_latency_endpoint.client.client_zone.find_client_zone`, only when
+        ``zonal_urls`` are given.
+    zone_timeout : timedelta, optional
+        Longest wait for the zone to be found; 500 ms by default.
+    connect_timeout, read_timeout, retries : optional
+        See :func:`~low_latency_endpoint.client.client_timing.call_timing`.
+    keepalive : timedelta, optional
+        Silence after which TCP probes the connection; 60 s by default. PrivateLink drops
+        connections after 350 s.
+    preconnect : int, optional
+        Connections to open before the first call; by default as many as ``concurrency``, at most
+        20. They go where calls go, and one to the other name. 0 for none. Failures are logged, not
+        raised.
+    hedging : Hedging, optional
+        Send slow calls of ``invoke_endpoint`` a second time; off by default.
+    session : boto3.Session, optional
+        Credentials, profile, Region; a new one by default.
+    ca_bundle : path, optional
+        Certificate authorities to trust; by default as boto3 chooses.
+    allow_plain_http : bool, optional
+        Whether ``http://`` may lead to another machine, where requests, answers and session
+        tokens can be read on the way; by default only to this one.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLC101`` to ``LLC104`` and ``LLC108``.
+    """
+
+    region: str | None = None
+    _: KW_ONLY
+    latency_target: timedelta
+    concurrency: int = 100
+    url: str | None = None
+    zonal_urls: Mapping[str, str] | None = None
+    zone: str | None = None
+    zone_timeout: timedelta = timedelta(milliseconds=500)
+    connect_timeout: timedelta | None = None
+    read_timeout: timedelta | None = None
+    retries: int = 1
+    keepalive: timedelta = timedelta(seconds=60)
+    preconnect: int | None = None
+    hedging: Hedging | None = None
+    session: boto3.Session | None = None
+    ca_bundle: str | os.PathLike[str] | None = None
+    allow_plain_http: bool = False
+
+    @cached_property
+    def timing(self) -> CallTiming:
+        """Timeouts and retries."""
+        return call_timing(
+            self.latency_target,
+            connect_timeout=self.connect_timeout,
+            read_timeout=self.read_timeout,
+            retries=self.retries,
+        )
+
+    @property
+    def connections(self) -> int:
+        """Most connections kept per origin; of the asyncio client, most in use at a moment."""
+        return self.concurrency * (2 if self.hedging else 1)
+
+    @cached_property
+    def ca_file(self) -> str:
+        """The certificate authorities' file."""
+        if self.ca_bundle is not None:
+            return os.fspath(self.ca_bundle)
+        return trusted_authorities(self.session or boto3.Session())
+
+    def checked(self) -> ClientOptions:
+        """The options as they will be used: session, Region and ``preconnect`` filled in."""
+        assert self.timing  # checks the times and the retries
+        CLIENT_CONCURRENCY.check(self.concurrency, "concurrency")
+        ahead = min(self.concurrency, 20) if self.preconnect is None else self.preconnect
+        if ahead != 0:
+            CLIENT_CONCURRENCY.check(ahead, "preconnect")
+        assert self.sockets  # checks the time to keep alive
+        session = self.session or boto3.Session()
+        region = self.region or session.region_name
+        if not region:
+            raise CLIENT_REGION.error(got="none", allowed="the name of a Region")
+        return replace(self, session=session, region=region, preconnect=ahead)
+
+    @cached_property
+    def tls(self) -> ssl.SSLContext:
+        """For ``https``; the certificate authorities are read once."""
+        return tls_context(self.ca_file)
+
+    @cached_property
+    def sockets(self) -> list[tuple[int, int, int]]:
+        """Socket options of every connection."""
+        return socket_options(self.keepalive, self.timing.connect_timeout)
+
+    @property
+    def ahead_seconds(self) -> float:
+        """How long a connection may take that is opened before it is needed."""
+        return max(self.timing.connect_timeout, AHEAD_TIMEOUT).total_seconds()
+
+    def find_route(self) -> tuple[ClientZone | None, str | None]:
+        """The caller's zone and its URL; may ask the network."""
+        return client_route(
+            self.zonal_urls, self.zone, self.zone_timeout, allow_plain_http=self.allow_plain_http
+        )
+
+    def hedging_state(self, counts: ClientCounts) -> HedgingState | None:
+        """What hedging remembers; ``None`` without it."""
+        return HedgingState(self.hedging, self.latency_target, counts) if self.hedging else None
+
+
+def opened_ahead(
+    open: Callable[[str, int], int],
+    route: ZonalRoute | None,
+    regional: str,
+    number: int,
+    counts: ClientCounts,
+) -> int:
+    """Open connections where calls go first, and one to the other name: checked and warm."""
+    opened = 0
+    if route is not None:
+        opened += open(route.zonal, number)
+        number = 1 if opened else number
+    opened += open(regional, number)
+    counts.add("connections_opened", opened)
+    return opened
+
+
+def takes(
+    options: Callable[Fields, Options],
+) -> Callable[[Callable[[Owner, Options], None]], Callable[Concatenate[Owner, Fields], None]]:
+    """Let an ``__init__`` of options be called with their fields, as typed as those are.
+
+    Examples
+    --------
+    >>> class Client:
+    ...     @takes(ClientOptions)
+    ...     def __init__(self, options):
+    ...         self.retries = options.retries
+    >>> Client(latency_target=timedelta(milliseconds=50), retries=2).retries
+    2
+    """
+
+    def decorated(
+        make: Callable[[Owner, Options], None],
+    ) -> Callable[Concatenate[Owner, Fields], None]:
+        def called(self: Owner, /, *fields: Fields.args, **named: Fields.kwargs) -> None:
+            make(self, options(*fields, **named))
+
+        return called
+
+    return decorated
+
+
+class ClientBase:
+    """Checked options, credentials, requests and rules of a client; opens nothing by itself.
+
+    Attributes
+    ----------
+    options : ClientOptions
+        As they are used: with session, Region and number of connections filled in.
+    timing : CallTiming
+        Timeouts and retries in force; ``timing.longest_call`` ends a call whatever happens.
+    counts : ClientCounts
+        Retries, failovers, hedges so far.
+    zone : ClientZone or None
+        The caller's zone, if given or found; of the asyncio client once it is entered.
+    route : ZonalRoute or None
+        Where calls go; ``None`` when only one URL is known.
+    exceptions
+        boto3's error classes for this service, such as ``exceptions.ModelError``; all are
+        ``botocore.exceptions.ClientError``.
+    """
+
+    @takes(ClientOptions)
+    def __init__(self, given: ClientOptions) -> None:
+        self.options = options = given.checked()
+        self.timing: CallTiming = options.timing
+        session = options.session
+        assert session is not None
+        # boto3's own client says which URL and which User-Agent it would use.
+        probe = session.client("sagemaker-runtime", region_name=options.region)
+        self._regional = checked_origin(
+            options.url or probe.meta.endpoint_url, "url", allow_plain_http=options.allow_plain_http
+        )
+        headers = {"User-Agent": probe.meta.config.user_agent}
+        probe.close()
+        self._credentials = session.get_credentials()
+        if self._credentials is None:
+            raise CLIENT_CREDENTIALS.error(got="none", allowed="credentials of any kind")
+        self._wire = Wire(
+            Sigv4Signer(self._signing_credentials(), region=str(options.region)), headers
+        )
+        self.exceptions: Any = self._wire.exceptions
+        self.counts = ClientCounts()
+        self.zone: ClientZone | None = None
+        self.route: ZonalRoute | None = None
+        self._rules = CallRules(self.timing, self.counts, self._regional)
+        self._hedging = options.hedging_state(self.counts)
+        assert options.tls  # reads the authorities now
+        self._begin()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._regional!r})"
+
+    def _begin(self) -> None:
+        """What the kind of client needs beside, at the end of its construction."""
+        raise NotImplementedError
+
+    def _signing_credentials(self) -> CredentialsSource:
+        """What the signer asks, once per second."""
+        found: CredentialsSource = self._credentials
+        return found
+
+    @staticmethod
+    def _taken_apart(parameters: dict[str, Any]) -> tuple[bool, bytes]:
+        """Whether the call may be served twice, and its body; the rest is for the serializer."""
+        idempotent = is_idempotent(parameters)
+        parameters.pop("Idempotent", None)
+        return idempotent, body_bytes(parameters.pop("Body", None))
+
+    def _find_route(self) -> None:
+        """Look for the caller's zone, which may ask the network."""
+        self.zone, zonal = self.options.find_route()
+        self.route = ZonalRoute(zonal, self._regional, self.counts) if zonal else None
+        self._rules.route = self.route

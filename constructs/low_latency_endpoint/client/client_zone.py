@@ -1,0 +1,213 @@
+"""In which Availability Zone does this process run?
+
+Asked in this order; the first that knows, answers:
+
+1. the environment variable ``LOW_LATENCY_CLIENT_ZONE`` (an ID or a name; on Kubernetes filled by
+   the downward API);
+2. AWS Lambda's metadata endpoint (``AWS_LAMBDA_METADATA_API``, since March 2026): the zone's ID;
+3. the ECS task metadata endpoint, version 4 (``ECS_CONTAINER_METADATA_URI_V4``): the zone's name;
+4. EC2's instance metadata service, version 2: ID and name. In a pod on EKS it answers only when
+   the node's hop limit is 2 or more.
+
+No network call leaves the machine, and nothing waits longer than the time given.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import queue
+import re
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from http.client import HTTPConnection, HTTPException
+from urllib.parse import urlsplit
+
+from ..plan.durations import seconds_of
+
+_log = logging.getLogger(__name__)
+
+ZONE_VARIABLE = "LOW_LATENCY_CLIENT_ZONE"
+_EC2_ADDRESS = "http://169.254.169.254"
+_ZONE_ID = re.compile(r"[a-z]{2,5}\d-(?:[a-z]{3}\d-)?az\d{1,2}")
+_ZONE_NAME = re.compile(r"[a-z]{2,4}(?:-[a-z]+)+-\d(?:-[a-z]{3}-\d)?[a-z]")
+_LARGEST_ANSWER = 64 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientZone:
+    """A zone by ID, by name, or both, and who said so."""
+
+    zone_id: str | None = None
+    name: str | None = None
+    source: str = "given"
+
+    @classmethod
+    def of(cls, text: str, source: str = "given") -> ClientZone | None:
+        """A zone from an ID or a name; ``None`` when the text is neither.
+
+        Examples
+        --------
+        >>> ClientZone.of("use1-az4").zone_id, ClientZone.of("us-east-1a").name
+        ('use1-az4', 'us-east-1a')
+        """
+        text = text.strip()
+        if _ZONE_ID.fullmatch(text):
+            return cls(zone_id=text, source=source)
+        if _ZONE_NAME.fullmatch(text):
+            return cls(name=text, source=source)
+        return None
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.zone_id, self.name) if part)
+
+
+def find_client_zone(
+    timeout: timedelta = timedelta(milliseconds=500), environment: Mapping[str, str] | None = None
+) -> ClientZone | None:
+    """The zone of this process, or ``None`` when nobody says.
+
+    Parameters
+    ----------
+    timeout : timedelta, optional
+        The longest wait in all, whatever is asked; 500 ms by default.
+    environment : mapping, optional
+        The process's environment by default. ``AWS_EC2_METADATA_DISABLED=true`` keeps EC2's
+        service from being asked; ``AWS_EC2_METADATA_SERVICE_ENDPOINT`` moves it.
+
+    Returns
+    -------
+    ClientZone or None
+
+    Examples
+    --------
+    >>> find_client_zone(environment={"LOW_LATENCY_CLIENT_ZONE": "use1-az4"}).zone_id
+    'use1-az4'
+
+    Notes
+    -----
+    Sources: `Lambda
+    <https://docs.aws.amazon.com/lambda/latest/dg/configuration-metadata-endpoint.html>`_, `ECS
+    <https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-metadata-endpoint-v4.html>`_,
+    `EC2 <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-metadata.html>`_.
+    """
+    environment = os.environ if environment is None else environment
+    seconds = seconds_of(timeout, "timeout")
+    if given := environment.get(ZONE_VARIABLE):
+        zone = ClientZone.of(given, ZONE_VARIABLE)
+        if zone is not None:
+            return zone
+        _log.warning("%s=%r is neither the ID nor the name of a zone", ZONE_VARIABLE, given)
+    if not _anyone_to_ask(environment):
+        return None
+    # A thread, because a socket's timeout counts anew for each byte that trickles in.
+    answers: queue.SimpleQueue[ClientZone | None] = queue.SimpleQueue()
+    deadline = time.monotonic() + seconds
+    threading.Thread(
+        target=lambda: answers.put(_ask(dict(environment), deadline)),
+        name="find-client-zone",
+        daemon=True,
+    ).start()
+    try:
+        return answers.get(timeout=max(0.0, deadline - time.monotonic()))
+    except queue.Empty:
+        return None
+
+
+def _anyone_to_ask(environment: Mapping[str, str]) -> bool:
+    return _ec2_allowed(environment) or any(
+        environment.get(name)
+        for name in ("AWS_LAMBDA_METADATA_API", "ECS_CONTAINER_METADATA_URI_V4")
+    )
+
+
+def _ec2_allowed(environment: Mapping[str, str]) -> bool:
+    return environment.get("AWS_EC2_METADATA_DISABLED", "").lower() != "true"
+
+
+def _ask(environment: Mapping[str, str], deadline: float) -> ClientZone | None:
+    for source in (_from_lambda, _from_ecs, _from_ec2):
+        try:
+            zone = source(environment, deadline)
+        except (OSError, HTTPException, ValueError) as problem:
+            _log.debug("%s: %s", source.__name__, type(problem).__name__)
+            continue
+        if zone is not None:
+            return zone
+    return None
+
+
+def _from_lambda(environment: Mapping[str, str], deadline: float) -> ClientZone | None:
+    address = environment.get("AWS_LAMBDA_METADATA_API")
+    if not address:
+        return None
+    answer = _get(
+        f"http://{address}/2026-01-15/metadata/execution-environment",
+        deadline,
+        {"Authorization": f"Bearer {environment.get('AWS_LAMBDA_METADATA_TOKEN', '')}"},
+    )
+    return ClientZone.of(str(_json_object(answer).get("AvailabilityZoneID", "")), "AWS Lambda")
+
+
+def _from_ecs(environment: Mapping[str, str], deadline: float) -> ClientZone | None:
+    address = environment.get("ECS_CONTAINER_METADATA_URI_V4")
+    if not address:
+        return None
+    answer = _get(f"{address}/task", deadline)
+    return ClientZone.of(str(_json_object(answer).get("AvailabilityZone", "")), "Amazon ECS")
+
+
+def _from_ec2(environment: Mapping[str, str], deadline: float) -> ClientZone | None:
+    if not _ec2_allowed(environment):
+        return None
+    address = environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", _EC2_ADDRESS).rstrip("/")
+    token = _request(
+        "PUT",
+        f"{address}/latest/api/token",
+        deadline,
+        {"X-aws-ec2-metadata-token-ttl-seconds": "60"},
+    )
+    if not token:
+        return None
+    headers = {"X-aws-ec2-metadata-token": token}
+    placement = f"{address}/latest/meta-data/placement/availability-zone"
+    name = ClientZone.of(_get(placement, deadline, headers))
+    zone_id = ClientZone.of(_get(f"{placement}-id", deadline, headers))
+    if name is None and zone_id is None:
+        return None
+    return ClientZone(
+        zone_id=zone_id.zone_id if zone_id else None,
+        name=name.name if name else None,
+        source="Amazon EC2",
+    )
+
+
+def _json_object(text: str) -> Mapping[str, object]:
+    found = json.loads(text or "{}")
+    return found if isinstance(found, dict) else {}
+
+
+def _get(url: str, deadline: float, headers: Mapping[str, str] | None = None) -> str:
+    return _request("GET", url, deadline, headers)
+
+
+def _request(
+    method: str, url: str, deadline: float, headers: Mapping[str, str] | None = None
+) -> str:
+    """The body of a 200, else nothing; never through a proxy."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    parts = urlsplit(url)
+    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=left)
+    try:
+        connection.request(method, parts.path, headers=dict(headers or {}))
+        response = connection.getresponse()
+        body = response.read(_LARGEST_ANSWER)
+        return body.decode("utf-8") if response.status == 200 else ""
+    finally:
+        connection.close()

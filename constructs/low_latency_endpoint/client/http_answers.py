@@ -1,0 +1,198 @@
+"""Answers of HTTP/1.1, from bytes to status, headers and body: llhttp reads, nothing here sends.
+
+The one reading of HTTP that the clients for callers share. It knows no socket: whoever has one
+gives the bytes as they come (:meth:`AnswerReader.feed`) and says when the peer has ended
+(:meth:`AnswerReader.end`).
+"""
+
+from __future__ import annotations
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+# Bytes without a byte of a body among them: of heads, of trailers, of a chunk's extensions.
+_LARGEST_HEAD = 64 * 1024
+
+
+class MalformedAnswer(Exception):
+    """What came is no answer of HTTP/1.1, or none that a client without an upgrade may take."""
+
+
+class AnswerReader:
+    """Reads the answers of one connection, one after the other.
+
+    Attributes
+    ----------
+    status : int
+        Of the answer; 0 until its head is there. Interim answers (1xx) are passed over.
+    headers : dict of str to str
+        By names in lower case; repeated ones joined with a comma.
+    parts : list of bytes
+        Of the body; whoever reads takes them out.
+    started : bool
+        Whether any byte came since :meth:`expect`.
+    complete : bool
+        Whether the answer is at its end.
+    keep : bool
+        Whether another request may follow on this connection.
+
+    Examples
+    --------
+    >>> reader = AnswerReader()
+    >>> reader.expect()
+    >>> reader.feed(b"HTTP/1.1 200 OK\\r\\nContent-Length: 4\\r\\n\\r\\nfi")
+    >>> reader.feed(b"ne")
+    >>> reader.status, b"".join(reader.parts), reader.complete, reader.keep
+    (200, b'fine', True, True)
+    """
+
+    __slots__ = (
+        "_checked",
+        "_expected",
+        "_fields",
+        "_parser",
+        "_problem",
+        "_until_closed",
+        "_without_body",
+        "complete",
+        "headers",
+        "keep",
+        "parts",
+        "started",
+        "status",
+    )
+
+    def __init__(self) -> None:
+        self._parser = HttpResponseParser(self)
+        self._expected = False
+        self._fields: list[bytes] = []  # names and values in turns
+        self._checked = False  # the version, once per connection
+        self._problem = ""
+        self._until_closed = False
+        self._without_body = 0
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.parts: list[bytes] = []
+        self.started = False
+        self.complete = False
+        self.keep = True
+
+    def expect(self) -> None:
+        """Begin with the next answer."""
+        self._expected = True
+        self._fields = []
+        self._without_body = 0
+        self.status = 0
+        self.headers = {}
+        self.parts = []
+        self.started = self.complete = False
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes as they come.
+
+        What follows the end of an answer is never taken for another one: :attr:`keep` is then
+        false, and the answer itself stands, as it would had the rest come a moment later.
+
+        Raises
+        ------
+        MalformedAnswer
+            When they are no answer, or when none is expected.
+        """
+        if not self._expected:
+            raise MalformedAnswer("bytes that nobody asked for")
+        self.started = True
+        self._without_body += len(data)
+        try:
+            self._parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            self._problem = self._problem or str(error)
+        if self._without_body > _LARGEST_HEAD and not self.complete:
+            self._problem = self._problem or "a head of more than 64 KiB"
+        if self._problem:
+            self.keep = False
+            if not self.complete:
+                raise MalformedAnswer(self._problem)
+
+    def end(self) -> None:
+        """Take the peer's end, which is the end of an answer that told no length.
+
+        Raises
+        ------
+        MalformedAnswer
+            When an answer is expected that is not at its end.
+        """
+        self.keep = False
+        if self.complete or not self._expected:
+            return
+        if not self._until_closed or not self.status:
+            raise MalformedAnswer(
+                "closed before the end of the answer"
+                if self.started
+                else "closed without an answer"
+            )
+        self._finish()
+
+    def _finish(self) -> None:
+        self.complete = True
+        self._expected = False
+
+    # llhttp's calls. What they would raise comes out of feed_data() in several disguises, so they
+    # note a problem instead.
+
+    def on_message_begin(self) -> None:
+        """llhttp: the first byte of an answer."""
+        if not self._expected:
+            self._problem = self._problem or "bytes after the answer"
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """llhttp: a header, or a trailer, which nobody needs."""
+        if not self.status:
+            self._fields += (name, value)
+
+    def on_headers_complete(self) -> None:
+        """llhttp: the end of a head."""
+        if self._problem:
+            return
+        parser = self._parser
+        status: int = parser.get_status_code()
+        if not self._checked:
+            self._checked = True
+            if not parser.get_http_version().startswith("1."):
+                self._problem = "not HTTP/1.1"
+                return
+        if status < 200:
+            if status < 100 or status == 101:
+                self._problem = "a status that no request of ours has"
+            self._fields = []
+            return  # an interim answer; the real one follows
+        # llhttp lets no line end into a name or a value.
+        texts = b"\n".join(self._fields).decode("latin-1").split("\n") if self._fields else []
+        names = [name.lower() for name in texts[::2]]
+        values = [value.strip(" \t") for value in texts[1::2]]
+        headers = dict(zip(names, values, strict=True))
+        if len(headers) < len(names):
+            headers = {
+                name: ", ".join(
+                    value for key, value in zip(names, values, strict=True) if key == name
+                )
+                for name in headers
+            }
+        coding = headers.get("transfer-encoding")
+        if coding is not None and coding.lower() != "chunked":
+            self._problem = "a transfer coding that nobody asked for"
+            return
+        self.keep = parser.should_keep_alive()
+        self._until_closed = coding is None and "content-length" not in headers
+        self.headers = headers
+        self.status = status
+
+    def on_body(self, data: bytes) -> None:
+        """llhttp: a part of the body."""
+        if self._problem:
+            return
+        self._without_body = 0
+        self.parts.append(data)
+
+    def on_message_complete(self) -> None:
+        """llhttp: the end of an answer, of an interim one too."""
+        if self.status and not self._problem:
+            self._finish()

@@ -1,0 +1,249 @@
+"""``InvokeEndpoint`` for threads: boto3's parameters, answers and errors at a tenth of its cost.
+
+:class:`RuntimeClient` is the twin of
+:class:`~low_latency_endpoint.client.async_runtime_client.AsyncRuntimeClient`: what is not
+waiting, the two share. :func:`runtime_client` is boto3's own client, set up for latency.
+
+Needs the ``operations`` extra (boto3, httptools). HTTP proxies are not supported.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from botocore.exceptions import ConnectionError as NoConnectionError
+from botocore.exceptions import HTTPClientError
+from botocore.response import StreamingBody
+
+from .after_fork import start_anew_after_fork
+from .blocking_http import BlockingConnection, BlockingPool
+from .boto3_client import Boto3RuntimeClient, runtime_client
+from .call_attempts import Attempts
+from .client_base import ClientBase, opened_ahead
+from .client_timing import CLIENT_CLOSED
+from .hedging import hedged_in_threads
+from .runtime_wire import Events, Operation, Wire
+
+__all__ = ["Boto3RuntimeClient", "ResponseStream", "RuntimeClient", "runtime_client"]
+
+_log = logging.getLogger(__name__)
+
+
+class RuntimeClient(ClientBase):
+    """Invokes SageMaker endpoints from any number of threads; its attributes are
+    :class:`~low_latency_endpoint.client.client_base.ClientBase`'s.
+
+    Parameters
+    ----------
+    region, **options
+        See :class:`~low_latency_endpoint.client.client_base.ClientOptions`. Threads beyond
+        ``concurrency`` are served too; their connections are closed afterwards.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLC101`` to ``LLC109``, ``LLC110``; calls after ``close()``: ``LLC111``.
+
+    Examples
+    --------
+    >>> from datetime import timedelta
+    >>> import boto3
+    >>> session = boto3.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
+    >>> client = RuntimeClient(latency_target=timedelta(milliseconds=200), session=session,
+    ...                        preconnect=0)
+    >>> client.timing.longest_call
+    datetime.timedelta(seconds=4, microseconds=900000)
+    >>> client.close()
+
+    A call, then, as with boto3::
+
+        answer = client.invoke_endpoint(EndpointName="sentiment", Body=b'{"inputs": "fine"}',
+                                        ContentType="application/json")
+        print(answer["Body"].read())
+    """
+
+    def _begin(self) -> None:
+        self._find_route()
+        self._number_of_threads = 2 * self.options.concurrency
+        self._threads: ThreadPoolExecutor | None = None
+        if self._hedging is not None:
+            self._threads = ThreadPoolExecutor(self._number_of_threads, "hedging")
+        self._pool = BlockingPool(self.options)
+        start_anew_after_fork(self)
+        if self.options.preconnect:
+            self.preconnect(self.options.preconnect)
+
+    def start_anew(self) -> None:
+        """In a forked child, where neither the parent's threads nor its connections are ours."""
+        self._pool.leave_to_parent()
+        self._rules.start_anew()
+        if self._hedging is not None:
+            self._hedging.start_anew()
+            self._threads = ThreadPoolExecutor(self._number_of_threads, "hedging")
+
+    def __enter__(self) -> RuntimeClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections, for good; calls under way end with an error."""
+        self._pool.close()
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def preconnect(self, connections: int) -> int:
+        """Open connections now, to the zone and one to the Region; returns how many are open."""
+        self._check_open()
+        opened = opened_ahead(self._pool.open, self.route, self._regional, connections, self.counts)
+        if not opened:
+            _log.warning("no connection to %s could be opened", self._regional)
+        return opened
+
+    def invoke_endpoint(self, **parameters: Any) -> dict[str, Any]:
+        """Invoke an endpoint.
+
+        Parameters
+        ----------
+        **parameters
+            boto3's (``EndpointName``, ``Body``, ``ContentType``, ...), and ``Idempotent=False``
+            for a call that must not be served twice.
+
+        Returns
+        -------
+        dict
+            As boto3's. ``Body`` is botocore's ``StreamingBody``; all of it is here already.
+
+        Raises
+        ------
+        botocore.exceptions.ClientError
+            What AWS answers, as in boto3.
+        botocore.exceptions.HTTPClientError
+            ``EndpointConnectionError``, ``ConnectTimeoutError``, ``ReadTimeoutError``,
+            ``ConnectionClosedError`` or ``SSLError``, as in boto3.
+        """
+        self._check_open()
+        idempotent, body = self._taken_apart(parameters)
+        started = time.monotonic()
+
+        def call() -> dict[str, Any]:
+            attempts = Attempts(self._rules, idempotent, started)
+            connection = self._send(self._wire.invoke, parameters, body, attempts, stream=False)
+            reader = connection.reader
+            status, headers, content = reader.status, reader.headers, b"".join(reader.parts)
+            self._pool.give_back(connection)
+            return self._wire.answer(
+                self._wire.invoke,
+                status,
+                headers,
+                StreamingBody(io.BytesIO(content), len(content)),
+                attempts.made,
+            )
+
+        if self._hedging is None or self._threads is None or not idempotent:
+            return call()
+        return hedged_in_threads(call, self._hedging, self._threads)
+
+    def invoke_endpoint_with_response_stream(self, **parameters: Any) -> dict[str, Any]:
+        """Invoke an endpoint and get its answer part by part; never hedged.
+
+        Returns
+        -------
+        dict
+            As boto3's; ``Body`` is a :class:`ResponseStream`. Use it as a context manager, or
+            read it to the end, so that its connection is free again.
+
+        Raises
+        ------
+        botocore.exceptions.ClientError
+            What AWS answers, as in boto3; while reading, its ``EventStreamError``.
+        """
+        self._check_open()
+        idempotent, body = self._taken_apart(parameters)
+        started = time.perf_counter()
+        attempts = Attempts(self._rules, idempotent, time.monotonic())
+        connection = self._send(self._wire.stream, parameters, body, attempts, stream=True)
+        reader = connection.reader
+        return self._wire.answer(
+            self._wire.stream,
+            reader.status,
+            reader.headers,
+            ResponseStream(connection, self._pool, self._wire, started),
+            attempts.made,
+        )
+
+    def _send(
+        self,
+        operation: Operation,
+        parameters: dict[str, Any],
+        body: bytes,
+        attempts: Attempts,
+        *,
+        stream: bool,
+    ) -> BlockingConnection:
+        """One call with its retries; the connection holds an answer below 300."""
+        pool = self._pool
+        while True:
+            origin = attempts.origin()
+            prepared = self._wire.prepare(origin, operation, parameters)
+            error: Exception
+            try:
+                connection = pool.exchange(origin, prepared.signed(body), attempts, stream=stream)
+            except (HTTPClientError, NoConnectionError) as problem:
+                pause = attempts.failed(origin, problem)
+                error = problem
+            else:
+                reader = connection.reader
+                pause = attempts.answered(origin, reader.status)
+                if reader.status < 300:
+                    return connection
+                error = self._wire.error(
+                    operation, reader.status, reader.headers, b"".join(reader.parts), attempts.made
+                )
+                pool.give_back(connection)
+            if pause is None or pool.closed:
+                raise error
+            time.sleep(pause)
+
+    def _check_open(self) -> None:
+        if self._pool.closed:
+            raise CLIENT_CLOSED.error(got="a call after close()", allowed="calls before it")
+
+
+class ResponseStream(Events):
+    """Events of a response stream, as they come: ``{"PayloadPart": {"Bytes": b"..."}}``.
+
+    Iterate once, to the end or inside ``with``, so that the connection is free again.
+    """
+
+    def __init__(
+        self, connection: BlockingConnection, pool: BlockingPool, wire: Wire, started: float
+    ) -> None:
+        super().__init__(wire, started)
+        self._connection: BlockingConnection | None = connection
+        self._pool = pool
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        try:
+            while self._connection is not None and (data := self._connection.part()):
+                yield from self._complete(data)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Give the connection back, or close it when the stream was not read to its end."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._pool.give_back(connection)
+
+    def __enter__(self) -> ResponseStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

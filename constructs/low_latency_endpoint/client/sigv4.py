@@ -1,0 +1,274 @@
+"""AWS Signature Version 4 with a cached signing key: the same bytes as botocore, in a fraction.
+
+botocore derives the signing key (four HMACs) and canonicalises every header anew for each request.
+A caller of one endpoint sends the same method, path and headers every time, so here both happen
+once: what is left per request is the hash of the body, the hash of the canonical request and one
+HMAC. Only botocore's ``SigV4Auth`` behaviour for ordinary (not S3) services is covered.
+
+The credentials are asked at most once per second, so refreshable ones (instance roles, containers,
+SSO) are followed; the state of a second is published as one object, so threads never see a mixture
+of two.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from collections.abc import Iterable, Mapping
+from email.utils import formatdate
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import quote, urlsplit
+
+from botocore.auth import SIGNED_HEADERS_BLACKLIST
+from botocore.exceptions import NoCredentialsError
+from botocore.utils import normalize_url_path
+
+_sha256 = hashlib.sha256
+_hmac_digest = hmac.digest
+_INNER = bytes(byte ^ 0x36 for byte in range(256))  # HMAC's two pads (RFC 2104)
+_OUTER = bytes(byte ^ 0x5C for byte in range(256))
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+# What signing itself writes; a caller's own value is dropped, as botocore does.
+_WRITTEN = frozenset({"authorization", "x-amz-date"})
+
+
+class CredentialsSource(Protocol):
+    """Anything that hands out credentials as botocore's ``Credentials`` do."""
+
+    def get_frozen_credentials(self) -> Any:
+        """``access_key``, ``secret_key`` and ``token`` that belong together."""
+
+
+class _SigningKey(NamedTuple):
+    """Derived once per day and credentials."""
+
+    day: str
+    credentials: tuple[str, str, str | None]
+    key: bytes
+    scope: str
+
+
+class _Second(NamedTuple):
+    """Everything that stays the same for one request during one second; never changed in place."""
+
+    second: int
+    canonical: Any  # SHA-256 of the canonical request up to the body's hash
+    inner: Any  # SHA-256 of HMAC's inner pad and the string to sign, up to the canonical hash
+    outer: Any  # SHA-256 of HMAC's outer pad
+    lines: bytes  # of the request, Authorization last, up to the signature
+
+
+class Sigv4Signer:
+    """Signs requests of one service in one Region.
+
+    Parameters
+    ----------
+    credentials : botocore credentials
+        Asked through ``get_frozen_credentials()`` at most once per second and prepared request.
+    region : str
+        Region in the signature's scope, such as ``us-east-1``.
+    service : str, optional
+        Signing name; by default SageMaker's.
+
+    Examples
+    --------
+    >>> from botocore.credentials import Credentials
+    >>> signer = Sigv4Signer(Credentials("AKIDEXAMPLE", "secret"), region="us-east-1")
+    >>> request = signer.prepare(
+    ...     "POST", "https://runtime.sagemaker.us-east-1.amazonaws.com/endpoints/e/invocations",
+    ...     {"Content-Type": "application/json"})
+    >>> date, authorization = request.sign(b"{}", now=1_700_000_000).decode().splitlines()
+    >>> date
+    'X-Amz-Date: 20231114T221320Z'
+    >>> authorization.split(",")[0]
+    'Authorization: AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20231114/us-east-1/sagemaker/aws4_request'
+    """
+
+    __slots__ = ("_credentials", "_key", "region", "service")
+
+    def __init__(
+        self, credentials: CredentialsSource | None, *, region: str, service: str = "sagemaker"
+    ) -> None:
+        if credentials is None:
+            raise NoCredentialsError()
+        self._credentials = credentials
+        self.region = region
+        self.service = service
+        self._key: _SigningKey | None = None
+
+    def __repr__(self) -> str:
+        return f"Sigv4Signer(region={self.region!r}, service={self.service!r})"
+
+    def prepare(
+        self, method: str, url: str, headers: Mapping[str, str] | Iterable[tuple[str, str]] = ()
+    ) -> PreparedRequest:
+        """Canonicalise all that does not change from request to request.
+
+        Parameters
+        ----------
+        method : str
+            HTTP method.
+        url : str
+            Whole URL as it will be sent, already percent-encoded.
+        headers : mapping or pairs, optional
+            Headers that will be sent with each request; repeated names as pairs.
+        """
+        pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
+        return PreparedRequest(self, method, url, pairs)
+
+    def signing_key(self, day: str) -> _SigningKey:
+        """The key of the day for the credentials as they are now."""
+        frozen = self._credentials.get_frozen_credentials()
+        credentials = (frozen.access_key, frozen.secret_key, frozen.token)
+        known = self._key
+        if known is not None and known.day == day and known.credentials == credentials:
+            return known
+        key = _hmac_digest(f"AWS4{frozen.secret_key}".encode(), day.encode(), "sha256")
+        for part in (self.region, self.service, "aws4_request"):
+            key = _hmac_digest(key, part.encode(), "sha256")
+        scope = f"{day}/{self.region}/{self.service}/aws4_request"
+        self._key = made = _SigningKey(day, credentials, key, scope)
+        return made
+
+
+class PreparedRequest:
+    """One request to be signed again and again with different bodies; made by ``prepare``.
+
+    Safe across threads without a lock.
+    """
+
+    __slots__ = (
+        "_date_name",
+        "_fixed",
+        "_head",
+        "_own_body_hash",
+        "_own_token",
+        "_second",
+        "_signer",
+    )
+
+    def __init__(
+        self, signer: Sigv4Signer, method: str, url: str, headers: list[tuple[str, str]]
+    ) -> None:
+        parts = urlsplit(url)
+        fixed: dict[str, list[str]] = {}
+        date_name = "x-amz-date"
+        self._own_token: list[str] = []
+        self._own_body_hash: bytes | None = None
+        for name, value in headers:
+            lower = name.lower()
+            if lower == "date":
+                date_name = "date"  # botocore then renews Date and sends no X-Amz-Date
+            elif lower == "x-amz-security-token":
+                self._own_token.append(value)
+            elif lower not in _WRITTEN and lower not in SIGNED_HEADERS_BLACKLIST:
+                fixed.setdefault(lower, []).append(value)
+            if lower == "x-amz-content-sha256" and self._own_body_hash is None:
+                self._own_body_hash = value.encode()
+        if "host" not in fixed:
+            fixed["host"] = [host_of(url)]
+        self._signer = signer
+        self._date_name = date_name
+        self._fixed = {name: _canonical_value(values) for name, values in fixed.items()}
+        path = quote(normalize_url_path(parts.path), safe="/~")
+        self._head = f"{method.upper()}\n{path}\n{_canonical_query(parts.query)}\n"
+        self._second: _Second | None = None
+
+    def __repr__(self) -> str:
+        method, path, *_ = self._head.split("\n")
+        return f"PreparedRequest({method} {path})"
+
+    def sign(self, body: bytes | bytearray | memoryview = b"", now: float | None = None) -> bytes:
+        """The headers to add to the prepared ones, as lines of a request with the last one's end.
+
+        Parameters
+        ----------
+        body : bytes, optional
+            The body as sent; empty by default.
+        now : float, optional
+            Seconds since 1970; by default the clock.
+
+        Returns
+        -------
+        bytes
+            ``X-Amz-Date`` (or ``Date``), with temporary credentials ``X-Amz-Security-Token``, and
+            ``Authorization``.
+
+        Raises
+        ------
+        botocore.exceptions.CredentialRetrievalError
+            When refreshable credentials cannot be refreshed.
+        """
+        second = int(time.time() if now is None else now)
+        state = self._second
+        if state is None or state.second != second:
+            state = self._state_of(second)
+            self._second = state  # one assignment of a complete object: threads see old or new
+        body_hash = self._own_body_hash
+        if body_hash is None:
+            body_hash = _sha256(body).hexdigest().encode()
+        canonical = state.canonical.copy()
+        canonical.update(body_hash)
+        inner = state.inner.copy()
+        inner.update(canonical.hexdigest().encode())
+        outer = state.outer.copy()
+        outer.update(inner.digest())
+        return b"%b%b\r\n" % (state.lines, outer.hexdigest().encode())
+
+    def _state_of(self, second: int) -> _Second:
+        broken_down = time.gmtime(second)
+        stamp = "{:04d}{:02d}{:02d}T{:02d}{:02d}{:02d}Z".format(*broken_down[:6])
+        signing_key = self._signer.signing_key(stamp[:8])
+        access_key, _, token = signing_key.credentials
+        if self._date_name == "date":
+            date_header = ("Date", formatdate(second))
+        else:
+            date_header = ("X-Amz-Date", stamp)
+        headers = dict(self._fixed)
+        headers[self._date_name] = _canonical_value([date_header[1]])
+        if token:
+            headers["x-amz-security-token"] = _canonical_value([token])
+        elif self._own_token:
+            headers["x-amz-security-token"] = _canonical_value(self._own_token)
+        names = sorted(headers)
+        lines = "\n".join(f"{name}:{headers[name]}" for name in names)
+        signed = ";".join(names)
+        written = {date_header[0]: date_header[1]}
+        if token:
+            written["X-Amz-Security-Token"] = token
+        written["Authorization"] = (
+            f"AWS4-HMAC-SHA256 Credential={access_key}/{signing_key.scope}, "
+            f"SignedHeaders={signed}, Signature="
+        )
+        pad = signing_key.key.ljust(_sha256().block_size, b"\0")
+        to_sign = f"AWS4-HMAC-SHA256\n{stamp}\n{signing_key.scope}\n".encode()
+        return _Second(
+            second=second,
+            canonical=_sha256(f"{self._head}{lines}\n\n{signed}\n".encode()),
+            inner=_sha256(pad.translate(_INNER) + to_sign),
+            outer=_sha256(pad.translate(_OUTER)),
+            lines="\r\n".join(f"{name}: {value}" for name, value in written.items()).encode(),
+        )
+
+
+def _canonical_value(values: list[str]) -> str:
+    return ",".join(" ".join(value.split()) for value in values)
+
+
+def _canonical_query(query: str) -> str:
+    if not query:
+        return ""
+    pairs = sorted(tuple(pair.partition("=")[::2]) for pair in query.split("&"))
+    return "&".join(f"{key}={value}" for key, value in pairs)
+
+
+def host_of(url: str) -> str:
+    """The ``Host`` header that HTTP clients send: no user, no default port."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if ":" in host:
+        host = f"[{host}]"
+    if parts.port is not None and parts.port != _DEFAULT_PORTS.get(parts.scheme):
+        host = f"{host}:{parts.port}"
+    return host

@@ -1,0 +1,80 @@
+"""How a connection comes to be: which of a name's addresses answers, and whose word proves it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+from collections.abc import Callable, Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.httpsession import get_cert_path
+
+
+def tls_context(ca_file: str) -> ssl.SSLContext:
+    """A verifying client context with this bundle read once."""
+    return ssl.create_default_context(cafile=ca_file)
+
+
+def trusted_authorities(session: boto3.Session) -> str:
+    """The file that boto3 would use: AWS_CA_BUNDLE, the profile, REQUESTS_CA_BUNDLE, its own."""
+    core = getattr(session, "_session", None)
+    configured = core.get_config_variable("ca_bundle") if core is not None else None
+    configured = configured or os.environ.get("AWS_CA_BUNDLE")
+    return str(get_cert_path(configured or os.environ.get("REQUESTS_CA_BUNDLE") or True))
+
+
+def name_of(origin: str) -> tuple[str, int, bool]:
+    """Host and port of a URL, and whether TLS is spoken there."""
+    parts = urlsplit(origin)
+    secure = parts.scheme == "https"
+    return parts.hostname or "", parts.port or (443 if secure else 80), secure
+
+
+def connected(
+    kind: type[socket.socket],
+    addresses: Iterable[tuple[Any, ...]],
+    options: Iterable[tuple[int, int, int]],
+    secure: Callable[[Any], Any] | None,
+    seconds_left: Callable[[], float | None],
+) -> Any:
+    """A connected socket of this kind; addresses, as ``getaddrinfo`` has them, one after the other.
+
+    Parameters
+    ----------
+    kind : type
+        The standard library's socket, or another with its methods.
+    options : iterable of tuple
+        Socket options, set before it is connected.
+    secure : callable or None
+        Puts TLS on the connected socket.
+    seconds_left : callable
+        How long the next stage may take; ``None`` where somebody else sees to that.
+
+    Raises
+    ------
+    OSError
+        Of the last address.
+    """
+    failure: OSError | None = None
+    for family, type_, protocol, _, address in addresses:
+        made: Any = kind(family, type_, protocol)
+        try:
+            for option in options:
+                made.setsockopt(*option)
+            made.settimeout(seconds_left())
+            made.connect(address)
+            if secure is not None:
+                made.settimeout(seconds_left())
+                made = secure(made)
+        except BaseException as error:
+            made.close()
+            # Another address has the same certificate, and after a time-out no time is left.
+            if not isinstance(error, OSError) or isinstance(error, ssl.SSLError | TimeoutError):
+                raise
+            failure = error
+        else:
+            return made
+    raise failure or OSError("the name has no address")

@@ -1,0 +1,161 @@
+"""Every error that the library raises, under one hierarchy and with stable codes.
+
+An error says what is wrong, the value got, the values allowed, how to fix it, and where AWS
+says so. The *rule* behind it (code, title, fix, source) is data, registered once with
+:func:`rule`; ``docs/errors.md`` is generated from that registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+__all__ = [
+    "ConfigurationError",
+    "ErrorRule",
+    "LowLatencyEndpointError",
+    "SettingsError",
+    "rule",
+    "rules",
+]
+
+AWS_DOCS = "https://docs.aws.amazon.com"
+MOST_SHOWN = 100  # problems of one file; whoever has more has made one mistake many times
+
+
+class ErrorRule(NamedTuple):
+    """One rule that a configuration can break.
+
+    Parameters
+    ----------
+    code : str
+        Stable code, ``LLE`` and three digits. The first digit names the area: 1 network,
+        2 PrivateLink, 3 model and arguments of all constructs, 4 variants and endpoint
+        configuration, 5 endpoint and deployments, 6 scaling, 7 metrics and alarms, 8 plan,
+        9 settings file, load tests and recommendations.
+    title : str
+        What must hold, in one sentence.
+    fix : str
+        What the reader should do when it does not hold.
+    source : str
+        URL of the page on which AWS states it; empty when the rule is the library's own.
+    """
+
+    code: str
+    title: str
+    fix: str
+    source: str = ""
+
+    def error(
+        self, *, got: object, allowed: object, what: str = "", where: str = "", fix: str = ""
+    ) -> ConfigurationError:
+        """Build (not raise) the error for one breach of this rule."""
+        return ConfigurationError(
+            code=self.code,
+            what=what or self.title,
+            got=got,
+            allowed=allowed,
+            fix=fix or self.fix,
+            source=self.source,
+            where=where,
+        )
+
+
+_RULES: dict[str, ErrorRule] = {}
+
+
+def rule(code: str, title: str, *, fix: str, source: str = "") -> ErrorRule:
+    """Register a rule; a code can be registered once."""
+    if code in _RULES:
+        raise ValueError(f"rule {code} is already registered: {_RULES[code].title}")
+    if source.startswith("/"):
+        source = AWS_DOCS + source
+    _RULES[code] = registered = ErrorRule(code, title, fix, source)
+    return registered
+
+
+def rules() -> Iterator[ErrorRule]:
+    """All rules registered so far, by code."""
+    return iter(sorted(_RULES.values(), key=lambda registered: registered.code))
+
+
+class LowLatencyEndpointError(Exception):
+    """Base of every error of this library."""
+
+
+class ConfigurationError(LowLatencyEndpointError):
+    """What was asked for cannot work, or is not what AWS allows.
+
+    Attributes
+    ----------
+    code, what, got, allowed, fix, source, where : str
+        See :class:`ErrorRule`; ``where`` is the construct's path or the setting's path.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint.plan.limits import VARIANT_WEIGHT
+    >>> try:
+    ...     VARIANT_WEIGHT.check(-1)
+    ... except ConfigurationError as error:
+    ...     print(error.code, error.got, "|", error.allowed)
+    LLE404 -1 | at least 0
+    """
+
+    def __init__(
+        self,
+        *,
+        code: str,
+        what: str,
+        got: object,
+        allowed: object,
+        fix: str,
+        source: str = "",
+        where: str = "",
+    ) -> None:
+        self.code = code
+        self.what = what
+        self.got = got if isinstance(got, str) else repr(got)
+        self.allowed = allowed if isinstance(allowed, str) else repr(allowed)
+        self.fix = fix
+        self.source = source
+        self.where = where
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        lines = [f"{self.code}: {self.what}"]
+        for label, text in (
+            ("where", self.where),
+            ("got", self.got),
+            ("allowed", self.allowed),
+            ("fix", self.fix),
+            ("source", self.source),
+        ):
+            if text:
+                lines.append(f"  {label + ':':9}{text}")
+        return "\n".join(lines)
+
+
+class SettingsError(LowLatencyEndpointError):
+    """A settings file has mistakes; all of them, each with its line.
+
+    Attributes
+    ----------
+    problems : list of (int, ConfigurationError)
+        Line (from 1) and error, in the order of the lines.
+    """
+
+    def __init__(self, path: str, problems: list[tuple[int, ConfigurationError]]) -> None:
+        self.path = path
+        self.problems = sorted(problems, key=lambda problem: problem[0])
+        super().__init__("\n".join(self.parts))
+
+    @property
+    def parts(self) -> list[str]:
+        """What people read: how many problems there are, and the first hundred of them."""
+        count = len(self.problems)
+        further = [f"and {count - MOST_SHOWN:,} more"] if count > MOST_SHOWN else []
+        return [
+            f"{self.path}: {count:,} problem{'s' if count != 1 else ''}",
+            *(f"{self.path}:{line}: {error}" for line, error in self.problems[:MOST_SHOWN]),
+            *further,
+        ]

@@ -1,0 +1,314 @@
+"""The endpoint configuration: production variants, data capture, encryption, metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from aws_cdk import Duration
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from ..plan.argument_kinds import checked_arguments
+from ..plan.images import check_ami_runs_on, check_built_image_runs_on, check_image_runs_on
+from ..plan.limits import (
+    CAPTURE_CONTENT_TYPE,
+    CAPTURE_CONTENT_TYPE_COUNT,
+    CAPTURE_COUNT,
+    METRIC_FREQUENCY,
+    S3_URI,
+    SAMPLING_PERCENTAGE,
+    VARIANT_COUNT,
+)
+from ..plan.rules import ALL_WEIGHTS_ZERO, KMS_WITH_LOCAL_STORAGE, VARIANT_NAMED_TWICE
+from ..synthesis.asked_once import path_below
+from ..synthesis.findings import warn
+from ..synthesis.safeguards import safeguards_of
+from ..synthesis.validation import check, check_seconds, is_token
+from .variant import InstanceType, ProductionVariant
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_kms as kms
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class DataCapture:
+    """Copies of requests and responses to S3, off the hot path.
+
+    Parameters
+    ----------
+    destination : str
+        ``s3://bucket/prefix``. The model's role is allowed to write there. Bucket and prefix may
+        be tokens; a destination that is one token as a whole leads to a warning instead.
+    sampling_percentage : int
+        Share of the requests, 0 to 100; by default 10. AWS: "A lower value is recommended for
+        endpoints with high traffic".
+    capture : sequence of {"Input", "Output", "InputAndOutput"}
+        By default both input and output.
+    key : aws_kms.IKey, optional
+        Encrypts what is written; the model's role may use it. Its own policy must leave the
+        decision to IAM policies of the account, as it does for keys that CDK makes, or name the
+        role. Give it too when the bucket encrypts with it by default.
+    csv_content_types, json_content_types : sequence of str
+        Content types, such as ``text/csv`` and ``application/json``, whose bodies are captured as
+        they are; by default bodies are captured in base64.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE416 for the percentage, LLE418 for the destination, LLE427 and LLE428 for what is
+        captured, LLE429 and LLE430 for content types, LLE807 for a text in place of a list.
+    """
+
+    destination: str
+    sampling_percentage: int = 10
+    capture: Sequence[Literal["Input", "Output", "InputAndOutput"]] = ("Input", "Output")
+    key: kms.IKey | None = None
+    csv_content_types: Sequence[str] = ()
+    json_content_types: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        check(S3_URI, self.destination)
+        check(SAMPLING_PERCENTAGE, self.sampling_percentage)
+        CAPTURE_COUNT.check(len(self.capture), "capture")
+        for where in ("csv_content_types", "json_content_types"):
+            types = getattr(self, where)
+            if types:
+                CAPTURE_CONTENT_TYPE_COUNT.check(len(types), where)
+            for content_type in types:
+                check(CAPTURE_CONTENT_TYPE, content_type, where)
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class MetricsPublishing:
+    """How often and how finely SageMaker publishes metrics.
+
+    Parameters
+    ----------
+    enhanced : bool
+        Invocation metrics at ``frequency`` too, and per instance, container and accelerator: more
+        metrics, billed as such. By default off: invocation metrics each minute.
+    detailed_observability : bool, optional
+        OpenTelemetry metrics; by default SageMaker's own default, on.
+    frequency : Duration, optional
+        10, 30, 60, 120, 180, 240 or 300 seconds; by default 60.
+    """
+
+    enhanced: bool = False
+    detailed_observability: bool | None = None
+    frequency: Duration | None = None
+
+
+@checked_arguments
+class EndpointConfiguration(Construct):
+    """What an endpoint runs. Any change replaces it, so it carries no fixed name.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    variants : sequence of ProductionVariant
+        One to ten, with names that differ.
+    encryption_key : aws_kms.IKey, optional
+        Encrypts the instances' storage volumes; by default that of :class:`Safeguards` where no
+        instance type has local storage, else SageMaker's own key. The models' roles
+        may grant its use to the volumes; its own policy must leave that to IAM policies of the
+        account, or name the roles.
+    kms_key_with_local_storage : bool
+        Allow a key on an instance type with local storage, which AWS's pages disagree about.
+    data_capture : DataCapture, optional
+        By default nothing is captured.
+    metrics : MetricsPublishing, optional
+        By default SageMaker's own settings.
+
+    Attributes
+    ----------
+    endpoint_config_name : str
+    variants : tuple of ProductionVariant
+    metrics : MetricsPublishing or None
+    cfn_endpoint_config : aws_sagemaker.CfnEndpointConfig
+
+    Raises
+    ------
+    ConfigurationError
+        LLE401, LLE406, LLE407, LLE415, LLE417, LLE421, LLE424, LLE426, and LLE33x when an image
+        or the inference AMI cannot run on a variant's instance type.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        variants: Sequence[ProductionVariant],
+        encryption_key: kms.IKey | None = None,
+        kms_key_with_local_storage: bool = False,
+        data_capture: DataCapture | None = None,
+        metrics: MetricsPublishing | None = None,
+    ) -> None:
+        super().__init__(scope, id)
+        path = path_below(self, scope, id)
+        VARIANT_COUNT.check(len(variants), path)
+        _check_variants(variants, path)
+        if encryption_key is not None and not kms_key_with_local_storage:
+            _check_key(variants, path)
+        for variant in variants:
+            _check_images(self, variant)
+        guarding = safeguards_of(self).encryption_key
+        if guarding is not None:
+            if kms_key_with_local_storage or not any(_with_local_storage(variants)):
+                encryption_key = encryption_key or guarding
+            if data_capture is not None:
+                data_capture = replace(data_capture, key=data_capture.key or guarding)
+            variants = [_with_dumps_encrypted(variant, guarding) for variant in variants]
+        _grant(variants, encryption_key, data_capture)
+        optional: dict[str, Any] = {}
+        if encryption_key is not None:
+            optional["kms_key_id"] = encryption_key.key_arn
+        if data_capture is not None:
+            optional["data_capture_config"] = _data_capture(data_capture)
+        if metrics is not None:
+            optional["metrics_config"] = _metrics(metrics, path)
+        self.cfn_endpoint_config = sagemaker.CfnEndpointConfig(
+            self,
+            "Resource",
+            production_variants=[variant.to_cfn() for variant in variants],
+            **optional,
+        )
+        self.endpoint_config_name: str = self.cfn_endpoint_config.attr_endpoint_config_name
+        self.variants = tuple(variants)
+        self.metrics = metrics
+
+    def variant(self, name: str) -> ProductionVariant | None:
+        """The variant of that name, or None."""
+        return next((variant for variant in self.variants if variant.name == name), None)
+
+
+def _grant(
+    variants: Sequence[ProductionVariant],
+    encryption_key: kms.IKey | None,
+    data_capture: DataCapture | None,
+) -> None:
+    """Let each model's role do what the configuration asks of it."""
+    for model in {
+        model.node.path: model for variant in variants for model in variant.models
+    }.values():
+        if encryption_key is not None:
+            model.grant_volume_key(encryption_key)
+        if data_capture is not None:
+            model.grant_write(data_capture.destination, data_capture.key)
+    for variant in variants:
+        if variant.core_dump is not None:
+            for model in variant.models:
+                model.grant_write(variant.core_dump.destination, variant.core_dump.key)
+
+
+def _check_variants(variants: Sequence[ProductionVariant], where: str) -> None:
+    names = [variant.name for variant in variants]
+    for name in names:
+        if names.count(name) > 1:
+            raise VARIANT_NAMED_TWICE.error(got=name, allowed="names that differ", where=where)
+    if all(variant.weight == 0 for variant in variants):
+        raise ALL_WEIGHTS_ZERO.error(
+            got=", ".join(f"{variant.name}: 0" for variant in variants),
+            allowed="one weight above 0",
+            where=where,
+        )
+
+
+def _check_key(variants: Sequence[ProductionVariant], where: str) -> None:
+    for variant, instance_type, gigabytes in _with_local_storage(variants):
+        raise KMS_WITH_LOCAL_STORAGE.error(
+            got=f"{instance_type} with {gigabytes} GB of local storage",
+            allowed="no key, or a type without local storage",
+            where=f"{where}, variant {variant.name}",
+        )
+
+
+def _with_dumps_encrypted(variant: ProductionVariant, key: kms.IKey) -> ProductionVariant:
+    if variant.core_dump is None:
+        return variant
+    return replace(variant, core_dump=replace(variant.core_dump, key=variant.core_dump.key or key))
+
+
+def _with_local_storage(
+    variants: Sequence[ProductionVariant],
+) -> Iterator[tuple[ProductionVariant, InstanceType, float]]:
+    for variant in variants:
+        for instance_type in variant.instance_types:
+            facts = instance_type.facts
+            if facts is not None and facts.local_storage_gb:
+                yield variant, instance_type, facts.local_storage_gb
+
+
+def _check_images(configuration: EndpointConfiguration, variant: ProductionVariant) -> None:
+    where = f"{configuration.node.path}, variant {variant.name}"
+    ami = variant.inference_ami_version
+    for instance_type, model in variant.placements:
+        if is_token(instance_type.name):
+            continue
+        if instance_type.facts is None:
+            warn(
+                configuration,
+                f"unknownInstanceType:{instance_type}",
+                f"{instance_type} is not among the types this library knows; nothing about it "
+                "was checked.",
+            )
+            continue
+        if ami and not is_token(ami):
+            check_ami_runs_on(ami, instance_type.name, where)
+        if variant.volume_size_gib is not None and instance_type.facts.local_storage_gb:
+            warn(
+                configuration,
+                f"volumeWithLocalStorage:{variant.name}",
+                f"{instance_type} has {instance_type.facts.local_storage_gb} GB of local storage; "
+                "AWS advises a volume size for types without it only, and does not say what it "
+                "does here.",
+            )
+        for container in model.containers:
+            built_for = container.image.architecture
+            doubt = (
+                ""
+                if built_for is None
+                else check_built_image_runs_on(built_for, instance_type.name, where)
+            )
+            if doubt:
+                warn(configuration, f"imagePlatform:{variant.name}", doubt)
+            reference = container.image.reference
+            if reference and not is_token(reference):
+                for message in check_image_runs_on(reference, instance_type.name, ami, where):
+                    warn(configuration, f"image:{variant.name}", message)
+
+
+def _data_capture(capture: DataCapture) -> sagemaker.CfnEndpointConfig.DataCaptureConfigProperty:
+    config = sagemaker.CfnEndpointConfig
+    return config.DataCaptureConfigProperty(
+        enable_capture=True,
+        initial_sampling_percentage=capture.sampling_percentage,
+        destination_s3_uri=capture.destination,
+        capture_options=[
+            config.CaptureOptionProperty(capture_mode=mode) for mode in capture.capture
+        ],
+        kms_key_id=capture.key.key_arn if capture.key else None,
+        capture_content_type_header=config.CaptureContentTypeHeaderProperty(
+            csv_content_types=list(capture.csv_content_types) or None,
+            json_content_types=list(capture.json_content_types) or None,
+        )
+        if capture.csv_content_types or capture.json_content_types
+        else None,
+    )
+
+
+def _metrics(
+    metrics: MetricsPublishing, where: str
+) -> sagemaker.CfnEndpointConfig.MetricsConfigProperty:
+    return sagemaker.CfnEndpointConfig.MetricsConfigProperty(
+        enable_enhanced_metrics=metrics.enhanced,
+        enable_detailed_observability=metrics.detailed_observability,
+        metric_publish_frequency_in_seconds=check_seconds(
+            METRIC_FREQUENCY, metrics.frequency, where
+        ),
+    )

@@ -1,0 +1,271 @@
+"""CloudWatch metrics of an endpoint's variants, made from the one table of facts."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import cache
+from typing import Any, Literal
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+from ..plan.argument_kinds import checked_arguments
+from ..plan.durations import seconds_of
+from ..plan.metrics import check_statistic, metric_facts
+from ..plan.published_metrics import check_published, endpoint_shape
+from ..plan.rules import METRIC_PERIOD
+from .variant import ProductionVariant
+
+_NEW_FLEET = "EndpointConfigName"
+
+
+@checked_arguments
+class MetricSource:
+    """``metric_*`` methods over :meth:`metric`, for endpoints and for single variants.
+
+    Every method takes the statistic, and ``period``, ``fleet`` and ``dimensions`` as
+    :meth:`metric` does. Latencies are in microseconds, as SageMaker publishes them.
+    """
+
+    @abstractmethod
+    def metric(
+        self,
+        name: str,
+        *,
+        statistic: str,
+        period: Duration | None = None,
+        fleet: Literal["whole", "new"] = "whole",
+        dimensions: Mapping[str, str] | None = None,
+    ) -> cloudwatch.Metric:
+        """A metric by its name in CloudWatch, such as ``ModelLatency``.
+
+        Parameters
+        ----------
+        name : str
+        statistic : str
+            ``Average``, ``Sum``, ``p99``, ... as far as CloudWatch lists it for the metric.
+        period : Duration, optional
+            By default 1 minute; 10 seconds for the high-resolution ones.
+        fleet : {"whole", "new"}
+            ``new`` is the fleet of this configuration alone (``EndpointConfigName``): what a
+            deployment brings up, and after it the whole fleet.
+        dimensions : mapping of str to str, optional
+            Further dimensions: ``InstanceId``, ``ContainerId``, ``AcceleratorId`` need enhanced
+            metrics; ``Region`` with ``AvailabilityZone`` and ``InstanceType`` tell zones apart
+            (AWS names no switch for these, and does not say whether the zone is a name or an ID).
+
+        Raises
+        ------
+        ConfigurationError
+            LLE730 to LLE732 for name and statistic, LLE366 for the period, LLE722 when this
+            endpoint does not publish it, with the reason.
+        """
+
+    def metric_invocations(self, statistic: str = "Sum", **options: Any) -> cloudwatch.Metric:
+        """Requests sent to the variant."""
+        return self.metric("Invocations", statistic=statistic, **options)
+
+    def metric_invocations_per_instance(
+        self, statistic: str = "Sum", **options: Any
+    ) -> cloudwatch.Metric:
+        """Requests per instance: each counts 1/n with n instances. Scaling tracks it."""
+        return self.metric("InvocationsPerInstance", statistic=statistic, **options)
+
+    def metric_model_latency(self, statistic: str = "p99", **options: Any) -> cloudwatch.Metric:
+        """Time in the model's container as SageMaker sees it, in microseconds."""
+        return self.metric("ModelLatency", statistic=statistic, **options)
+
+    def metric_overhead_latency(
+        self, statistic: str = "Average", **options: Any
+    ) -> cloudwatch.Metric:
+        """Time that SageMaker adds, in microseconds; CloudWatch lists no percentiles."""
+        return self.metric("OverheadLatency", statistic=statistic, **options)
+
+    def metric_invocation_4xx_errors(
+        self, statistic: str = "Sum", **options: Any
+    ) -> cloudwatch.Metric:
+        """Requests answered with a 4xx; ``Average`` is their share."""
+        return self.metric("Invocation4XXErrors", statistic=statistic, **options)
+
+    def metric_invocation_5xx_errors(
+        self, statistic: str = "Sum", **options: Any
+    ) -> cloudwatch.Metric:
+        """Requests answered with a 5xx; ``Average`` is their share."""
+        return self.metric("Invocation5XXErrors", statistic=statistic, **options)
+
+    def metric_invocation_model_errors(
+        self, statistic: str = "Sum", **options: Any
+    ) -> cloudwatch.Metric:
+        """Requests that the model did not answer with 2xx; ``Average`` is their share."""
+        return self.metric("InvocationModelErrors", statistic=statistic, **options)
+
+    def metric_mid_stream_errors(self, statistic: str = "Sum", **options: Any) -> cloudwatch.Metric:
+        """Streamed responses that broke off."""
+        return self.metric("MidStreamErrors", statistic=statistic, **options)
+
+    def metric_concurrent_requests_per_model(
+        self, statistic: str = "Maximum", **options: Any
+    ) -> cloudwatch.Metric:
+        """Requests in flight, those queued in the container too, every 10 seconds."""
+        return self.metric("ConcurrentRequestsPerModel", statistic=statistic, **options)
+
+    def metric_cpu_utilization(
+        self, statistic: str = "Average", **options: Any
+    ) -> cloudwatch.Metric:
+        """CPU in percent of one vCPU: 0 to 100 times the vCPUs."""
+        return self.metric("CPUUtilization", statistic=statistic, **options)
+
+    def metric_memory_utilization(
+        self, statistic: str = "Average", **options: Any
+    ) -> cloudwatch.Metric:
+        """Memory in percent."""
+        return self.metric("MemoryUtilization", statistic=statistic, **options)
+
+    def metric_disk_utilization(
+        self, statistic: str = "Average", **options: Any
+    ) -> cloudwatch.Metric:
+        """Disk in percent."""
+        return self.metric("DiskUtilization", statistic=statistic, **options)
+
+    def metric_gpu_utilization(
+        self, statistic: str = "Average", **options: Any
+    ) -> cloudwatch.Metric:
+        """GPU in percent of one GPU: 0 to 100 times the GPUs."""
+        return self.metric("GPUUtilization", statistic=statistic, **options)
+
+    def metric_gpu_memory_utilization(
+        self, statistic: str = "Average", **options: Any
+    ) -> cloudwatch.Metric:
+        """GPU memory in percent of one GPU: 0 to 100 times the GPUs."""
+        return self.metric("GPUMemoryUtilization", statistic=statistic, **options)
+
+    def metric_model_loading_wait_time(
+        self, statistic: str = "Average", **options: Any
+    ) -> cloudwatch.Metric:
+        """Multi-model: wait for a model to be loaded, in microseconds."""
+        return self.metric("ModelLoadingWaitTime", statistic=statistic, **options)
+
+    def metric_model_unloading_time(
+        self, statistic: str = "Average", **options: Any
+    ) -> cloudwatch.Metric:
+        """Multi-model: time to unload a model, in microseconds."""
+        return self.metric("ModelUnloadingTime", statistic=statistic, **options)
+
+    def metric_model_downloading_time(
+        self, statistic: str = "Average", **options: Any
+    ) -> cloudwatch.Metric:
+        """Multi-model: time to fetch a model from S3, in microseconds."""
+        return self.metric("ModelDownloadingTime", statistic=statistic, **options)
+
+    def metric_model_loading_time(
+        self, statistic: str = "Average", **options: Any
+    ) -> cloudwatch.Metric:
+        """Multi-model: time to load a model, in microseconds."""
+        return self.metric("ModelLoadingTime", statistic=statistic, **options)
+
+    def metric_model_cache_hit(
+        self, statistic: str = "Average", **options: Any
+    ) -> cloudwatch.Metric:
+        """Multi-model: share of requests that found their model loaded."""
+        return self.metric("ModelCacheHit", statistic=statistic, **options)
+
+    def metric_loaded_model_count(
+        self, statistic: str = "Average", **options: Any
+    ) -> cloudwatch.Metric:
+        """Multi-model: models loaded."""
+        return self.metric("LoadedModelCount", statistic=statistic, **options)
+
+
+class EndpointVariant(MetricSource):
+    """One production variant of an endpoint, with its metrics; see :meth:`Endpoint.variant`.
+
+    Attributes
+    ----------
+    name : str
+    production_variant : ProductionVariant
+    """
+
+    def __init__(
+        self,
+        production_variant: ProductionVariant,
+        *,
+        endpoint_name: str,
+        endpoint_config_name: str,
+        enhanced: bool,
+        where: str,
+    ) -> None:
+        self.production_variant = production_variant
+        self.name = production_variant.name
+        self._endpoint_name = endpoint_name
+        self._endpoint_config_name = endpoint_config_name
+        self._enhanced = enhanced
+        self._where = where
+
+    def metric(
+        self,
+        name: str,
+        *,
+        statistic: str,
+        period: Duration | timedelta | None = None,
+        fleet: Literal["whole", "new"] = "whole",
+        dimensions: Mapping[str, str] | None = None,
+    ) -> cloudwatch.Metric:
+        facts = metric_facts(name, where=self._where)
+        check_statistic(name, statistic, self._where)
+        further = dict(dimensions or {})
+        if fleet == "new":
+            further[_NEW_FLEET] = self._endpoint_config_name
+        check_published(
+            facts,
+            shape=self.shape,
+            further=frozenset(further),
+            enhanced=self._enhanced,
+            instance_types=[each.name for each in self.production_variant.instance_types],
+            of=f"{self._endpoint_name}/{self.name}",
+            where=self._where,
+        )
+        return cloudwatch.Metric(
+            namespace=facts.namespace,
+            metric_name=name,
+            dimensions_map={
+                "EndpointName": self._endpoint_name,
+                "VariantName": self.name,
+                **further,
+            },
+            statistic=statistic,
+            period=checked_period(period, facts.period_seconds, self._where),
+        )
+
+    @property
+    def shape(self) -> str:
+        """``single-model``, ``multi-model`` or ``pipeline``, which decides what is published."""
+        containers = self.production_variant.model.containers
+        return endpoint_shape(
+            len(containers), multi_model=any(container.multi_model for container in containers)
+        )
+
+
+def checked_period(period: Duration | timedelta | None, default: float, where: str) -> Duration:
+    """The period of a metric, by default so many seconds.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE366 for one that CloudWatch does not have, LLE801 for a token.
+    """
+    seconds = default if period is None else seconds_of(period, where)
+    if seconds not in (1, 5, 10, 30) and (seconds < 60 or seconds % 60):
+        raise METRIC_PERIOD.error(
+            got=f"{seconds:g} seconds",
+            allowed="whole minutes, or 1, 5, 10, 30 seconds",
+            where=where,
+        )
+    return _whole(seconds)
+
+
+@cache
+def _whole(seconds: float) -> Duration:
+    """The same value for all metrics: each would be a call to Node.js."""
+    return Duration.seconds(seconds)

@@ -1,0 +1,254 @@
+"""Container images: by URI, ECR repository, Dockerfile, or AWS Deep Learning Container."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from aws_cdk import Aws, CfnMapping, Fn
+from constructs import Construct
+
+from ..plan.argument_kinds import checked_arguments
+from ..plan.image_names import dlc_accounts
+from ..plan.images import ARCHITECTURE_OF_PLATFORM, check_image_folder, known_dlc_account
+from ..plan.limits import IMAGE_URI
+from ..synthesis.asked_once import path_of, stack_of
+from ..synthesis.findings import warn
+from ..synthesis.iam_documents import allow
+from ..synthesis.token_text import masked
+from ..synthesis.validation import check, is_token
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_ecr as ecr
+    from aws_cdk import aws_ecr_assets as ecr_assets
+
+
+@checked_arguments
+class ContainerImage(ABC):
+    """An image to serve a model with.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint import ContainerImage
+    >>> image = ContainerImage.from_dlc(
+    ...     "huggingface-pytorch-inference",
+    ...     "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04")
+    >>> image.reference
+    'huggingface-pytorch-inference:2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04'
+    """
+
+    @property
+    @abstractmethod
+    def reference(self) -> str:
+        """What is known of the image at synth, for checks against the instance type."""
+
+    @property
+    def architecture(self) -> str | None:
+        """What it is built for: ``x86_64``, ``arm64``, or text that is empty where the machine
+        that builds it decides. None where it is built already: then its name may say it."""
+        return None
+
+    def built_for(self, architecture: str | None) -> ContainerImage:
+        """The image, built for instances of this architecture if that is not settled yet."""
+        return self
+
+    @abstractmethod
+    def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        """The image's URI, and what the model's role must be allowed to pull it."""
+
+    @staticmethod
+    def from_uri(uri: str) -> ContainerImage:
+        """An image by its full URI, in the model's region.
+
+        The role must be allowed to pull it; an ECR URI of the usual form is granted, in which
+        account, region and repository may be tokens. A URI that is a token as a whole leads to a
+        warning that says what to allow.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE302 for white space or more than 255 characters.
+        """
+        return _UriImage(check(IMAGE_URI, uri))
+
+    @staticmethod
+    def from_ecr_repository(repository: ecr.IRepository, tag: str = "latest") -> ContainerImage:
+        """An image in an ECR repository, by tag or (``sha256:...``) digest.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE302 for a tag that is empty or has white space.
+        """
+        return _RepositoryImage(repository, check(IMAGE_URI, tag))
+
+    @staticmethod
+    def from_asset(
+        directory: str,
+        *,
+        file: str | None = None,
+        build_args: dict[str, str] | None = None,
+        platform: ecr_assets.Platform | None = None,
+    ) -> ContainerImage:
+        """An image that the CDK CLI builds from a folder with a Dockerfile (needs Docker).
+
+        ``platform`` is by default that of the instances, as far as the model knows them
+        (:class:`LowLatencyEndpoint` tells it; else pass ``architecture=`` to :class:`Model`), and
+        otherwise that of the machine that builds.
+
+        Raises
+        ------
+        ConfigurationError
+            When the image is used: LLE380 without a Dockerfile.
+        """
+        return _AssetImage(directory, file, build_args, platform)
+
+    @staticmethod
+    def from_dlc(repository: str, tag: str, *, account: str | None = None) -> ContainerImage:
+        """An AWS Deep Learning Container, in any region AWS publishes them in.
+
+        The registry's account follows the region: from CDK's table, and from the SageMaker SDK's
+        for the regions that CDK's lacks. ``account`` overrides it.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE302 for a repository or a tag that is empty or has white space, LLE328 when the
+            stack's region has no known account.
+        """
+        return _DeepLearningContainer(check(IMAGE_URI, repository), check(IMAGE_URI, tag), account)
+
+
+def _pull(repository_arn: str) -> list[dict[str, Any]]:
+    return [
+        allow(
+            ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
+            repository_arn,
+        )
+    ]
+
+
+def _split_ecr_uri(uri: str) -> tuple[str, str, str] | None:
+    """Account, region and repository of an ECR URI, any of them a token; None for another."""
+    text, restored = masked(uri)
+    registry, _, path = text.partition("/")
+    parts = registry.split(".")
+    if not path or parts[1:3] not in (["dkr", "ecr"], ["dkr", "ecr-fips"]) or len(parts) < 5:
+        return None
+    return restored(parts[0]), restored(parts[3]), restored(path.split("@")[0].split(":")[0])
+
+
+@dataclass(frozen=True)
+class _UriImage(ContainerImage):
+    uri: str
+
+    @property
+    def reference(self) -> str:
+        return self.uri
+
+    def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        registry = _split_ecr_uri(self.uri)
+        if registry is None:
+            if is_token(self.uri.partition("/")[0]):
+                warn(
+                    scope,
+                    "imageRights",
+                    "Which registry the image is in, is known at deployment only: if it is in "
+                    "ECR, allow the role that pulls it ecr:BatchCheckLayerAvailability, "
+                    "ecr:BatchGetImage and ecr:GetDownloadUrlForLayer on the repository, or name "
+                    "it with ContainerImage.from_ecr_repository(repository, tag).",
+                )
+            return self.uri, []
+        account, region, repository = registry
+        arn = f"arn:{Aws.PARTITION}:ecr:{region}:{account}:repository/{repository}"
+        return self.uri, _pull(arn)
+
+
+@dataclass(frozen=True)
+class _RepositoryImage(ContainerImage):
+    repository: ecr.IRepository
+    tag: str
+
+    @property
+    def reference(self) -> str:
+        # Not AWS's own registry, so its name alone proves nothing about what it needs.
+        return f"private/{self.repository.repository_name}:{self.tag}"
+
+    def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        uri = self.repository.repository_uri_for_tag_or_digest(self.tag)
+        return uri, _pull(self.repository.repository_arn)
+
+
+_PLATFORMS = {each: platform for platform, each in ARCHITECTURE_OF_PLATFORM.items()}
+
+
+@dataclass(frozen=True)
+class _AssetImage(ContainerImage):
+    directory: str
+    file: str | None
+    build_args: dict[str, str] | None
+    platform: ecr_assets.Platform | None
+
+    @property
+    def reference(self) -> str:
+        return ""
+
+    @property
+    def architecture(self) -> str | None:
+        name = self.platform.platform if self.platform else ""
+        return ARCHITECTURE_OF_PLATFORM.get(name, name)
+
+    def built_for(self, architecture: str | None) -> ContainerImage:
+        if self.platform is not None or architecture not in _PLATFORMS:
+            return self
+        from aws_cdk import aws_ecr_assets as ecr_assets  # loads ECR, which few apps need here
+
+        return replace(self, platform=ecr_assets.Platform.custom(_PLATFORMS[architecture]))
+
+    def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        from aws_cdk import aws_ecr_assets as ecr_assets  # loads ECR, which few apps need here
+
+        check_image_folder(self.directory, self.file, path_of(scope))
+        asset = ecr_assets.DockerImageAsset(
+            scope,
+            "Image",
+            directory=self.directory,
+            file=self.file,
+            build_args=self.build_args,
+            platform=self.platform,
+        )
+        return asset.image_uri, _pull(asset.repository.repository_arn)
+
+
+@dataclass(frozen=True)
+class _DeepLearningContainer(ContainerImage):
+    repository: str
+    tag: str
+    account: str | None
+
+    @property
+    def reference(self) -> str:
+        return f"{self.repository}:{self.tag}"
+
+    def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        account = self.account or _dlc_account(scope)
+        arn = f"arn:{Aws.PARTITION}:ecr:{Aws.REGION}:{account}:repository/{self.repository}"
+        uri = f"{account}.dkr.ecr.{Aws.REGION}.{Aws.URL_SUFFIX}/{self.repository}:{self.tag}"
+        return uri, _pull(arn)
+
+
+_MAPPING = "DeepLearningContainerAccounts"
+
+
+def _dlc_account(scope: Construct) -> str:
+    """The account for the stack's region; a lookup in the template where the region is a token."""
+    stack = stack_of(scope)
+    if not is_token(stack.region):
+        return known_dlc_account(stack.region, path_of(scope))
+    mapping = cast(CfnMapping | None, stack.node.try_find_child(_MAPPING)) or CfnMapping(
+        stack,
+        _MAPPING,
+        mapping={region: {"account": number} for region, number in dlc_accounts().items()},
+    )
+    return Fn.find_in_map(mapping.logical_id, Aws.REGION, "account")

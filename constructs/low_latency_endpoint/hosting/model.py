@@ -1,0 +1,413 @@
+"""The SageMaker model: containers, data, role, and its place in the network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import jsii
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from ..network.zone_aligned_network import ZoneAlignedNetwork
+from ..plan.argument_kinds import checked_arguments
+from ..plan.limits import (
+    ARCHITECTURE,
+    CONTAINER_COUNT,
+    CONTAINER_HOSTNAME,
+    ENVIRONMENT_ENTRIES,
+    ENVIRONMENT_KEY,
+    ENVIRONMENT_TOTAL_BYTES,
+    ENVIRONMENT_VALUE_BYTES,
+    MODEL_SECURITY_GROUPS,
+)
+from ..plan.rules import (
+    DIRECT_NEEDS_HOSTNAMES,
+    HOSTNAME_TWICE,
+    HOSTNAMES_ALL_OR_NONE,
+    MODE_NEEDS_CONTAINERS,
+    MULTI_MODEL_DATA,
+)
+from ..plan.secrets import secret_warning
+from ..synthesis.asked_once import path_below, stack_of
+from ..synthesis.findings import acknowledge_wildcard_resources, warn
+from ..synthesis.iam_documents import allow, document, for_hosting
+from ..synthesis.model_rights import (
+    bucket_arn,
+    encrypting_volumes,
+    hosting,
+    making_interfaces,
+    reading,
+    split_s3_uri,
+    writing_with,
+    written_objects,
+)
+from ..synthesis.validation import check, is_token
+from .drained_interfaces import DrainedInterfaces
+from .images import ContainerImage
+from .model_data import ModelData, container_property
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_kms as kms
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class Container:
+    """One container of a model.
+
+    Parameters
+    ----------
+    image : ContainerImage
+        What serves.
+    data : ModelData, optional
+        What is served; by default the image brings it, or the environment says where it is. An
+        isolated network has no way to a public model hub.
+    environment : mapping of str to str
+        Environment variables, at most 100, keys and values up to 1024 bytes. No secrets: they are
+        readable in the template and by ``sagemaker:DescribeModel``, as are values that
+        CloudFormation looks up (``{{resolve:...}}``). What looks like one leads to a warning.
+    hostname : str, optional
+        Name of the container in a pipeline; needed where callers invoke containers directly.
+    multi_model : bool
+        Serve many models, loaded on demand from the S3 prefix in ``data``.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE303, LLE305 to LLE307 for hostname and environment, LLE326 for a multi-model container
+        without an S3 prefix.
+    """
+
+    image: ContainerImage
+    data: ModelData | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    hostname: str | None = None
+    multi_model: bool = False
+
+    def __post_init__(self) -> None:
+        check(CONTAINER_HOSTNAME, self.hostname)
+        check(ENVIRONMENT_ENTRIES, len(self.environment))
+        for key, value in self.environment.items():
+            ENVIRONMENT_KEY.check(key)  # a token too: CloudFormation has no keys that it computes
+            if not is_token(value):
+                ENVIRONMENT_VALUE_BYTES.check(len(value.encode()), f"environment {key}")
+        if self.multi_model and (self.data is None or not self.data.is_prefix):
+            raise MULTI_MODEL_DATA.error(
+                got=self.data.uri if self.data else "no data", allowed="an S3 prefix ending in /"
+            )
+
+
+@checked_arguments
+@jsii.implements(iam.IGrantable, ec2.IConnectable)
+class Model(Construct):
+    """A SageMaker model in the network's subnets, with a role of its own.
+
+    The role may pull this image, read this data, write this endpoint's logs and metrics and make
+    the network interfaces in these subnets; nothing else (never AmazonSageMakerFullAccess). Its
+    policies exist before the model does. What one version needs (image, data, subnets, groups) is
+    in a policy whose name follows its content: an update adds the new version's and takes the old
+    one's away after the endpoint has changed, so that the old fleet can replace instances as long
+    as it serves. The model carries no fixed name: any change replaces it.
+
+    When the stack goes, role, policies, groups and subnets wait for SageMaker's network
+    interfaces to go, which costs one Lambda function per stack.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    network : ZoneAlignedNetwork
+        Where the instances run: the same subnets as the interface endpoint's, so that a call
+        needs no hop between zones.
+    containers : sequence of Container
+        One, or up to fifteen in a pipeline (serial) or to choose from (direct).
+    role : aws_iam.IRole, optional
+        Execution role; by default a new one. A policy with what the model needs is attached to
+        it, where CDK can change it.
+    inference_mode : {"Serial", "Direct"}, optional
+        How several containers are invoked; by default Serial.
+    network_isolation : bool
+        No network calls from or to the containers; SageMaker then fetches model data through the
+        VPC, which the network's S3 gateway endpoint serves. By default off.
+    architecture : {"x86_64", "arm64"}, optional
+        Of the instances, for images built from a Dockerfile without a platform of their own. By
+        default they are built for the machine that builds them.
+    security_groups : sequence of aws_ec2.ISecurityGroup, optional
+        By default the network's ``model_security_group``.
+
+    Attributes
+    ----------
+    model_name, model_arn : str
+    role, grant_principal : aws_iam.IRole
+    connections : aws_ec2.Connections
+    cfn_model : aws_sagemaker.CfnModel
+    containers : tuple of Container
+    network : ZoneAlignedNetwork
+
+    Raises
+    ------
+    ConfigurationError
+        LLE301, LLE308 to LLE311, LLE321 to LLE324, LLE807.
+
+    Examples
+    --------
+    >>> from aws_cdk import App, Stack
+    >>> from low_latency_endpoint import (
+    ...     ClientZones, Container, ContainerImage, Model, ModelData, ZoneAlignedNetwork)
+    >>> stack = Stack(App(), "Serving")
+    >>> network = ZoneAlignedNetwork(
+    ...     stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"))
+    >>> model = Model(stack, "Model", network=network, containers=[Container(
+    ...     image=ContainerImage.from_dlc(
+    ...         "huggingface-pytorch-inference",
+    ...         "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04"),
+    ...     data=ModelData.from_uri("s3://models/distilbert/model.tar.gz"),
+    ...     environment={"HF_TASK": "text-classification"})])
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        network: ZoneAlignedNetwork,
+        containers: Sequence[Container],
+        role: iam.IRole | None = None,
+        inference_mode: Literal["Serial", "Direct"] | None = None,
+        network_isolation: bool = False,
+        security_groups: Sequence[ec2.ISecurityGroup] | None = None,
+        architecture: str | None = None,
+    ) -> None:
+        super().__init__(scope, id)
+        path = path_below(self, scope, id)
+        _check_containers(containers, inference_mode, path)
+        check(ARCHITECTURE, architecture, path)
+        containers = [
+            replace(container, image=container.image.built_for(architecture))
+            for container in containers
+        ]
+        groups = (
+            list(security_groups) if security_groups is not None else [network.model_security_group]
+        )
+        MODEL_SECURITY_GROUPS.check(len(groups), path)
+        group_ids = [group.security_group_id for group in groups]
+        subnet_ids = [subnet.subnet_id for subnet in network.subnets]
+
+        statements = making_interfaces(network.vpc.vpc_id, subnet_ids, group_ids)
+        definitions = []
+        for index, container in enumerate(containers):
+            _warn_of_secrets(self, container.environment)
+            part = Construct(self, f"Container{index}")
+            definition, needed = _definition(part, container)
+            definitions.append(definition)
+            statements += [statement for statement in needed if statement not in statements]
+        network.let_into_s3([*statements, *_named_in_environments(containers)])
+        self.role = role or iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com", conditions=for_hosting()),
+        )
+        self._policy = self._attached("Policy", hosting())
+        version = self._attached(f"Version{_digest(self, statements)}", statements)
+        drained = DrainedInterfaces(
+            self,
+            "Drained",
+            security_groups=groups,
+            subnets=network.subnets,
+            needed=[self.role, self._policy, version, *network.data_path],
+        )
+
+        several = len(definitions) > 1
+        self.cfn_model = sagemaker.CfnModel(
+            self,
+            "Resource",
+            execution_role_arn=self.role.role_arn,
+            primary_container=None if several else definitions[0],
+            containers=definitions if several else None,
+            inference_execution_config=(
+                sagemaker.CfnModel.InferenceExecutionConfigProperty(mode=inference_mode or "Serial")
+                if several
+                else None
+            ),
+            enable_network_isolation=network_isolation,
+            vpc_config=sagemaker.CfnModel.VpcConfigProperty(
+                security_group_ids=group_ids, subnets=subnet_ids
+            ),
+        )
+        # SageMaker checks the role when the model is made, and fetches data when the endpoint is.
+        # What the grant_* methods add goes into the policy too, so nothing runs ahead of it.
+        self.cfn_model.node.add_dependency(self._policy, version, drained, *network.data_path)
+        self.model_name: str = self.cfn_model.attr_model_name
+        self.model_arn: str = self.cfn_model.ref
+        self._connections = ec2.Connections(security_groups=groups)
+        self.containers = tuple(containers)
+        self.network = network
+
+    @property
+    @jsii.member(jsii_name="grantPrincipal")
+    def grant_principal(self) -> iam.IPrincipal:
+        """The role: pass the model to any ``grant_*`` method."""
+        return self.role
+
+    @property
+    @jsii.member(jsii_name="connections")
+    def connections(self) -> ec2.Connections:
+        """The security groups: pass the model to any ``allow_*`` method."""
+        return self._connections
+
+    def grant_write(self, s3_uri: str, key: kms.IKey | None = None) -> None:
+        """Let the role write objects under an S3 URI: captured data, core dumps.
+
+        Bucket and prefix may be tokens. For a URI that does not say its bucket, a token as a whole
+        or another scheme than ``s3://``, a warning says what to allow. The key's own policy must
+        leave the decision to IAM policies of the account, or name the role.
+        """
+        resource = written_objects(s3_uri)
+        if resource is None:
+            warn(
+                self,
+                "writeRights",
+                "Which bucket is written to, is not known at synth: allow the model's role "
+                "s3:PutObject there, with bucket.grant_put(model), or give an s3:// URI that "
+                "names the bucket.",
+            )
+        else:
+            statement = allow(["s3:PutObject"], resource)
+            self._allow(statement)
+            self.network.let_into_s3([statement])
+            acknowledge_wildcard_resources(
+                self._policy, [resource], reason="SageMaker names the objects it writes."
+            )
+        if key is not None:
+            self._allow(writing_with(key))
+
+    def grant_volume_key(self, key: kms.IKey) -> None:
+        """Let the role hand a key on to the storage volumes of its instances.
+
+        The key's own policy must leave the decision to IAM policies of the account, or name the
+        role.
+        """
+        self._allow(*encrypting_volumes(key))
+
+    def _attached(self, id: str, statements: Sequence[Mapping[str, Any]]) -> iam.Policy:
+        policy = iam.Policy(self, id, document=iam.PolicyDocument.from_json(document(*statements)))
+        self.role.attach_inline_policy(policy)  # which a role imported as immutable leaves out
+        _acknowledge_wildcards(policy, statements)
+        return policy
+
+    def _allow(self, *statements: Mapping[str, Any]) -> None:
+        self._policy.add_statements(
+            *(iam.PolicyStatement.from_json(statement) for statement in statements)
+        )
+
+
+def _warn_of_secrets(model: Construct, environment: Mapping[str, str]) -> None:
+    for name, value in environment.items():
+        text = None if is_token(value) else secret_warning(name, value)
+        if text is not None:
+            warn(model, f"secretInEnvironment:{name}", text)
+
+
+def _named_in_environments(containers: Sequence[Container]) -> list[dict[str, Any]]:
+    """Reading what containers fetch by themselves, from the S3 URIs in their environments.
+
+    For the way there only: what they may read is the role's matter.
+    """
+    locations = [
+        location
+        for container in containers
+        for value in container.environment.values()
+        if (location := split_s3_uri(value)) is not None
+    ]
+    return [
+        statement
+        for bucket, key in locations
+        if bucket
+        for statement in reading(bucket_arn(bucket), key)
+    ]
+
+
+def _digest(scope: Construct, statements: Sequence[Mapping[str, Any]]) -> str:
+    """The same for the same statements in every synthesis: tokens count as what they refer to."""
+    resolved = json.dumps(stack_of(scope).resolve(list(statements)), sort_keys=True)
+    from hashlib import sha256  # OpenSSL: a tenth of what importing the constructs takes
+
+    return sha256(resolved.encode()).hexdigest()[:8]
+
+
+def _check_containers(
+    containers: Sequence[Container], inference_mode: str | None, where: str
+) -> None:
+    CONTAINER_COUNT.check(len(containers), where)
+    if inference_mode and len(containers) == 1:
+        raise MODE_NEEDS_CONTAINERS.error(
+            got=f"{inference_mode} with one container", allowed="no inference mode", where=where
+        )
+    hostnames = [container.hostname for container in containers if container.hostname]
+    if len(containers) > 1:
+        if hostnames and len(hostnames) < len(containers):
+            raise HOSTNAMES_ALL_OR_NONE.error(
+                got=f"{len(hostnames)} hostnames for {len(containers)} containers",
+                allowed=f"0 or {len(containers)}",
+                where=where,
+            )
+        if inference_mode == "Direct" and not hostnames:
+            raise DIRECT_NEEDS_HOSTNAMES.error(
+                got="no hostnames", allowed="one for each container", where=where
+            )
+        for hostname in hostnames:
+            if hostnames.count(hostname) > 1:
+                raise HOSTNAME_TWICE.error(
+                    got=hostname, allowed="hostnames that differ", where=where
+                )
+    ENVIRONMENT_TOTAL_BYTES.check(
+        sum(
+            len(key.encode()) + (0 if is_token(value) else len(value.encode()))
+            for container in containers
+            for key, value in container.environment.items()
+        ),
+        where,
+    )
+
+
+def _definition(
+    scope: Construct, container: Container
+) -> tuple[sagemaker.CfnModel.ContainerDefinitionProperty, list[dict[str, Any]]]:
+    image, statements = container.image.bind(scope)
+    properties: dict[str, Any] = {"image": image}
+    if container.data is not None:
+        uri, needed = container.data.bind(scope)
+        statements = [*statements, *needed]
+        properties |= container_property(container.data, uri, multi_model=container.multi_model)
+    if container.environment:
+        properties["environment"] = dict(container.environment)
+    if container.hostname:
+        properties["container_hostname"] = container.hostname
+    if container.multi_model:
+        properties["mode"] = "MultiModel"
+    return sagemaker.CfnModel.ContainerDefinitionProperty(**properties), statements
+
+
+def _acknowledge_wildcards(policy: iam.Policy, statements: Sequence[Mapping[str, Any]]) -> None:
+    wildcards = {
+        resource
+        for statement in statements
+        for resource in (
+            [statement["Resource"]]
+            if isinstance(statement["Resource"], str)
+            else statement["Resource"]
+        )
+        if resource.endswith("*")
+    }
+    acknowledge_wildcard_resources(
+        policy,
+        sorted(wildcards),
+        reason="Log streams, network interfaces and model files are named at run time; read-only "
+        "calls, PutMetricData (held to SageMaker's namespaces) and "
+        "ecr:GetAuthorizationToken take no resource.",
+    )

@@ -1,0 +1,186 @@
+"""Where a model's weights come from: S3, or an archive on this machine."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from ..plan.argument_kinds import checked_arguments
+from ..plan.limits import MODEL_DATA_URI
+from ..plan.rules import ARCHIVE_NAME, ASSET_IS_ARCHIVE
+from ..synthesis.findings import warn
+from ..synthesis.model_rights import bucket_arn, decrypting, reading, split_s3_uri
+from ..synthesis.validation import check, is_token
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_s3 as s3
+
+
+@checked_arguments
+class ModelData(ABC):
+    """A model's data: one compressed archive, or an uncompressed S3 prefix.
+
+    An uncompressed prefix starts faster for large models: SageMaker streams the files instead of
+    unpacking an archive.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint import ModelData
+    >>> ModelData.from_uri("s3://models/distilbert/model.tar.gz").uri
+    's3://models/distilbert/model.tar.gz'
+    """
+
+    @property
+    @abstractmethod
+    def uri(self) -> str:
+        """The S3 URI, once bound or always known."""
+
+    @abstractmethod
+    def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        """The data's S3 URI, and what the model's role must be allowed to read it."""
+
+    @property
+    def is_prefix(self) -> bool:
+        """Whether the data is everything under a prefix (it ends with a slash)."""
+        return self.uri.endswith("/")
+
+    @property
+    def named_as_archive(self) -> bool:
+        """Whether the object's name ends as the user gave it, which ``ModelDataUrl`` demands."""
+        return True
+
+    @staticmethod
+    def from_s3(bucket: s3.IBucket, key: str) -> ModelData:
+        """An object (``model.tar.gz``), or an uncompressed model under a prefix (ends with /).
+
+        The role may read exactly that, and decrypt with the bucket's key. A key's own policy must
+        leave the decision to IAM policies of the account, as it does for keys that CDK makes.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE329 for an empty key.
+        """
+        if not key.strip("/"):
+            raise ARCHIVE_NAME.error(got=f"the key {key!r}", allowed="model.tar.gz, or model/")
+        return _BucketData(bucket, key.lstrip("/"))
+
+    @staticmethod
+    def from_uri(uri: str) -> ModelData:
+        """The same, by URI; the object's bucket must be readable without a KMS grant of ours.
+
+        The bucket and the key may be tokens, as in ``f"s3://{bucket.bucket_name}/model.tar.gz"``.
+        A URI that is one token as a whole tells nothing, so a warning says what to allow.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE304 for another scheme or more than 1024 characters.
+        """
+        return _UriData(check(MODEL_DATA_URI, uri))
+
+    @staticmethod
+    def from_asset(path: str, *, key: kms.IKey | None = None) -> ModelData:
+        """A ``.tar.gz`` on this machine, uploaded by ``cdk deploy``.
+
+        ``key`` is needed where the bootstrap bucket is encrypted with a key whose policy leaves
+        the decision to IAM: a key of your own (``cdk bootstrap --bootstrap-kms-key-id``). The one
+        that ``cdk bootstrap --bootstrap-customer-key`` makes lets everybody of the account decrypt
+        through S3, and a bucket of plain bootstrapping has none: then give none.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE327 for anything but one .tar.gz file.
+        """
+        if not path.endswith(".tar.gz") or not Path(path).is_file():
+            raise ASSET_IS_ARCHIVE.error(got=path, allowed="the path of one .tar.gz file")
+        return _AssetData(path, key)
+
+
+def container_property(data: ModelData, data_uri: str, *, multi_model: bool) -> dict[str, Any]:
+    """The container's ``ModelDataUrl`` or ``ModelDataSource``, as CloudFormation takes them."""
+    if multi_model or (data.named_as_archive and not data_uri.endswith("/")):
+        return {"model_data_url": data_uri}
+    kind, compression = ("S3Prefix", "None") if data.is_prefix else ("S3Object", "Gzip")
+    return {
+        "model_data_source": sagemaker.CfnModel.ModelDataSourceProperty(
+            s3_data_source=sagemaker.CfnModel.S3DataSourceProperty(
+                s3_uri=data_uri, s3_data_type=kind, compression_type=compression
+            )
+        )
+    }
+
+
+@dataclass(frozen=True)
+class _BucketData(ModelData):
+    bucket: s3.IBucket
+    key: str
+
+    @property
+    def uri(self) -> str:
+        return self.bucket.s3_url_for_object(self.key)
+
+    @property
+    def is_prefix(self) -> bool:
+        return self.key.endswith("/")
+
+    def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        statements = reading(self.bucket.bucket_arn, self.key)
+        if self.bucket.encryption_key is not None:
+            statements.append(decrypting(self.bucket.encryption_key))
+        return self.uri, statements
+
+
+@dataclass(frozen=True)
+class _UriData(ModelData):
+    location: str
+
+    @property
+    def uri(self) -> str:
+        return self.location
+
+    def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        bucket, key = split_s3_uri(self.location) or ("", "")
+        if bucket and (key or not is_token(bucket)):
+            return self.location, reading(bucket_arn(bucket), key)
+        if is_token(self.location):
+            warn(
+                scope,
+                "modelDataRights",
+                "Where the model data is, is known at deployment only: allow the model's role "
+                "s3:GetObject on it (and s3:ListBucket for a prefix), or name bucket and key with "
+                "ModelData.from_s3(bucket, key).",
+            )
+        return self.location, []
+
+
+@dataclass(frozen=True)
+class _AssetData(ModelData):
+    path: str
+    key: kms.IKey | None = None
+
+    @property
+    def uri(self) -> str:
+        return self.path
+
+    @property
+    def named_as_archive(self) -> bool:
+        # The CDK uploads model.tar.gz as <hash>.gz (aws-cdk issue 30257); ModelDataUrl wants the
+        # suffix .tar.gz, ModelDataSource is told the compression.
+        return False
+
+    def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        from aws_cdk import aws_s3_assets as s3_assets  # loads S3, which few apps need here
+
+        asset = s3_assets.Asset(scope, "ModelData", path=self.path)
+        statements = reading(asset.bucket.bucket_arn, asset.s3_object_key)
+        if self.key is not None:
+            statements.append(decrypting(self.key))
+        return asset.s3_object_url, statements

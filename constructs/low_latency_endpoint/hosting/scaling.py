@@ -1,0 +1,423 @@
+"""Auto scaling of a variant's instances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from aws_cdk import Duration
+from aws_cdk import aws_applicationautoscaling as appscaling
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from ..plan.argument_kinds import checked_arguments
+from ..plan.capacity import invocations_target
+from ..plan.latency_plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, ScalingPolicy
+from ..plan.limits import (
+    COOLDOWN_SECONDS,
+    EVALUATION_PERIODS,
+    MAX_INSTANCES,
+    MIN_CAPACITY,
+    SCALING_TARGET,
+    TPS_PER_INSTANCE,
+)
+from ..plan.rules import (
+    BURSTABLE,
+    CAPACITY_CHANGE,
+    INITIAL_OUTSIDE_RANGE,
+    MIN_ABOVE_MAX,
+    POLICY_NAMED_TWICE,
+    SCALING_STEPS,
+)
+from ..plan.scaling_steps import STEP_CHANGE, check_steps
+from ..synthesis.asked_once import path_below, path_of
+from ..synthesis.validation import check, check_seconds, is_token
+from .variant import ProductionVariant
+
+_DIMENSION = "sagemaker:variant:DesiredInstanceCount"
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class ScalingStep:
+    """One step of step scaling: between two values of the metric, change by so many instances.
+
+    Parameters
+    ----------
+    lower, upper : float, optional
+        The metric's range of this step, above the alarm's threshold; ``None`` leaves a side open.
+    change : int
+        Instances to add, or to remove if negative.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE364 for a fraction of an instance, LLE807 for other kinds.
+    """
+
+    lower: float | None = None
+    upper: float | None = None
+    change: int
+
+    def __post_init__(self) -> None:
+        check(STEP_CHANGE, self.change)
+
+
+@checked_arguments
+class InvocationScaling(Construct):
+    """A variant as a scalable target; what :meth:`Endpoint.scale` returns.
+
+    The target is registered after the endpoint is in service, under Application Auto Scaling's
+    service-linked role.
+
+    Attributes
+    ----------
+    min_instances, max_instances : int
+    cfn_scalable_target : aws_applicationautoscaling.CfnScalableTarget
+    variant_name : str
+    target_invocations : float or None
+        What :meth:`track_invocations` aims at.
+
+    Examples
+    --------
+    ``endpoint.scale("primary", min_instances=2, max_instances=10).track_invocations(
+    max_tps_per_instance=200, safety_factor=0.65)`` aims at 200 x 0.65 x 60 = 7800 invocations
+    per instance and minute.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        endpoint_name: str,
+        name_at_synth: str,
+        variant: ProductionVariant,
+        min_instances: int,
+        max_instances: int,
+        hold_room: Callable[[int], None] | None = None,
+    ) -> None:
+        super().__init__(scope, id)
+        path = path_below(self, scope, id)
+        check(MIN_CAPACITY, min_instances, path)
+        check(MAX_INSTANCES, max_instances, path)
+        _check_range(variant, min_instances, max_instances, path)
+        self.variant_name = variant.name
+        self.min_instances = min_instances
+        self.max_instances = max_instances
+        self._name_at_synth = name_at_synth
+        self._hold_room = hold_room
+        self.cfn_scalable_target = appscaling.CfnScalableTarget(
+            self,
+            "Target",
+            service_namespace="sagemaker",
+            scalable_dimension=_DIMENSION,
+            resource_id=f"endpoint/{endpoint_name}/variant/{variant.name}",
+            min_capacity=min_instances,
+            max_capacity=max_instances,
+        )
+        self.target_invocations: float | None = None
+        self._names: set[str] = set()
+        self._actions: list[appscaling.CfnScalableTarget.ScheduledActionProperty] = []
+
+    def track_invocations(
+        self,
+        *,
+        max_tps_per_instance: float,
+        safety_factor: float = 0.5,
+        scale_in_cooldown: Duration | None = None,
+        scale_out_cooldown: Duration | None = None,
+        disable_scale_in: bool = False,
+        policy_name: str = "Invocations",
+    ) -> InvocationScaling:
+        """Hold invocations per instance and minute at measured throughput times safety factor.
+
+        Parameters
+        ----------
+        max_tps_per_instance : float
+            Requests per second that one instance held within the latency target in a load test.
+        safety_factor : float
+            Share of it to aim at, so that new instances are ready before the old ones are full;
+            AWS starts at 0.5.
+        scale_in_cooldown, scale_out_cooldown : Duration, optional
+            By default 300 seconds each, as Application Auto Scaling does.
+        disable_scale_in : bool
+            Only ever add instances; by default they are removed again.
+        policy_name : str
+            Needed when a variant has several.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE602 to LLE605, LLE626.
+        """
+        if is_token(max_tps_per_instance) or is_token(safety_factor):
+            # The product would be a number that no longer stands for the token.
+            raise TPS_PER_INSTANCE.rule.error(
+                what="the scaling target cannot be calculated from a token",
+                got="a token",
+                allowed="numbers known at synth: CloudFormation does not multiply",
+                where=path_of(self),
+            )
+        target = invocations_target(max_tps_per_instance, safety_factor)
+        self.target_invocations = target
+        return self._track(
+            policy_name,
+            INVOCATIONS_METRIC,
+            target,
+            self._cooldown(scale_in_cooldown),
+            self._cooldown(scale_out_cooldown),
+            disable_scale_in,
+        )
+
+    def track_concurrency(
+        self,
+        *,
+        max_concurrency_per_instance: float,
+        scale_in_cooldown: Duration | None = None,
+        scale_out_cooldown: Duration | None = None,
+        disable_scale_in: bool = False,
+        policy_name: str = "Concurrency",
+    ) -> InvocationScaling:
+        """Hold requests in flight per instance, measured every 10 seconds.
+
+        Scales out several times faster than invocations per minute, and suits requests whose
+        duration varies (streamed tokens count until the last). Scale-in is not faster.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE602, LLE605, LLE626.
+        """
+        return self._track(
+            policy_name,
+            CONCURRENCY_METRIC,
+            check(SCALING_TARGET, max_concurrency_per_instance, path_of(self)),
+            self._cooldown(scale_in_cooldown),
+            self._cooldown(scale_out_cooldown),
+            disable_scale_in,
+        )
+
+    def track(self, policy: ScalingPolicy) -> InvocationScaling:
+        """Track what a plan says: metric, target and cooldowns of ``plan.scaling``.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE626.
+        """
+        by_invocations = policy.metric == INVOCATIONS_METRIC
+        self.target_invocations = policy.target if by_invocations else None
+        return self._track(
+            "Invocations" if by_invocations else "Concurrency",
+            policy.metric,
+            policy.target,
+            policy.scale_in_seconds,
+            policy.scale_out_seconds,
+            disable_scale_in=False,
+        )
+
+    def step_on_metric(
+        self,
+        policy_name: str,
+        *,
+        metric: cloudwatch.IMetric,
+        threshold: float,
+        steps: Sequence[ScalingStep],
+        evaluation_periods: int = 1,
+        cooldown: Duration | None = None,
+        scale_in: bool = False,
+    ) -> cloudwatch.Alarm:
+        """Add or remove instances in steps when a metric passes a threshold.
+
+        Parameters
+        ----------
+        policy_name : str
+        metric : aws_cloudwatch.IMetric
+        threshold : float
+            In the metric's own unit (microseconds for latencies).
+        steps : sequence of ScalingStep
+            Ranges relative to the threshold, each beginning where another one ends; the highest
+            is open above. Application Auto Scaling refuses gaps and overlaps.
+        evaluation_periods : int
+            Periods above the threshold until it acts; by default 1.
+        cooldown : Duration, optional
+            By default 300 seconds.
+        scale_in : bool
+            Act when the metric is at or below the threshold; by default at or above.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE605, LLE626, LLE628, LLE630, LLE702.
+        """
+        path = path_of(self)
+        self._claim(policy_name)
+        check(EVALUATION_PERIODS, evaluation_periods, path)
+        if not steps:
+            raise SCALING_STEPS.error(got="no steps", allowed="at least one", where=path)
+        bounds = [(step.lower, step.upper) for step in steps]
+        if not any(is_token(bound) for step in bounds for bound in step):
+            check_steps(bounds, path)
+        policy = appscaling.CfnScalingPolicy(
+            self,
+            policy_name,
+            policy_name=policy_name,
+            policy_type="StepScaling",
+            scaling_target_id=self.cfn_scalable_target.ref,
+            step_scaling_policy_configuration=(
+                appscaling.CfnScalingPolicy.StepScalingPolicyConfigurationProperty(
+                    adjustment_type="ChangeInCapacity",
+                    cooldown=check_seconds(COOLDOWN_SECONDS, cooldown, path),
+                    metric_aggregation_type="Maximum",
+                    step_adjustments=[
+                        appscaling.CfnScalingPolicy.StepAdjustmentProperty(
+                            metric_interval_lower_bound=step.lower,
+                            metric_interval_upper_bound=step.upper,
+                            scaling_adjustment=step.change,
+                        )
+                        for step in steps
+                    ],
+                )
+            ),
+        )
+        operator = cloudwatch.ComparisonOperator
+        alarm = cloudwatch.Alarm(
+            self,
+            f"{policy_name}Alarm",
+            metric=metric,
+            threshold=threshold,
+            evaluation_periods=evaluation_periods,
+            comparison_operator=(
+                operator.LESS_THAN_OR_EQUAL_TO_THRESHOLD
+                if scale_in
+                else operator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+            ),
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            alarm_description=f"Steps instances of {self._name_at_synth}/{self.variant_name}",
+        )
+        cast(cloudwatch.CfnAlarm, alarm.node.default_child).alarm_actions = [policy.ref]
+        return alarm
+
+    def on_schedule(
+        self,
+        name: str,
+        *,
+        schedule: appscaling.Schedule,
+        min_instances: int | None = None,
+        max_instances: int | None = None,
+        time_zone: str | None = None,
+    ) -> InvocationScaling:
+        """Change the range at set times, such as before a known rush.
+
+        Parameters
+        ----------
+        name : str
+        schedule : aws_applicationautoscaling.Schedule
+            ``Schedule.cron(hour="8", minute="0")`` or ``Schedule.at(...)``.
+        min_instances, max_instances : int, optional
+            The new fewest and most instances; at least one of the two.
+        time_zone : str, optional
+            Such as ``Europe/Berlin``; by default UTC.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE106, LLE157, LLE601, LLE621, LLE626, LLE627.
+        """
+        path = path_of(self)
+        self._claim(name)
+        if min_instances is None and max_instances is None:
+            raise CAPACITY_CHANGE.error(got="neither", allowed="one or both", where=path)
+        check(MIN_CAPACITY, min_instances, path)
+        check(MAX_INSTANCES, max_instances, path)
+        _check_order(min_instances, max_instances, path)
+        if max_instances is not None and self._hold_room is not None:
+            self._hold_room(max_instances)
+        target = appscaling.CfnScalableTarget
+        self._actions.append(
+            target.ScheduledActionProperty(
+                scheduled_action_name=name,
+                schedule=schedule.expression_string,
+                timezone=time_zone,
+                scalable_target_action=target.ScalableTargetActionProperty(
+                    min_capacity=min_instances, max_capacity=max_instances
+                ),
+            )
+        )
+        self.cfn_scalable_target.scheduled_actions = [*self._actions]
+        return self
+
+    def _track(
+        self,
+        policy_name: str,
+        metric: str,
+        target: float,
+        scale_in_seconds: int | None,
+        scale_out_seconds: int | None,
+        disable_scale_in: bool,
+    ) -> InvocationScaling:
+        self._claim(policy_name)
+        policy = appscaling.CfnScalingPolicy
+        policy(
+            self,
+            policy_name,
+            policy_name=policy_name,
+            policy_type="TargetTrackingScaling",
+            scaling_target_id=self.cfn_scalable_target.ref,
+            target_tracking_scaling_policy_configuration=(
+                policy.TargetTrackingScalingPolicyConfigurationProperty(
+                    target_value=target,
+                    predefined_metric_specification=policy.PredefinedMetricSpecificationProperty(
+                        predefined_metric_type=metric
+                    ),
+                    scale_in_cooldown=scale_in_seconds,
+                    scale_out_cooldown=scale_out_seconds,
+                    disable_scale_in=True if disable_scale_in else None,
+                )
+            ),
+        )
+        return self
+
+    def _cooldown(self, cooldown: Duration | None) -> int | None:
+        return check_seconds(COOLDOWN_SECONDS, cooldown, path_of(self))
+
+    def _claim(self, name: str) -> None:
+        if name in self._names:
+            raise POLICY_NAMED_TWICE.error(
+                got=name, allowed=f"none of {', '.join(sorted(self._names))}", where=path_of(self)
+            )
+        self._names.add(name)
+
+
+def _check_range(
+    variant: ProductionVariant, min_instances: int, max_instances: int, where: str
+) -> None:
+    _check_order(min_instances, max_instances, where)
+    for instance_type in variant.instance_types:
+        facts = instance_type.facts
+        if facts is not None and facts.burstable:
+            raise BURSTABLE.error(
+                got=instance_type.name, allowed="types that are not burstable", where=where
+            )
+    counts = (min_instances, variant.initial_instance_count, max_instances)
+    if not any(is_token(count) for count in counts) and list(counts) != sorted(counts):
+        raise INITIAL_OUTSIDE_RANGE.error(
+            got=variant.initial_instance_count,
+            allowed=f"{min_instances} to {max_instances}",
+            where=where,
+        )
+
+
+def _check_order(min_instances: int | None, max_instances: int | None, where: str) -> None:
+    if min_instances is None or max_instances is None:
+        return
+    if is_token(min_instances) or is_token(max_instances):
+        return
+    if min_instances > max_instances:
+        raise MIN_ABOVE_MAX.error(
+            got=f"min_instances={min_instances}, max_instances={max_instances}",
+            allowed=f"a minimum of at most {max_instances}",
+            where=where,
+        )

@@ -1,0 +1,86 @@
+"""Holds a deployment against what SageMaker serves afterwards, which CloudFormation may not do."""
+
+from __future__ import annotations
+
+from aws_cdk import Aws, CustomResource, Duration
+from constructs import Construct
+
+from ..synthesis.asked_once import stack_of
+from ..synthesis.custom_resource_function import custom_resource_function
+from ..synthesis.iam_documents import allow, endpoint_arn
+from ..synthesis.safeguards import Safeguards, safeguards_of
+
+_FUNCTION = "EndpointServingCheck"
+_TIMEOUT_SECONDS = 300  # for a scaling action that is under way
+
+
+class ServingCheck(Construct):
+    """Fails a deployment after which the endpoint does not serve its configuration.
+
+    After an update that SageMaker gives up (a rollback alarm, a container that fails, no
+    capacity) the endpoint is in service as before, with the former configuration. Whether
+    CloudFormation takes that for a success is not known; Terraform's provider did
+    (hashicorp/terraform-provider-aws#46663, #48997), and deleted the configuration that served.
+    This resource comes before CloudFormation's clean-up: it fails, and the stack goes back while
+    the former configuration exists.
+
+    All endpoints of a stack share one Lambda function.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    endpoint_name : str
+        Token of the name, known once the endpoint is made.
+    name_at_synth : str
+        The name itself, for the function's rights.
+    configuration_name : str
+        What the endpoint has to serve.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        endpoint_name: str,
+        name_at_synth: str,
+        configuration_name: str,
+    ) -> None:
+        super().__init__(scope, id)
+        stack = stack_of(self)
+        function = stack.node.try_find_child(_FUNCTION) or _Function(
+            stack, _FUNCTION, safeguards_of(self)
+        )
+        assert isinstance(function, _Function)
+        rights = function.role.also(
+            self,
+            "Policy",
+            "describe",
+            allow(["sagemaker:DescribeEndpoint"], endpoint_arn(self, name_at_synth)),
+        )
+        resource = CustomResource(
+            self,
+            "Resource",
+            resource_type="Custom::EndpointServingCheck",
+            service_token=function.arn,
+            # A function that dies must not hold the stack for CloudFormation's hour.
+            service_timeout=Duration.seconds(_TIMEOUT_SECONDS + 60),
+            properties={"EndpointName": endpoint_name, "EndpointConfigName": configuration_name},
+        )
+        resource.node.add_dependency(rights)
+
+
+class _Function(Construct):
+    def __init__(self, scope: Construct, id: str, safeguards: Safeguards) -> None:
+        super().__init__(scope, id)
+        made = custom_resource_function(
+            self,
+            "check_endpoint",
+            description="Confirms that endpoints serve the configuration they were given",
+            # Nothing in CloudFormation's request says that it is rolling back.
+            statements=[allow(["cloudformation:DescribeStacks"], Aws.STACK_ID)],
+            timeout_seconds=_TIMEOUT_SECONDS,
+            safeguards=safeguards,
+        )
+        self.arn, self.role = made.arn, made.role

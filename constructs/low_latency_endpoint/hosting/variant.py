@@ -1,0 +1,412 @@
+"""Production variants: one model on one instance type behind the endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from aws_cdk import Duration
+from aws_cdk import aws_sagemaker as sagemaker
+
+from ..plan.argument_kinds import checked_arguments
+from ..plan.images import needed_inference_ami
+from ..plan.instance_types import InstanceFacts, instance_facts
+from ..plan.limits import (
+    CAPACITY_RESERVATION_ARN,
+    CONCURRENCY_THRESHOLD,
+    CONTAINER_STARTUP_SECONDS,
+    INFERENCE_AMI,
+    INITIAL_INSTANCE_COUNT,
+    INSTANCE_POOL_COUNT,
+    INSTANCE_POOL_PRIORITY,
+    INSTANCE_TYPE,
+    MODEL_DOWNLOAD_SECONDS,
+    PREFIX_LENGTH,
+    PROVISION_SECONDS,
+    ROUTING_STRATEGY,
+    S3_URI,
+    VARIANT_NAME,
+    VARIANT_WEIGHT,
+    VOLUME_SIZE,
+)
+from ..plan.rules import POOL_TYPE_TWICE, PREFIX_SETTINGS, TYPE_XOR_POOLS
+from ..synthesis.validation import check, check_seconds, is_token
+from .model import Model
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_kms as kms
+
+
+@checked_arguments
+@dataclass(frozen=True)
+class InstanceType:
+    """A hosting instance type, such as ``ml.g5.xlarge``; also one this library does not know.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE405 when the name is not ``ml.<family>.<size>``.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint import InstanceType
+    >>> InstanceType("ml.m5.12xlarge").facts.vcpus
+    48
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        check(INSTANCE_TYPE, self.name)
+
+    @property
+    def facts(self) -> InstanceFacts | None:
+        """What is known of the type: vCPUs, memory, accelerators, storage; None if unknown."""
+        return None if is_token(self.name) else instance_facts(self.name)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@checked_arguments
+@dataclass(frozen=True)
+class InstancePool:
+    """One of up to five instance types that a variant may run on, tried by priority.
+
+    Parameters
+    ----------
+    instance_type : InstanceType
+    priority : int
+        1 is tried first, 5 last.
+    model : Model, optional
+        Serves on this type in place of the variant's model, such as one compiled for its
+        accelerator. By default the variant's model does.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE414 for another priority, LLE807 for a bare name.
+    """
+
+    instance_type: InstanceType
+    priority: int
+    model: Model | None = None
+
+    def __post_init__(self) -> None:
+        check(INSTANCE_POOL_PRIORITY, self.priority)
+
+
+@checked_arguments
+@dataclass(frozen=True)
+class RoutingStrategy:
+    """How SageMaker chooses the instance for a request.
+
+    AWS: requests that take hundreds of milliseconds to minutes gain from
+    ``LEAST_OUTSTANDING_REQUESTS``; shorter ones may do better with ``RANDOM``; measure both.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE410 for a strategy that CloudFormation cannot deploy (KV_AWARE exists in the API only),
+        LLE411, LLE412, LLE423 for the settings of PREFIX_AWARE.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint import RoutingStrategy
+    >>> RoutingStrategy.prefix_aware(prefix_length=1024, concurrency_threshold=16).name
+    'PREFIX_AWARE'
+    """
+
+    name: str
+    prefix_length: int | None = None
+    concurrency_threshold: int | None = None
+    is_custom: bool = False
+
+    RANDOM: ClassVar[RoutingStrategy]
+    LEAST_OUTSTANDING_REQUESTS: ClassVar[RoutingStrategy]
+
+    def __post_init__(self) -> None:
+        if not self.is_custom:
+            check(ROUTING_STRATEGY, self.name)
+        settings = (self.prefix_length, self.concurrency_threshold)
+        wanted = self.name == "PREFIX_AWARE"
+        if any((value is not None) != wanted for value in settings):
+            raise PREFIX_SETTINGS.error(
+                got=f"{self.name}, prefix_length={self.prefix_length}, "
+                f"concurrency_threshold={self.concurrency_threshold}",
+                allowed="both settings with PREFIX_AWARE, none with another strategy",
+            )
+        check(PREFIX_LENGTH, self.prefix_length)
+        check(CONCURRENCY_THRESHOLD, self.concurrency_threshold)
+
+    @classmethod
+    def prefix_aware(cls, *, prefix_length: int, concurrency_threshold: int) -> RoutingStrategy:
+        """Send requests with the same beginning to the same instance, whose cache then helps.
+
+        Parameters
+        ----------
+        prefix_length : int
+            Bytes of the body that are compared, 1024 to 65536; put what is constant first.
+        concurrency_threshold : int
+            Requests in flight, 1 to 1024, at which others go to another instance.
+        """
+        return cls("PREFIX_AWARE", prefix_length, concurrency_threshold)
+
+    @classmethod
+    def custom(cls, name: str) -> RoutingStrategy:
+        """A strategy that AWS added since; CloudFormation decides whether it takes it."""
+        return cls(name, is_custom=True)
+
+
+RoutingStrategy.RANDOM = RoutingStrategy("RANDOM")
+RoutingStrategy.LEAST_OUTSTANDING_REQUESTS = RoutingStrategy("LEAST_OUTSTANDING_REQUESTS")
+
+
+@checked_arguments
+@dataclass(frozen=True)
+class InferenceAmi:
+    """The machine image (driver, CUDA) of the instances.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE409 for an unknown version, unless it comes through :meth:`custom`.
+    """
+
+    version: str
+    is_custom: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.is_custom:
+            check(INFERENCE_AMI, self.version)
+
+    @classmethod
+    def custom(cls, version: str) -> InferenceAmi:
+        """A version that AWS added since; CloudFormation decides whether it takes it."""
+        return cls(version, is_custom=True)
+
+
+@checked_arguments
+@dataclass(frozen=True)
+class CoreDump:
+    """Where the instances write core dumps of a crashed container.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE418 for anything but an s3:// URI.
+    """
+
+    destination: str
+    key: kms.IKey | None = None
+
+    def __post_init__(self) -> None:
+        check(S3_URI, self.destination)
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class VariantOptions:
+    """A production variant beside its model, its type and its numbers of instances.
+
+    :class:`ProductionVariant` has them all, and :class:`LowLatencyEndpoint` hands them to its own.
+
+    Parameters
+    ----------
+    name : str
+        Keep it over updates: guarded deployments need the same variant name. By default
+        ``primary``.
+    routing : RoutingStrategy, optional
+        By default SageMaker's own default, RANDOM; in :class:`LowLatencyEndpoint` the plan's, from
+        the latency target.
+    startup_health_check_timeout : Duration, optional
+        How long the container may take until ``/ping`` answers, 1 minute to 1 hour. By default
+        SageMaker's (4 minutes in AWS's guide).
+    model_data_download_timeout : Duration, optional
+        How long fetching the model may take, 1 minute to 1 hour; raise it for models over 40 GB.
+    volume_size_gib : int, optional
+        Size of the storage volume, 1 to 512 GiB, for types without local storage.
+    inference_ami : InferenceAmi, optional
+        By default the one for CUDA 13 when an image's tag says so (``cu130``) and the type is of a
+        family for which SageMaker's own SDK chooses it (G4dn to G6e, P4d to P5en): with an older
+        driver the container never starts, and logs nothing. Else SageMaker's own.
+    enable_ssm_access : bool
+        Let AWS Systems Manager reach the containers; by default not.
+    capacity_reservation_arn : str, optional
+        Run only in this ML capacity reservation; without free capacity there the launch fails.
+    core_dump : CoreDump, optional
+    instance_provision_timeout : Duration, optional
+        How long SageMaker looks for capacity, 5 minutes to 1 hour.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE801 and LLE807 for values of another kind; what :class:`ProductionVariant` refuses, it
+        refuses when it is made.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint import RoutingStrategy, VariantOptions
+    >>> VariantOptions(routing=RoutingStrategy.RANDOM, volume_size_gib=64).name
+    'primary'
+    """
+
+    name: str = "primary"
+    routing: RoutingStrategy | None = None
+    startup_health_check_timeout: Duration | None = None
+    model_data_download_timeout: Duration | None = None
+    volume_size_gib: int | None = None
+    inference_ami: InferenceAmi | None = None
+    enable_ssm_access: bool = False
+    capacity_reservation_arn: str | None = None
+    core_dump: CoreDump | None = None
+    instance_provision_timeout: Duration | None = None
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class ProductionVariant(VariantOptions):
+    """One model on one instance type behind the endpoint.
+
+    Parameters
+    ----------
+    model : Model
+    instance_type : InstanceType, optional
+    instance_pools : sequence of InstancePool, optional
+        Instead of ``instance_type``: up to five types, tried by priority.
+    initial_instance_count : int
+        Instances at the first deployment, by default 2 so that two zones serve; scaling owns the
+        number afterwards.
+    weight : float
+        Share of the traffic relative to the other variants; 0 gets none but TargetVariant calls.
+        By default 1.
+    name, routing, startup_health_check_timeout, model_data_download_timeout, volume_size_gib,
+    inference_ami, enable_ssm_access, capacity_reservation_arn, core_dump,
+    instance_provision_timeout
+        As for :class:`VariantOptions`.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE402 to LLE425, see ``docs/errors.md``.
+    """
+
+    model: Model
+    instance_type: InstanceType | None = None
+    instance_pools: Sequence[InstancePool] = ()
+    initial_instance_count: int = 2
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        check(VARIANT_NAME, self.name)
+        check(INITIAL_INSTANCE_COUNT, self.initial_instance_count, self.name)
+        check(VARIANT_WEIGHT, self.weight, self.name)
+        check(VOLUME_SIZE, self.volume_size_gib, self.name)
+        check(CAPACITY_RESERVATION_ARN, self.capacity_reservation_arn, self.name)
+        if (self.instance_type is None) == (not self.instance_pools):
+            raise TYPE_XOR_POOLS.error(
+                got="both" if self.instance_type else "neither",
+                allowed="instance_type or instance_pools",
+                where=self.name,
+            )
+        if self.instance_pools:
+            check(INSTANCE_POOL_COUNT, len(self.instance_pools), self.name)
+            for part in ("instance_type", "priority"):
+                values = [str(getattr(pool, part)) for pool in self.instance_pools]
+                if len(set(values)) < len(values):
+                    raise POOL_TYPE_TWICE.error(
+                        got=", ".join(values),
+                        allowed=f"pools that differ in {part}",
+                        where=self.name,
+                    )
+
+    @property
+    def instance_types(self) -> tuple[InstanceType, ...]:
+        """The instance types this variant may run on."""
+        if self.instance_type is not None:
+            return (self.instance_type,)
+        return tuple(pool.instance_type for pool in self.instance_pools)
+
+    @property
+    def placements(self) -> tuple[tuple[InstanceType, Model], ...]:
+        """The instance types this variant may run on, each with the model that it serves there."""
+        if self.instance_type is not None:
+            return ((self.instance_type, self.model),)
+        return tuple((pool.instance_type, pool.model or self.model) for pool in self.instance_pools)
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """The models that this variant may serve."""
+        return (self.model, *(pool.model for pool in self.instance_pools if pool.model))
+
+    @property
+    def inference_ami_version(self) -> str | None:
+        """The inference AMI of the template: yours, or the one that the images need."""
+        if self.inference_ami is not None:
+            return self.inference_ami.version
+        return needed_inference_ami(
+            [
+                ([container.image.reference for container in model.containers], instance_type.name)
+                for instance_type, model in self.placements
+            ]
+        )
+
+    def to_cfn(self) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
+        """The variant as CloudFormation takes it; timeouts are checked here, in seconds."""
+        config = sagemaker.CfnEndpointConfig
+        optional: dict[str, Any] = {
+            "instance_type": self.instance_type.name if self.instance_type else None,
+            "instance_pools": [
+                config.InstancePoolProperty(
+                    instance_type=pool.instance_type.name,
+                    priority=pool.priority,
+                    model_name_override=pool.model.model_name if pool.model else None,
+                )
+                for pool in self.instance_pools
+            ]
+            or None,
+            "container_startup_health_check_timeout_in_seconds": check_seconds(
+                CONTAINER_STARTUP_SECONDS, self.startup_health_check_timeout, self.name
+            ),
+            "model_data_download_timeout_in_seconds": check_seconds(
+                MODEL_DOWNLOAD_SECONDS, self.model_data_download_timeout, self.name
+            ),
+            "variant_instance_provision_timeout_in_seconds": check_seconds(
+                PROVISION_SECONDS, self.instance_provision_timeout, self.name
+            ),
+            "volume_size_in_gb": self.volume_size_gib,
+            "inference_ami_version": self.inference_ami_version,
+            "enable_ssm_access": True if self.enable_ssm_access else None,
+        }
+        if self.routing is not None:
+            optional["routing_config"] = _routing(self.routing)
+        if self.capacity_reservation_arn is not None:
+            optional["capacity_reservation_config"] = config.CapacityReservationConfigProperty(
+                capacity_reservation_preference="capacity-reservations-only",
+                ml_reservation_arn=self.capacity_reservation_arn,
+            )
+        if self.core_dump is not None:
+            optional["core_dump_config"] = config.CoreDumpConfigProperty(
+                destination_s3_uri=self.core_dump.destination,
+                kms_key_id=self.core_dump.key.key_arn if self.core_dump.key else None,
+            )
+        return config.ProductionVariantProperty(
+            variant_name=self.name,
+            model_name=self.model.model_name,
+            initial_instance_count=self.initial_instance_count,
+            initial_variant_weight=self.weight,
+            **{name: value for name, value in optional.items() if value is not None},
+        )
+
+
+def _routing(routing: RoutingStrategy) -> sagemaker.CfnEndpointConfig.RoutingConfigProperty:
+    config = sagemaker.CfnEndpointConfig
+    if routing.prefix_length is None:
+        return config.RoutingConfigProperty(routing_strategy=routing.name)
+    return config.RoutingConfigProperty(
+        routing_strategy=routing.name,
+        prefix_aware_routing_config=config.PrefixAwareRoutingConfigProperty(
+            prefix_length=routing.prefix_length, concurrency_threshold=routing.concurrency_threshold
+        ),
+    )

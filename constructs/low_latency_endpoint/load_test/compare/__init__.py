@@ -1,0 +1,1 @@
+"""Two endpoints or two routing strategies side by side."""

@@ -1,0 +1,335 @@
+"""RANDOM against LEAST_OUTSTANDING_REQUESTS: load in blocks, to one side and the other in turn.
+
+``run`` needs a plan and a generator for each side (:class:`..engine.steps.Generator`); ``compare_routing``
+is all of it for this machine: look at the sides, send, compare.
+
+Examples
+--------
+::
+
+    report = compare_routing(
+        ["sentiment"], Payloads.of_bytes(b'{"inputs": "hello"}'), ComparisonPlan(users=20))
+    print(report.sentence)
+
+prints ``LEAST_OUTSTANDING_REQUESTS lowers p99 by 23 % (95 % interval 19 to 27 %) ...``
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ...account.calls import Account
+from ...account.sessions import open_clients
+from ...errors import rule
+from ...plan.limits import Range
+from ..engine.arrivals import ConstantArrivals, PoissonArrivals
+from ..engine.generator_process import GeneratorProcess
+from ..engine.payloads import Payloads
+from ..engine.steps import Generator, Progress, Step
+from ..engine.target import Target
+from ..search.judging import ALLOWED_ERRORS
+from ..search.run_plans import LOAD_FORM
+from .report import MeasuredPair, RoutingComparison
+from .sides import Sides, read_sides
+
+SAME_ROUTING = rule(
+    "LLT119",
+    "both sides route alike, so their difference says nothing about routing",
+    fix="Give the two variants different RoutingConfig.RoutingStrategy, or say --same-routing to "
+    "compare them all the same, as a test of the test.",
+    source="/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html",
+)
+PAIRS = Range(
+    rule(
+        "LLT120",
+        "the number of pairs of a comparison is out of range",
+        fix="Give how often both sides are loaded in turn; ten by default, more to see smaller "
+        "differences.",
+    ),
+    "the number of pairs",
+    4,
+    1000,
+)
+CONFIDENCE = Range(
+    rule(
+        "LLT121",
+        "the confidence of a comparison is out of range",
+        fix="Give the chance with which an interval shall hold the truth: 0.95 by default.",
+    ),
+    "the confidence",
+    0.5,
+    0.9999,
+    "",
+    whole=False,
+)
+
+
+@dataclass(frozen=True)
+class ComparisonPlan:
+    """What both sides get.
+
+    Parameters
+    ----------
+    users : int, optional
+        Closed loop: callers that each wait for their answer. Exactly one of users and rate.
+    rate : float, optional
+        Open loop: requests per second, whoever waits.
+    pairs : int
+        How often each side is loaded. By default 10.
+    block_seconds : float
+        That count in each block; much longer than an answer takes. By default 30.
+    settle_seconds : float
+        After each switch, sent and not counted. By default 3.
+    poisson : bool
+        Whether an open loop's requests come at random. By default they do.
+    confidence : float
+        Of each interval. By default 0.95.
+    allowed_errors : float
+        Share of a side's requests that may fail. By default 0.001.
+    seed : int
+        Both sides of a pair get the same arrivals.
+    same_routing : bool
+        Whether sides that route alike are compared all the same. By default they are refused.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLT108`` with both or neither of users and rate; ``LLT116``, ``LLT120``, ``LLT121`` and
+        the codes of a step for values out of range.
+
+    Examples
+    --------
+    >>> plan = ComparisonPlan(users=20)
+    >>> plan.seconds, plan.text
+    (660.0, '20 callers, 10 pairs of blocks of 30 s')
+    """
+
+    users: int | None = None
+    rate: float | None = None
+    pairs: int = 10
+    block_seconds: float = 30.0
+    settle_seconds: float = 3.0
+    poisson: bool = True
+    confidence: float = 0.95
+    allowed_errors: float = 0.001
+    seed: int = 1
+    same_routing: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.users is None) == (self.rate is None):
+            got = "none" if self.users is None else "--users and --rate"
+            raise LOAD_FORM.error(
+                got=got,
+                allowed="one of --users and --rate",
+                fix="Give --users (callers that each wait for their answer) or "
+                "--rate (requests per second, whoever waits).",
+            )
+        PAIRS.check(self.pairs, "pairs")
+        CONFIDENCE.check(self.confidence, "confidence")
+        ALLOWED_ERRORS.check(self.allowed_errors, "allowed errors")
+        self.step(0, "block")  # so that its rules are asked before anything is sent
+
+    @property
+    def seconds(self) -> float:
+        """How long it all takes."""
+        return 2 * self.pairs * (self.settle_seconds + self.block_seconds)
+
+    @property
+    def load(self) -> str:
+        """The load in words."""
+        if self.rate is not None:
+            return f"{self.rate:,g} requests a second"
+        return f"{self.users:,} caller{'s' if self.users != 1 else ''}"
+
+    @property
+    def text(self) -> str:
+        """The plan in words."""
+        return f"{self.load}, {self.pairs} pairs of blocks of {self.block_seconds:g} s"
+
+    def step(self, number: int, name: str) -> Step:
+        """One block of the pair of this number."""
+        arrivals = None
+        if self.rate is not None:
+            arrivals = PoissonArrivals(self.rate) if self.poisson else ConstantArrivals(self.rate)
+        return Step(
+            name,
+            self.settle_seconds + self.block_seconds,
+            arrivals,
+            self.users,
+            seed=self.seed + number,
+            settle_seconds=self.settle_seconds,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON."""
+        content = asdict(self)
+        del content["same_routing"]
+        poisson = content.pop("poisson")
+        return {
+            **content,
+            "arrivals": None if self.rate is None else "poisson" if poisson else "constant",
+        }
+
+
+@dataclass(frozen=True)
+class BlockProgressed:
+    """A second of a block passed."""
+
+    label: str
+    pair: int
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class PairEnded:
+    """Both sides of a pair are measured; what can be said so far."""
+
+    pair: MeasuredPair
+    so_far: RoutingComparison
+
+
+Event = BlockProgressed | PairEnded
+Emit = Callable[[Event], None]
+Open = Callable[[Target], Generator]
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who is told: of each event, and in words of what is done between."""
+
+    emit: Emit = lambda event: None
+    say: Callable[[str], None] = lambda text: None
+
+
+def run(
+    plan: ComparisonPlan,
+    sides: Sides,
+    generators: Sequence[Generator],
+    emit: Emit = lambda event: None,
+) -> RoutingComparison:
+    """Load both sides in turn, and compare.
+
+    A pair in which the generator was the limit is set aside and repeated; after half as many
+    repeats as pairs it stays.
+
+    Parameters
+    ----------
+    generators : sequence of Generator
+        The base's and the other's.
+    emit : callable
+        Is told.
+    """
+    report = RoutingComparison(
+        sides, plan.to_dict(), plan.load, started_at=time.time(), ended_at=time.time()
+    )
+    try:
+        # The order turns with the pairs that count, so that a repeat does not upset the balance.
+        while len(report.pairs) < plan.pairs:
+            number = len(report.pairs)
+            pair = _pair(plan, sides, generators, number, emit)
+            if pair.client_bound and len(report.set_aside) < plan.pairs // 2:
+                report = replace(report, set_aside=(*report.set_aside, pair))
+            else:
+                report = replace(report, pairs=(*report.pairs, pair), ended_at=time.time())
+            emit(PairEnded(pair, report))
+    except KeyboardInterrupt:
+        return replace(report, interrupted=True, ended_at=time.time())
+    return report
+
+
+def _pair(
+    plan: ComparisonPlan, sides: Sides, generators: Sequence[Generator], number: int, emit: Emit
+) -> MeasuredPair:
+    base_first = number % 2 == 0
+    results = {}
+    for at in (0, 1) if base_first else (1, 0):
+        label = sides.labels[at]
+
+        def progress(second: Progress, label: str = label) -> None:
+            emit(BlockProgressed(label, number + 1, second))
+
+        results[at] = generators[at].run(plan.step(number, label), progress)
+    return MeasuredPair(results[0], results[1], base_first)
+
+
+def compare_routing(
+    endpoints: Sequence[str],
+    payloads: Payloads,
+    plan: ComparisonPlan,
+    *,
+    variants: Sequence[str] = (),
+    target: Target | None = None,
+    processes: int = 1,
+    profile: str | None = None,
+    region: str | None = None,
+    generator: Open | None = None,
+    watch: Watch | None = None,
+) -> RoutingComparison:
+    """Compare the routing of two variants, or of two endpoints.
+
+    Parameters
+    ----------
+    endpoints : sequence of str
+        One or two names.
+    payloads : Payloads
+        Each block sends them from the first on.
+    variants : sequence of str
+        One for each side; by default the only two of one endpoint.
+    target : Target, optional
+        Everything else about the requests; its endpoint and variant are each side's own.
+    processes : int
+        Of each side's generator.
+    profile, region : str, optional
+        As for the AWS CLI.
+    generator : callable, optional
+        Opens another generator for a target. By default processes of this machine.
+    watch : Watch, optional
+        Is told what happens.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLT118``, ``LLT119`` before anything is sent; ``LLA101``, ``LLA102`` and the generator's.
+    """
+    watch = watch or Watch()
+    client, found_region = open_clients(profile, region or (target.region if target else None))
+    account = Account(client, found_region, once=False)
+    watch.say("Reading both sides")
+    sides = read_sides(account, endpoints, variants)
+    if sides.same_routing and not plan.same_routing:
+        raise SAME_ROUTING.error(
+            got=f"{sides.base.fleet.routing} for {sides.base.name} and {sides.other.name}",
+            allowed="different routing strategies",
+        )
+    for warning in sides.warnings:
+        watch.say(f"Warning: {warning}")
+    common = target or Target(endpoints[0], found_region)
+    with ExitStack() as stack:
+        watch.say("Starting the load generators")
+        opened = []
+        for side in sides:
+            one = replace(
+                common, endpoint_name=side.endpoint, target_variant=side.fleet.variant or None
+            )
+            opened.append(
+                generator(one)
+                if generator is not None
+                else GeneratorProcess.of_profile(one, payloads, processes, profile)
+            )
+            stack.callback(opened[-1].close)
+        watch.say(f"{plan.text}: {plan.seconds / 60:.1f} minutes")
+        report = run(plan, sides, opened, watch.emit)
+    after = (
+        read_sides(
+            account,
+            [sides.base.endpoint, sides.other.endpoint],
+            [sides.base.fleet.variant, sides.other.fleet.variant],
+        )
+        if all(side.fleet.variant for side in sides)
+        else None
+    )
+    return replace(report, payload=payloads.source, after=after)

@@ -1,0 +1,287 @@
+"""What came of a comparison: the sentence, the table, the JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ... import __version__
+from ...report.numbers import percent
+from ...report.tables import Table
+from ..engine.latencies import LatencyHistogram
+from ..engine.steps import StepResult, summary_ms
+from ..search.result_file import iso_time, json_text
+from .comparison import FEWEST_PAIRS, STATISTICS, Block, Difference, Pair, changes
+from .sides import Side, Sides
+
+SCHEMA = "low-latency-endpoint/routing-comparison/1"
+_HEADLINE = "p99"
+
+
+@dataclass(frozen=True)
+class MeasuredPair:
+    """Neighbouring blocks of both sides as they were measured."""
+
+    base: StepResult
+    other: StepResult
+    base_first: bool
+
+    @property
+    def results(self) -> tuple[StepResult, StepResult]:
+        """The base's and the other's."""
+        return self.base, self.other
+
+    @property
+    def client_bound(self) -> tuple[str, ...]:
+        """Why the generator was the limit; empty when it was not."""
+        return tuple(
+            dict.fromkeys(
+                f"{result.step.name}: {reason}"
+                for result in self.results
+                for reason in result.client_bound
+            )
+        )
+
+    @property
+    def pair(self) -> Pair:
+        """What is compared of it."""
+        base, other = (
+            Block(each.latency, each.answered_in_time, each.seconds) for each in self.results
+        )
+        return Pair(base, other, self.base_first)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON: both blocks with their whole histograms."""
+        return {
+            "base_first": self.base_first,
+            "base": self.base.to_dict(),
+            "other": self.other.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class RoutingComparison:
+    """A comparison with all that belongs to it.
+
+    Attributes
+    ----------
+    plan : mapping
+        As :meth:`.compare_routing.ComparisonPlan.to_dict` gives it.
+    load : str
+        In words.
+    pairs : tuple of MeasuredPair
+        In the order of time.
+    set_aside : tuple of MeasuredPair
+        Pairs that were repeated because the generator was their limit.
+    started_at, ended_at : float
+        Epoch seconds.
+    interrupted : bool
+        Whether it was stopped before its end; the pairs are those that were whole.
+    payload : str
+        What was sent, in words.
+    after : Sides or None
+        The sides as they were when it ended.
+    """
+
+    sides: Sides
+    plan: Mapping[str, Any]
+    load: str
+    pairs: tuple[MeasuredPair, ...] = ()
+    set_aside: tuple[MeasuredPair, ...] = ()
+    started_at: float = 0.0
+    ended_at: float = 0.0
+    interrupted: bool = False
+    payload: str = ""
+    after: Sides | None = None
+
+    @cached_property
+    def changes(self) -> dict[str, Difference]:
+        """The change of each statistic; none with fewer than four pairs."""
+        if len(self.pairs) < FEWEST_PAIRS:
+            return {}
+        return changes([each.pair for each in self.pairs], confidence=self.plan["confidence"])
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why the comparison says nothing; empty when it does."""
+        found = []
+        if len(self.pairs) < FEWEST_PAIRS:
+            found.append(
+                f"{len(self.pairs)} whole pairs of blocks: at least {FEWEST_PAIRS} make an interval"
+            )
+        bound = [reason for pair in self.pairs for reason in pair.client_bound]
+        if bound:
+            found.append(f"client-bound: result invalid: {bound[0]}")
+        for label, share, kinds in self._errors():
+            if share > self.plan["allowed_errors"]:
+                found.append(
+                    f"{share:.2%} of the requests to {label} failed ({kinds}): the "
+                    "latency of the others is no comparison"
+                )
+        if not found and _HEADLINE not in self.changes:
+            found.append("a side answered nothing")
+        return tuple(found)
+
+    @property
+    def valid(self) -> bool:
+        """Whether it says something about the sides."""
+        return not self.problems
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What makes it less sure, in words."""
+        found = list(self.sides.warnings)
+        for before, after in zip(self.sides, self.after or (), strict=False):
+            if before.fleet.instances != after.fleet.instances:
+                found.append(
+                    f"{before.name} had {before.fleet.instances} instances at the start "
+                    f"and {after.fleet.instances} at the end"
+                )
+        weak = [each.statistic for each in self.changes.values() if not each.reliable]
+        if weak:
+            found.append(
+                f"Fewer requests lie beyond {' and '.join(weak)} than the interval "
+                "needs (ten, and one for each pair): take longer blocks"
+            )
+        if self.set_aside:
+            why = next(reason for pair in self.set_aside for reason in pair.client_bound)
+            found.append(f"{len(self.set_aside)} pairs were repeated: {why}")
+        seconds, headline = self.plan["block_seconds"], self.changes.get(_HEADLINE)
+        slowest = max(headline.base, headline.other) if headline else 0.0
+        if slowest > seconds / 5:
+            found.append(
+                f"One request in a hundred takes {slowest:.3g} s, so blocks of "
+                f"{seconds:g} s are short: neighbouring blocks may not be independent"
+            )
+        return tuple(found)
+
+    def _errors(self) -> Iterator[tuple[str, float, str]]:
+        for at, label in enumerate(self.sides.labels):
+            results = [pair.results[at] for pair in self.pairs]
+            sent = sum(each.sent for each in results)
+            kinds: dict[str, int] = {}
+            for each in results:
+                for kind, count in each.errors.items():
+                    kinds[kind] = kinds.get(kind, 0) + count
+            most = sorted(kinds.items(), key=lambda each: -each[1])[:3]
+            yield (
+                label,
+                sum(kinds.values()) / sent if sent else 0.0,
+                ", ".join(f"{count:,} times {kind}" for kind, count in most),
+            )
+
+    @property
+    def sentence(self) -> str:
+        """The answer."""
+        if self.problems:
+            head = "Interrupted: " if self.interrupted else "No answer: "
+            return head + "; ".join(self.problems)
+        other = self.sides.labels[1]
+        text = self._said(self.changes[_HEADLINE], other)
+        throughput = self.changes.get("throughput")
+        if self.plan["users"] is not None and throughput is not None and throughput.found:
+            verb = "raises" if throughput.change > 0 else "lowers"
+            joint = ", and" if self.changes[_HEADLINE].found else f". But {other}"
+            text += (
+                f"{joint} {verb} throughput by {percent(abs(throughput.change))} "
+                f"({ranged(throughput)})"
+            )
+        text += f" at {self.load}."
+        if self.interrupted:
+            text += f" Interrupted: {len(self.pairs)} of {self.plan['pairs']} pairs."
+        return text
+
+    def _said(self, change: Difference, other: str) -> str:
+        name = change.statistic
+        if change.found:
+            verb = "lowers" if change.change < 0 else "raises"
+            return (
+                f"{other} {verb} {name} by {percent(abs(change.change))} "
+                f"({change.confidence * 100:g} % interval {ranged(change)})"
+            )
+        return (
+            f"No difference in {name} that this test can tell between {other} and "
+            f"{self.sides.labels[0]}; it would have seen {percent(change.would_see)}"
+        )
+
+    def pooled(self, at: int) -> LatencyHistogram:
+        """All latencies of the base (0) or of the other side (1)."""
+        return LatencyHistogram.sum(pair.results[at].latency for pair in self.pairs)
+
+    def table(self) -> Table:
+        """The statistics of both sides."""
+        heads = [
+            "",
+            *self.sides.labels,
+            "Change",
+            f"{self.plan['confidence'] * 100:g} % interval",
+            "Would have seen",
+        ]
+        return Table(heads, [self._row(name) for name in STATISTICS if name in self.changes])
+
+    def _row(self, name: str) -> list[str]:
+        each = self.changes[name]
+        return [
+            ("Throughput" if name == "throughput" else "Mean" if name == "mean" else name)
+            + ("" if each.reliable else " ?"),
+            value_text(name, each.base),
+            value_text(name, each.other),
+            f"{100 * each.change:+.1f} %",
+            f"{100 * each.low:+.1f} to {100 * each.high:+.1f} %",
+            percent(each.would_see),
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of the file."""
+
+        def side(one: Side, at: int) -> dict[str, Any]:
+            return {
+                "label": self.sides.labels[at],
+                **one.to_dict(),
+                "latency_ms": summary_ms(self.pooled(at)),
+            }
+
+        return {
+            "schema": SCHEMA,
+            "version": __version__,
+            "answer": self.sentence,
+            "valid": self.valid,
+            "problems": list(self.problems),
+            "warnings": list(self.warnings),
+            "started_at": iso_time(self.started_at),
+            "ended_at": iso_time(self.ended_at),
+            "interrupted": self.interrupted,
+            "load": self.load,
+            "payload": self.payload,
+            "plan": dict(self.plan),
+            "base": side(self.sides.base, 0),
+            "other": side(self.sides.other, 1),
+            "differences": list(self.sides.differences),
+            "unknown": list(self.sides.unknown),
+            "changes": {name: each.to_dict() for name, each in self.changes.items()},
+            "pairs": [each.to_dict() for each in self.pairs],
+            "set_aside": [each.to_dict() for each in self.set_aside],
+        }
+
+    def to_json(self) -> str:
+        """The file's text."""
+        return json_text(self.to_dict())
+
+
+def ranged(change: Difference) -> str:
+    """The interval of a change that was found, without its sign: ``19 to 27 %``."""
+    low, high = sorted((abs(change.low), abs(change.high)))
+    digits = 0 if 100 * (high - low) >= 2 else 1
+    return f"{100 * low:.{digits}f} to {100 * high:.{digits}f} %"
+
+
+def value_text(statistic: str, value: float) -> str:
+    """A figure of a side."""
+    if not math.isfinite(value):
+        return "-"
+    if statistic == "throughput":
+        return f"{value:,.4g}/s"
+    return f"{1000 * value:,.4g} ms" if value < 10 else f"{value:,.4g} s"

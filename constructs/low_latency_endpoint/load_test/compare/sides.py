@@ -1,0 +1,259 @@
+"""The two sides of a comparison as SageMaker has them: how each routes, and what else differs.
+
+Permissions: those of ``serving.read_fleet``, and ``sagemaker:DescribeModel`` where the
+sides have different models. What may not be read is unknown, and said.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...account.calls import Account
+from ...account.endpoints import describe_model, existing_endpoint
+from ...errors import rule
+from ..search.serving import ServingFleet, read_fleet
+
+TWO_SIDES = rule(
+    "LLT118",
+    "a comparison needs two sides: two variants of one endpoint, or two endpoints",
+    fix="Name one endpoint and its two variants (--variant random --variant least), or two "
+    "endpoints. Requests reach each variant by TargetVariant, whatever its weight.",
+    source="/sagemaker/latest/dg/model-ab-testing.html",
+)
+
+#: What a variant may have otherwise without the comparison losing its meaning, or what is
+#: compared elsewhere: its instances as they are, its models by what is in them.
+_OWN = {
+    "VariantName",
+    "RoutingConfig",
+    "InitialVariantWeight",
+    "InitialInstanceCount",
+    "InstanceType",
+    "ModelName",
+}
+_MODEL_OWN = {
+    "ModelName",
+    "ModelArn",
+    "CreationTime",
+    "ResponseMetadata",
+    "DeploymentRecommendation",
+}
+_CONFIG = (
+    "VpcConfig",
+    "EnableNetworkIsolation",
+    "DataCaptureConfig",
+    "ExplainerConfig",
+    "AsyncInferenceConfig",
+    "ExecutionRoleArn",
+)
+_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side.
+
+    Attributes
+    ----------
+    fleet : ServingFleet
+        Its variant, instances, routing and scaling.
+    settings : mapping
+        The variant's and its endpoint configuration's other settings.
+    """
+
+    endpoint: str
+    fleet: ServingFleet
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Such as ``sentiment/primary``."""
+        return f"{self.endpoint}/{self.fleet.variant}" if self.fleet.variant else self.endpoint
+
+    @property
+    def text(self) -> str:
+        """The side in words."""
+        count = "?" if self.fleet.instances is None else f"{self.fleet.instances}"
+        return (
+            f"{self.name}: {count} x {self.fleet.instance_type or 'unknown type'}, "
+            f"{self.fleet.routing or 'unknown routing'}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON."""
+        return {"endpoint": self.endpoint, **self.fleet.to_dict()}
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Both sides; the base is the one that routes at random, where only one does.
+
+    Attributes
+    ----------
+    differences : tuple of str
+        Whatever differs but the routing.
+    """
+
+    base: Side
+    other: Side
+    differences: tuple[str, ...] = ()
+
+    @property
+    def same_routing(self) -> bool:
+        """Whether both are known to route alike."""
+        return self.base.fleet.routing == self.other.fleet.routing != ""
+
+    @property
+    def known(self) -> bool:
+        """Whether it is known how both route."""
+        return bool(self.base.fleet.routing and self.other.fleet.routing)
+
+    @property
+    def labels(self) -> tuple[str, str]:
+        """What they are called: by their routing, or by their names where that says nothing."""
+        if self.known and not self.same_routing:
+            return self.base.fleet.routing, self.other.fleet.routing
+        if self.base.endpoint == self.other.endpoint:
+            return self.base.fleet.variant, self.other.fleet.variant
+        return self.base.name, self.other.name
+
+    def __iter__(self) -> Iterator[Side]:
+        return iter((self.base, self.other))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What makes a difference less sure to be the routing's."""
+        found = [f"The sides differ in more than routing: {each}" for each in self.differences]
+        if self.same_routing:
+            found.append(
+                f"Both sides route by {self.base.fleet.routing}: their difference says "
+                "nothing about routing"
+            )
+        elif not self.known:
+            found.append("How the sides route could not be read")
+        for side in self:
+            if side.fleet.instances == 1:
+                found.append(f"{side.name} has one instance: there is nothing to route")
+            if side.fleet.scales:
+                found.append(
+                    f"Scaling may change the instances of {side.name} meanwhile "
+                    f"({side.fleet.minimum} to {side.fleet.maximum})"
+                )
+        return tuple(found)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What could not be read, and why."""
+        return tuple(dict.fromkeys(each for side in self for each in side.fleet.unknown))
+
+
+def read_sides(account: Account, endpoints: Sequence[str], variants: Sequence[str] = ()) -> Sides:
+    """Describe both sides.
+
+    Parameters
+    ----------
+    endpoints : sequence of str
+        One, or two.
+    variants : sequence of str
+        One for each side; none for the only two variants of one endpoint, or for the first of each
+        of two.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLT118`` when these are not two sides; ``LLA101`` when one does not exist, ``LLA102``
+        without credentials.
+    """
+    if len(endpoints) not in (1, 2) or len(variants) not in (0, 2):
+        raise TWO_SIDES.error(
+            got=f"{_counted(endpoints, 'endpoint')}, {_counted(variants, 'variant')}",
+            allowed="one or two endpoints, and either no variant or two",
+        )
+    if len(endpoints) == 1 and not variants:
+        variants = read_fleet(account, endpoints[0]).variants
+        if len(variants) != 2:
+            raise TWO_SIDES.error(
+                got=f"{endpoints[0]} with {_counted(variants, 'variant')}",
+                allowed="an endpoint of two variants, or --variant twice",
+            )
+    names = [endpoints[0], endpoints[-1]]
+    wanted: list[str | None] = [*variants] or [None, None]
+    if names[0] == names[1] and wanted[0] == wanted[1]:
+        raise TWO_SIDES.error(
+            got=f"{names[0]}/{wanted[0] or 'its first variant'} twice",
+            allowed="two different sides",
+        )
+    one, two = (_side(account, name, variant) for name, variant in zip(names, wanted, strict=True))
+    models = _models(account, one, two)
+    # The difference is that of the other strategy against RANDOM, in whatever order they came.
+    if two.fleet.routing == "RANDOM" != one.fleet.routing:
+        one, two, models = two, one, models[::-1]
+    return Sides(one, two, tuple(_differences(one, two, models)))
+
+
+def _side(account: Account, endpoint: str, variant: str | None) -> Side:
+    fleet = read_fleet(account, endpoint, variant)
+    if fleet.parts:  # a side is one variant
+        fleet = read_fleet(account, endpoint, fleet.variants[0])
+    found = account.known("endpoint", existing_endpoint, endpoint)
+    if found is None or fleet.variant not in found.variants:
+        return Side(endpoint, fleet)
+    configured = found.variants[fleet.variant].configured
+    return Side(
+        endpoint,
+        fleet,
+        configured
+        and {
+            **configured,
+            **{name: found.configuration[name] for name in _CONFIG if name in found.configuration},
+        },
+    )
+
+
+def _models(account: Account, one: Side, two: Side) -> list[Mapping[str, Any] | None]:
+    """What the models are made of; the same for both where they have the same one."""
+    names: list[Any] = [side.settings.get("ModelName") for side in (one, two)]
+    if names[0] == names[1] or None in names:
+        return [{}, {}]
+    return [account.known("model", describe_model, name) for name in names]
+
+
+def _differences(one: Side, two: Side, models: Sequence[Mapping[str, Any] | None]) -> Iterator[str]:
+    pairs = [
+        ("instance type", one.fleet.instance_type, two.fleet.instance_type),
+        ("number of instances", one.fleet.instances, two.fleet.instances),
+    ]
+    for name in sorted({*one.settings, *two.settings} - _OWN):
+        pairs.append((name, one.settings.get(name), two.settings.get(name)))
+    for name, a, b in pairs:
+        if a != b:
+            yield f"{name} {_shown(a)} and {_shown(b)}"
+    if None in models:
+        yield (
+            f"model {one.settings['ModelName']} and {two.settings['ModelName']}, which could "
+            "not be compared"
+        )
+        return
+    first, second = (
+        {key: value for key, value in (model or {}).items() if key not in _MODEL_OWN}
+        for model in models
+    )
+    for name in sorted({*first, *second}):
+        if first.get(name) != second.get(name):
+            yield f"model's {name} {_shown(first.get(name))} and {_shown(second.get(name))}"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def _counted(names: Sequence[str], word: str) -> str:
+    if not names:
+        return f"no {word}s"
+    return f"{len(names)} {word}{'s' if len(names) > 1 else ''} ({', '.join(names)})"

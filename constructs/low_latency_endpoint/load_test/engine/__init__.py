@@ -1,0 +1,1 @@
+"""The load generator: arrivals, payloads, sending, users, latencies."""

@@ -1,0 +1,316 @@
+"""One HTTP/1.1 connection of a load generator: gevent's socket, geventhttpclient's parser.
+
+geventhttpclient's own client spends 77 microseconds on a request: headers in dictionaries, a pool
+with a semaphore, a response object. Its parser, llhttp in C, needs two; the rest of a request for
+which everything is known beforehand is one ``sendall`` and one ``recv``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from functools import cache, partial
+from typing import Any
+
+import gevent
+import gevent.socket
+import gevent.ssl
+from gevent.hub import get_hub
+from gevent.monkey import get_original
+from geventhttpclient.response import HTTPParseError, HTTPResponse
+
+from ...client.client_timing import socket_options
+from ...client.tls_trust import connected, name_of
+
+CONNECT_SECONDS = 3.0
+"""For the name, TCP and TLS together; a busy generator and a far Region have room in it."""
+_BLOCK = 64 * 1024
+_READ = 1  # libev's EV_READ
+_OPTIONS = socket_options(timedelta(seconds=60), timedelta(seconds=CONNECT_SECONDS))
+_poll = get_original("select", "poll")  # Locust puts gevent's in its place, which is slow
+#: Where ``struct tcp_info`` of linux/tcp.h has tcpi_bytes_acked, tcpi_bytes_sent (since 4.19) and,
+#: next to it, tcpi_bytes_retrans.
+_BYTES_ACKED, _BYTES_SENT = 120, 200
+_TCP_INFO: int | None = getattr(socket, "TCP_INFO", None)  # Linux only
+#: More than the alert that TLS sends when the other side's end surprises it; a request's head alone
+#: is longer.
+_NO_REQUEST = 64
+
+
+class _Parser(HTTPResponse):
+    """The library's response without its headers, for one answer after the other.
+
+    llhttp calls these by name for every header, and takes anything true that they return for a
+    failure. ``().count`` is a function in C that takes one value and returns 0.
+    """
+
+    _on_status = _on_header_field = _on_header_value = ().count  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        super().__init__("POST")
+        self.complete = self.headed = False
+        self.parts: list[bytearray] = []
+        self._on_body = self.parts.append  # type: ignore[method-assign, assignment]
+
+    def _on_message_begin(self) -> None:
+        self.complete = self.headed = False  # after an interim answer, the real one
+
+    def _on_headers_complete(self) -> None:
+        self.headed = True
+
+    def _on_message_complete(self) -> None:
+        self.complete = True
+
+
+class GeneratorConnection:
+    """A connection, and one exchange on it at a time.
+
+    Parameters
+    ----------
+    url : str
+        Base URL, such as ``https://host``.
+    timeout_seconds : float
+        For a whole exchange; it ends the connection.
+    ca_file : str
+        Certificate authorities to trust.
+
+    Attributes
+    ----------
+    status : int
+        Of the last answer.
+    received : bytes
+        All that came of an answer that is not, or not yet known to be, a good one.
+    used_at : float
+        ``time.perf_counter()`` at the end of the last exchange; 0.0 before the first.
+    expired : bool
+        Whether the timeout ended it.
+    finished : bool
+        Whether the other side ended it in order, while an answer was waited for.
+
+    Raises
+    ------
+    OSError
+        When it cannot be made; ``TimeoutError`` after 3 s.
+    """
+
+    __slots__ = (
+        "_parser",
+        "_poll",
+        "_readable",
+        "_receive",
+        "_socket",
+        "_timer",
+        "_wait",
+        "expired",
+        "finished",
+        "received",
+        "status",
+        "used_at",
+    )
+
+    def __init__(self, url: str, timeout_seconds: float, ca_file: str) -> None:
+        self._socket = _connected(url, min(timeout_seconds, CONNECT_SECONDS), ca_file)
+        self._receive: Callable[[int], bytes] = self._socket.recv
+        if isinstance(self._socket, gevent.ssl.SSLSocket):
+            self._receive = self._receive_tls
+        self._parser = _Parser()
+        hub = get_hub()
+        self._wait = hub.wait
+        self._readable = hub.loop.io(self._socket.fileno(), _READ)
+        self._timer = hub.loop.timer(timeout_seconds, timeout_seconds)
+        looking = _poll()
+        looking.register(self._socket.fileno(), select.POLLIN)
+        self._poll = looking.poll
+        self.expired = self.finished = False
+        self.received = b""
+        self.status = 0
+        self.used_at = 0.0
+
+    def exchange(
+        self, request: bytes, on_part: Callable[[bytes], None] | None = None
+    ) -> list[bytearray]:
+        """Send a request and read its answer to the end; the parts of its body.
+
+        Parameters
+        ----------
+        request : bytes
+            The whole of it.
+        on_part : callable, optional
+            Gets each part of a good answer's body as it comes.
+
+        Raises
+        ------
+        OSError, HTTPParseError
+            When the exchange did not come to its end; ``close()`` then.
+        """
+        parser, receive = self._parser, self._receive
+        parts = parser.parts
+        parts.clear()
+        parser.complete = parser.headed = False  # of the answer before
+        self.received = b""
+        self.status = 0
+        # One timer per connection, started anew: gevent's Timeout would be made for each request.
+        self._timer.again(self._expire)
+        try:
+            try:
+                sent = self._socket.send(request)  # mostly all of it, in half sendall()'s time
+                if sent < len(request):
+                    self._socket.sendall(memoryview(request)[sent:])
+            except (BrokenPipeError, ConnectionResetError):
+                # The answer may have come before the request was read to its end.
+                if not self._feed(receive(_BLOCK)):
+                    raise
+            else:
+                self._wait(self._readable)  # the answer is never there yet; asking costs 2 us
+                self._feed(receive(_BLOCK))
+            while True:
+                if on_part is not None and 200 <= self.status < 300:
+                    for part in parts:
+                        on_part(bytes(part))
+                    parts.clear()
+                if parser.complete and self.status >= 200:
+                    return parts
+                self._feed(receive(_BLOCK))
+        finally:
+            self._timer.stop()
+            self.used_at = time.perf_counter()
+
+    def _receive_tls(self, most: int) -> bytes:
+        """As a plain socket has it: no bytes at the end, with TLS's farewell or without it.
+
+        A reset is an ``SSLEOFError``, too, but one of the system and not of OpenSSL (which has had
+        this reason since 3.0).
+        """
+        try:
+            return self._socket.recv(most)  # type: ignore[no-any-return]
+        except ssl.SSLEOFError as error:
+            if error.reason != "UNEXPECTED_EOF_WHILE_READING":
+                raise
+            return b""
+
+    def _feed(self, data: bytes) -> bytes:
+        """Parse what came; nothing is the connection's end."""
+        parser = self._parser
+        if data:
+            parser.feed(data)
+        else:
+            self.finished = True
+            with contextlib.suppress(HTTPParseError):  # it is no end
+                parser.feed(data)
+            if not parser.complete:
+                raise ConnectionResetError("closed before the end of the answer")
+        self.status = status = parser.get_code() if parser.headed else 0
+        if not 200 <= status < 300:
+            self.received += data
+        return data
+
+    def headers(self) -> dict[str, str]:
+        """Headers of an answer that is no good one, names in lower case.
+
+        The library's own response reads its bytes a second time.
+        """
+        response = HTTPResponse("POST")
+        response.feed(self.received)
+        return {name.lower(): value for name, value in response.items()}
+
+    def reusable(self) -> bool:
+        """Whether another exchange may follow."""
+        return not self.expired and bool(self._parser.should_keep_alive())
+
+    def ended(self) -> bool:
+        """Whether there is something to read on this idle connection: its end, or nothing good.
+
+        urllib3, and so boto3, asks the same before each request. It costs 0.8 us; a peek, which
+        fails with an exception while all is well, costs 3.
+        """
+        return bool(self._poll(0))
+
+    def unheard(self) -> bool:
+        """Whether the other side had closed it before the whole request reached it.
+
+        The segment that ends a connection acknowledges all that had come until then. So where it
+        leaves part of the request out, nobody has read the request, and sending it again does
+        nothing twice. After a reset this cannot be told, nor on other systems than Linux.
+        """
+        if not self.finished or self.received or _TCP_INFO is None:
+            return False
+        told = self._socket.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, 256)
+        if len(told) < _BYTES_SENT + 16:  # an older kernel
+            return False
+        (acknowledged,) = struct.unpack_from("=Q", told, _BYTES_ACKED)
+        sent, again = struct.unpack_from("=QQ", told, _BYTES_SENT)
+        # The first that is acknowledged is that of the connection itself.
+        return bool(sent - again - (acknowledged - 1) > _NO_REQUEST)
+
+    def close(self) -> None:
+        """Close at once."""
+        for watcher in (self._readable, self._timer):
+            watcher.stop()
+            watcher.close()
+        self._socket.close()
+
+    def _expire(self) -> None:
+        """In gevent's loop: end the connection, which wakes the greenlet that waits for it."""
+        self.expired = True
+        with contextlib.suppress(OSError):  # it is gone already
+            # Not the TLS socket's: the greenlet that is woken still needs its TLS state.
+            gevent.socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+
+@cache
+def _tls_context(ca_file: str) -> ssl.SSLContext:
+    """One per process: reading the authorities takes 20 ms of processor time."""
+    # create_default_context() makes the standard library's own, which would stop all greenlets.
+    made: ssl.SSLContext = gevent.ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.load_verify_locations(cafile=ca_file)
+    return made
+
+
+def _connected(url: str, seconds: float, ca_file: str) -> Any:
+    host, port, secure = name_of(url)
+    with gevent.Timeout(seconds, TimeoutError("no connection in time")):
+        return connected(
+            gevent.socket.socket,
+            gevent.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM),
+            _OPTIONS,
+            partial(
+                _tls_context(ca_file).wrap_socket, server_hostname=host, suppress_ragged_eofs=False
+            )
+            if secure
+            else None,
+            lambda: None,
+        )
+
+
+def connection_error(error: BaseException) -> str | None:
+    """The kind of error that a failed connection is; ``None`` for anything else.
+
+    Examples
+    --------
+    >>> connection_error(ConnectionRefusedError(111, "Connection refused"))
+    'connection refused'
+    >>> connection_error(KeyError("x")) is None
+    True
+    """
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "connection not trusted"
+    if isinstance(error, TimeoutError):
+        return "connection timeout"
+    if isinstance(error, socket.gaierror):
+        return "connection name unknown"
+    # A peer that goes without a farewell: TCP's end, a reset, TLS's end, an answer cut short.
+    if isinstance(error, ConnectionError | ssl.SSLEOFError | ssl.SSLZeroReturnError):
+        return "connection closed"
+    if isinstance(error, HTTPParseError):
+        return "connection malformed answer"
+    if isinstance(error, OSError):
+        return f"connection {error.strerror or type(error).__name__}".rstrip()
+    return None

@@ -1,0 +1,420 @@
+"""``InvokeEndpoint`` for load generators: many at once in one process, for little processor time.
+
+boto3 under Locust needs about 700 microseconds of processor time for a request, so one core ends
+at 1,400 requests per second and its limit passes for the endpoint's. Here the request is prepared
+once (botocore's own serializer), signed with a cached key, sent on a kept connection, and its
+answer parsed by geventhttpclient's parser (llhttp, in C) without making an object of every header.
+
+Imports gevent, not Locust: the standard library is left as it is.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import boto3
+from botocore.eventstream import EventStreamBuffer, ParserError
+from botocore.exceptions import BotoCoreError, EventStreamError
+from gevent import GreenletExit
+
+from ...client.client_timing import CLIENT_CREDENTIALS
+from ...client.runtime_wire import Prepared, Wire
+from ...client.sigv4 import Sigv4Signer
+from ...client.tls_trust import trusted_authorities
+from ...client.zonal_route import checked_origin
+from .connections import GeneratorConnection, connection_error
+from .target import Target
+
+PAUSE_SECONDS = 5.0
+"""How long a URL is left alone after no connection to it could be made."""
+STALE_SECONDS = 1.0
+"""A kept connection unused for longer may have been forgotten on its way: a load balancer, say."""
+
+CHECK_FAILED = "check failed"
+NO_ANSWER = "no answer"
+STOPPED = "no answer when stopped"
+_NO_ANSWERS = frozenset({"timeout", "connection timeout", NO_ANSWER, STOPPED})
+_GAVE_UP = frozenset({408, 504})
+
+Check = Callable[[bytes], bool | str | None]
+
+
+class Invocation(NamedTuple):
+    """One request and what became of it; times are ``time.perf_counter()``'s seconds.
+
+    Attributes
+    ----------
+    status : int
+        HTTP status; 0 when no answer came.
+    length : int
+        Bytes of the answer's body; of a stream, of its parts.
+    error : str or None
+        What went wrong, by kind: ``429 ThrottlingException``, ``424 ModelError``, ``timeout``,
+        ``connection refused``, ``check failed``, ``stream ModelStreamError``. ``None`` for a good
+        answer.
+    started, ended : float
+        When the request was begun, and when the last byte of its answer was read.
+    first_byte : float or None
+        Streams only: when the first part came.
+    message : str
+        The service's own words on an error; may differ from request to request.
+    url : str
+        Base URL the request was sent to.
+    """
+
+    status: int
+    length: int
+    error: str | None
+    started: float
+    ended: float
+    first_byte: float | None
+    body: bytes
+    message: str
+    url: str
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether the caller waited and then gave up, or the service gave up in its place."""
+        return self.error is not None and (
+            self.error in _NO_ANSWERS
+            or self.status in _GAVE_UP
+            # SageMaker's 424 for a model that took longer than it waits says so in words only.
+            or (self.status >= 400 and "timed out" in self.message)
+        )
+
+    @classmethod
+    def given_up(cls, kind: str, started: float, first_byte: float | None = None) -> Invocation:
+        """A request of which nothing more is expected, as of now."""
+        return cls(0, 0, kind, started, time.perf_counter(), first_byte, b"", "", "")
+
+
+class _Destination:
+    """One base URL: the request prepared for it, and its kept connections."""
+
+    __slots__ = ("closed_until", "idle", "prepared", "url")
+
+    def __init__(self, url: str, prepared: Prepared) -> None:
+        self.url = url
+        self.prepared = prepared
+        self.idle: list[GeneratorConnection] = []
+        self.closed_until = 0.0
+
+
+class SageMakerInvoker:
+    """Invokes one endpoint from any number of greenlets, each on a connection of its own.
+
+    Requests are sent once: errors are results here, and retries would hide them. There are two
+    exceptions. When no connection to a URL can be made, the next of ``target.endpoint_urls`` is
+    tried at once, and the failed one left alone for 5 s (counted in ``failovers``). And when a
+    kept connection turns out to be closed before any byte of an answer, the request is sent on a
+    new one (``reconnects``), once, provided that the endpoint cannot have read it: the connection
+    was closed before the request had arrived, or it had been unused for a second or more and is
+    reset. A kept connection that is seen to be closed is not used. HTTP proxies are not supported.
+
+    Parameters
+    ----------
+    target : Target
+        What to call. Without ``endpoint_urls``, the URL is the one that boto3 would use, so
+        ``AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME`` and ``AWS_ENDPOINT_URL`` are followed.
+    session : boto3.Session, optional
+        Credentials, refreshed when they can be; a new session by default.
+    ca_bundle : path, optional
+        Certificate authorities to trust; by default as boto3 chooses. Read once per process.
+    check : callable, optional
+        Gets the body of every good answer, beside ``target.expected``. ``False`` or a text, the
+        reason, makes it an error of the kind ``check failed``.
+
+    Attributes
+    ----------
+    urls : tuple of str
+        Where requests go, in turn.
+    connections, failovers, reconnects : int
+        Connections made so far; requests that moved to another URL; requests repeated on a new
+        connection.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLC107`` for a URL, ``LLC109`` without credentials.
+
+    Examples
+    --------
+    ::
+
+        invoker = SageMakerInvoker(Target("sentiment", "us-east-1"))
+        answer = invoker.invoke(b'{"inputs": "I like you."}')
+        print(answer.status, answer.error, answer.ended - answer.started)
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        session: boto3.Session | None = None,
+        ca_bundle: str | os.PathLike[str] | None = None,
+        check: Check | None = None,
+    ) -> None:
+        session = session or boto3.Session(region_name=target.region)
+        credentials = session.get_credentials()
+        if credentials is None:
+            raise CLIENT_CREDENTIALS.error(got="none", allowed="credentials of any kind")
+        # boto3's own client says which URL and which User-Agent it would use.
+        probe = session.client("sagemaker-runtime", region_name=target.region)
+        self.target = target
+        self.urls = target.endpoint_urls or (
+            checked_origin(
+                probe.meta.endpoint_url, "url", allow_plain_http=target.allow_plain_http
+            ),
+        )
+        self._wire = Wire(
+            Sigv4Signer(credentials, region=target.region),
+            {"User-Agent": probe.meta.config.user_agent},
+        )
+        probe.close()
+        self._operation = self._wire.stream if target.streaming else self._wire.invoke
+        self._parameters = _parameters(target)
+        self._ca_file = os.fspath(ca_bundle) if ca_bundle else trusted_authorities(session)
+        self._destinations = [_Destination(url, self._prepare(url, None)) for url in self.urls]
+        self._turn = 0
+        self._expected = re.compile(target.expected.encode()) if target.expected else None
+        self._check = check
+        self._checked = bool(target.expected) or check is not None
+        self.connections = self.failovers = self.reconnects = 0
+
+    def __repr__(self) -> str:
+        return f"SageMakerInvoker({self.target.endpoint_name!r}, {', '.join(self.urls)})"
+
+    def invoke(self, body: bytes, overrides: Mapping[str, Any] | None = None) -> Invocation:
+        """Send one request and wait for the whole answer; errors are returned, not raised.
+
+        Parameters
+        ----------
+        overrides : mapping, optional
+            Parameters of this request by boto3's names, such as ``SessionId``, ``TargetModel``,
+            ``TargetVariant``, ``InferenceComponentName``; ``None`` leaves one of the target's out.
+
+        Raises
+        ------
+        botocore.exceptions.ParamValidationError
+            For overrides that boto3 refuses too.
+        """
+        started = time.perf_counter()
+        destination = self._next()
+        untried = len(self._destinations) - 1
+        while True:
+            prepared = destination.prepared
+            if overrides:
+                prepared = self._prepare(destination.url, overrides)
+            try:
+                request = prepared.signed(body)
+            except BotoCoreError as error:  # credentials that cannot be refreshed
+                return self._failed(
+                    f"credentials {type(error).__name__}", str(error), started, destination
+                )
+            try:
+                connection = self._connection(destination)
+            except Exception as error:
+                kind = connection_error(error)
+                if kind is None:
+                    raise
+                destination.closed_until = time.perf_counter() + PAUSE_SECONDS
+                if not untried:
+                    return self._failed(kind, str(error), started, destination)
+                untried -= 1
+                self.failovers += 1
+                destination = self._next()
+                continue
+            return self._exchange(destination, connection, request, started)
+
+    def close(self) -> None:
+        """Close the kept connections; requests under way close theirs when they end."""
+        for destination in self._destinations:
+            while destination.idle:
+                destination.idle.pop().close()
+
+    def _prepare(self, url: str, overrides: Mapping[str, Any] | None) -> Prepared:
+        parameters = {**self._parameters, **(overrides or {})}
+        return self._wire.prepare(
+            url,
+            self._operation,
+            {name: value for name, value in parameters.items() if value is not None},
+        )
+
+    def _next(self) -> _Destination:
+        """The URL whose turn it is; one that failed lately only when all did."""
+        destinations = self._destinations
+        if len(destinations) == 1:
+            return destinations[0]
+        now = time.perf_counter()
+        for _ in destinations:
+            self._turn = turn = (self._turn + 1) % len(destinations)
+            if destinations[turn].closed_until <= now:
+                break
+        return destinations[turn]
+
+    def _connection(self, destination: _Destination) -> GeneratorConnection:
+        """The connection used last, so that the others may grow old; or a new one."""
+        idle = destination.idle
+        while idle:
+            connection = idle.pop()
+            if not connection.ended():
+                return connection
+            connection.close()
+        return self._connect(destination)
+
+    def _connect(self, destination: _Destination) -> GeneratorConnection:
+        self.connections += 1
+        return GeneratorConnection(destination.url, self.target.timeout_seconds, self._ca_file)
+
+    def _exchange(
+        self,
+        destination: _Destination,
+        connection: GeneratorConnection,
+        request: bytes,
+        started: float,
+    ) -> Invocation:
+        stream = _Stream(self._wire) if self.target.streaming else None
+        used_at = connection.used_at
+        try:
+            parts = connection.exchange(request, stream.feed if stream else None)
+        except BaseException as error:
+            unheard = bool(used_at) and connection.unheard()
+            connection.close()
+            if isinstance(error, GreenletExit):
+                error.args = (stream.first_byte if stream else None,)  # for whoever records it
+                raise
+            if isinstance(error, (EventStreamError, ParserError)):
+                return self._failed(*_stream_error(error), started, destination, connection.status)
+            if connection.expired:
+                return self._failed(
+                    "timeout",
+                    f"no whole answer in {self.target.timeout_seconds:g} s",
+                    started,
+                    destination,
+                    first_byte=stream.first_byte if stream else None,
+                )
+            broken = connection_error(error)
+            if broken is None:
+                raise
+            forgotten = (
+                used_at
+                and started - used_at >= STALE_SECONDS
+                and not connection.received
+                and not connection.finished
+            )
+            if unheard or forgotten:
+                return self._again(destination, request, started)
+            return self._failed(broken, str(error), started, destination)
+        status, message = connection.status, ""
+        kind: str | None = None
+        if stream is not None and status < 300:
+            parts = stream.parts
+        body = bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
+        if status >= 300:
+            kind, message = self._service_error(connection, body)
+        elif self._checked:
+            kind, message = self._check_body(body)
+        if connection.reusable():
+            destination.idle.append(connection)
+        else:
+            connection.close()
+        return Invocation(
+            status,
+            len(body),
+            kind,
+            started,
+            connection.used_at,
+            stream.first_byte if stream else None,
+            body,
+            message,
+            destination.url,
+        )
+
+    def _again(self, destination: _Destination, request: bytes, started: float) -> Invocation:
+        """Repeat a request that nobody has read, on a connection that nobody can have closed."""
+        self.reconnects += 1
+        try:
+            connection = self._connect(destination)
+        except Exception as error:
+            kind = connection_error(error)
+            if kind is None:
+                raise
+            return self._failed(kind, str(error), started, destination)
+        return self._exchange(destination, connection, request, started)
+
+    def _failed(
+        self,
+        kind: str,
+        message: str,
+        started: float,
+        destination: _Destination,
+        status: int = 0,
+        first_byte: float | None = None,
+    ) -> Invocation:
+        return Invocation(
+            status, 0, kind, started, time.perf_counter(), first_byte, b"", message, destination.url
+        )
+
+    def _service_error(self, connection: GeneratorConnection, body: bytes) -> tuple[str, str]:
+        """Kind and message of an answer that is none of the model's."""
+        status = connection.status
+        error: Any = self._wire.error(self._operation, status, connection.headers(), body, 1)
+        found = error.response.get("Error", {})
+        code = str(found.get("Code") or "")
+        if not code or code == str(status):  # not AWS's own: a proxy's page, say
+            code = http.client.responses.get(status, "")
+        return f"{status} {code}".rstrip(), str(found.get("Message") or "")
+
+    def _check_body(self, body: bytes) -> tuple[str | None, str]:
+        if self._expected is not None and not self._expected.search(body):
+            return CHECK_FAILED, f"the answer does not match {self.target.expected!r}"
+        if self._check is not None:
+            found = self._check(body)
+            if found is False:
+                return CHECK_FAILED, ""
+            if isinstance(found, str) and found:
+                return CHECK_FAILED, found
+        return None, ""
+
+
+class _Stream:
+    """Puts the parts of a response stream together."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._events = wire.events
+        self._buffer = EventStreamBuffer()
+        self.first_byte: float | None = None
+        self.parts: list[bytearray] = []
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes of the body; raises what the stream reports."""
+        for event in self._events(self._buffer, data):
+            part = event.get("PayloadPart", {}).get("Bytes")
+            if part is not None:
+                if self.first_byte is None:
+                    self.first_byte = time.perf_counter()
+                self.parts.append(part)
+
+
+def _stream_error(error: EventStreamError | ParserError) -> tuple[str, str]:
+    if isinstance(error, EventStreamError):
+        found = error.response.get("Error", {})
+        return f"stream {found.get('Code') or 'error'}", str(found.get("Message") or error)
+    return "stream malformed", str(error)
+
+
+def _parameters(target: Target) -> dict[str, Any]:
+    """The target by boto3's names."""
+    return {
+        "EndpointName": target.endpoint_name,
+        "ContentType": target.content_type,
+        "Accept": target.accept,
+        "TargetVariant": target.target_variant,
+        "TargetModel": target.target_model,
+        "InferenceComponentName": target.inference_component,
+    }

@@ -1,0 +1,320 @@
+"""Sends the requests of one step from one process and records what came of them.
+
+Open loop: the event loop's timer hands each request to an idle caller when it is due. Callers are
+greenlets that are kept, as connections are, so that a request costs no new greenlet; there are as
+many as requests are under way at once. A request that finds none idle gets a new one, so that a
+stalled endpoint holds up nobody who calls later.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import resource
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import gevent
+from gevent.event import Event
+from gevent.hub import get_hub
+
+from .invoking import CHECK_FAILED, NO_ANSWER, STOPPED, Invocation
+from .pacing import Pacer
+from .recording import Records
+from .steps import Step
+
+#: Callers of one process, unless it may open fewer files.
+MOST_CALLERS = 10_000
+_OTHER_FILES = 100
+_LOOP_TICK = 0.020
+_DRAIN_RESERVE = 5.0
+_LATE_SENDS = 0.25  # the last requests of a step may start a little late, as all others may
+
+perf_counter = time.perf_counter
+
+
+#: Sends request number n and waits for its answer.
+Invoke = Callable[[int], Invocation]
+
+
+class StepRun:
+    """One step in one process.
+
+    Parameters
+    ----------
+    invoke : callable
+        Takes the request's number over all processes, returns an :class:`.invoking.Invocation`.
+    start : float
+        ``time.perf_counter()`` at which the step begins.
+    part, parts : int
+        Number of this process, from 0, and number of processes.
+    timeout_seconds : float
+        How long an answer may take.
+    answered : callable, optional
+        Gets every answer and its latency in seconds, for Locust's own statistics.
+    most_callers : int, optional
+        Requests under way at once. By default 10,000, or as many as the process may open files.
+    streaming : bool
+        Whether answers are streams, whose first byte may never come.
+    resumed : bool
+        Whether the step began before, in other hands: what was due earlier is theirs.
+
+    Attributes
+    ----------
+    records : Records
+        Of the requests that count; complete when :meth:`run` has returned.
+    """
+
+    def __init__(
+        self,
+        step: Step,
+        invoke: Invoke,
+        start: float,
+        *,
+        part: int = 0,
+        parts: int = 1,
+        timeout_seconds: float = 60.0,
+        answered: Callable[[Invocation, float], None] | None = None,
+        most_callers: int | None = None,
+        streaming: bool = False,
+        resumed: bool = False,
+    ) -> None:
+        self.step, self.records = step, Records()
+        self._invoke, self._answered = invoke, answered
+        self._start, self._part, self._parts = start, part, parts
+        self._counts_from = start + step.settle_seconds
+        self._end = start + step.seconds
+        self._last_send = self._end + _LATE_SENDS
+        self._timeout, self._streaming = timeout_seconds, streaming
+        self._most_callers = most_callers or callers_allowed()
+        self._interval, self._interval_cpu = Records(), time.process_time()
+        self._interval_since = start
+        self._counted_since = perf_counter(), self._interval_cpu
+        self._callers: list[Any] = []
+        self._idle: list[Any] = []
+        self._postponed: deque[tuple[float, int]] = deque()
+        self._under_way = 0
+        self._all_answered = Event()
+        self._resumed_at = perf_counter() if resumed else start
+        self._pacer: Pacer | None = None
+        self._given_up_as = STOPPED
+
+    def run(self) -> Records:
+        """Send everything, wait for the answers, and return the records.
+
+        When its greenlet is killed, what is under way then fails as ``no answer when stopped``.
+        """
+        self._pacer = pacer = Pacer()
+        watcher = gevent.spawn(self._watch)
+        try:
+            if self.step.arrivals is not None:
+                self._send_arrivals(pacer)
+            else:
+                self._send_in_turn(pacer)
+            self._given_up_as = NO_ANSWER
+        finally:
+            self._pacer = None
+            pacer.close()  # first, as killing lets the loop run
+            gevent.killall([*self._callers, watcher])
+        self.records.memory_bytes = _resident_bytes()
+        return self.records
+
+    def stop(self) -> None:
+        """Send no more; :meth:`run` returns when what is under way is answered."""
+        self._end = min(self._end, perf_counter())
+        self._last_send = self._end + _LATE_SENDS
+        if self._pacer is not None:
+            self._pacer.cancel()
+
+    def take_interval(self) -> tuple[Records, float]:
+        """What happened since the last time this was asked, and how long that was."""
+        now, cpu = perf_counter(), time.process_time()
+        taken, seconds = self._interval, max(now - self._interval_since, 1e-9)
+        taken.cpu_seconds = cpu - self._interval_cpu
+        taken.cpu_share = taken.cpu_seconds / seconds
+        self._interval, self._interval_since, self._interval_cpu = Records(), now, cpu
+        return taken, seconds
+
+    # --- open loop -----------------------------------------------------------------------------
+    def _send_arrivals(self, pacer: Pacer) -> None:
+        assert self.step.arrivals is not None
+        start, records, counts_from = self._start, self.records, self._counts_from
+        idle, callers, postponed = self._idle, self._callers, self._postponed
+        number = self._part - self._parts
+
+        def send(due: float) -> None:
+            nonlocal number
+            number += self._parts
+            if due >= counts_from:
+                records.intended += 1
+            self._interval.intended += 1
+            self._under_way += 1
+            if idle:
+                idle.pop().switch((due, number))
+            elif len(callers) < self._most_callers:
+                callers.append(gevent.spawn(self._call, (due, number)))
+            else:
+                records.postponed += 1
+                self._interval.postponed += 1
+                postponed.append((due, number))
+
+        offsets = self.step.arrivals.offsets(
+            self.step.seconds, seed=self.step.seed, part=self._part, parts=self._parts
+        )
+        moments = (start + offset for offset in offsets)
+        resumed_at = self._resumed_at
+        pacer.act_at(itertools.dropwhile(lambda moment: moment < resumed_at, moments), send)
+        pacer.wait_until(self._end)
+        self._close_window()
+        self._drain()
+
+    def _call(self, task: tuple[float, int]) -> None:
+        me, wait, postponed = gevent.getcurrent(), get_hub().switch, self._postponed
+        while True:
+            due, number = task
+            # What could not be sent in the time of the step would load what follows.
+            if perf_counter() < self._last_send:
+                self._perform(due, number)
+            self._under_way -= 1
+            if postponed:
+                task = postponed.popleft()
+                continue
+            if not self._under_way:
+                self._all_answered.set()
+            self._idle.append(me)
+            task = wait()
+
+    def _drain(self) -> None:
+        """Wait for what is under way; the answers' own timeouts end it."""
+        if self._under_way:
+            self._all_answered.clear()
+            with suppress(gevent.Timeout), gevent.Timeout(self._timeout + _DRAIN_RESERVE):
+                while self._under_way:
+                    self._all_answered.wait()
+                    self._all_answered.clear()
+
+    # --- closed loop ---------------------------------------------------------------------------
+    def _send_in_turn(self, pacer: Pacer) -> None:
+        assert self.step.users is not None
+        users = [user for user in range(self.step.users) if user % self._parts == self._part]
+        pacer.wait_until(self._start)
+        for user in users:
+            # Callers who begin together stay together for long; within the settling time they
+            # are spread out.
+            spread = min(self.step.settle_seconds, 1.0) * user / self.step.users
+            self._callers.append(gevent.spawn_later(spread, self._call_in_turn, user))
+        pacer.wait_until(self._end)
+        self._close_window()
+        gevent.joinall(self._callers, timeout=self._timeout + _DRAIN_RESERVE)
+
+    def _call_in_turn(self, user: int) -> None:
+        number, users = user, self.step.users or 1
+        while perf_counter() < self._end:
+            self._perform(None, number)
+            number += users
+
+    # --- both ----------------------------------------------------------------------------------
+    def _perform(self, due: float | None, number: int) -> None:
+        begun = perf_counter()
+        records, interval = self.records, self._interval
+        counts = self._counts_from <= (begun if due is None else due)
+        if counts:
+            records.sent += 1
+            if due is None:
+                records.intended += 1
+        if due is None:
+            interval.intended += 1
+        interval.sent += 1
+        try:
+            answer: Invocation = self._invoke(number)
+        except Exception as problem:  # a fault of the client is a result too, not the run's end
+            answer = Invocation.given_up(f"client {type(problem).__name__}: {problem}", begun)
+        except gevent.GreenletExit as stop:  # whoever waited has waited all the same
+            first_byte = stop.args[0] if stop.args else None
+            self._take(Invocation.given_up(self._given_up_as, begun, first_byte), due, counts)
+            raise
+        self._take(answer, due, counts)
+
+    def _take(self, answer: Invocation, due: float | None, counts: bool) -> None:
+        """Record what became of a request that was sent."""
+        records, interval = self.records, self._interval
+        started, ended = answer.started, answer.ended
+        if due is not None:
+            interval.send_lag.record(started - due)
+            if counts:
+                records.send_lag.record(started - due)
+        latency = ended - (started if due is None else due)
+        self._record(interval, answer, latency)
+        if counts:
+            self._record(records, answer, latency)
+        if answer.error is None and self._counts_from <= ended < self._end:
+            records.answered_in_time += 1
+        if self._answered is not None:
+            self._answered(answer, latency)
+
+    def _record(self, records: Records, answer: Invocation, latency: float) -> None:
+        error, first_byte = answer.error, answer.first_byte
+        if error is None:
+            records.completed += 1
+        else:
+            records.failed(error)
+            if answer.unanswered:
+                records.unanswered += 1
+                if self._streaming and first_byte is None:
+                    first_byte = answer.ended
+            elif not error.startswith(CHECK_FAILED):  # that is a whole answer, if a wrong one
+                records.refused.record(latency)
+                return
+        records.latency.record(latency)
+        records.service.record(answer.ended - answer.started)
+        if first_byte is not None:
+            records.first_byte.record(first_byte - answer.ended + latency)
+
+    def _watch(self) -> None:
+        """From when requests count: processor time, and how late the loop wakes a greenlet."""
+        gevent.sleep(max(0.0, self._counts_from - perf_counter()))
+        self._counted_since = perf_counter(), time.process_time()
+        lags = self.records.loop_lag
+        while (before := perf_counter()) < self._end:
+            gevent.sleep(_LOOP_TICK)
+            lags.record(perf_counter() - before - _LOOP_TICK)
+
+    def _close_window(self) -> None:
+        """The time that counts is over."""
+        since, cpu = self._counted_since
+        self.records.cpu_seconds = time.process_time() - cpu
+        self.records.cpu_share = self.records.cpu_seconds / max(perf_counter() - since, 1e-9)
+
+
+def keep_for_good() -> None:
+    """Take what has been loaded out of garbage collection.
+
+    Looking through all that Locust and boto3 have made takes 50 ms, in which no request starts.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def callers_allowed() -> int:
+    """How many requests this process may have under way: each is an open file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_CALLERS + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        more = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
+            soft = more
+    allowed = MOST_CALLERS if soft == resource.RLIM_INFINITY else soft - _OTHER_FILES
+    return max(1, min(MOST_CALLERS, allowed))
+
+
+def _resident_bytes() -> int:
+    """Resident memory now; its peak where the system does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

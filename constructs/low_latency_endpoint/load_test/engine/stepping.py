@@ -1,0 +1,328 @@
+"""Steps in Locust's messages: the master gives them out, workers run them and send back records.
+
+A single process is both at once; Locust's local runner then calls the listeners itself. Needs
+Locust imported before (see :mod:`.generator`).
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gevent
+from gevent.queue import Empty, Queue
+
+from .generator_process import GENERATOR, error_of, problem_of
+from .invoking import Invocation, SageMakerInvoker
+from .locust_statistics import install
+from .payloads import Payloads
+from .recording import Records, progress_of, result_of
+from .sending import StepRun, keep_for_good
+from .steps import Step
+from .target import Target
+
+#: A step begins this long after the message that announces it, so that all workers have it.
+LEAD_SECONDS = 0.3
+#: Clocks of machines that differ by more are not used; the message's arrival is.
+_CLOCKS_AGREE = 1.0
+REPORT_SECONDS = 1.0
+#: A worker from which nothing was heard for so long is lost.
+SILENCE_SECONDS = 15.0
+CONNECT_SECONDS = 60.0
+
+_HELLO, _CONFIGURE, _READY = "low-latency-hello", "low-latency-configure", "low-latency-ready"
+_STEP, _INTERVAL, _RECORDS = "low-latency-step", "low-latency-interval", "low-latency-records"
+
+Emit = Callable[[dict[str, Any]], None]
+
+
+class StepWorker:
+    """Runs the steps that the master sends to this process."""
+
+    def __init__(self, runner: Any) -> None:
+        self._runner = runner
+        self._target: Target | None = None
+        self._invoke: Callable[[int], Invocation] = _unconfigured
+        self._statistics = False
+        runner.register_message(_CONFIGURE, self._configure, concurrent=True)
+        runner.register_message(_STEP, self._step, concurrent=True)
+
+    def announce(self) -> None:
+        """Tell the master that messages can come."""
+        self._runner.send_message(_HELLO)
+
+    def _configure(self, environment: Any, msg: Any, **_: Any) -> None:
+        content = msg.data
+        try:
+            self._target = target = Target.of_dict(content["target"])
+            next_body = Payloads.of_dict(content["payloads"]).next
+            invoke = SageMakerInvoker(target, session=_session(content)).invoke
+            self._invoke = lambda number: invoke(next_body(number))
+            self._statistics = content["statistics"]
+            if self._statistics:
+                install()
+        except Exception as problem:
+            self._runner.send_message(_READY, {"problem": problem_of(problem)})
+        else:
+            keep_for_good()
+            self._runner.send_message(_READY, {"problem": None})
+
+    def _step(self, environment: Any, msg: Any, **_: Any) -> None:
+        content = msg.data
+        try:
+            records = self._run(environment, content)
+        except Exception as problem:
+            message = {"problem": problem_of(problem)}
+        else:
+            message = {"records": records.to_message()}
+        self._runner.send_message(_RECORDS, {"step": content["number"], **message})
+
+    def _run(self, environment: Any, content: Mapping[str, Any]) -> Records:
+        lead = content["start_at"] - time.time()
+        if abs(lead - LEAD_SECONDS) > _CLOCKS_AGREE:
+            lead = LEAD_SECONDS
+        target = self._target
+        answered = None
+        if self._statistics and target is not None:
+            name = target.endpoint_name
+            kind = "stream" if target.streaming else "invoke"
+            fire = environment.events.request.fire
+
+            def answered(answer: Any, latency: float) -> None:
+                fire(
+                    request_type=kind,
+                    name=name,
+                    response_time=1000 * latency,
+                    response_length=getattr(answer, "length", 0),
+                    exception=answer.error,
+                    context={},
+                    response=None,
+                    start_time=time.time() - latency,
+                )
+
+        run = StepRun(
+            Step.of_dict(content["step"]),
+            self._invoke,
+            time.perf_counter() + lead,
+            part=content["part"],
+            parts=content["parts"],
+            answered=answered,
+            timeout_seconds=target.timeout_seconds if target else 60.0,
+            streaming=target.streaming if target else False,
+        )
+        reporter = gevent.spawn(self._report, run, content["number"], lead)
+        try:
+            return run.run()
+        finally:
+            reporter.kill()
+
+    def _report(self, run: StepRun, number: int, lead: float) -> None:
+        gevent.sleep(max(0.0, lead))
+        while True:
+            gevent.sleep(REPORT_SECONDS)
+            records, seconds = run.take_interval()
+            self._runner.send_message(
+                _INTERVAL, {"step": number, "records": records.to_message(), "seconds": seconds}
+            )
+
+
+class StepMaster:
+    """Gives steps to workers, its own process among them when it is the only one.
+
+    Parameters
+    ----------
+    content : mapping
+        What :class:`.generator_process.GeneratorProcess` asks for: ``target``, ``payloads``,
+        ``processes``, ``expect_workers``, ``bind``, ``profile``, ``web_port``.
+    emit : callable
+        Takes each message to the asking process.
+    """
+
+    def __init__(self, content: Mapping[str, Any], emit: Emit) -> None:
+        from locust.env import Environment
+        from locust.event import Events
+
+        self._content, self._emit = content, emit
+        self._local: list[subprocess.Popen[bytes]] = []
+        self._messages: Queue[tuple[str, str, dict[str, Any]]] = Queue()
+        self._workers: list[str] = []
+        self._number = 0
+        environment = Environment(events=Events())  # type: ignore[no-untyped-call]
+        single = content["processes"] == 1 and not content["expect_workers"]
+        if single:
+            self._runner: Any = environment.create_local_runner()
+        else:
+            host, _, number = content["bind"].rpartition(":")
+            self._runner = environment.create_master_runner(
+                "*" if host == "0.0.0.0" else host, int(number)
+            )
+        for kind in (_HELLO, _READY, _INTERVAL, _RECORDS):
+            self._runner.register_message(kind, self._receive)
+        if content["web_port"] is not None:
+            self._serve_web(environment)
+        port: int | None = None if single else self._runner.server.port
+        emit({"listening": port})
+        wanted = 1 if single else content["expect_workers"] or content["processes"]
+        if single:
+            StepWorker(self._runner).announce()
+        elif port is not None and not content["expect_workers"]:
+            self._local = [self._start_worker(port) for _ in range(wanted)]
+        self._await_workers(wanted)
+        emit({"ready": len(self._workers)})
+
+    def _receive(self, environment: Any, msg: Any, **_: Any) -> None:
+        self._messages.put((msg.type, msg.node_id, msg.data or {}))
+
+    @staticmethod
+    def _start_worker(port: int) -> subprocess.Popen[bytes]:
+        # Its standard input stays open as long as this process lives, however it ends.
+        return subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "low_latency_endpoint.load_test.engine.generator",
+                "--worker",
+                f"127.0.0.1:{port}",
+                "--parent",
+            ],
+            stdin=subprocess.PIPE,
+            stdout=sys.stderr.fileno(),
+        )
+
+    def _await_workers(self, wanted: int) -> None:
+        """Until so many workers have target and payloads; there is no end to waiting for remote
+        ones but the asking process's own."""
+        deadline = time.perf_counter() + CONNECT_SECONDS
+        while len(self._workers) < wanted:
+            kind, worker, data = self._next(1.0)
+            if kind == _HELLO:
+                self._runner.send_message(
+                    _CONFIGURE,
+                    {
+                        "target": self._content["target"],
+                        "payloads": self._content["payloads"],
+                        "profile": self._content["profile"],
+                        "statistics": self._content["web_port"] is not None,
+                    },
+                    worker,
+                )
+            elif kind == _READY:
+                if data["problem"] is not None:
+                    raise error_of(data["problem"])
+                self._workers.append(worker)
+                self._emit({"workers": len(self._workers)})
+            if not self._content["expect_workers"] and time.perf_counter() > deadline:
+                raise GENERATOR.error(
+                    got=f"{len(self._workers)} of {wanted} workers after {CONNECT_SECONDS:g} s",
+                    allowed=f"{wanted} workers",
+                )
+
+    def _next(self, seconds: float) -> tuple[str, str, dict[str, Any]]:
+        """The next message of a worker, or none; fails when a worker of this machine ended."""
+        try:
+            message: tuple[str, str, dict[str, Any]] = self._messages.get(timeout=seconds)
+        except Empty:
+            for number, process in enumerate(self._local):
+                status = process.poll()
+                if status is not None:
+                    raise GENERATOR.error(
+                        got=f"worker {number} ended with status {status}",
+                        allowed="workers that live",
+                    ) from None
+            return "", "", {}
+        return message
+
+    def run(self, step: Step) -> None:
+        """Run one step and emit its progress and its result."""
+        self._number += 1
+        start_at = time.time() + LEAD_SECONDS
+        workers = list(self._workers)
+        for part, worker in enumerate(workers):
+            self._send(
+                worker,
+                {
+                    "step": step.to_dict(),
+                    "number": self._number,
+                    "part": part,
+                    "parts": len(workers),
+                    "start_at": start_at,
+                },
+            )
+        self._runner.state = "running"
+        done: dict[str, Records] = {}
+        pending: dict[str, tuple[Records, float]] = {}
+        heard = dict.fromkeys(workers, time.perf_counter() + LEAD_SECONDS)
+        while len(done) < len(workers):
+            kind, worker, data = self._next(0.5)
+            if kind and data.get("step") == self._number:
+                heard[worker] = time.perf_counter()
+                if kind == _INTERVAL:
+                    if worker in pending:
+                        self._progress(pending, start_at)
+                    pending[worker] = Records.of_message(data["records"]), data["seconds"]
+                    if len(pending) == len(workers) - len(done):
+                        self._progress(pending, start_at)
+                elif kind == _RECORDS:
+                    if "problem" in data:
+                        raise error_of(data["problem"])
+                    done[worker] = Records.of_message(data["records"])
+            for number, one in enumerate(workers):
+                silent = time.perf_counter() - heard[one]
+                if one not in done and silent > SILENCE_SECONDS:
+                    raise GENERATOR.error(
+                        got=f"nothing heard of worker {number} for {silent:.0f} s",
+                        allowed="a report every second",
+                    )
+        self._runner.state = "stopped"
+        records = Records.sum([done[worker] for worker in workers])
+        streaming = bool(self._content["target"]["streaming"])
+        self._emit({"result": result_of(step, records, start_at, streaming=streaming).to_dict()})
+
+    def _send(self, worker: str, content: dict[str, Any]) -> None:
+        if worker == "local":
+            # The local runner calls listeners in the greenlet that sends.
+            gevent.spawn(self._runner.send_message, _STEP, content)
+        else:
+            self._runner.send_message(_STEP, content, worker)
+
+    def _progress(self, pending: dict[str, tuple[Records, float]], start_at: float) -> None:
+        records = Records.sum([one for one, _ in pending.values()])
+        seconds = max(seconds for _, seconds in pending.values())
+        pending.clear()
+        progress = progress_of(records, time.time() - start_at, seconds)
+        self._emit({"progress": progress.to_dict()})
+
+    def _serve_web(self, environment: Any) -> None:
+        """Locust's own page of live statistics."""
+        from locust.stats import stats_history
+
+        install()
+        host, _, port = str(self._content["web_port"]).rpartition(":")
+        environment.create_web_ui(host or "127.0.0.1", int(port))
+        gevent.spawn(stats_history, self._runner)
+
+    def close(self) -> None:
+        """End the workers, the remote ones too."""
+        if hasattr(self._runner, "clients"):
+            self._runner.quit()
+        for process in self._local:
+            assert process.stdin is not None
+            process.stdin.close()
+        for process in self._local:
+            try:
+                process.wait(timeout=3)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _session(content: Mapping[str, Any]) -> Any:
+    import boto3
+
+    return boto3.Session(profile_name=content["profile"], region_name=content["target"]["region"])
+
+
+def _unconfigured(number: int) -> Invocation:
+    raise RuntimeError("the worker was sent a step before its target")

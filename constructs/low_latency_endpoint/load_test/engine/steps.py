@@ -1,0 +1,367 @@
+"""What a load generator is asked for and what it answers: targets, steps, results.
+
+Times are seconds inside and milliseconds in JSON, where the name says so (``_ms``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Protocol
+
+from ...errors import rule
+from ...plan.limits import Range
+from .arrivals import STEP_SECONDS, Arrivals, arrivals_of_dict
+from .latencies import LatencyHistogram
+
+STEP_USERS = Range(
+    rule(
+        "LLT129",
+        "the number of users of a load test is out of range",
+        fix="Give the number of callers that each wait for their answer before they call again.",
+    ),
+    "the number of users",
+    1,
+    1_000_000,
+)
+STEP_FORM = rule(
+    "LLT131",
+    "a step of a load test needs either arrivals or users, and time that counts",
+    fix="Give arrivals for requests that do not wait for each other (open loop) or users for "
+    "callers who do (closed loop), and a settling time shorter than the step.",
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One stretch of load: either arrivals (open loop) or users (closed loop).
+
+    Parameters
+    ----------
+    name : str
+        What results call it.
+    seconds : float
+        How long requests are sent, settling included.
+    arrivals : Arrivals or None
+        Open loop: requests start when they are due, whether or not earlier ones were answered.
+    users : int or None
+        Closed loop: that many callers, each waiting for its answer, no pause.
+    seed : int
+        Of random arrivals: same seed, same times.
+    settle_seconds : float
+        Start of the step that is sent but not counted. By default everything counts.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLT131`` with both or neither of arrivals and users, or with nothing left to count;
+        ``LLT129`` and ``LLT130`` for values out of range.
+    """
+
+    name: str
+    seconds: float
+    arrivals: Arrivals | None = None
+    users: int | None = None
+    seed: int = 1
+    settle_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        where = f"step {self.name}"
+        STEP_SECONDS.check(self.seconds, where)
+        STEP_SECONDS.check(self.settle_seconds, f"{where}: settle_seconds")
+        if (self.arrivals is None) == (self.users is None):
+            got = "neither" if self.users is None else "both"
+            raise STEP_FORM.error(got=got, allowed="either arrivals or users", where=where)
+        if self.arrivals is not None and not isinstance(self.arrivals, Arrivals):
+            raise STEP_FORM.error(
+                got=repr(self.arrivals)[:60],
+                where=where,
+                allowed="arrivals such as PoissonArrivals(100)",
+            )
+        if self.users is not None:
+            STEP_USERS.check(self.users, where)
+        if self.settle_seconds >= self.seconds:
+            raise STEP_FORM.error(
+                got=f"{self.seconds:g} s, of which {self.settle_seconds:g} s to settle",
+                allowed="time that counts",
+                where=where,
+            )
+
+    @property
+    def counted_seconds(self) -> float:
+        """How long requests count."""
+        return self.seconds - self.settle_seconds
+
+    def rate_at(self, second: float) -> float | None:
+        """Intended requests per second at a time; ``None`` for a closed loop."""
+        if self.arrivals is None:
+            return None
+        return self.arrivals.rate_at(second, self.seconds)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        arrivals = None if self.arrivals is None else self.arrivals.to_dict()
+        return {**vars(self), "arrivals": arrivals}
+
+    @classmethod
+    def of_dict(cls, content: Mapping[str, Any]) -> Step:
+        """The step that :meth:`to_dict` gave."""
+        arrivals = content.get("arrivals")
+        return cls(
+            **{**content, "arrivals": None if arrivals is None else arrivals_of_dict(arrivals)}
+        )
+
+
+@dataclass(frozen=True)
+class GeneratorLoad:
+    """What the generator itself needed while requests counted.
+
+    Attributes
+    ----------
+    processes : int
+        Processes that sent.
+    cpu_share : float
+        Processor time of the busiest process divided by the time that passed: 1 is one whole core.
+    cpu_seconds_per_request : float
+        Processor time of all processes for each request, the client's own overhead.
+    loop_lag_p99 : float
+        Seconds by which the event loops woke late.
+    memory_bytes : int
+        Resident memory of all processes together.
+    postponed : int
+        Requests that had to wait because every connection that a process may have was busy.
+    """
+
+    processes: int = 1
+    cpu_share: float = 0.0
+    cpu_seconds_per_request: float = 0.0
+    loop_lag_p99: float = 0.0
+    memory_bytes: int = 0
+    postponed: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        content = asdict(self)
+        content["loop_lag_p99_ms"] = 1000 * content.pop("loop_lag_p99")
+        return content
+
+    @classmethod
+    def of_dict(cls, content: Mapping[str, Any]) -> GeneratorLoad:
+        """What :meth:`to_dict` gave."""
+        values = dict(content)
+        return cls(loop_lag_p99=values.pop("loop_lag_p99_ms") / 1000, **values)
+
+
+_HISTOGRAMS = ("latency", "service", "first_byte", "refused", "send_lag")
+_PLAIN = ("started_at", "ended_at", "intended", "sent", "completed", "answered_in_time")
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What came of a step.
+
+    Attributes
+    ----------
+    started_at, ended_at : float
+        Epoch seconds of the part that counts: of the intended starts.
+    intended, sent : int
+        Requests that were due, and those that were sent. In a closed loop they are the same.
+    completed : int
+        Answered with 2xx and, where there is one, passed the check.
+    answered_in_time : int
+        Completed answers that came before ``ended_at``, whenever their request began: what the
+        endpoint's throughput is.
+    errors : mapping of str to int
+        Requests that failed, by kind: ``429 ThrottlingException``, ``timeout``, ``check failed``.
+    latency : LatencyHistogram
+        From the intended start to the whole answer, of every request answered with 2xx; and of
+        every request that nobody answered in time, to the moment at which its caller gave up: it
+        took at least that. Left out are requests that failed in any other way.
+    service : LatencyHistogram
+        Of the same requests, from the moment at which they were really sent.
+    first_byte : LatencyHistogram or None
+        Response streams only: from the intended start to the first part of the answer, or to
+        giving up where none came.
+    send_lag : LatencyHistogram
+        From the intended start to the real one; empty in a closed loop, which intends nothing.
+    client_bound : tuple of str
+        Why the generator, not the endpoint, was the limit; empty for a valid result.
+    warnings : tuple of str
+        What makes the figures less exact without making them invalid.
+    unanswered : int
+        How many of ``latency``'s requests nobody answered in time; they are errors too.
+    refused : LatencyHistogram
+        From the intended start to the failure, of the requests that are not in ``latency``:
+        answers of 4xx and 5xx, connections refused or broken, streams that ended in an error.
+    """
+
+    step: Step
+    started_at: float
+    ended_at: float
+    intended: int
+    sent: int
+    completed: int
+    answered_in_time: int
+    errors: Mapping[str, int]
+    latency: LatencyHistogram
+    service: LatencyHistogram
+    first_byte: LatencyHistogram | None
+    send_lag: LatencyHistogram
+    generator: GeneratorLoad = field(default_factory=GeneratorLoad)
+    client_bound: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    unanswered: int = 0
+    refused: LatencyHistogram = field(default_factory=LatencyHistogram)
+
+    @property
+    def valid(self) -> bool:
+        """Whether the figures say something about the endpoint."""
+        return not self.client_bound
+
+    @property
+    def seconds(self) -> float:
+        """How long requests counted."""
+        return self.ended_at - self.started_at
+
+    @property
+    def rate(self) -> float:
+        """Completed answers per second, those that came in the time that counts."""
+        return self.answered_in_time / self.seconds if self.seconds > 0 else math.nan
+
+    @property
+    def failed(self) -> int:
+        """Requests that failed."""
+        return sum(self.errors.values())
+
+    @property
+    def error_share(self) -> float:
+        """Share of the requests sent that failed; 0 when none was sent."""
+        return self.failed / self.sent if self.sent else 0.0
+
+    def judged(self) -> StepResult:
+        """The same with :attr:`client_bound` and :attr:`warnings` from its own figures."""
+        from .validity import client_bound, warnings
+
+        return replace(self, client_bound=client_bound(self), warnings=warnings(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON: the histograms whole, and what a reader wants to see beside them."""
+        histograms = {name: getattr(self, name) for name in _HISTOGRAMS}
+        return {
+            "step": self.step.to_dict(),
+            **{name: getattr(self, name) for name in _PLAIN},
+            "rate": finite(self.rate),
+            "error_share": self.error_share,
+            "errors": dict(self.errors),
+            "unanswered": self.unanswered,
+            **{
+                f"{name}_ms": None if each is None else summary_ms(each)
+                for name, each in histograms.items()
+            },
+            "histograms": {
+                name: None if each is None else each.encode() for name, each in histograms.items()
+            },
+            "generator": self.generator.to_dict(),
+            "client_bound": list(self.client_bound),
+            "warnings": list(self.warnings),
+        }
+
+    @classmethod
+    def of_dict(cls, content: Mapping[str, Any]) -> StepResult:
+        """The result that :meth:`to_dict` gave."""
+        # Files of earlier versions have no histogram of what was refused.
+        texts = content["histograms"]
+        found: dict[str, Any] = {
+            name: LatencyHistogram.decode(texts[name])
+            if texts.get(name)
+            else None
+            if name == "first_byte"
+            else LatencyHistogram()
+            for name in _HISTOGRAMS
+        }
+        return cls(
+            step=Step.of_dict(content["step"]),
+            errors=dict(content["errors"]),
+            generator=GeneratorLoad.of_dict(content["generator"]),
+            unanswered=content.get("unanswered", 0),
+            client_bound=tuple(content["client_bound"]),
+            warnings=tuple(content["warnings"]),
+            **{name: content[name] for name in _PLAIN},
+            **found,
+        )
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How the last second of a step went, over all processes.
+
+    Attributes
+    ----------
+    seconds : float
+        Since the step began.
+    sent, completed, failed : int
+        In that second.
+    rate : float
+        Completed answers per second.
+    p50, p99, send_lag_p99 : float
+        Seconds; NaN without a sample.
+    cpu_share : float
+        Of the busiest process.
+    first_byte_p99 : float
+        Seconds to the first byte of response streams; NaN without one.
+    """
+
+    seconds: float
+    sent: int
+    completed: int
+    failed: int
+    rate: float
+    p50: float
+    p99: float
+    send_lag_p99: float
+    cpu_share: float
+    first_byte_p99: float = math.nan
+
+    def to_dict(self) -> dict[str, float]:
+        """Plain numbers, in the attributes' own units."""
+        return asdict(self)
+
+
+def ignore_progress(progress: Progress) -> None:
+    """Show nothing."""
+
+
+class Generator(Protocol):
+    """Whatever can run steps: processes of this machine, a fleet, a formula in a test."""
+
+    def run(self, step: Step, progress: Callable[[Progress], None] = ignore_progress) -> StepResult:
+        """Run one step to its end, calling ``progress`` about once a second."""
+
+    def close(self) -> None:
+        """End every process."""
+
+
+def summary_ms(latencies: LatencyHistogram) -> dict[str, Any]:
+    """Count, mean, extremes and percentiles in milliseconds, each with what it rests on."""
+    if not latencies.count:
+        return {"count": 0}
+    return {
+        "count": latencies.count,
+        "mean": 1000 * latencies.mean,
+        "min": 1000 * latencies.min,
+        "max": 1000 * latencies.max,
+        "percentiles": {
+            one.name: {
+                "ms": 1000 * one.seconds,
+                "samples_beyond": one.samples_beyond,
+                "reliable": one.reliable,
+            }
+            for one in latencies.percentiles()
+        },
+    }
+
+
+def finite(value: float) -> float | None:
+    """The value as JSON and charts have it: nothing where there is no number."""
+    return value if math.isfinite(value) else None

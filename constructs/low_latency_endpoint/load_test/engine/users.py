@@ -1,0 +1,345 @@
+"""A Locust user for SageMaker endpoints: to subclass, or to use as it is.
+
+Replaces the boto3 client per user of AWS's own example, which ends at 1,400 requests per second
+and core. Everything of Locust stays as it is: UI, ``--headless``, ``--csv``, ``--processes``,
+master and workers. Importing this module imports Locust, which patches the standard library of
+the process, and gives Locust's table, CSV and HTML finer figures
+(:func:`~low_latency_endpoint.load_test.engine.locust_statistics.install`).
+"""
+
+from __future__ import annotations
+
+from locust import User, events, task  # isort: skip  # first: it patches the standard library
+
+import logging
+import time
+from dataclasses import fields
+from typing import Any
+
+import gevent
+from locust.exception import StopUser
+from locust.runners import STATE_MISSING, MasterRunner, WorkerRunner
+
+from ...account.sessions import aws_errors_in_words, open_session
+from ...client.runtime_wire import body_bytes
+from ...errors import LowLatencyEndpointError
+from .invoking import CHECK_FAILED, Invocation, SageMakerInvoker
+from .locust_endings import (
+    hear_those_who_left,
+    heed_signals,
+    invalid,
+    sends_open_loop,
+    take_part,
+    valid,
+)
+from .locust_options import add_options, settings_of
+from .locust_statistics import install
+from .payloads import PAYLOAD_SOURCE, Payloads
+from .sending import keep_for_good
+from .target import Target
+from .validity import CPU_SHARE
+
+_log = logging.getLogger(__name__)
+
+install()
+_events: Any = events
+_events.init_command_line_parser.add_listener(add_options)
+_events.init_command_line_parser.add_listener(heed_signals)
+_events.init.add_listener(take_part)
+
+
+REQUEST_TYPE = "InvokeEndpoint"
+_TOO_FEW = 50
+_VERDICT = "low_latency_client_bound"
+
+
+class InvocationFailed(Exception):
+    """What Locust counts as a failure; its text is the kind of error, the same for all alike."""
+
+    def __repr__(self) -> str:  # what Locust lists
+        return str(self)
+
+
+class SageMakerUser(User):
+    """Invokes a SageMaker endpoint, one request after the other, as fast as Python allows.
+
+    Subclass it and set the attributes, or give Locust the options of
+    :mod:`~low_latency_endpoint.load_test.engine.locust_options` (``--endpoint-name``,
+    ``--payload``, ...) or their environment variables (``LOCUST_ENDPOINT_NAME``, ...); an
+    option wins over the attribute. The users of one class share an invoker: the prepared request, the TLS state and
+    the kept connections, one for each request under way.
+
+    Attributes
+    ----------
+    region, aws_profile : str, optional
+        By default as boto3 finds them.
+    payloads : Payloads
+        Bodies of the requests, in turn over all users of the process.
+    endpoint_urls : tuple of str, optional
+        Zonal URLs, taken in turn; by default the URL that boto3 would use.
+    content_type : str
+        ``application/json`` by default.
+    accept, target_variant, target_model, inference_component : str, optional
+        As in ``InvokeEndpoint``.
+    streaming : bool
+        Stream the answers; the time to the first part of each is listed as ``first byte``.
+    timeout_seconds : float
+        For a whole request; 60 by default.
+    expected : str, optional
+        Regular expression that must occur in every good answer; see also :meth:`check`.
+    allow_plain_http : bool
+        Whether ``http://`` may lead to another machine: requests and signatures in clear.
+    request_name : str, optional
+        What Locust's table calls the requests; the endpoint's name by default.
+
+    Examples
+    --------
+    ::
+
+        from low_latency_endpoint.load_test import Payloads, SageMakerUser
+
+        class Sentiment(SageMakerUser):
+            endpoint_name = "sentiment"
+            payloads = Payloads.of_folder("requests")
+            expected = '"label"'
+    """
+
+    abstract = True
+
+    endpoint_name: str | None = None
+    region: str | None = None
+    aws_profile: str | None = None
+    payloads: Payloads | None = None
+    endpoint_urls: tuple[str, ...] = ()
+    content_type: str = "application/json"
+    accept: str | None = None
+    target_variant: str | None = None
+    target_model: str | None = None
+    inference_component: str | None = None
+    streaming: bool = False
+    timeout_seconds: float = 60.0
+    expected: str | None = None
+    allow_plain_http: bool = False
+    request_name: str | None = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # Locust would mix inherited tasks with the class's own.
+        own = [one for one in cls.tasks if one is not SageMakerUser.invoke_next]
+        if own:
+            cls.tasks = own
+
+    def __init__(self, environment: Any) -> None:
+        super().__init__(environment)
+        self._fire = environment.events.request.fire
+        self._checks = type(self).check is not SageMakerUser.check
+        try:
+            shared: _Shared | None = _shared_by(type(self), settings_of(environment.parsed_options))
+        except LowLatencyEndpointError as error:
+            _refuse(environment, error)
+            shared = None  # its first request stops the user
+        self._shared = shared
+
+    def check(self, body: bytes) -> bool | str | None:
+        """Look at the body of a good answer; override it.
+
+        Returns
+        -------
+        bool, str or None
+            ``False`` or the reason to count the request as failed; anything else is good.
+        """
+
+    @task
+    def invoke_next(self) -> None:
+        """Send the next payload; the task of a class that has no other."""
+        self.invoke()
+
+    def invoke(
+        self, body: bytes | str | None = None, name: str | None = None, **overrides: Any
+    ) -> Invocation:
+        """Send one request, count it in Locust's statistics, and return what came of it.
+
+        Parameters
+        ----------
+        body : bytes or str, optional
+            By default the next of ``payloads``; text is sent as UTF-8.
+        name : str, optional
+            What Locust's table calls it; by default ``request_name``.
+        **overrides
+            Parameters of this request by boto3's names: ``SessionId``, ``TargetModel``,
+            ``TargetVariant``, ``InferenceComponentName``, ``CustomAttributes``, ...
+        """
+        shared = self._shared
+        if shared is None:
+            raise StopUser()
+        number = shared.sent
+        shared.sent = number + 1
+        body = shared.payloads.next(number) if body is None else body_bytes(body)
+        begun = time.time()
+        answer = shared.send(body, overrides)
+        answer = self._checked(answer)
+        self._count(name or shared.name, answer, begun, answer.ended - answer.started)
+        return answer
+
+    def _checked(self, answer: Invocation) -> Invocation:
+        """The answer after the class's own look at its body."""
+        if self._checks and answer.error is None:
+            found = self.check(answer.body)
+            if found is False or (isinstance(found, str) and found):
+                return answer._replace(error=CHECK_FAILED, message=found or "")
+        return answer
+
+    def _count(self, name: str, answer: Invocation, begun: float, latency: float) -> None:
+        """In Locust's statistics; the first byte beside the requests, and not in their total."""
+        assert self._shared is not None
+        self._fire(
+            request_type=REQUEST_TYPE,
+            name=name,
+            start_time=begun,
+            response_time=1000 * latency,
+            response_length=answer.length,
+            response=answer,
+            context=self.context(),
+            exception=None if answer.error is None else InvocationFailed(answer.error),
+        )
+        first_byte = answer.first_byte
+        if first_byte is None and answer.unanswered and self._shared.invoker.target.streaming:
+            first_byte = answer.ended  # it took at least that
+        if first_byte is not None:
+            self.environment.stats.get(name, "first byte").log(
+                1000 * (first_byte - answer.ended + latency), 0
+            )
+
+
+class _Shared:
+    """What the users of one class have in common: the invoker, the payloads, their numbers."""
+
+    def __init__(self, cls: type[SageMakerUser], options: dict[str, Any]) -> None:
+        settings = {name: getattr(cls, name) for name in _SETTINGS} | options
+        payloads = settings["payloads"]
+        if "payload" in options:
+            payloads = Payloads.of(options["payload"])
+        if payloads is None:
+            raise PAYLOAD_SOURCE.error(
+                got="none",
+                allowed="a file, a folder, module:function",
+                fix="Set payloads in the class, or give --payload.",
+            )
+        with aws_errors_in_words():
+            session = open_session(settings["aws_profile"], settings["region"])
+            target = Target(
+                endpoint_name=settings["endpoint_name"],
+                region=session.region_name or "",
+                **{name: settings[name] for name in _OF_TARGET},
+            )
+            self.invoker = SageMakerInvoker(target, session=session)
+        self.send = self.invoker.invoke
+        self.payloads: Payloads = payloads
+        self.sent = 0
+        self.name = cls.request_name or target.endpoint_name
+
+
+_OF_TARGET = tuple(
+    one.name for one in fields(Target) if one.name not in ("endpoint_name", "region")
+)
+_SETTINGS = ("endpoint_name", "region", "aws_profile", "payloads", *_OF_TARGET)
+_known: dict[Any, _Shared] = {}
+
+
+def _shared_by(cls: type[SageMakerUser], options: dict[str, Any]) -> _Shared:
+    key = (cls, *sorted(options.items()))
+    if key not in _known:
+        _known[key] = _Shared(cls, options)
+    return _known[key]
+
+
+def _refuse(environment: Any, error: Exception) -> None:
+    """Say once what is wrong, and end Locust."""
+    if getattr(environment, "sagemaker_refused", False):
+        return
+    environment.sagemaker_refused = True
+    environment.process_exit_code = 2
+    _log.error("%s", error)
+    if environment.runner is not None:
+        gevent.spawn_later(0.1, environment.runner.quit)
+
+
+class _Work:
+    """What this process spends on its requests, told at the end of each test."""
+
+    def __init__(self) -> None:
+        self._begun = self._used = 0.0
+        self._sent = 0
+        self._verdict: str | None = None  # of a worker, for its master; empty for a good one
+        self._workers: set[str] = set()  # of a master: those that were there at the end
+        self._heard: set[str] = set()  # and those that have told their verdict
+
+    def begin(self, **_: Any) -> None:
+        keep_for_good()
+        self._begun, self._used = time.perf_counter(), time.process_time()
+        self._sent = sum(shared.sent for shared in _known.values())
+        self._verdict = None
+        self._workers, self._heard = set(), set()
+
+    def tell(self, environment: Any, **_: Any) -> None:
+        runner = environment.runner
+        if isinstance(runner, MasterRunner):
+            self._workers = {each.id for each in runner.clients.all if each.state != STATE_MISSING}
+            return
+        sent = sum(shared.sent for shared in _known.values()) - self._sent
+        seconds, used = time.perf_counter() - self._begun, time.process_time() - self._used
+        self._sent += sent  # a worker's test stops twice
+        verdict = ""
+        if sent >= _TOO_FEW:  # of fewer the figure would be that of the start
+            share = used / seconds
+            _log.info(
+                "this process sent %s requests for %.0f us of processor time each, with %.0f %% "
+                "of a core",
+                f"{sent:,}",
+                used / sent * 1e6,
+                share * 100,
+            )
+            if share >= CPU_SHARE:
+                verdict = (
+                    f"client-bound: a process had {share:.0%} of a core's time, so the latency is "
+                    "partly its own; use --processes, more workers or fewer users"
+                )
+        if isinstance(runner, WorkerRunner):
+            if verdict:
+                _log.warning("%s", verdict)
+            self._verdict = verdict
+            runner._send_stats()  # now, while the master listens
+        elif verdict and not sends_open_loop(environment):  # those judge by more than that
+            invalid(environment, verdict)
+
+    def report(self, client_id: str, data: dict[str, Any], **_: Any) -> None:
+        """On a worker: tell the master, too, once."""
+        if self._verdict is not None:
+            data[_VERDICT], self._verdict = self._verdict, None
+
+    def take_part(self, environment: Any, runner: Any, **_: Any) -> None:
+        """On a master: hear of it."""
+        if not isinstance(runner, MasterRunner):
+            return
+
+        def hear(client_id: str, data: dict[str, Any], **_: Any) -> None:
+            found = data.pop(_VERDICT, None)
+            if found is not None:
+                self._heard.add(client_id)
+            if found and not sends_open_loop(environment):
+                invalid(environment, found)
+
+        def settle(**_: Any) -> None:
+            """Locust chooses its exit code next."""
+            hear_those_who_left(environment, lambda: self._workers - self._heard)
+
+        environment.events.worker_report.add_listener(hear)
+        environment.events.quitting.add_listener(settle)
+
+
+_work = _Work()
+_events.init.add_listener(_work.take_part)
+_events.test_start.add_listener(valid)
+_events.test_start.add_listener(_work.begin)
+_events.test_stop.add_listener(_work.tell)
+_events.report_to_master.add_listener(_work.report)

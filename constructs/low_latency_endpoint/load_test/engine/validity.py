@@ -1,0 +1,102 @@
+"""When a result says something about the generator instead of the endpoint.
+
+A client at its limit passes for an endpoint at its limit. Each reason names its figures, so that a
+reader can judge it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .latencies import milliseconds
+
+if TYPE_CHECKING:
+    from .steps import StepResult
+
+#: A process of one thread that is on the processor for longer than this has no reserve left.
+CPU_SHARE = 0.90
+#: A median request that starts this late, as a share of the median latency: the generator as a
+#: whole does not keep up, it does not just stumble.
+MEDIAN_LAG_SHARE = 0.10
+#: What the 99th percentile may owe to the generator before it is no figure of the endpoint.
+TAIL_LAG_SHARE = 0.25
+#: Requests that were due and never sent.
+UNSENT_SHARE = 0.001
+#: From here on results are flagged: a lag of this share of the median latency.
+FLAGGED_LAG_SHARE = 0.01
+
+
+def client_bound(result: StepResult) -> tuple[str, ...]:
+    """Why the generator was the limit; empty when it was not."""
+    reasons = []
+    load = result.generator
+    if load.cpu_share >= CPU_SHARE:
+        reasons.append(
+            f"the busiest generator process used {load.cpu_share:.0%} of a core "
+            f"({CPU_SHARE:.0%} is its limit): use more processes or more machines"
+        )
+    unsent = result.intended - result.sent
+    if unsent > UNSENT_SHARE * result.intended:
+        reasons.append(f"{unsent} of {result.intended} requests that were due were never sent")
+    if load.postponed > UNSENT_SHARE * result.intended:
+        reasons.append(
+            f"{load.postponed} of {result.intended} requests waited for a connection: as many as a "
+            "process may have were waiting for answers, so the endpoint was far over its limit"
+        )
+    latency, lag = result.latency, result.send_lag
+    if latency.count and lag.count:
+        lag_p50, lag_p99 = lag.quantiles((0.5, 0.99))
+        p50, p99 = latency.quantiles((0.5, 0.99))
+        if lag_p50 > MEDIAN_LAG_SHARE * p50:
+            reasons.append(
+                f"half of the requests started {milliseconds(lag_p50)} late or "
+                f"more, {lag_p50 / p50:.0%} of the median latency of "
+                f"{milliseconds(p50)}"
+            )
+        elif lag_p99 > TAIL_LAG_SHARE * p99:
+            reasons.append(
+                f"one request in a hundred started {milliseconds(lag_p99)} late or "
+                f"more, {lag_p99 / p99:.0%} of the p99 of {milliseconds(p99)}"
+            )
+    if latency.count and not lag.count:
+        p99 = latency.percentile(99)
+        if load.loop_lag_p99 > TAIL_LAG_SHARE * p99:
+            reasons.append(
+                f"the event loop woke {milliseconds(load.loop_lag_p99)} late (p99), "
+                f"{load.loop_lag_p99 / p99:.0%} of the p99 of {milliseconds(p99)}"
+            )
+    return tuple(reasons)
+
+
+def warnings(result: StepResult) -> tuple[str, ...]:
+    """What makes the figures less exact, in words."""
+    found = []
+    latency, lag = result.latency, result.send_lag
+    if latency.count and lag.count:
+        p50, lag_p99 = latency.percentile(50), lag.percentile(99)
+        if lag_p99 > FLAGGED_LAG_SHARE * p50:
+            found.append(
+                f"send lag p99 is {milliseconds(lag_p99)}, {lag_p99 / p50:.1%} of the "
+                f"median latency (flagged above {FLAGGED_LAG_SHARE:.0%}); "
+                "latencies include it"
+            )
+    if result.unanswered:
+        found.append(
+            f"{result.unanswered} of {latency.count} requests were not answered in time "
+            "and count with the time they waited: high percentiles are lower bounds"
+        )
+    if latency.count and result.refused.count:
+        worst, p99 = result.refused.max, latency.percentile(99)
+        if worst > p99:
+            found.append(
+                "requests that were refused or broke off took up to "
+                f"{milliseconds(worst)}, more than the p99 of {milliseconds(p99)}, "
+                "and are in no percentile"
+            )
+    weak = [one.name for one in latency.percentiles() if not one.reliable]
+    if weak:
+        found.append(
+            f"{', '.join(weak)} {'rest' if len(weak) > 1 else 'rests'} on fewer than ten "
+            f"samples beyond: {latency.count} samples in all"
+        )
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""Running steps, judging them, finding the limit, and what the account says of them."""

@@ -1,0 +1,118 @@
+"""What a load test takes from the settings file: target, peak, payload."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import rule
+from ...settings import load_settings, plan_endpoint
+from ..engine.payloads import Payloads
+
+SETTINGS_ENDPOINT = rule(
+    "LLT111",
+    "the settings file does not say which of its endpoints is meant",
+    fix="State endpoint_name in the settings file, or name the endpoint by its key.",
+)
+
+
+@dataclass(frozen=True)
+class StatedEndpoint:
+    """One endpoint as its settings state it; ``None`` for what they do not.
+
+    Attributes
+    ----------
+    key : str
+        Under ``endpoints``.
+    endpoint_name : str or None
+        At AWS.
+    region : str or None
+    targets : dict of str to float
+        Seconds by statistic.
+    peak_tps, safety_factor : float or None
+    payloads : Payloads or None
+        The warm-up's.
+    content_type, target_model : str or None
+        The warm-up's.
+    planned_instances : int or None
+        That hold the peak by the plan; ``None`` without a throughput.
+    """
+
+    key: str
+    endpoint_name: str | None
+    region: str | None
+    targets: dict[str, float]
+    peak_tps: float | None
+    safety_factor: float | None
+    payloads: Payloads | None
+    content_type: str | None
+    target_model: str | None
+    planned_instances: int | None = None
+
+
+def endpoint_key(settings: Any, name: str, where: str) -> str:
+    """The key of an endpoint, given its name at AWS or its key; a lone endpoint is meant anyway.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLT111``.
+    """
+    endpoints = settings.endpoints
+    for key, each in endpoints.items():
+        if each.endpoint_name == name:
+            return str(key)
+    if name in endpoints:
+        return name
+    unnamed = [key for key, each in endpoints.items() if each.endpoint_name is None]
+    if len(endpoints) == 1 and unnamed:
+        return str(unnamed[0])
+    known = [each.endpoint_name or f"(no name) {key}" for key, each in endpoints.items()]
+    raise SETTINGS_ENDPOINT.error(got=name, allowed=", ".join(known), where=where)
+
+
+def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
+    """Read what the settings file states about an endpoint.
+
+    Raises
+    ------
+    SettingsError
+        When the file is not valid.
+    ConfigurationError
+        ``LLT111``.
+    """
+    settings = load_settings(path)
+    key = endpoint_key(settings, name, str(path))
+    one = settings.endpoints[key]
+    payload = one.warm_up.payload if one.warm_up else None
+    throughput = one.throughput
+    return StatedEndpoint(
+        key=key,
+        endpoint_name=one.endpoint_name,
+        region=settings.region,
+        targets={
+            statistic: value / 1000 for statistic, value in one.latency.target.milliseconds.items()
+        },
+        peak_tps=throughput.peak_tps if throughput else None,
+        safety_factor=throughput.safety_factor if throughput else None,
+        payloads=None if payload is None else _payloads(payload),
+        content_type=None
+        if payload is None
+        else payload.content_type
+        or ("text/plain; charset=utf-8" if payload.text is not None else "application/json"),
+        target_model=None if payload is None else payload.target_model,
+        planned_instances=plan_endpoint(settings, key).fleet.at_peak if throughput else None,
+    )
+
+
+def _payloads(payload: Any) -> Payloads:
+    if payload.file is not None:
+        return Payloads.of_file(payload.file)
+    if payload.text is not None:
+        return Payloads.of_bytes(payload.text.encode())
+    # As the warm-up sends it.
+    return Payloads.of_bytes(
+        json.dumps(payload.data, separators=(",", ":"), ensure_ascii=False).encode()
+    )

@@ -1,0 +1,423 @@
+"""Find the highest rate that an endpoint holds: alone, rising, bisecting, confirming.
+
+1. *Alone*: one caller at a time, so that no request waits for another: the service time, from
+   which the first rate follows, and which the simulator wants.
+2. *Rising*: the rate doubles until a step breaks the latency target or fails.
+3. *Bisecting* (on the logarithm) between the highest rate that held and the lowest that did not.
+   A step that its requests cannot decide is repeated, longer, and judged together.
+4. *Confirming*: the steps so far were many, and the one that held may have been lucky. A fresh,
+   longer step at the limit decides; when it fails, the limit goes down. It must be a valid one: a
+   step that the generator limited may guide the search, and confirms nothing.
+
+Only rates whose upper bound of the percentile keeps the target count as held (see ``judging``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import rule
+from ...plan.limits import TPS_PER_INSTANCE, Range
+from ..engine.arrivals import ConstantArrivals, PoissonArrivals
+from ..engine.steps import Step, StepResult
+from .judging import LatencyGoal, is_mean, quantile_of, samples_for
+from .measured_steps import MeasuredStep
+
+NOTHING_ANSWERED = rule(
+    "LLT112",
+    "the endpoint answers next to nothing even to one caller at a time",
+    fix="Send one request by hand: payload, content type, permissions (sagemaker:InvokeEndpoint) "
+    "and the container's log say why.",
+    source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html",
+)
+PRECISION = Range(
+    rule(
+        "LLT117",
+        "the precision of the limit is out of range",
+        fix="Give how far apart, as a share, the highest rate that holds and the next tried may "
+        "stay: 0.05 by default.",
+    ),
+    "the precision",
+    0.005,
+    0.5,
+    "",
+    False,
+)
+INSTANCES_KNOWN = rule(
+    "LLT136",
+    "the limit of one instance needs the number of instances that answer",
+    fix="Allow sagemaker:DescribeEndpoint, or give --instances the number that serve.",
+    source="/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
+)
+
+_RISE = 2.0
+_DOWN_AT_MOST = 8  # halvings of the first rate before the search gives up
+_STEPS_AT_MOST = 60
+# What a slow rate's step may become for the sake of its percentile: so much longer than wanted for
+# requests to spare, and so much longer for the fewest that can tell.
+_LONGER, _LONGEST = 10.0, 30.0
+_SPARE, _FEWEST = 2.5, 1.2
+_SETTLE_SHARE, _SETTLE_AT_MOST = 0.1, 5.0
+_FAILED_ALONE = 0.5
+# How often a confirming step may be unclear, or limited by a generator that a busy machine held up.
+_CONFIRMATIONS = {"unclear": 2, "client-bound": 3}
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """How the limit is looked for.
+
+    Parameters
+    ----------
+    seconds : float
+        Length of a step; longer where the rate is too low to judge the percentile by.
+    alone_seconds : float
+        How long one caller is measured.
+    first_rate : float, optional
+        Where rising starts. By default half of what one caller at a time gets per instance.
+    highest_rate : float
+        Where rising ends.
+    instances : int, optional
+        That serve now, all together; the limit is divided by them. ``load_test`` fills in what
+        SageMaker says; without either the search is refused.
+    precision : float
+        Distance at which the bisection ends, as a share. By default 0.05.
+    poisson : bool
+        Whether requests come at random (many independent callers), or evenly. By default at
+        random.
+    repeats : int
+        How often a step that is not clear is repeated, each time twice as long. By default 2.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLT117``.
+    """
+
+    goal: LatencyGoal
+    seconds: float = 60.0
+    alone_seconds: float = 10.0
+    first_rate: float | None = None
+    highest_rate: float = 100_000.0
+    instances: int | None = None
+    precision: float = 0.05
+    poisson: bool = True
+    repeats: int = 2
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        PRECISION.check(self.precision, "precision")
+
+    def seconds_at(self, rate: float) -> float:
+        """Length of a step that can show the goal to be held; infinite where that takes too long.
+
+        With some requests to spare, unless they take ten times as long as a step should.
+        """
+        needed = max(
+            [
+                samples_for(quantile_of(name), self.goal.confidence)
+                for name in self.goal.targets
+                if not is_mean(name)
+            ]
+            or [30]
+        )
+        fewest = _FEWEST * needed / rate
+        if fewest > _LONGEST * self.seconds:
+            return math.inf
+        return max(self.seconds, fewest, min(_SPARE * needed / rate, _LONGER * self.seconds))
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The throughput that was found.
+
+    Attributes
+    ----------
+    rate : float or None
+        Highest rate of requests per second that all instances together held; ``None`` for none.
+    broken_rate : float or None
+        Lowest rate that certainly broke the goal; ``None`` when none did.
+    confidence : float
+        Of the bound that the latency keeps at ``rate``.
+    confirmed : bool
+        Whether a fresh step held it too.
+    how : str
+        In words.
+    problem : str
+        Why the limit must not be planned with; empty when it may.
+    lower_bound : bool
+        Whether the highest rate that the search was to try held: the limit is higher.
+    """
+
+    rate: float | None
+    broken_rate: float | None
+    instances: int
+    confidence: float
+    confirmed: bool
+    how: str
+    problem: str = ""
+    lower_bound: bool = False
+
+    @property
+    def found(self) -> bool:
+        """Whether a rate is known to hold: the limit, or a lower bound of it."""
+        return self.rate is not None and not self.problem
+
+    @property
+    def usable(self) -> bool:
+        """Whether a plan may rest on it without a further word."""
+        return self.found and not self.lower_bound
+
+    @property
+    def tps_per_instance(self) -> float | None:
+        """Requests per second of one instance, rounded down to three digits."""
+        if self.rate is None:
+            return None
+        one = self.rate / self.instances
+        unit = 10.0 ** (math.floor(math.log10(one)) - 2)
+        found = round(math.floor(one / unit * (1 + 1e-12)) * unit, 9)
+        return float(TPS_PER_INSTANCE.check(found))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON; ``low`` and ``high`` are requests per second of one instance."""
+        return {
+            "tps_per_instance": self.tps_per_instance,
+            "low": None if self.rate is None else self.rate / self.instances,
+            "high": None if self.broken_rate is None else self.broken_rate / self.instances,
+            "confidence": self.confidence,
+            "confirmed": self.confirmed,
+            "how": self.how,
+            "rate": self.rate,
+            "instances": self.instances,
+            "problem": self.problem,
+            "lower_bound": self.lower_bound,
+        }
+
+
+#: Runs a step and judges it together with earlier runs of the same one.
+Measure = Callable[[Step, str, tuple[StepResult, ...]], MeasuredStep]
+
+
+def find_limit(plan: SearchPlan, measure: Measure) -> Limit:
+    """Look for the limit.
+
+    Parameters
+    ----------
+    measure : callable
+        Takes a step, its purpose and the results of earlier runs of the same step; runs it.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLT112`` when even one caller at a time gets no answers, ``LLT136`` when nobody says by
+        how many instances the limit is to be divided.
+    """
+    if plan.instances is None:
+        raise INSTANCES_KNOWN.error(got="none", allowed="SearchPlan(..., instances=1)")
+    return _Search(plan, measure, plan.instances).run()
+
+
+class _Stop(Exception):
+    """The search cannot go on; says why."""
+
+
+class _Search:
+    def __init__(self, plan: SearchPlan, measure: Measure, instances: int) -> None:
+        self.plan, self._measure, self.instances = plan, measure, instances
+        self._seed, self._steps = plan.seed, 0
+        self.held: list[float] = []
+        self.broken: list[float] = []
+        self.confirmed = False
+        self.bracketed = False
+
+    def run(self) -> Limit:
+        problem = ""
+        try:
+            self._search(self._first_rate())
+        except _Stop as stopped:
+            problem = str(stopped)
+        return self._limit(problem)
+
+    def _first_rate(self) -> float:
+        alone = self._measure(
+            Step("alone", self.plan.alone_seconds, None, 1, seed=self.plan.seed), "alone", ()
+        )
+        check_answered(alone)
+        if alone.judgement.outcome == "broken":
+            raise _Stop(
+                "one caller at a time already breaks the goal: "
+                + "; ".join(alone.judgement.reasons)
+            )
+        return min(
+            self.plan.first_rate or 0.5 * self.instances / alone.result.service.mean,
+            self.plan.highest_rate,
+        )
+
+    def _search(self, rate: float) -> None:
+        ceiling = self._bracket(rate)
+        self.bracketed = ceiling is not None
+        while ceiling is not None:
+            low = max(self.held)
+            while ceiling / low > 1 + self.plan.precision:
+                middle = math.sqrt(low * ceiling)
+                if self._holds(middle, "bisect"):
+                    low = middle
+                else:
+                    ceiling = middle
+            if self._confirmed(low):
+                return
+            ceiling = low
+            self.held = [each for each in self.held if each < low]
+            if not self.held:
+                below = low / (1 + self.plan.precision)
+                for _ in range(_DOWN_AT_MOST):
+                    if self._holds(below, "bisect"):
+                        break
+                    below /= 1 + self.plan.precision
+                else:
+                    raise _Stop("no rate below the first was held again")
+        if not self._confirmed(max(self.held)):
+            raise _Stop(f"{max(self.held):,.4g} requests a second held once, and not again")
+
+    def _bracket(self, rate: float) -> float | None:
+        """Rise, or go down, until a rate holds and the next does not: that next one."""
+        if not self._holds(rate, "rise"):
+            for _ in range(_DOWN_AT_MOST):
+                ceiling, rate = rate, rate / _RISE
+                if self._holds(rate, "rise"):
+                    return ceiling
+            raise _Stop(f"nothing held, down to {rate:.3g} requests a second")
+        while rate < self.plan.highest_rate:
+            rate = min(rate * _RISE, self.plan.highest_rate)
+            if not self._holds(rate, "rise"):
+                return rate
+        return None
+
+    def _holds(self, rate: float, purpose: str) -> bool:
+        """Run the step, again and longer while it is not clear; unclear to the end is no."""
+        earlier: tuple[StepResult, ...] = ()
+        bound = 0
+        for attempt in range(self.plan.repeats + 1):
+            step = self._step(rate, self.plan.seconds_at(rate) * 2**attempt)
+            measured = self._measure(step, purpose if not attempt else "repeat", earlier)
+            outcome = measured.judgement.outcome
+            if measured.judgement.kept:
+                self.held.append(rate)
+                return True
+            if outcome == "client-bound":
+                bound += 1  # once may be chance on a busy machine
+                if bound > 1:
+                    raise _Stop(
+                        "client-bound: result invalid: "
+                        + "; ".join(measured.judgement.reasons)
+                        + f" at {rate:,.4g} requests a second"
+                    )
+                continue
+            if outcome == "broken":
+                self.broken.append(rate)
+                return False
+            if not measured.judgement.rising:
+                earlier = (*earlier, measured.result)  # a rising one is another load each time
+        return False
+
+    def _confirmed(self, rate: float) -> bool:
+        seconds = 2 * self.plan.seconds_at(rate)
+        seen: Counter[str] = Counter()
+        while True:
+            measured = self._measure(self._step(rate, seconds), "confirm", ())
+            outcome = measured.judgement.outcome
+            if outcome == "held":
+                self.confirmed = True
+                return True
+            if outcome == "broken":
+                self.broken.append(rate)
+                return False
+            seen[outcome] += 1
+            if seen[outcome] >= _CONFIRMATIONS[outcome]:
+                break
+        if outcome == "client-bound":
+            raise _Stop(
+                "client-bound: result invalid: "
+                + "; ".join(measured.judgement.reasons)
+                + f", in every step that was to confirm {rate:,.4g} requests a second"
+            )
+        return False
+
+    def _step(self, rate: float, seconds: float) -> Step:
+        if math.isinf(seconds):
+            raise _Stop(
+                f"at {rate:,.3g} requests a second, {' and '.join(self.plan.goal.targets)} "
+                "would take too long to judge: make steps longer, or state a target for a "
+                "lower percentile"
+            )
+        self._steps += 1
+        if self._steps > _STEPS_AT_MOST:
+            raise _Stop(
+                f"no limit after {_STEPS_AT_MOST} steps: the endpoint does not answer alike twice"
+            )
+        self._seed += 1
+        arrivals = PoissonArrivals(rate) if self.plan.poisson else ConstantArrivals(rate)
+        settle = min(_SETTLE_AT_MOST, _SETTLE_SHARE * seconds)
+        return Step(
+            f"{rate:,.4g} TPS",
+            seconds + settle,
+            arrivals,
+            None,
+            seed=self._seed,
+            settle_seconds=settle,
+        )
+
+    def _limit(self, problem: str) -> Limit:
+        plan, instances = self.plan, self.instances
+        rate = max(self.held) if self.held else None
+        # A rate that broke once and held later is no bound.
+        above = [each for each in self.broken if rate is None or each > rate]
+        broken = min(above) if above else None
+        how = "nothing held"
+        if rate is not None:
+            times = "twice" if self.confirmed else "once"
+            how = (
+                f"{rate:,.4g} requests a second held {times} ({plan.goal.text}; "
+                f"{plan.goal.confidence:.0%} confidence in each percentile)"
+            )
+            how += f"; {broken:,.4g} broke it" if broken else "; no rate tried broke it"
+            if not (problem or self.bracketed):
+                how += f", and no higher one was to be tried (--up-to {plan.highest_rate:,g})"
+            how += f"; {instances} instance" + ("s" if instances > 1 else "")
+        return Limit(
+            rate,
+            broken,
+            instances,
+            plan.goal.confidence,
+            self.confirmed,
+            how,
+            problem,
+            rate is not None and not problem and not self.bracketed,
+        )
+
+
+def check_answered(alone: MeasuredStep) -> None:
+    """Refuse to load an endpoint that does not even answer one caller.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLT112``.
+    """
+    result = alone.result
+    if result.completed and result.failed <= _FAILED_ALONE * result.sent:
+        return
+    kinds = ", ".join(
+        f"{count:,} times {kind}"
+        for kind, count in sorted(result.errors.items(), key=lambda each: -each[1])
+    )
+    raise NOTHING_ANSWERED.error(
+        got=f"{result.completed:,} good answers to {result.sent:,} requests"
+        + (f" ({kinds})" if kinds else ""),
+        allowed="good answers to most requests",
+        where=result.step.name,
+    )

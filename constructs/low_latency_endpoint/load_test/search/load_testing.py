@@ -1,0 +1,170 @@
+"""A whole load test from this machine: look at the fleet, send, read CloudWatch, say what limits.
+
+Examples
+--------
+As in docs/load-tests.md, whose lines a test runs::
+
+    report = load_test(
+        Target("sentiment", "us-east-1"), Payloads.of_bytes(b'{"inputs": "hello"}'),
+        rate_plan([50, 100], seconds=10))
+    write_page(report, Path("report.html"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+
+from ...account.calls import Account
+from ...account.clock import WALL_CLOCK, AccountClock, keeps_own_time, read_clock
+from ...account.sessions import AwsUnavailable, open_clients
+from ...errors import rule
+from ..engine.generator_process import GeneratorProcess
+from ..engine.payloads import Payloads
+from ..engine.steps import Generator
+from ..engine.target import Target
+from .joined_metrics import JoinedMetrics, read_joined
+from .result_file import LoadTestReport
+from .run_plans import RunPlan
+from .running import Emit, run
+from .saturation import fleet_not_planned, fleet_scales, verdicts
+from .serving import ServingFleet, check_one_type, instances_of_one_kind, read_fleet, read_instances
+
+FIRST_BYTE_STREAMS = rule(
+    "LLT139",
+    "a target for the first byte needs response streams",
+    fix="Add --stream, or leave the target out: a whole answer has no first byte of its own.",
+    source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpointWithResponseStream.html",
+)
+
+Open = Callable[[], Generator]
+
+
+def load_test(
+    target: Target,
+    payloads: Payloads,
+    plan: RunPlan,
+    *,
+    processes: int = 1,
+    profile: str | None = None,
+    generator: Open | None = None,
+    metrics_wait: float | None = 180.0,
+    emit: Emit = lambda event: None,
+    say: Callable[[str], None] = lambda text: None,
+    warn: Callable[[str], None] = lambda text: None,
+    peak_tps: float | None = None,
+    safety_factor: float | None = None,
+    instances: int | None = None,
+    planned_instances: int | None = None,
+) -> LoadTestReport:
+    """Test an endpoint under load.
+
+    Parameters
+    ----------
+    processes : int
+        Of the generator on this machine.
+    profile : str, optional
+        Of the AWS CLI's configuration.
+    generator : callable, optional
+        Opens another generator, such as a fleet's; it is closed here. By default processes of this
+        machine.
+    metrics_wait : float or None
+        Seconds to wait for CloudWatch at most; ``None`` or 0 to leave it out. With it, steps of a
+        minute or more count from a full minute, as CloudWatch does.
+    emit, say : callable
+        Are told of the steps, and of what is done before and after them.
+    warn : callable
+        Is told, before anything is sent, what may spoil the result: that scaling may change the
+        fleet, that the fleet is not the planned one.
+    peak_tps, safety_factor : float, optional
+        What the endpoint is to hold, for the throughput of the result.
+    instances : int, optional
+        That serve. By default what SageMaker says; a search for the limit is refused where it does
+        not.
+    planned_instances : int, optional
+        That the plan wants at the peak, to compare the fleet with when a plan is confirmed.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLA101`` without such an endpoint, ``LLA102`` without credentials, ``LLT112`` when it
+        answers nothing, ``LLT136`` and ``LLT137`` for a limit that cannot be divided by instances,
+        ``LLT139`` for a target for the first byte without streams, and the generator's.
+    """
+    if plan.goal.of_first_byte and not target.streaming:
+        raise FIRST_BYTE_STREAMS.error(
+            got=", ".join(plan.goal.of_first_byte), allowed="targets of whole answers"
+        )
+    say("Reading the endpoint")
+    client, region = open_clients(profile, target.region)
+    account = Account(client, region, once=False)
+    fleet = read_fleet(account, target.endpoint_name, target.target_variant)
+    # Minutes of a local AWS may be shorter than ours.
+    plan = replace(
+        _divided(plan, instances, fleet, target),
+        whole_minutes=bool(metrics_wait) and not keeps_own_time(),
+    )
+    for text in _doubts(plan, fleet, planned_instances):
+        warn(text)
+    with ExitStack() as stack:
+        say("Starting the load generator")
+        opened = (
+            generator()
+            if generator is not None
+            else GeneratorProcess.of_profile(target, payloads, processes, profile)
+        )
+        stack.callback(opened.close)
+        begun = read_clock()
+        done = run(plan, opened, emit)
+    metrics, after = JoinedMetrics(), None
+    if done.steps and fleet.instances is not None:
+        after = replace(fleet, instances=read_instances(account, target.endpoint_name, fleet))
+    if done.steps and metrics_wait and not done.interrupted:
+        say("Reading CloudWatch")
+        try:
+            clock = AccountClock(begun, read_clock()) if keeps_own_time() else WALL_CLOCK
+            metrics = read_joined(
+                account,
+                target.endpoint_name,
+                fleet,
+                start=done.started_at,
+                end=done.ended_at,
+                wait=metrics_wait,
+                progress=say,
+                clock=clock,
+                answers=sum(each.result.completed for each in done.steps),
+            )
+        except KeyboardInterrupt:  # nobody wants to wait; what was measured is measured
+            metrics = JoinedMetrics(unknown=("CloudWatch: interrupted",))
+        except AwsUnavailable as error:
+            metrics = JoinedMetrics(unknown=(f"CloudWatch: {error}",))
+    return LoadTestReport(
+        target,
+        done,
+        fleet,
+        metrics,
+        verdicts(done, fleet, metrics, after, planned_instances),
+        payloads.source,
+        peak_tps,
+        safety_factor,
+        instances,
+    )
+
+
+def _divided(plan: RunPlan, instances: int | None, fleet: ServingFleet, target: Target) -> RunPlan:
+    """A search with the number of instances that its limit is divided by."""
+    if plan.search is None:
+        return plan
+    stated = plan.search.instances or instances
+    if stated is None:
+        stated = instances_of_one_kind(fleet, target.endpoint_name, target.inference_component)
+    elif target.inference_component is None:
+        check_one_type(fleet, target.endpoint_name)
+    return replace(plan, search=replace(plan.search, instances=stated))
+
+
+def _doubts(plan: RunPlan, fleet: ServingFleet, planned: int | None) -> Iterator[str]:
+    for each in (*fleet_scales(fleet), *fleet_not_planned(plan.mode, fleet, planned)):
+        evidence = f" ({'; '.join(each.evidence)})" if each.evidence else ""
+        yield f"Warning: {each.title}{evidence}. {each.advice}"

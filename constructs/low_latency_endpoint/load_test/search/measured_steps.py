@@ -1,0 +1,170 @@
+"""A step as it went: what the generator measured, second by second, and how it is judged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..engine.latencies import LatencyHistogram
+from ..engine.steps import Progress, StepResult, finite
+from ..engine.validity import FLAGGED_LAG_SHARE
+from .judging import Judgement, LatencyGoal, judge
+
+
+@dataclass(frozen=True)
+class MeasuredStep:
+    """One step that was run.
+
+    Attributes
+    ----------
+    result : StepResult
+        What the generator measured.
+    timeline : tuple of Progress
+        Second by second, its settling time included.
+    judgement : Judgement
+        Whether it held the goal; of a repeated step, all its runs together.
+    purpose : str
+        Why it was run: ``alone``, ``load``, ``rise``, ``bisect``, ``repeat``, ``confirm``.
+    """
+
+    result: StepResult
+    timeline: tuple[Progress, ...]
+    judgement: Judgement
+    purpose: str = "load"
+
+    @property
+    def offered(self) -> float | None:
+        """Requests per second that were due on average; ``None`` for callers that wait."""
+        step = self.result.step
+        if step.arrivals is None:
+            return None
+        return step.arrivals.expected_count(step.seconds) / step.seconds
+
+    @property
+    def late(self) -> bool:
+        """Whether requests started so late that it shows in their latency."""
+        lag, latency = self.result.send_lag, self.result.latency
+        return bool(lag.count and latency.count) and (
+            lag.percentile(99) > FLAGGED_LAG_SHARE * latency.percentile(50)
+        )
+
+    @property
+    def shown(self) -> str:
+        """The outcome for people; one caller alone is measured, not judged, unless it broke."""
+        alone = self.purpose == "alone" and self.judgement.outcome != "broken"
+        return "" if alone else self.judgement.outcome
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON: the step's result with its timeline and judgement."""
+        return {
+            **self.result.to_dict(),
+            "purpose": self.purpose,
+            "judgement": self.judgement.to_dict(),
+            "timeline": [_second(each) for each in self.timeline],
+        }
+
+
+def _second(progress: Progress) -> dict[str, Any]:
+    """One second in JSON; times in milliseconds, ``null`` without a sample."""
+    content = {
+        name: getattr(progress, name)
+        for name in ("seconds", "sent", "completed", "failed", "rate", "cpu_share")
+    }
+    for name in ("p50", "p99", "send_lag_p99", "first_byte_p99"):
+        content[f"{name}_ms"] = finite(1000 * getattr(progress, name))
+    return content
+
+
+def judged(
+    goal: LatencyGoal, results: Sequence[StepResult], timeline: Sequence[Progress] = ()
+) -> Judgement:
+    """Judge one step, or several runs of the same one together.
+
+    The trend is that of the last run: the only one whose seconds follow each other.
+    """
+    last = results[-1]
+    errors: dict[str, int] = {}
+    for result in results:
+        for kind, count in result.errors.items():
+            errors[kind] = errors.get(kind, 0) + count
+    settled = [each for each in timeline if each.seconds > last.step.settle_seconds]
+    open_loop = last.step.arrivals is not None
+    streams = [result.first_byte for result in results if result.first_byte is not None]
+    return judge(
+        goal,
+        LatencyHistogram.sum(result.latency for result in results),
+        failed=sum(errors.values()),
+        sent=sum(result.sent for result in results),
+        client_bound=tuple(
+            dict.fromkeys(reason for result in results for reason in result.client_bound)
+        ),
+        # Callers that wait for their answers cannot pile up.
+        p50_by_second=[each.p50 for each in settled] if open_loop else (),
+        errors=errors,
+        unsent=sum(result.intended - result.sent for result in results),
+        first_byte=LatencyHistogram.sum(streams) if streams else None,
+    )
+
+
+def summary_lines(result: StepResult) -> list[str]:
+    """Percentiles with what they rest on, send lag, the generator's own load, and its verdict.
+
+    Examples
+    --------
+    >>> from ..engine.arrivals import ConstantArrivals
+    >>> from ..engine.steps import Step
+    >>> some = LatencyHistogram.of([0.020] * 999 + [0.080])
+    >>> result = StepResult(Step("s", 10, ConstantArrivals(100)), 0, 10, 1000, 1000, 1000, 1000,
+    ...                     {}, some, some, None, LatencyHistogram.of([0.0001] * 1000))
+    >>> print(*summary_lines(result)[:3], sep="\\n")
+    1,000 of 1,000 requests that were due were sent, 1,000 answered well, 0 failed
+    latency from the intended start, of 1,000 answers, ms: mean 20.06, max 80.00
+      p50 20.00 (500 samples beyond)
+    """
+    lines = [
+        f"{result.sent:,} of {result.intended:,} requests that were due were sent, "
+        f"{result.completed:,} answered well, {result.failed:,} failed"
+    ]
+    lines += [f"  {count:,} times {kind}" for kind, count in result.errors.items()]
+    lines += _histogram(f"latency from the intended start, of {_counted(result)}", result.latency)
+    if result.first_byte is not None:
+        lines += _histogram("first byte from the intended start", result.first_byte)
+    if result.refused.count:
+        p50, worst = (1000 * seconds for seconds in result.refused.quantiles((0.5, 1)))
+        lines.append(
+            f"in none of these percentiles: {result.refused.count:,} requests that were "
+            f"refused or broke off, after, ms: p50 {p50:.2f}, max {worst:.2f}"
+        )
+    if result.send_lag.count:
+        p50, p99, worst = (1000 * seconds for seconds in result.send_lag.quantiles((0.5, 0.99, 1)))
+        lines.append(f"requests started late by, ms: p50 {p50:.3f}, p99 {p99:.3f}, max {worst:.3f}")
+    load = result.generator
+    lines.append(
+        f"generator: {load.processes} process{'es' * (load.processes != 1)}, busiest "
+        f"{load.cpu_share:.0%} of a core, "
+        f"{1e6 * load.cpu_seconds_per_request:.0f} us of processor time a request"
+    )
+    lines += [f"warning: {one}" for one in result.warnings]
+    lines += [f"client-bound: result invalid: {one}" for one in result.client_bound]
+    return lines
+
+
+def _counted(result: StepResult) -> str:
+    """What the percentiles are of."""
+    waited = result.unanswered
+    answers = f"{result.latency.count - waited:,} answers"
+    return f"{answers} and {waited:,} requests that waited in vain" if waited else answers
+
+
+def _histogram(name: str, latencies: LatencyHistogram) -> list[str]:
+    if not latencies.count or math.isnan(latencies.mean):
+        return []
+    lines = [f"{name}, ms: mean {1000 * latencies.mean:.2f}, max {1000 * latencies.max:.2f}"]
+    for one in latencies.percentiles():
+        doubt = "" if one.reliable else ", too few to rely on"
+        lines.append(
+            f"  {one.name} {1000 * one.seconds:.2f} ({one.samples_beyond:,} samples beyond{doubt})"
+        )
+    return lines

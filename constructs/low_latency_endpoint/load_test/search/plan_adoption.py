@@ -1,0 +1,138 @@
+"""The limit that a load test found, in the settings file and its plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...plan.decisions import Explanation, PlanWarning
+from ...plan.load_test_validity import other_instance_type
+from ...settings import explain_endpoint, load_settings, plan_endpoint
+from ...settings.breach import Place
+from ...settings.yaml_editing import YamlEdit, checked_edit
+from .endpoint_settings import endpoint_key
+from .result_file import FoundLimit, read_found_limit
+
+if TYPE_CHECKING:
+    from ...settings import Settings
+
+_INPUT = "TPS per instance"
+
+
+@dataclass(frozen=True)
+class AdoptedLimit:
+    """A settings file with a measured throughput in it, not written yet.
+
+    Attributes
+    ----------
+    key : str
+        Of the endpoint in the settings.
+    edit : YamlEdit
+        What changes in the file; :func:`~low_latency_endpoint.settings.yaml_editing.write_edit`
+        writes it.
+    before, after : dict of str to Explanation
+        The plans of all endpoints, explained.
+    raised : tuple of str
+        Stated numbers of instances that are below what the peak needs now, and are raised too.
+    """
+
+    key: str
+    limit: FoundLimit
+    edit: YamlEdit
+    before: dict[str, Explanation]
+    after: dict[str, Explanation]
+    raised: tuple[str, ...] = ()
+
+
+def adopt_limit(
+    settings: Path,
+    result: Path,
+    *,
+    endpoint: str | None = None,
+    peak_tps: float | None = None,
+    accept_lower_bound: bool = False,
+) -> AdoptedLimit:
+    """Put the limit of a result file into the text of a settings file.
+
+    Parameters
+    ----------
+    endpoint : str, optional
+        Its key in the settings. By default the one whose name the load test called.
+    peak_tps : float, optional
+        The peak to hold, where the settings state no throughput yet, or another one.
+    accept_lower_bound : bool
+        Whether to plan with the highest rate that was tried, where that held. By default not.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLT111`` when the settings do not hold the endpoint, ``LLT113``, ``LLT114`` and
+        ``LLT138`` for the result, ``LLE933`` for an unknown key, ``LLE937`` for a value that
+        cannot be changed.
+    SettingsError
+        When the settings are not valid, before or after: a peak is missing, say.
+    """
+    limit = read_found_limit(result, accept_lower_bound=accept_lower_bound)
+    read = load_settings(settings)
+    key = endpoint or endpoint_key(read, limit.endpoint, str(settings))
+    plan_endpoint(read, key)  # says when there is no such endpoint
+    place: Place = ("endpoints", key, "throughput")
+    values: dict[Place, Any] = {}
+    if peak_tps is not None:
+        values[*place, "peak_tps"] = peak_tps
+    values[*place, "tps_per_instance"] = limit.tps_per_instance
+    edit, changed = checked_edit(settings, values)
+    counts, raised = _too_few(changed, key)
+    if counts:
+        edit, changed = checked_edit(settings, {**values, **counts})
+    after = _explained(changed)
+    after[key] = _noted(after[key], limit, changed.endpoints[key].instance_type)
+    return AdoptedLimit(key, limit, edit, _explained(read), after, raised)
+
+
+def _too_few(settings: Settings, key: str) -> tuple[dict[Place, Any], tuple[str, ...]]:
+    """Stated numbers of instances below what holds the peak, and what they have to be.
+
+    A number that was stated for another throughput would stay as it is and break the target.
+    """
+    needed = plan_endpoint(settings, key).fleet.at_peak
+    stated = settings.endpoints[key].instances
+    few = [
+        (name, count)
+        for name, count in (("initial", stated.initial), ("max", stated.max))
+        if count is not None and count < needed
+    ]
+    return (
+        {("endpoints", key, "instances", name): needed for name, _ in few},
+        tuple(
+            f"instances.{name}: {count} to {needed}, which the peak needs" for name, count in few
+        ),
+    )
+
+
+def _explained(settings: Settings) -> dict[str, Explanation]:
+    return {name: explain_endpoint(settings, name) for name in settings.endpoints}
+
+
+def _noted(plan: Explanation, limit: FoundLimit, instance_type: str) -> Explanation:
+    """The plan with the source of its numbers, and what does not fit."""
+    note = f"measured: {limit.source}; {limit.how}"
+    decisions = tuple(
+        replace(each, note=f"{each.note}; {note}" if each.note else note)
+        if _INPUT in each.inputs
+        else each
+        for each in plan
+    )
+    warnings = list(plan.warnings)
+    if other := other_instance_type(limit.instance_type, instance_type):
+        warnings.append(PlanWarning("load-test-instance-type", other))
+    if limit.lower_bound:
+        warnings.append(
+            PlanWarning(
+                "load-test-lower-bound",
+                "the load test did not reach the limit: an instance may hold more than "
+                f"{limit.tps_per_instance:g} requests a second, and fewer instances may do",
+            )
+        )
+    return replace(plan, decisions=decisions, warnings=tuple(warnings))

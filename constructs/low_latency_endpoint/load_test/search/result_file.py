@@ -1,0 +1,307 @@
+"""A load test as one JSON file: for the simulator, for the plan, and for people.
+
+The keys ``schema``, ``source``, ``instances``, ``rate``, ``concurrency``, ``slope`` and
+``service_time_ms`` are those of the simulator's file (``simulate.load_test_result``),
+so ``low-latency simulate --from-load-test`` reads it; ``low-latency plan --from-load-test`` reads
+``limit``. The rest is everything that was measured: each step with its whole histograms.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ... import __version__
+from ...errors import rule
+from ...plan.limits import TPS_PER_INSTANCE
+from ...plan.load_test_validity import LIMIT_NEEDED, SCHEMA, check_result_is_valid, read_result
+from ...plan.throughput import MeasuredThroughput
+from ..engine.latencies import LatencyHistogram
+from ..engine.target import Target
+from .joined_metrics import JoinedMetrics
+from .running import LoadTestRun
+from .saturation import Verdict, concurrency
+from .serving import ServingFleet
+
+RESULT_FILE = rule(
+    "LLT113",
+    "a load-test result cannot be read",
+    fix="Give a file that low-latency load-test --output wrote.",
+)
+WRITTEN = rule(
+    "LLT115",
+    "a file of the load test cannot be written",
+    fix="Name a file in a folder that exists and that you may write to.",
+)
+LIMIT_REACHED = rule(
+    "LLT138",
+    "the load test did not reach the limit of an instance",
+    fix="Run low-latency load-test --find-limit without --up-to, or with a higher one; or plan "
+    "with what is known to hold: --accept-lower-bound, which may plan more instances than are "
+    "needed.",
+)
+
+
+@dataclass(frozen=True)
+class LoadTestReport:
+    """A load test with everything that belongs to it.
+
+    Attributes
+    ----------
+    fleet : ServingFleet
+        As it was when the run began.
+    metrics : JoinedMetrics
+        CloudWatch's view of the same time.
+    payload : str
+        What was sent, in words.
+    peak_tps, safety_factor : float or None
+        What the settings file wants to hold, and how carefully.
+    stated_instances : int or None
+        How many serve, as it was told.
+    """
+
+    target: Target
+    run: LoadTestRun
+    fleet: ServingFleet = field(default_factory=ServingFleet)
+    metrics: JoinedMetrics = field(default_factory=JoinedMetrics)
+    verdicts: tuple[Verdict, ...] = ()
+    payload: str = ""
+    peak_tps: float | None = None
+    safety_factor: float | None = None
+    stated_instances: int | None = None
+
+    @property
+    def instances(self) -> int | None:
+        """How many served; ``None`` where it is not known."""
+        if self.run.limit is not None:
+            return self.run.limit.instances
+        if self.stated_instances is not None:
+            return self.stated_instances
+        return None if self.target.inference_component is not None else self.fleet.instances
+
+    @property
+    def invalid(self) -> bool:
+        """Whether the figures say nothing about the endpoint."""
+        return any(each.severity == "invalid" for each in self.verdicts)
+
+    @property
+    def throughput(self) -> MeasuredThroughput | None:
+        """What was measured, as the plan and the constructs take it; needs a peak to hold.
+
+        ``None`` without a usable limit, or without a peak.
+        """
+        limit = self.run.limit
+        if limit is None or not limit.usable or self.invalid or self.peak_tps is None:
+            return None
+        assert limit.tps_per_instance is not None
+        factor = {} if self.safety_factor is None else {"safety_factor": self.safety_factor}
+        return MeasuredThroughput(self.peak_tps, limit.tps_per_instance, **factor)
+
+    @property
+    def held_rate(self) -> float | None:
+        """The highest rate of requests per second that held the goal; ``None`` when none did."""
+        if self.run.limit is not None:
+            return self.run.limit.rate
+        return max(
+            (
+                each.result.rate
+                for each in self.run.loads
+                if each.judgement.outcome in ("held", "unclear") and math.isfinite(each.result.rate)
+            ),
+            default=None,
+        )
+
+    @property
+    def source(self) -> str:
+        """Where the figures come from, in words."""
+        day = f"{datetime.fromtimestamp(self.run.started_at, UTC):%Y-%m-%d}"
+        on = f" on {self.fleet.instance_type}" if self.fleet.instance_type else ""
+        text = f"load test of {self.target.endpoint_name}{on}, {day}"
+        if self.run.alone is None:
+            text += " (service times not measured alone: waits are in them)"
+        return text
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of the file."""
+        run, throughput = self.run, self.throughput
+        limit = None if run.limit is None else run.limit.to_dict()
+        if limit is not None and self.invalid and not limit["problem"]:
+            limit["problem"] = next(
+                f"{each.title}: {'; '.join(each.evidence)}"
+                for each in self.verdicts
+                if each.severity == "invalid"
+            )
+        return {
+            "schema": SCHEMA,
+            "source": self.source,
+            "instances": self.instances,
+            "rate": self.held_rate,
+            "concurrency": concurrency(run, self.instances),
+            "slope": 0.0,
+            "service_time_ms": self._service_times(),
+            "version": __version__,
+            "endpoint": self.target.endpoint_name,
+            "variant": self.fleet.variant,
+            "region": self.target.region,
+            "mode": run.mode,
+            "started_at": iso_time(run.started_at),
+            "ended_at": iso_time(run.ended_at),
+            "interrupted": run.interrupted,
+            "failure": run.failure,
+            "held": run.held and not self.invalid,
+            "payload": self.payload,
+            "target": self.target.to_dict(),
+            "fleet": self.fleet.to_dict(),
+            "latency_target": run.goal.to_dict(),
+            "limit": limit,
+            "throughput": None
+            if throughput is None or limit is None
+            else {
+                "peak_tps": throughput.peak_tps,
+                "tps_per_instance": throughput.tps_per_instance,
+                "safety_factor": throughput.safety_factor,
+                **{name: limit[name] for name in ("confidence", "low", "high")},
+            },
+            "verdicts": [each.to_dict() for each in self.verdicts],
+            "metrics": self.metrics.to_dict(),
+            "steps": [
+                {**each.to_dict(), "metrics": self.metrics.of(each.result).to_dict()}
+                for each in run.steps
+            ],
+        }
+
+    def to_json(self) -> str:
+        """The file's text."""
+        return json_text(self.to_dict())
+
+    def _service_times(self) -> dict[str, Any]:
+        steps = (
+            [self.run.alone]
+            if self.run.alone
+            else sorted(self.run.loads, key=lambda each: each.result.rate)
+        )
+        found = next(
+            (
+                each.result.service
+                for each in steps
+                if each is not None and each.result.service.count > 1
+            ),
+            None,
+        )
+        return {"quantiles": {} if found is None else _quantiles_ms(found)}
+
+
+def _quantiles_ms(latencies: LatencyHistogram) -> dict[str, float]:
+    """Times by probability; no more of them than samples could tell apart."""
+    steps = min(1000, max(1, latencies.count - 1))
+    shares = [number / steps for number in range(steps + 1)]
+    rising, found = 0.0, {}
+    for share, seconds in zip(shares, latencies.quantiles(shares), strict=True):
+        rising = max(rising, 1000 * seconds, 1e-3)
+        found[f"{share:.6g}"] = rising
+    return found
+
+
+def iso_time(seconds: float) -> str:
+    """Epoch seconds as ISO 8601 has them."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def json_text(content: Mapping[str, Any]) -> str:
+    """A file's text."""
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file of the load test.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLT115``.
+    """
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise WRITTEN.error(
+            got=f"{path}: {error.strerror or error}", allowed="a file in a folder that exists"
+        ) from error
+
+
+@dataclass(frozen=True)
+class FoundLimit:
+    """What a plan takes from a result file.
+
+    Attributes
+    ----------
+    endpoint : str
+        Its name at AWS.
+    instance_type : str
+        Empty where it is not known.
+    lower_bound : bool
+        Whether the limit is higher, and was not looked for.
+    """
+
+    endpoint: str
+    variant: str
+    region: str
+    source: str
+    how: str
+    tps_per_instance: float
+    instance_type: str = ""
+    lower_bound: bool = False
+
+
+def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> FoundLimit:
+    """Read the limit in a result file.
+
+    Parameters
+    ----------
+    accept_lower_bound : bool
+        Whether the highest rate that was tried may stand for a limit that was not reached. By
+        default it may not.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLT113`` for a file that is missing or of another form, ``LLT114`` for a result without a
+        limit that may be planned with, ``LLT138`` for one whose limit was not reached.
+    """
+    content = read_result(path, RESULT_FILE)
+    where, limit = str(path), content.get("limit")
+    if not isinstance(limit, Mapping):
+        ended = " that did not come to its end" if content.get("interrupted") else ""
+        raise LIMIT_NEEDED.error(
+            got=f"a run of --{content.get('mode', '?')}{ended}",
+            allowed="the result of --find-limit",
+            where=where,
+        )
+    check_result_is_valid(content, where)
+    tps: Any = limit.get("tps_per_instance")
+    if not TPS_PER_INSTANCE.holds(tps):
+        raise LIMIT_NEEDED.error(
+            got=f"tps_per_instance {tps!r}", allowed="a number above 0", where=where
+        )
+    lower_bound = bool(limit.get("lower_bound"))
+    if lower_bound and not accept_lower_bound:
+        raise LIMIT_REACHED.error(
+            got=f"at least {tps:g} requests a second",
+            allowed="a limit between a rate that held and one that broke",
+            where=where,
+        )
+    fleet = content.get("fleet")
+    return FoundLimit(
+        endpoint=str(content.get("endpoint") or ""),
+        variant=str(content.get("variant") or ""),
+        region=str(content.get("region") or ""),
+        source=str(content.get("source") or where),
+        how=str(limit.get("how") or ""),
+        tps_per_instance=float(tps),
+        instance_type=str((fleet if isinstance(fleet, Mapping) else {}).get("instance_type") or ""),
+        lower_bound=lower_bound,
+    )

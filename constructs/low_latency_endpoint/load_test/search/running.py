@@ -1,0 +1,203 @@
+"""Runs a load test: steps through a generator, judged as they end. Where it runs is its own matter.
+
+``run`` needs a plan, anything that runs steps (:class:`..engine.steps.Generator`: processes of this
+machine, a fleet, a formula) and somebody to tell. ``load_test`` is all of it for this machine, in
+one call.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ...errors import LowLatencyEndpointError
+from ..engine.steps import Generator, Progress, Step, StepResult
+from .judging import LatencyGoal
+from .limit_search import Limit, check_answered, find_limit
+from .measured_steps import MeasuredStep, judged
+from .run_plans import Mode, RunPlan
+
+
+@dataclass(frozen=True)
+class StepStarted:
+    """A step begins; ``of`` is the number of steps where it is known before.
+
+    ``waits`` are the seconds by which it settles longer, so that it counts from a full minute.
+    """
+
+    step: Step
+    number: int
+    of: int | None
+    purpose: str
+    waits: float = 0.0
+
+
+@dataclass(frozen=True)
+class StepProgressed:
+    """A second of the step passed."""
+
+    step: Step
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class StepEnded:
+    """A step is over, and judged."""
+
+    measured: MeasuredStep
+
+
+#: From the word to a generator until its requests start; the fleet's takes a second longer.
+_LEAD_SECONDS = 0.3
+
+Event = StepStarted | StepProgressed | StepEnded
+Emit = Callable[[Event], None]
+
+
+def _silent(event: Event) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True)
+class LoadTestRun:
+    """What was run.
+
+    Attributes
+    ----------
+    limit : Limit or None
+        Of a search that came to its end.
+    started_at, ended_at : float
+        Epoch seconds of the whole run.
+    interrupted : bool
+        Whether it was stopped before its end; the steps are those that were whole.
+    failure : str
+        What ended it, where it was not Ctrl-C.
+    """
+
+    plan: RunPlan
+    steps: tuple[MeasuredStep, ...]
+    limit: Limit | None
+    started_at: float
+    ended_at: float
+    interrupted: bool = False
+    failure: str = ""
+
+    @property
+    def mode(self) -> Mode:
+        """What was asked for."""
+        return self.plan.mode
+
+    @property
+    def goal(self) -> LatencyGoal:
+        """What the steps were judged by."""
+        return self.plan.goal
+
+    @property
+    def alone(self) -> MeasuredStep | None:
+        """The step of one caller at a time."""
+        return next((each for each in self.steps if each.purpose == "alone"), None)
+
+    @property
+    def loads(self) -> tuple[MeasuredStep, ...]:
+        """All steps but that one."""
+        return tuple(each for each in self.steps if each.purpose != "alone")
+
+    @property
+    def held(self) -> bool:
+        """Whether the run showed what it should: a limit, all that a search was to try, or that
+        every step held."""
+        if self.interrupted or not self.loads:
+            return False
+        if self.plan.search is not None:
+            return self.limit is not None and self.limit.found
+        good = ("held",) if self.mode == "confirm" else ("held", "unclear")
+        return all(each.judgement.outcome in good for each in self.loads)
+
+
+def on_whole_minutes(step: Step, now: float) -> Step:
+    """The step, settling for so long that it counts from a full minute: CloudWatch's own.
+
+    Only steps that are at least a minute long have a minute to themselves then.
+    """
+    minute = 60.0
+    if step.counted_seconds < minute or not step.settle_seconds:
+        return step
+    earliest = now + _LEAD_SECONDS + step.settle_seconds
+    longer = minute * math.ceil(earliest / minute) - earliest
+    return replace(step, seconds=step.seconds + longer, settle_seconds=step.settle_seconds + longer)
+
+
+def run(
+    plan: RunPlan,
+    generator: Generator,
+    emit: Emit = _silent,
+    *,
+    clock: Callable[[], float] = time.time,
+) -> LoadTestRun:
+    """Run a plan.
+
+    Parameters
+    ----------
+    generator : Generator
+        Runs the steps. It is not closed here.
+    emit : callable
+        Is told of each step's start, seconds and end.
+    clock : callable
+        Epoch seconds, by which steps are brought onto whole minutes.
+
+    Returns
+    -------
+    LoadTestRun
+        With the steps that were whole when it was interrupted (``KeyboardInterrupt``).
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLT112`` when even one caller at a time gets no answers; the generator's, when it ends
+        before a step of load is whole. Later the steps that are whole are kept, and ``failure``
+        says what happened.
+    """
+    started = time.time()
+    done: list[MeasuredStep] = []
+
+    def measure(step: Step, purpose: str, earlier: tuple[StepResult, ...] = ()) -> MeasuredStep:
+        planned = step.seconds
+        if plan.whole_minutes:
+            step = on_whole_minutes(step, clock())
+        emit(
+            StepStarted(
+                step, len(done) + 1, len(plan.steps) or None, purpose, step.seconds - planned
+            )
+        )
+        timeline: list[Progress] = []
+
+        def progress(second: Progress) -> None:
+            timeline.append(second)
+            emit(StepProgressed(step, second))
+
+        result = generator.run(step, progress)
+        measured = MeasuredStep(
+            result, tuple(timeline), judged(plan.goal, (*earlier, result), timeline), purpose
+        )
+        done.append(measured)
+        emit(StepEnded(measured))
+        return measured
+
+    limit, interrupted, failure = None, False, ""
+    try:
+        if plan.search is not None:
+            limit = find_limit(plan.search, measure)
+        for step in plan.steps:
+            alone = step.name == "alone" and step.users == 1
+            measured = measure(step, "alone" if alone else plan.mode)
+            if alone:
+                check_answered(measured)
+    except KeyboardInterrupt:
+        interrupted = True
+    except LowLatencyEndpointError as error:
+        if all(each.purpose == "alone" for each in done):
+            raise
+        interrupted, failure = True, str(error)
+    return LoadTestRun(plan, tuple(done), limit, started, time.time(), interrupted, failure)

@@ -1,0 +1,414 @@
+"""Where the saturation comes from: the client, errors, the processor, a queue, or nowhere yet.
+
+AWS's advice on load tests: use 60 to 70 % of the hardware; past that expect the latency to rise and
+5xx errors to come. Errors while the CPU is low point to the container or the model (too few
+workers), not to the hardware
+(https://aws.amazon.com/blogs/machine-learning/best-practices-for-load-testing-amazon-sagemaker-real-time-inference-endpoints/).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from .joined_metrics import JoinedMetrics, StepMetrics
+from .measured_steps import MeasuredStep
+from .running import LoadTestRun
+from .serving import ServingFleet
+
+ADVISED = (60.0, 70.0)  # percent of the hardware
+_FULL = 90.0
+_QUEUE_SHARE = 0.25  # share of a request's time that is waiting before it is worth a word
+_GREW = 1.25
+_ANSWERED_ALL = 0.9  # share of what came; below that the rest waits
+_THROTTLED = ("429",)
+
+Severity = Literal["invalid", "limit", "risk", "fine"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One thing that the run says.
+
+    Attributes
+    ----------
+    kind : str
+        Stable name: ``client-bound``, ``fleet-changed``, ``fleet-scales``,
+        ``fleet-not-planned``, ``throttled``, ``errors``, ``cpu``, ``gpu``, ``queueing``,
+        ``before-the-model``, ``overhead``, ``not-saturated``, ``unexplained``.
+    severity : str
+        ``invalid`` (the figures say nothing about the endpoint), ``limit`` (this is what limits),
+        ``risk``, ``fine``.
+    """
+
+    kind: str
+    severity: Severity
+    title: str
+    evidence: tuple[str, ...] = ()
+    advice: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON."""
+        return {**asdict(self), "evidence": list(self.evidence)}
+
+
+def loaded_step(run: LoadTestRun) -> MeasuredStep | None:
+    """The step that shows what limits: the lowest load that broke, else the highest."""
+    steps = [each for each in run.loads if each.judgement.outcome != "client-bound"]
+    broken = [each for each in steps if each.judgement.outcome == "broken"]
+    if broken:
+        return min(broken, key=_load)
+    return max(steps, key=_load, default=None)
+
+
+def concurrency(run: LoadTestRun, instances: int | None) -> int | None:
+    """Requests that one instance works on at once, by Little's law at its highest throughput.
+
+    ``None`` unless a step offered more than was answered: below that the instances were not full;
+    and where it is not known how many they are.
+    For instances whose requests slow each other down (batching) it is the number of requests alone
+    that would give the same throughput.
+    """
+    if instances is None or run.alone is None or not run.alone.result.completed:
+        return None
+    full = [
+        each.result
+        for each in run.loads
+        if each.judgement.outcome == "broken"
+        and each.offered is not None
+        and each.result.rate < 0.97 * each.offered
+    ]
+    if not full:
+        return None
+    at_once = max(each.rate for each in full) / instances * run.alone.result.service.mean
+    return max(1, round(at_once))
+
+
+def verdicts(
+    run: LoadTestRun,
+    fleet: ServingFleet,
+    metrics: JoinedMetrics,
+    after: ServingFleet | None = None,
+    planned: int | None = None,
+) -> tuple[Verdict, ...]:
+    """What the run says, the gravest first.
+
+    Parameters
+    ----------
+    fleet, after : ServingFleet
+        Before and after the run.
+    planned : int, optional
+        Instances that the plan wants at the peak.
+    """
+    found = [
+        *_client_bound(run),
+        *_fleet_changed(fleet, after),
+        *fleet_scales(fleet),
+        *fleet_not_planned(run.mode, fleet, planned),
+    ]
+    step = loaded_step(run)
+    if step is not None:
+        window = metrics.of(step.result)
+        saturated = [
+            *_errors(step, window),
+            *_hardware(run, step, window),
+            *_waiting(run, step, window, metrics, fleet),
+        ]
+        if not saturated or all(each.severity == "risk" for each in saturated):
+            if step.judgement.outcome in ("held", "unclear"):
+                saturated.append(_not_saturated(step, window))
+            else:
+                saturated.append(
+                    Verdict(
+                        "unexplained",
+                        "limit",
+                        f"The goal broke at {_name(step)}; nothing read says why",
+                        step.judgement.reasons,
+                        "low-latency diagnose reads more.",
+                    )
+                )
+        found += saturated
+    order = ("invalid", "limit", "risk", "fine")
+    return tuple(sorted(found, key=lambda each: order.index(each.severity)))
+
+
+def _client_bound(run: LoadTestRun) -> Iterator[Verdict]:
+    bound = [each for each in run.steps if each.judgement.outcome == "client-bound"]
+    if not bound:
+        return
+    last = bound[-1]
+    # A search goes on after one stumble, and one caller alone is not what is judged.
+    whole = any(each.purpose != "alone" for each in bound) and not (
+        run.limit is not None and run.limit.found
+    )
+    yield Verdict(
+        "client-bound",
+        "invalid" if whole else "risk",
+        "Client-bound: result invalid"
+        if whole
+        else "Client-bound: the figures of some steps are the generator's",
+        tuple(f"{_name(last)}: {reason}" for reason in last.result.client_bound),
+        "Run the load test where it has more processors: --processes, another machine, or a fleet.",
+    )
+
+
+def _fleet_changed(before: ServingFleet, after: ServingFleet | None) -> Iterator[Verdict]:
+    if after is None or before.instances is None or after.instances is None:
+        return
+    if before.instances != after.instances:
+        yield Verdict(
+            "fleet-changed",
+            "invalid",
+            "The number of instances changed during the run",
+            (f"{before.instances} before, {after.instances} after",),
+            "Test a fleet of a fixed size: instances.min equal to instances.max, or scaling "
+            "suspended.",
+        )
+
+
+def fleet_scales(fleet: ServingFleet) -> Iterator[Verdict]:
+    """Worth a word before anything is sent: a fleet that grows meanwhile spoils the result."""
+    if fleet.scales:
+        yield Verdict(
+            "fleet-scales",
+            "risk",
+            "Scaling may change the number of instances during the run",
+            (f"from {fleet.minimum} to {fleet.maximum} instances",),
+            "Test a fleet of a fixed size: instances.min equal to instances.max, or scaling "
+            "suspended.",
+        )
+
+
+def fleet_not_planned(mode: str, fleet: ServingFleet, planned: int | None) -> Iterator[Verdict]:
+    """A plan is confirmed on the fleet that it planned."""
+    if mode != "confirm" or planned is None or fleet.instances in (None, planned):
+        return
+    has = f"{fleet.instances} instance" + ("s" if fleet.instances != 1 else "")
+    yield Verdict(
+        "fleet-not-planned",
+        "risk",
+        f"The fleet has {has}, the plan says {planned} at the peak",
+        (),
+        "Deploy the plan first; this confirms nothing of it.",
+    )
+
+
+def _errors(step: MeasuredStep, window: StepMetrics) -> Iterator[Verdict]:
+    errors = step.result.errors
+    throttled = sum(count for kind, count in errors.items() if kind.startswith(_THROTTLED))
+    if throttled and throttled >= 0.5 * step.result.failed:
+        yield Verdict(
+            "throttled",
+            "limit",
+            "AWS throttles the callers before the instances are full",
+            (f"{throttled:,} of {step.result.sent:,} requests were answered with 429",),
+            "Ask Service Quotas for more InvokeEndpoint requests per second.",
+        )
+        return
+    if not step.judgement.errors:
+        return
+    kinds = ", ".join(
+        f"{count:,} times {kind}"
+        for kind, count in sorted(errors.items(), key=lambda each: -each[1])[:3]
+    )
+    evidence = [f"{step.result.error_share:.2%} of the requests failed at {_name(step)}: {kinds}"]
+    used = _used(window)
+    advice = "Look into the container's log."
+    title = f"Requests fail at {_name(step)}"
+    capacity = _capacity(step)
+    if capacity is not None:
+        title = (
+            f"The endpoint answers about {capacity:,.3g} requests a second, however many "
+            "come: its capacity"
+        )
+        evidence.append(
+            f"{step.offered:,.4g} requests a second were sent; answers came at a "
+            "constant rate, and the callers of the others waited in vain"
+        )
+        advice = "More instances, larger ones, or more workers in each; or fewer requests."
+    elif used:
+        name, percent = max(used.items(), key=lambda each: each[1])
+        evidence.append(f"{name} at {percent:.0f} %" + _shared(window))
+        if percent >= ADVISED[1]:
+            title += f": the instances are full ({name} {percent:.0f} %)"
+            advice = "More instances, or larger ones."
+        else:
+            title += ", though the hardware is not full"
+            advice = (
+                "The container or the model is the limit, not the hardware: give it more "
+                "workers or a longer queue."
+            )
+    yield Verdict("errors", "limit", title, tuple(evidence), advice)
+
+
+def _capacity(step: MeasuredStep) -> float | None:
+    """Answers per second of an endpoint that is full: fewer than come, and constant.
+
+    Failures must be callers who gave up: an endpoint that refuses or breaks says something else.
+    """
+    result, offered = step.result, step.offered
+    if (
+        offered is None
+        or result.unanswered < 0.5 * result.failed
+        or not result.rate < _ANSWERED_ALL * offered
+    ):
+        return None
+    settled = result.step.settle_seconds
+    answers = [
+        each.completed for each in step.timeline if settled < each.seconds <= result.step.seconds
+    ]
+    third = len(answers) // 3
+    if third < 2:
+        return None
+    parts = [sum(answers[at : at + third]) for at in (0, third, 2 * third)]
+    mean = sum(parts) / 3
+    # Answers that come at random vary by the root of their number.
+    if not mean or max(abs(part - mean) for part in parts) > max(0.1 * mean, 3 * mean**0.5):
+        return None
+    return mean / third
+
+
+def _hardware(run: LoadTestRun, step: MeasuredStep, window: StepMetrics) -> Iterator[Verdict]:
+    broken = step.judgement.outcome == "broken"
+    for name, percent in _used(window).items():
+        if percent < ADVISED[1]:
+            continue
+        full = percent >= _FULL
+        share = sum(ADVISED) / 2 / percent
+        evidence = (
+            f"{name} at {percent:.0f} % at {_name(step)}{_shared(window)}; AWS advises "
+            f"{ADVISED[0]:.0f} to {ADVISED[1]:.0f} %",
+        )
+        advice = (
+            "More instances, or larger ones."
+            if run.mode == "confirm"
+            else f"A safety factor of at most {share:.2f} keeps it near {sum(ADVISED) / 2:.0f} %."
+        )
+        yield Verdict(
+            name.lower(),
+            "limit" if broken else "risk",
+            f"The {name} is full" if full else f"The {name} is above what AWS advises",
+            evidence,
+            advice,
+        )
+
+
+def _waiting(
+    run: LoadTestRun,
+    step: MeasuredStep,
+    window: StepMetrics,
+    metrics: JoinedMetrics,
+    fleet: ServingFleet,
+) -> Iterator[Verdict]:
+    """Where the time goes that requests take longer than alone."""
+    alone = run.alone
+    if alone is None or not alone.result.service.count or not step.result.latency.count:
+        return
+    base, now = alone.result.service.mean, step.result.latency.mean
+    waiting = now - base
+    if waiting < _QUEUE_SHARE * now:
+        return
+    milliseconds = 1000 * waiting
+    instances = run.limit.instances if run.limit else fleet.instances
+    evidence = [
+        f"a request takes {1000 * now:,.4g} ms on average at {_name(step)} and "
+        f"{1000 * base:,.4g} ms alone",
+        f"{step.result.rate * now:,.3g} requests are under way at a time (Little's law)",
+    ]
+    at_once = concurrency(run, instances)
+    if at_once:
+        evidence.append(f"an instance works on about {at_once} at once; the others wait")
+    model = window.get("ModelLatency.Average")
+    broken = step.judgement.outcome == "broken"
+    severity: Severity = "limit" if broken else "risk"
+    if model is None:
+        yield Verdict(
+            "queueing",
+            severity,
+            "Requests wait for each other",
+            tuple(evidence),
+            "More instances or more workers per instance.",
+        )
+        return
+    before = metrics.of(alone.result)
+    model_alone = min(before.get("ModelLatency.Average") or math.inf, 1000 * base)
+    grown = model - model_alone
+    overhead = window.get("OverheadLatency.Average")
+    overhead_alone = before.get("OverheadLatency.Average")
+    evidence.append(
+        f"ModelLatency is {model:,.4g} ms on average{_shared(window)}, of the "
+        f"client's {1000 * now:,.4g} ms"
+    )
+    if grown >= 0.5 * milliseconds:
+        used = _used(window)
+        idle = bool(used) and max(used.values()) < ADVISED[1]
+        yield Verdict(
+            "queueing",
+            severity,
+            "Requests wait inside the instances",
+            tuple(evidence),
+            "The hardware is not full: give the container more workers."
+            if idle
+            else "More instances, or larger ones.",
+        )
+    elif (
+        overhead is not None
+        and overhead_alone
+        and overhead > _GREW * overhead_alone
+        and (overhead - overhead_alone >= 0.5 * milliseconds)
+    ):
+        yield Verdict(
+            "overhead",
+            severity,
+            "SageMaker's own overhead rose with the load",
+            (*evidence, f"OverheadLatency {overhead:,.4g} ms, {overhead_alone:,.4g} ms alone"),
+            "Compare routing strategies, and ask AWS Support.",
+        )
+    elif not window.shared:
+        yield Verdict(
+            "before-the-model",
+            severity,
+            "Requests wait before they reach the model",
+            tuple(evidence),
+            "Look at the network between the callers and SageMaker, at "
+            "connections that are not kept, and at the load generator.",
+        )
+    else:
+        yield Verdict(
+            "queueing",
+            severity,
+            "Requests wait for each other",
+            tuple(evidence),
+            "Longer steps (two minutes) tell CloudWatch's minutes apart.",
+        )
+
+
+def _not_saturated(step: MeasuredStep, window: StepMetrics) -> Verdict:
+    used = [
+        f"{name} at {percent:.0f} %{_shared(window)}" for name, percent in _used(window).items()
+    ]
+    return Verdict(
+        "not-saturated",
+        "fine",
+        f"Nothing is saturated at {_name(step)}",
+        (*step.judgement.reasons, *used),
+    )
+
+
+def _used(window: StepMetrics) -> dict[str, float]:
+    found = {name: window.get(f"{name}Utilization.Average") for name in ("CPU", "GPU")}
+    return {name: percent for name, percent in found.items() if percent is not None}
+
+
+def _shared(window: StepMetrics) -> str:
+    return " (in minutes shared with other steps)" if window.shared else ""
+
+
+def _load(step: MeasuredStep) -> float:
+    return step.offered if step.offered is not None else float(step.result.step.users or 0)
+
+
+def _name(step: MeasuredStep) -> str:
+    return step.result.step.name

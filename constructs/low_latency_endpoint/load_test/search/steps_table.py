@@ -1,0 +1,222 @@
+"""The steps of a load test as columns, for a terminal and a page, and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...report.tables import Cell
+from ..engine.latencies import PERCENTS, LatencyHistogram, milliseconds
+from .joined_metrics import StepMetrics
+from .measured_steps import MeasuredStep
+from .result_file import LoadTestReport, iso_time
+
+PER_INSTANCE = "Inv./inst."
+_Column = Callable[[MeasuredStep, StepMetrics], Any]
+_TONES = {"held": "good", "broken": "bad", "unclear": "careful", "client-bound": "other"}
+
+
+def _quantile_ms(of: str, share: float) -> _Column:
+    """A quantile of one of the result's histograms, in milliseconds."""
+
+    def value(each: MeasuredStep, window: StepMetrics) -> float:
+        latencies = getattr(each.result, of) or LatencyHistogram()
+        return 1000 * float(latencies.quantiles((share,))[0])
+
+    return value
+
+
+_COLUMNS: dict[str, _Column] = {
+    "step": lambda each, window: each.result.step.name,
+    "purpose": lambda each, window: each.purpose,
+    "started_at": lambda each, window: iso_time(each.result.started_at),
+    "seconds": lambda each, window: each.result.seconds,
+    "offered_tps": lambda each, window: each.offered,
+    "users": lambda each, window: each.result.step.users,
+    "sent": lambda each, window: each.result.sent,
+    "completed": lambda each, window: each.result.completed,
+    "failed": lambda each, window: each.result.failed,
+    "tps": lambda each, window: each.result.rate,
+    "outcome": lambda each, window: each.judgement.outcome,
+    **{f"p{percent:g}_ms": _quantile_ms("latency", percent / 100) for percent in PERCENTS},
+    "mean_ms": lambda each, window: 1000 * each.result.latency.mean,
+    "max_ms": lambda each, window: 1000 * each.result.latency.max,
+    "samples": lambda each, window: each.result.latency.count,
+    "samples_beyond_p99": lambda each, window: next(
+        (one.samples_beyond for one in each.result.latency.percentiles() if one.percent == 99), None
+    ),
+    "first_byte_p50_ms": _quantile_ms("first_byte", 0.5),
+    "first_byte_p99_ms": _quantile_ms("first_byte", 0.99),
+    "service_p50_ms": _quantile_ms("service", 0.5),
+    "service_p99_ms": _quantile_ms("service", 0.99),
+    "send_lag_p99_ms": _quantile_ms("send_lag", 0.99),
+    "client_cpu_share": lambda each, window: each.result.generator.cpu_share,
+    "generator_us_per_request": lambda each, window: (
+        1e6 * each.result.generator.cpu_seconds_per_request
+    ),
+    "client_bound": lambda each, window: "; ".join(each.result.client_bound),
+    "warnings": lambda each, window: "; ".join(each.result.warnings),
+    "model_latency_p99_ms": lambda each, window: window.get("ModelLatency.p99"),
+    "overhead_latency_mean_ms": lambda each, window: window.get("OverheadLatency.Average"),
+    "cpu_percent": lambda each, window: window.get("CPUUtilization.Average"),
+    "gpu_percent": lambda each, window: window.get("GPUUtilization.Average"),
+    "invocations_per_instance_minute": lambda each, window: window.get(
+        "InvocationsPerInstance.Sum"
+    ),
+    "shared_minutes": lambda each, window: "yes" if window.shared else "",
+}
+
+
+def steps_csv(report: LoadTestReport) -> str:
+    """One line for each step."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for each in report.run.steps:
+        window = report.metrics.of(each.result)
+        writer.writerow(_cell(value(each, window)) for value in _COLUMNS.values())
+    return text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, float):
+        return f"{value:.6g}" if math.isfinite(value) else ""
+    return "" if value is None else value
+
+
+@dataclass(frozen=True)
+class StepColumn:
+    """One column of the steps.
+
+    Attributes
+    ----------
+    name : str
+    cells : tuple of Cell
+    left_out : int, optional
+        How soon a narrow terminal goes without it; 0 for never, ``None`` for a page only.
+    groups : str
+        The page's tables in which it stands: load, machines.
+    """
+
+    name: str
+    cells: tuple[Cell, ...]
+    left_out: int | None
+    groups: str
+
+    @property
+    def width(self) -> int:
+        """In characters."""
+        return max(len(each) for each in (self.name, *map(str, self.cells)))
+
+
+def step_columns(
+    steps: Sequence[MeasuredStep], report: LoadTestReport | None = None, *, beyond: bool = False
+) -> Iterator[StepColumn]:
+    """All columns that say something of these steps.
+
+    Parameters
+    ----------
+    steps : sequence of MeasuredStep
+    report : LoadTestReport, optional
+        For what CloudWatch has of them. By default the client's side alone.
+    beyond : bool
+        Say on how many requests a doubtful percentile rests.
+    """
+
+    def column(
+        name: str,
+        cell: Callable[[MeasuredStep], str | Cell],
+        left_out: int | None = None,
+        groups: str = "load",
+    ) -> StepColumn:
+        cells = [found if isinstance(found, Cell) else Cell(found) for found in map(cell, steps)]
+        return StepColumn(name, tuple(cells), left_out, groups)
+
+    def percentile(latencies: LatencyHistogram | None, percent: float) -> Cell:
+        found = (
+            next((one for one in latencies.percentiles() if one.percent == percent), None)
+            if latencies is not None
+            else None
+        )
+        if found is None:
+            return Cell("-")
+        doubt = "" if found.reliable else f" ? ({found.samples_beyond})" if beyond else "?"
+        return Cell(
+            milliseconds(found.seconds) + doubt,
+            "soft" if doubt else "",
+            f"{found.samples_beyond:,} requests beyond",
+        )
+
+    def latency(percent: float, left_out: int | None = None) -> StepColumn:
+        return column(
+            f"p{percent:g}", lambda each: percentile(each.result.latency, percent), left_out
+        )
+
+    yield column("Step", lambda each: each.result.step.name, 0, "load machines")
+    yield column(
+        "",
+        lambda each: Cell(
+            each.shown, _TONES[each.judgement.outcome], "; ".join(each.judgement.reasons)
+        ),
+        0,
+    )
+    yield column("Purpose", lambda each: Cell(each.purpose, "soft"))
+    yield column(
+        "Offered",
+        lambda each: (
+            f"{each.result.step.users} at once" if each.offered is None else f"{each.offered:,.4g}"
+        ),
+    )
+    yield column("Answered", lambda each: f"{each.result.rate:,.4g}/s", 0)
+    yield column("Requests", lambda each: f"{each.result.latency.count:,}")
+    if any(each.result.first_byte is not None for each in steps):
+        yield column("First byte p99", lambda each: percentile(each.result.first_byte, 99.0), 0)
+    yield from (latency(50.0, 4), latency(90.0), latency(99.0, 0), latency(99.9, 6), latency(99.99))
+    yield column(
+        "Failed", lambda each: f"{each.result.error_share:.2%}" if each.result.failed else "-", 0
+    )
+    yield column(
+        "Send lag",
+        lambda each: milliseconds(each.result.send_lag.percentile(99)) + ("!" if each.late else ""),
+        1,
+        "machines",
+    )
+    yield column(
+        "Client CPU", lambda each: f"{each.result.generator.cpu_share:.0%}", groups="machines"
+    )
+    yield column(
+        "Client per request",
+        lambda each: f"{1e6 * each.result.generator.cpu_seconds_per_request:,.0f} µs",
+        groups="machines",
+    )
+    if report is not None:
+        windows = {id(each): report.metrics.of(each.result) for each in steps}
+
+        def joined(
+            name: str, metric: str, form: Callable[[float], str], left_out: int
+        ) -> StepColumn:
+            return column(
+                name, lambda each: _value(windows[id(each)], metric, form), left_out, "machines"
+            )
+
+        found = (
+            joined("Model p99", "ModelLatency.p99", _ms, 5),
+            joined("Overhead", "OverheadLatency.Average", _ms, 7),
+            joined("CPU", "CPUUtilization.Average", "{:.0f} %".format, 2),
+            joined("GPU", "GPUUtilization.Average", "{:.0f} %".format, 3),
+            joined(PER_INSTANCE, "InvocationsPerInstance.Sum", "{:,.0f}".format, 8),
+        )
+        yield from (each for each in found if any(cell.text != "-" for cell in each.cells))
+
+
+def _ms(value: float) -> str:
+    return milliseconds(value / 1000)
+
+
+def _value(window: StepMetrics, metric: str, form: Callable[[float], str]) -> str:
+    value = window.get(metric)
+    return "-" if value is None else form(value) + ("*" if window.shared else "")

@@ -1,0 +1,79 @@
+"""The interface endpoints that load-test tasks in isolated subnets need, and their policies."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from aws_cdk import Aws
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+from ..network.zone_aligned_network import ZoneAlignedNetwork
+from ..synthesis.iam_documents import allow, arn, document
+from .roles import SESSION_ACTIONS
+
+_PULL = (
+    "ecr:BatchCheckLayerAvailability",
+    "ecr:BatchGetImage",
+    "ecr:GetAuthorizationToken",
+    "ecr:GetDownloadUrlForLayer",
+)
+_LOG = ("logs:CreateLogStream", "logs:PutLogEvents")
+
+
+def _services() -> dict[str, tuple[tuple[str, ...], str]]:
+    """Service -> what may be done through its endpoint, and with what.
+
+    ECR needs both of its endpoints (and S3), the awslogs driver needs Logs, a session on the
+    master needs ssmmessages. Nothing that carries data out is among it: no push, no other log. See
+    https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html and
+    https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-exec.html
+    """
+    return {
+        "ecr.api": (_PULL, "*"),
+        "ecr.dkr": (_PULL, "*"),
+        "logs": (_LOG, arn("logs", "log-group:*")),
+        "ssmmessages": (SESSION_ACTIONS, "*"),
+    }
+
+
+def endpoint_count(network: ZoneAlignedNetwork) -> int:
+    """How many there are, counted in each zone."""
+    return len(_services()) * len(network.subnets)
+
+
+def make_interface_endpoints(scope: Construct, network: ZoneAlignedNetwork) -> ec2.SecurityGroup:
+    """Make what tasks in isolated subnets need; the group that lets them in."""
+    group = ec2.SecurityGroup(
+        scope,
+        "EndpointsSecurityGroup",
+        vpc=network.vpc,
+        description="Interface endpoints of the load-test tasks: only these tasks",
+        allow_all_outbound=False,
+    )
+    for service, (actions, resources) in _services().items():
+        endpoint = ec2.InterfaceVpcEndpoint(
+            scope,
+            f"Endpoint-{service}",
+            vpc=network.vpc,
+            service=ec2.InterfaceVpcEndpointAwsService(service),
+            private_dns_enabled=True,
+            open=False,
+            security_groups=[group],
+            subnets=network.subnet_selection,
+        )
+        made = cast(ec2.CfnVPCEndpoint, endpoint.node.default_child)
+        made.policy_document = _of_account(actions, resources)
+    return group
+
+
+def _of_account(actions: tuple[str, ...], resources: str) -> dict[str, Any]:
+    """These actions for this account's principals; other fleets of the VPC come through too."""
+    return document(
+        allow(
+            actions,
+            resources,
+            principal={"AWS": "*"},
+            condition={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}},
+        )
+    )

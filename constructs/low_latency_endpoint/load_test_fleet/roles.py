@@ -1,0 +1,90 @@
+"""The load-test tasks' roles: what each may do, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from ..network.private_link_policy import INVOKE_ACTIONS
+from ..synthesis.findings import acknowledge_wildcard_resources
+from ..synthesis.iam_documents import allow, document, for_tasks, trust
+from ..synthesis.model_rights import decrypting, writing_with
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_kms as kms
+
+_TASKS = "ecs-tasks.amazonaws.com"
+SESSION_ACTIONS = (
+    "ssmmessages:CreateControlChannel",
+    "ssmmessages:CreateDataChannel",
+    "ssmmessages:OpenControlChannel",
+    "ssmmessages:OpenDataChannel",
+)
+"""What a session on a task asks of its role:
+https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-iam-roles.html"""
+
+
+def execution_role(
+    scope: Construct, id: str, pull: Sequence[Mapping[str, Any]], log: Sequence[Mapping[str, Any]]
+) -> iam.CfnRole:
+    """What ECS does for the tasks before they run: pull the image, open the log."""
+    role = _role(scope, id, trust(_TASKS), *pull, allow(["ecr:GetAuthorizationToken"], "*"), *log)
+    acknowledge_wildcard_resources(
+        role, ["*"], reason="ecr:GetAuthorizationToken takes no single repository."
+    )
+    return role
+
+
+def master_role(scope: Construct, id: str, runs_arn: str, key: kms.IKey | None) -> iam.CfnRole:
+    """Read the plan, write progress and result, let a session in. It invokes nothing."""
+    role = _role(
+        scope,
+        id,
+        trust(_TASKS, for_tasks()),
+        allow(["s3:GetObject", "s3:PutObject"], runs_arn),
+        allow(SESSION_ACTIONS, "*"),
+        *([] if key is None else [writing_with(key)]),
+    )
+    acknowledge_wildcard_resources(
+        role, ["*"], reason="The channels of a session on a task have no ARN of their own."
+    )
+    acknowledge_wildcard_resources(
+        role, [runs_arn], reason="Each run has a folder of its own below this prefix."
+    )
+    return role
+
+
+def worker_role(
+    scope: Construct, id: str, endpoint_arn: str, runs_arn: str, key: kms.IKey | None
+) -> iam.CfnRole:
+    """Invoke the endpoint under test; read the run's payload module, where there is one."""
+    role = _role(
+        scope,
+        id,
+        trust(_TASKS, for_tasks()),
+        allow(INVOKE_ACTIONS, endpoint_arn),
+        allow(["s3:GetObject"], runs_arn),
+        *([] if key is None else [decrypting(key)]),
+    )
+    acknowledge_wildcard_resources(
+        role, [runs_arn], reason="Each run has a folder of its own below this prefix."
+    )
+    return role
+
+
+def _role(
+    scope: Construct, id: str, trusted: Mapping[str, Any], *statements: Mapping[str, Any]
+) -> iam.CfnRole:
+    return iam.CfnRole(
+        scope,
+        id,
+        assume_role_policy_document=trusted,
+        policies=[
+            iam.CfnRole.PolicyProperty(
+                policy_name="load-test", policy_document=document(*statements)
+            )
+        ],
+    )

@@ -1,5 +1,0 @@
-"""CloudWatch: metrics, alarms that evaluate, composite alarms, anomaly detectors.
-
-moto keeps alarms and never looks at them. Everything here follows CloudWatch's documented rules,
-on a clock that the caller controls; docs/local-aws.md says where it stops.
-"""

@@ -1,0 +1,355 @@
+"""Each kind of alarm as data: metric, threshold, what it means, what to look at first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from aws_cdk import Aws, Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+from ..hosting.endpoint_metrics import EndpointVariant, checked_period
+from ..network.existing_subnets import zone_name_of
+from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS, ERROR_RATE, MINIMUM_INVOCATIONS
+from ..plan.metrics import microseconds_from_milliseconds
+from ..plan.published_metrics import METRICS_IN_ALARM
+from ..plan.rules import PERCENT_OF_ALL, SEVERITY_STATISTICS, ZONE_IMBALANCE
+from ..plan.utilization import highest_utilization
+from ..synthesis.validation import check, check_milliseconds
+from .alarm_options import AlarmOptions, SlowRequests, Thresholds
+
+ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
+BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
+MISSING_IS_FINE = cloudwatch.TreatMissingData.NOT_BREACHING
+SILENCE_IS_THE_FAULT = cloudwatch.TreatMissingData.BREACHING
+
+# Google's SRE workbook, "Alerting on SLOs": long and short window in minutes, burn rate.
+# (No Duration here: the first call into jsii costs more than importing the whole package.)
+_BURN_RATES = {"Fast": (60, 5, 14.4), "Slow": (360, 30, 6.0)}
+_UTILIZATIONS = {
+    "cpu_utilization": ("CPUUtilization", "vCPUs are saturated"),
+    "memory_utilization": ("MemoryUtilization", "the container is about to run out of memory"),
+    "disk_utilization": ("DiskUtilization", "the volume is about to be full"),
+    "gpu_utilization": ("GPUUtilization", "GPUs are saturated"),
+    "gpu_memory_utilization": ("GPUMemoryUtilization", "GPU memory is about to run out"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlarmSpecification:
+    """One alarm to make.
+
+    Attributes
+    ----------
+    key : str
+        ``<metric>/<statistic>`` and, with severities, ``/<severity>``.
+    metric : aws_cloudwatch.IMetric
+    threshold : float
+        In the metric's own unit.
+    when : str
+        The condition in words, with the unit that people use.
+    means : str
+        What it means.
+    look_first : str
+        What to look at first.
+    severity : str
+        Empty without severities.
+    group : str
+        Alarms of one group alarm together, all of them: the windows of a burn rate.
+    periods : tuple of int, optional
+        Evaluation periods and datapoints to alarm; by default those of the construct.
+    """
+
+    key: str
+    metric: cloudwatch.IMetric
+    threshold: float
+    when: str
+    means: str
+    look_first: str
+    severity: str = ""
+    group: str = ""
+    operator: cloudwatch.ComparisonOperator = ABOVE
+    missing: cloudwatch.TreatMissingData = MISSING_IS_FINE
+    periods: tuple[int, int] | None = None
+    unknown: tuple[str, ...] = field(default=())
+
+
+def specifications(
+    variant: EndpointVariant, options: AlarmOptions, *, max_instances: int | None, where: str
+) -> Iterator[AlarmSpecification]:
+    """All alarms of one variant that the options ask for."""
+    watch = _Watch(variant, options, where)
+    yield from watch.latencies("ModelLatency", options.model_latency)
+    yield from watch.latencies("OverheadLatency", options.overhead_latency)
+    yield from watch.error_rates()
+    slow = options.slow_requests
+    if slow is not None:
+        yield from watch.burn_rates(slow)
+    yield from watch.utilizations()
+    yield from watch.multi_model()
+    if max_instances is not None:
+        yield watch.capacity(max_instances)
+    imbalance = options.zone_imbalance
+    if imbalance is not None:
+        yield watch.zones(check(ZONE_IMBALANCE, imbalance, where))
+    if options.expect_traffic:
+        yield watch.silence()
+
+
+class _Watch:
+    """One variant under the options' period and fleet."""
+
+    def __init__(self, variant: EndpointVariant, options: AlarmOptions, where: str) -> None:
+        self._variant = variant
+        self._options = options
+        self._where = where
+        self._fleet = "new" if options.new_fleet_only else "whole"
+        self._period = checked_period(options.period, 60, where)
+        # What metrics are told: reading a Duration back is a call to Node.js.
+        self._seconds = options.period or timedelta(seconds=60)
+        self._floor = check(MINIMUM_INVOCATIONS, options.minimum_invocations, where)
+
+    def _metric(
+        self,
+        name: str,
+        statistic: str,
+        period: timedelta | None = None,
+        dimensions: Mapping[str, str] | None = None,
+    ) -> cloudwatch.Metric:
+        return self._variant.metric(
+            name,
+            statistic=statistic,
+            period=period or self._seconds,
+            fleet="new" if self._fleet == "new" else "whole",
+            dimensions=dimensions,
+        )
+
+    def latencies(
+        self, name: str, thresholds: Thresholds | str | None
+    ) -> Iterator[AlarmSpecification]:
+        stated = thresholds if isinstance(thresholds, Mapping) else {}
+        for severity, statistic, threshold in _flattened(stated, self._where):
+            milliseconds = check_milliseconds(ALARM_THRESHOLD_MILLISECONDS, threshold, self._where)
+            means, look_first = _LATENCY_TEXTS[name]
+            yield AlarmSpecification(
+                key=f"{name}/{statistic}" + (f"/{severity}" if severity else ""),
+                metric=self._metric(name, statistic),
+                threshold=microseconds_from_milliseconds(milliseconds),
+                when=f"{name} {statistic} is above {milliseconds:g} ms",
+                means=means,
+                look_first=look_first,
+                severity=severity,
+            )
+
+    def error_rates(self) -> Iterator[AlarmSpecification]:
+        for option, metric, means, look_first in _ERROR_TEXTS:
+            rate: float | None = getattr(self._options, option)
+            if rate is None:
+                continue
+            check(ERROR_RATE, rate, self._where)
+            yield AlarmSpecification(
+                key=f"{metric}/Rate",
+                metric=self._share(metric, f"share of invocations with {metric}"),
+                threshold=rate,
+                when=f"more than {rate * 100:g} % of the invocations are {metric}",
+                means=means,
+                look_first=look_first,
+            )
+
+    def _share(self, metric: str, label: str) -> cloudwatch.MathExpression:
+        return cloudwatch.MathExpression(
+            expression=f"IF(invocations >= {self._floor}, errors / invocations, 0)",
+            using_metrics={
+                "errors": self._metric(metric, "Sum"),
+                "invocations": self._metric("Invocations", "Sum"),
+            },
+            period=self._period,
+            label=label,
+        )
+
+    def burn_rates(self, slow: SlowRequests) -> Iterator[AlarmSpecification]:
+        statistic = f"PR({microseconds_from_milliseconds(slow.milliseconds):.0f}:)"
+        for name, (long, short, rate) in _BURN_RATES.items():
+            for window, minutes in (("Long", long), ("Short", short)):
+                yield AlarmSpecification(
+                    key=f"ModelLatency/BurnRate{name}/{window}",
+                    metric=self._metric("ModelLatency", statistic, timedelta(minutes=minutes)),
+                    threshold=100 * rate * slow.budget,
+                    when=f"over {minutes} minutes the share of requests over "
+                    f"{slow.milliseconds:g} ms burns a month's budget {rate:g} times too fast",
+                    means=f"the objective ({slow.objective * 100:g} % faster than "
+                    f"{slow.milliseconds:g} ms) will be missed",
+                    look_first="the share of slow requests, and what changed when it rose",
+                    group=f"BurnRate{name}",
+                    periods=(1, 1),
+                )
+
+    def utilizations(self) -> Iterator[AlarmSpecification]:
+        for option, (metric, means) in _UTILIZATIONS.items():
+            percent: float | None = getattr(self._options, option)
+            if percent is None:
+                continue
+            check(PERCENT_OF_ALL, percent, self._where)
+            highest = self._highest(metric)
+            yield AlarmSpecification(
+                key=f"{metric}/Average",
+                metric=self._metric(metric, "Average"),
+                threshold=percent * (highest or 100) / 100,
+                when=f"{metric} is above {percent:g} % of the instance",
+                means=means,
+                look_first="invocations per instance against the scaling target",
+                unknown=() if highest else (metric,),
+            )
+
+    def _highest(self, metric: str) -> float | None:
+        """The metric's value on a full instance, for the smallest type of the variant."""
+        found = [
+            highest_utilization(metric, instance_type.name)
+            for instance_type in self._variant.production_variant.instance_types
+        ]
+        known = [value for value in found if value]
+        return min(known) if len(known) == len(found) else None
+
+    def multi_model(self) -> Iterator[AlarmSpecification]:
+        rate = self._options.cache_miss_rate
+        if rate is not None:
+            check(ERROR_RATE, rate, self._where)
+            yield AlarmSpecification(
+                key="ModelCacheHit/Average",
+                metric=self._metric("ModelCacheHit", "Average"),
+                threshold=1 - rate,
+                operator=BELOW,
+                when=f"more than {rate * 100:g} % of the requests find their model not loaded",
+                means="more models are in use than fit into memory",
+                look_first="LoadedModelCount and memory; a larger instance or fewer models",
+            )
+        wait = self._options.model_loading_wait
+        if wait is not None:
+            milliseconds = check_milliseconds(ALARM_THRESHOLD_MILLISECONDS, wait, self._where)
+            yield AlarmSpecification(
+                key="ModelLoadingWaitTime/Average",
+                metric=self._metric("ModelLoadingWaitTime", "Average"),
+                threshold=microseconds_from_milliseconds(milliseconds),
+                when=f"requests wait {milliseconds:g} ms for their model on average",
+                means="models are downloaded and loaded while callers wait",
+                look_first="ModelDownloadingTime against ModelLoadingTime",
+            )
+
+    def capacity(self, max_instances: int) -> AlarmSpecification:
+        return AlarmSpecification(
+            key="Instances/Maximum",
+            # SageMaker publishes no instance count; each request adds 1/n per instance.
+            metric=cloudwatch.MathExpression(
+                expression="IF(per_instance > 0, invocations / per_instance, 0)",
+                using_metrics={
+                    "invocations": self._metric("Invocations", "Sum"),
+                    "per_instance": self._metric("InvocationsPerInstance", "Sum"),
+                },
+                period=self._period,
+                label="instances that serve",
+            ),
+            threshold=max_instances - 0.5,
+            when=f"all {max_instances} instances that scaling may start are serving",
+            means="the next rise in traffic finds no more instances",
+            look_first="invocations per instance against the scaling target; raise the maximum",
+            periods=(5, 5),
+        )
+
+    def zones(self, imbalance: float) -> AlarmSpecification:
+        production = self._variant.production_variant
+        names = [
+            name
+            for subnet in production.model.network.subnets
+            if (name := zone_name_of(subnet)) is not None
+        ]
+        METRICS_IN_ALARM.check(len(names), self._where)
+        instance_type = production.instance_types[0].name
+        metrics = {
+            f"zone{index}": self._metric(
+                "Invocations",
+                "Sum",
+                dimensions={
+                    "Region": Aws.REGION,
+                    "AvailabilityZone": name,
+                    "InstanceType": instance_type,
+                },
+            )
+            for index, name in enumerate(names)
+        }
+        series = f"[{', '.join(metrics)}]"
+        return AlarmSpecification(
+            key="Invocations/ZoneImbalance",
+            metric=cloudwatch.MathExpression(
+                expression=f"IF(SUM({series}) >= {self._floor}, "
+                f"MAX({series}) * {len(names)} / SUM({series}), 1)",
+                using_metrics=metrics,
+                period=self._period,
+                label="busiest zone over an even share",
+            ),
+            threshold=imbalance,
+            when=f"the busiest zone gets {imbalance:g} times its even share",
+            means="instances or callers are unevenly spread over the zones",
+            look_first="instances per zone, and the zones of the callers",
+        )
+
+    def silence(self) -> AlarmSpecification:
+        return AlarmSpecification(
+            key="Invocations/Silence",
+            metric=self._metric("Invocations", "Sum"),
+            threshold=1,
+            operator=BELOW,
+            missing=SILENCE_IS_THE_FAULT,
+            when="no requests arrive",
+            means="callers cannot reach the endpoint, or have stopped calling",
+            look_first="DNS and security group of the interface endpoint, from a caller",
+            periods=(5, 5),
+        )
+
+
+def _flattened(thresholds: Thresholds, where: str) -> Iterator[tuple[str, str, Duration]]:
+    """Severity (may be empty), statistic and threshold."""
+    nested = [isinstance(value, Mapping) for value in thresholds.values()]
+    if any(nested) and not all(nested):
+        raise SEVERITY_STATISTICS.error(
+            got=", ".join(thresholds), allowed="one of the two forms", where=where
+        )
+    for name, value in thresholds.items():
+        if isinstance(value, Mapping):
+            for statistic, threshold in value.items():
+                yield name, statistic, threshold
+        else:
+            yield "", name, value
+
+
+_LATENCY_TEXTS = {
+    "ModelLatency": (
+        "requests take longer in the model's container than they may",
+        "utilization and invocations per instance against the scaling target; then the container",
+    ),
+    "OverheadLatency": (
+        "SageMaker adds more than it may: payload size, request frequency, authorization, or new "
+        "instances",
+        "payload sizes, and recent deployments and scaling activities",
+    ),
+}
+_ERROR_TEXTS = (
+    (
+        "error_rate",
+        "Invocation5XXErrors",
+        "the model or its instances fail",
+        "the container's log, memory, and whether the fleet is saturated",
+    ),
+    (
+        "client_error_rate",
+        "Invocation4XXErrors",
+        "callers send what the model refuses",
+        "recent changes of callers; payload size and content type",
+    ),
+    (
+        "model_error_rate",
+        "InvocationModelErrors",
+        "the container answers with errors or not at all",
+        "the container's log",
+    ),
+)

@@ -1,0 +1,404 @@
+"""Alarms on latency, errors, saturation and silence, with thresholds as durations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from ..hosting.endpoint import Endpoint
+from ..hosting.endpoint_metrics import EndpointVariant
+from ..plan.argument_kinds import checked_arguments
+from ..plan.limits import EVALUATION_PERIODS
+from ..plan.plan_warnings import NOBODY_NOTIFIED
+from ..plan.rules import DATAPOINTS_ABOVE_PERIODS, SCALED_VARIANTS_ONLY
+from ..synthesis.asked_once import alarm_arn_of, path_below, stack_of
+from ..synthesis.findings import warn
+from ..synthesis.validation import check, is_token
+from .alarm_options import AlarmOptions, SlowRequests, Thresholds
+from .alarm_specifications import AlarmSpecification, specifications
+
+# A deployment shows in CloudWatch as a minute in which both fleets take requests: the series with
+# EndpointConfigName starts with the new fleet's traffic and lasts for good (SageMaker guide,
+# "Auto-Rollback Configuration and Monitoring"), so alone it says nothing; whether it exists from
+# the first create is not documented. That the whole endpoint's series has both fleets is (same
+# page); that both series agree to the minute is not. FILL, since one may be missing or late at the
+# edges: a hole counts as zero, which holds nothing back.
+_BOTH_FLEETS = "IF((FILL(new, 0) > 0) AND (FILL(whole, 0) > FILL(new, 0)), 1, 0)"
+
+# After such a minute pages are held back for ten more. That is the suppressor's own time: any
+# change of the composite would end an extension, and CloudWatch wants one besides. The wait is as
+# short as it can be, since a composite that is on for less than the wait pages nobody.
+_QUIET_AFTER_MINUTES = 10
+_EXTENSION_MINUTES = 1
+_WAIT_MINUTES = 1
+
+# And they are held back no longer than this, whatever the series do (if the two never agree, every
+# minute looks like a deployment). One such minute covers at most 12: ten, the extension, and one
+# for alarms that are not judged at the same second. "Too long" is on when a variant had at least
+# M = N / (12 x variants) of them in the last N minutes. As long as it is off, the fewer than
+# M x variants minutes cannot have covered the last N, so there was a moment in which whatever was
+# held back was done; as long as it is on, nothing is held back. So a page comes after N minutes at
+# the latest (12 hours; a day, all that CloudWatch allows, with several variants), after M of
+# them (an hour with one variant) when both fleets take requests all the time. Each update starts
+# anew, with its own configuration's series; until its new fleet has started nothing is held back.
+_COVERED_MINUTES = _QUIET_AFTER_MINUTES + _EXTENSION_MINUTES + 1
+_RANGE_MINUTES = 60 * _COVERED_MINUTES
+_LONGEST_RANGE_MINUTES = 24 * 60
+
+
+@checked_arguments
+class LatencyAlarms(Construct):
+    """Alarms of every variant of an endpoint, and one composite alarm that pages.
+
+    SageMaker publishes latencies in microseconds; thresholds are durations, converted here.
+    Missing data never alarms, except where silence is the fault. Every description says what the
+    alarm means, what to look at first, and the command to run.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    endpoint : Endpoint
+    model_latency : mapping, optional
+        Threshold per statistic, ``{"p99": Duration.millis(200)}``, or per severity,
+        ``{"Warning": {"p99": ...}, "Critical": {"p99": ...}}``.
+    overhead_latency : mapping, optional
+        The same for OverheadLatency, for which CloudWatch lists no percentiles: ``Average``.
+    error_rate, client_error_rate, model_error_rate : float, optional
+        Share of invocations with a 5xx, a 4xx, a model error; 0.01 is one in a hundred.
+    minimum_invocations : int
+        Invocations per period below which shares count as zero; by default 20, so that one
+        failure in the night pages nobody.
+    slow_requests : SlowRequests, optional
+        Alarms on how fast the month's budget of slow requests burns: 14.4 times too fast over an
+        hour and five minutes, 6 times over six hours and thirty minutes.
+    anomalies : mapping of str to str
+        Metric to statistic, such as ``{"Invocations": "Sum"}``: alarm outside the band (two
+        standard deviations) that CloudWatch learns. By default none.
+    cpu_utilization, memory_utilization, disk_utilization, gpu_utilization,
+    gpu_memory_utilization : float, optional
+        Percent of the whole instance: CPU and GPU are multiplied by the number of vCPUs and GPUs,
+        since SageMaker's metrics run to 100 for each.
+    cache_miss_rate : float, optional
+        Multi-model endpoints: share of requests whose model is not loaded.
+    model_loading_wait : Duration, optional
+        Multi-model endpoints: average wait for a model to be loaded.
+    capacity_at_maximum : bool
+        Alarm when all instances that scaling may start are serving; by default not. Scale the
+        variant before making the alarms.
+    zone_imbalance : float, optional
+        Alarm when the busiest zone gets this many times its even share. Rests on a dimension that
+        AWS documents without saying which setting publishes it: check that the alarm has data.
+    expect_traffic : bool
+        Alarm when no requests arrive for five minutes; by default silence is fine.
+    new_fleet_only : bool
+        Watch only the fleet of this configuration (dimension ``EndpointConfigName``), which a
+        deployment brings up: for rollback alarms, which the old fleet would drown. No composite
+        alarm then. By default the whole endpoint.
+    period : Duration, optional
+        By default 1 minute.
+    evaluation_periods, datapoints_to_alarm : int
+        By default 2 of the last 3 periods.
+    actions : sequence of aws_cloudwatch.IAlarmAction
+        What the composite alarm does, such as ``SnsAction(topic)``; by default nothing.
+    quiet_during_deployments : bool
+        Hold pages back while both fleets of a deployment take requests and ten minutes after, for
+        an hour of such minutes at most (less with more than two variants). By default not: which
+        series SageMaker publishes when was not seen on AWS yet, and a page too many beats none.
+
+    Attributes
+    ----------
+    alarms : dict of str to aws_cloudwatch.Alarm
+        By ``<variant>/<metric>/<statistic>``, for example ``primary/ModelLatency/p99``.
+    composites : dict of str to aws_cloudwatch.CompositeAlarm
+        By severity; ``""`` for alarms without one.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE701 to LLE703, LLE721 to LLE727, LLE732 for a statistic the metric does not have, and
+        LLE801 and LLE807 for arguments of another kind.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        endpoint: Endpoint,
+        model_latency: Thresholds | None = None,
+        overhead_latency: Thresholds | None = None,
+        error_rate: float | None = None,
+        client_error_rate: float | None = None,
+        model_error_rate: float | None = None,
+        minimum_invocations: int = 20,
+        slow_requests: SlowRequests | None = None,
+        anomalies: Mapping[str, str] | None = None,
+        cpu_utilization: float | None = None,
+        memory_utilization: float | None = None,
+        disk_utilization: float | None = None,
+        gpu_utilization: float | None = None,
+        gpu_memory_utilization: float | None = None,
+        cache_miss_rate: float | None = None,
+        model_loading_wait: Duration | None = None,
+        capacity_at_maximum: bool = False,
+        zone_imbalance: float | None = None,
+        expect_traffic: bool = False,
+        new_fleet_only: bool = False,
+        period: Duration | None = None,
+        evaluation_periods: int = 3,
+        datapoints_to_alarm: int = 2,
+        actions: Sequence[cloudwatch.IAlarmAction] = (),
+        quiet_during_deployments: bool = False,
+    ) -> None:
+        super().__init__(scope, id)
+        self._endpoint = endpoint
+        self._options = options = AlarmOptions(
+            model_latency=model_latency,
+            overhead_latency=overhead_latency,
+            error_rate=error_rate,
+            client_error_rate=client_error_rate,
+            model_error_rate=model_error_rate,
+            minimum_invocations=minimum_invocations,
+            slow_requests=slow_requests,
+            anomalies=anomalies or {},
+            cpu_utilization=cpu_utilization,
+            memory_utilization=memory_utilization,
+            disk_utilization=disk_utilization,
+            gpu_utilization=gpu_utilization,
+            gpu_memory_utilization=gpu_memory_utilization,
+            cache_miss_rate=cache_miss_rate,
+            model_loading_wait=model_loading_wait,
+            capacity_at_maximum=capacity_at_maximum,
+            zone_imbalance=zone_imbalance,
+            expect_traffic=expect_traffic,
+            new_fleet_only=new_fleet_only,
+            period=period,
+            evaluation_periods=evaluation_periods,
+            datapoints_to_alarm=datapoints_to_alarm,
+            actions=actions,
+            quiet_during_deployments=quiet_during_deployments,
+        )
+        self._path = path_below(self, scope, id)
+        self._periods = _checked_periods(options, self._path)
+        self._new_fleet = new_fleet_only
+        self.alarms: dict[str, cloudwatch.Alarm] = {}
+        self.composites: dict[str, cloudwatch.CompositeAlarm] = {}
+        rules: dict[str, list[str]] = {}
+        for production_variant in endpoint.configuration.variants:
+            variant = endpoint.variant(production_variant.name)
+            groups: dict[str, list[str]] = {}
+            for specification in specifications(
+                variant, options, max_instances=self._max_instances(variant), where=self._path
+            ):
+                alarm = self._alarm(variant, specification)
+                if new_fleet_only:  # no composite
+                    continue
+                rule = _is_on(alarm)
+                if specification.group:
+                    groups.setdefault(specification.group, []).append(rule)
+                else:
+                    rules.setdefault(specification.severity, []).append(rule)
+            for group in groups.values():
+                rules.setdefault("", []).append(f"({' AND '.join(group)})")
+            for name, statistic in options.anomalies.items():
+                anomaly = self._anomaly(variant, name, statistic)
+                rules.setdefault("", []).append(_is_on(anomaly))
+        if rules and not new_fleet_only:
+            self._compose(rules)
+
+    def _max_instances(self, variant: EndpointVariant) -> int | None:
+        if not self._options.capacity_at_maximum:
+            return None
+        scaling = self._endpoint.scaling_of(variant.name)
+        if scaling is None:
+            raise SCALED_VARIANTS_ONLY.error(
+                got=f"{variant.name}, which does not scale",
+                allowed="a scaled variant",
+                where=self._path,
+            )
+        return scaling.max_instances
+
+    def _alarm(
+        self, variant: EndpointVariant, specification: AlarmSpecification
+    ) -> cloudwatch.Alarm:
+        for metric in specification.unknown:
+            warn(
+                self,
+                f"unknownInstanceType:{metric}",
+                f"{metric}: the instance type is not known, so one vCPU or GPU was assumed.",
+            )
+        evaluation_periods, datapoints = specification.periods or self._periods
+        key = f"{variant.name}/{specification.key}"
+        alarm = cloudwatch.Alarm(
+            self,
+            key.replace("/", "-"),
+            metric=specification.metric,
+            threshold=specification.threshold,
+            evaluation_periods=evaluation_periods,
+            datapoints_to_alarm=datapoints,
+            comparison_operator=specification.operator,
+            treat_missing_data=specification.missing,
+            alarm_description=self._description(
+                variant, specification.when, specification.means, specification.look_first
+            ),
+        )
+        self.alarms[key] = alarm
+        return alarm
+
+    def _anomaly(
+        self, variant: EndpointVariant, name: str, statistic: str
+    ) -> cloudwatch.AnomalyDetectionAlarm:
+        evaluation_periods, _ = self._periods
+        return cloudwatch.AnomalyDetectionAlarm(
+            self,
+            f"{variant.name}-{name}-{statistic}-Anomaly",
+            metric=variant.metric(name, statistic=statistic, period=self._options.period),
+            std_devs=2,
+            evaluation_periods=evaluation_periods,
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            alarm_description=self._description(
+                variant,
+                f"{name} {statistic} leaves the band it usually keeps",
+                "traffic or behaviour is unlike other days",
+                "callers' releases and campaigns",
+            ),
+        )
+
+    def _description(self, variant: EndpointVariant, when: str, means: str, look_first: str) -> str:
+        fleet = "new fleet of " if self._new_fleet else ""
+        name = self._endpoint.name_at_synth
+        return (
+            f"{fleet}{name}/{variant.name}: {when}. Means: {means}. Look first at: {look_first}. "
+            f"Run: low-latency diagnose {name}"
+        )
+
+    def _compose(self, rules: dict[str, list[str]]) -> None:
+        held_back = ""
+        suppression: dict[str, Any] = {}
+        if self._options.quiet_during_deployments:
+            suppression = {
+                "actions_suppressor": self._suppressor(),
+                "actions_suppressor_wait_period": Duration.minutes(_WAIT_MINUTES),
+                "actions_suppressor_extension_period": Duration.minutes(_EXTENSION_MINUTES),
+            }
+            held_back = (
+                "Quiet while both fleets of a deployment take requests and "
+                f"{_QUIET_AFTER_MINUTES} minutes after, for {self._too_long()[0]} such minutes at "
+                "most. "
+            )
+        if not self._options.actions:
+            warn(
+                self,
+                "alarmsNotifyNobody",
+                f"{NOBODY_NOTIFIED[0].upper()}{NOBODY_NOTIFIED[1:]}; "
+                "acknowledge this where .composites get their actions afterwards.",
+            )
+        for severity, parts in rules.items():
+            composite = cloudwatch.CompositeAlarm(
+                self,
+                f"Composite{severity}",
+                alarm_rule=cloudwatch.AlarmRule.from_string(_any_of(parts)),
+                alarm_description=(
+                    f"{self._endpoint.name_at_synth}{f', {severity}' if severity else ''}: one or "
+                    f"more of its alarms are on. {held_back}"
+                    f"Run: low-latency diagnose {self._endpoint.name_at_synth}"
+                ),
+                **suppression,
+            )
+            for action in self._options.actions:
+                composite.add_alarm_action(action)
+            self.composites[severity] = composite
+
+    def _too_long(self) -> tuple[int, int]:
+        """Of how many minutes so many with both fleets are too long: M and N; see above."""
+        variants = len(self._endpoint.configuration.variants)
+        minutes = min(_RANGE_MINUTES * variants, _LONGEST_RANGE_MINUTES)
+        return minutes // (_COVERED_MINUTES * variants), minutes
+
+    def _suppressor(self) -> cloudwatch.IAlarm:
+        """In alarm while a deployment is under way or just over, and not for too long."""
+        deploying, too_long = [], []
+        for production_variant in self._endpoint.configuration.variants:
+            variant = self._endpoint.variant(production_variant.name)
+            deploying.append(
+                self._both_fleets(
+                    variant,
+                    "Deploying",
+                    1,
+                    _QUIET_AFTER_MINUTES,
+                    "both fleets of a deployment take requests. Holds pages back",
+                )
+            )
+            too_long.append(
+                self._both_fleets(
+                    variant,
+                    "DeployingTooLong",
+                    *self._too_long(),
+                    "both fleets of a deployment have taken requests for too long. Pages are no "
+                    "longer held back",
+                )
+            )
+        return cloudwatch.CompositeAlarm(
+            self,
+            "Quiet",
+            alarm_rule=cloudwatch.AlarmRule.from_string(
+                f"({_any_of(deploying)} AND (NOT ({_any_of(too_long)})))"
+            ),
+            alarm_description=f"{self._endpoint.name_at_synth}: deploying, pages are held back",
+        )
+
+    def _both_fleets(
+        self, variant: EndpointVariant, name: str, datapoints: int, minutes: int, means: str
+    ) -> str:
+        alarm = cloudwatch.Alarm(
+            self,
+            f"{variant.name}-{name}",
+            metric=cloudwatch.MathExpression(
+                expression=_BOTH_FLEETS,
+                using_metrics={
+                    "new": variant.metric_invocations("Sum", fleet="new"),
+                    "whole": variant.metric_invocations("Sum"),
+                },
+                period=Duration.minutes(1),
+                label="both fleets take requests",
+            ),
+            threshold=0,
+            evaluation_periods=minutes,
+            datapoints_to_alarm=datapoints,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            alarm_description=f"{self._endpoint.name_at_synth}/{variant.name}: {means}.",
+        )
+        if stack_of(self).node.addr == stack_of(self._endpoint).node.addr:
+            # An update points it at the new configuration before that takes requests.
+            self._endpoint.cfn_endpoint.node.add_dependency(alarm)
+        return _is_on(alarm)
+
+
+def _is_on(alarm: cloudwatch.Alarm) -> str:
+    """As ``AlarmRule.from_alarm`` spells it; text needs no further calls to be put together."""
+    return f'ALARM("{alarm_arn_of(alarm)}")'
+
+
+def _any_of(rules: Sequence[str]) -> str:
+    return f"({' OR '.join(rules)})"
+
+
+def _checked_periods(options: AlarmOptions, where: str) -> tuple[int, int]:
+    evaluation_periods = options.evaluation_periods
+    datapoints = options.datapoints_to_alarm
+    check(EVALUATION_PERIODS, evaluation_periods, where)
+    check(EVALUATION_PERIODS, datapoints, where)
+    known = not (is_token(datapoints) or is_token(evaluation_periods))
+    if known and datapoints > evaluation_periods:
+        raise DATAPOINTS_ABOVE_PERIODS.error(
+            got=f"{datapoints} of {evaluation_periods}",
+            allowed=f"at most {evaluation_periods}",
+            where=where,
+        )
+    return evaluation_periods, datapoints

@@ -1,0 +1,103 @@
+"""A dashboard for whoever is on call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from aws_cdk import Aws, Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from ..hosting.endpoint import Endpoint
+from ..hosting.endpoint_metrics import EndpointVariant
+from ..plan.argument_kinds import checked_arguments
+from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS
+from ..synthesis.asked_once import alarm_arn_of, path_below, stack_of
+from ..synthesis.validation import check_milliseconds
+from .alarms import LatencyAlarms
+
+if TYPE_CHECKING:
+    from ..plan.dashboard import DashboardVariant
+
+
+@checked_arguments
+class LatencyDashboard(Construct):
+    """Target, split of the time, traffic, errors, instances, utilization, models, zones.
+
+    Latencies are in milliseconds, utilization in percent of the whole instance.
+    ``low-latency dashboard`` draws the same body as a picture.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    endpoint : Endpoint
+    model_latency : mapping of str to Duration, optional
+        Thresholds by statistic, drawn as lines.
+    alarms : LatencyAlarms, optional
+        Their states are shown in a row.
+    dashboard_name : str, optional
+        By default CloudFormation chooses one.
+
+    Attributes
+    ----------
+    body : dict
+        The dashboard's body, as CloudWatch takes it; tokens in it are not resolved.
+    cfn_dashboard : aws_cloudwatch.CfnDashboard
+
+    Raises
+    ------
+    ConfigurationError
+        LLE701 for a threshold of zero, LLE801 and LLE807 for arguments of another kind.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        endpoint: Endpoint,
+        model_latency: Mapping[str, Duration] | None = None,
+        alarms: LatencyAlarms | None = None,
+        dashboard_name: str | None = None,
+    ) -> None:
+        super().__init__(scope, id)
+        path = path_below(self, scope, id)
+        from ..plan.dashboard import dashboard_body  # with the first dashboard
+
+        self.body = dashboard_body(
+            endpoint_name=endpoint.name_at_synth,
+            region=Aws.REGION,
+            variants=[
+                _described(endpoint, endpoint.variant(variant.name))
+                for variant in endpoint.configuration.variants
+            ],
+            targets={
+                statistic: check_milliseconds(ALARM_THRESHOLD_MILLISECONDS, threshold, path)
+                for statistic, threshold in (model_latency or {}).items()
+            },
+            alarm_arns=[alarm_arn_of(alarm) for alarm in alarms.alarms.values()] if alarms else [],
+        )
+        self.cfn_dashboard = cloudwatch.CfnDashboard(
+            self,
+            "Resource",
+            dashboard_name=dashboard_name,
+            dashboard_body=stack_of(self).to_json_string(self.body),
+        )
+
+
+def _described(endpoint: Endpoint, variant: EndpointVariant) -> DashboardVariant:
+    from ..plan.dashboard import DashboardVariant
+
+    facts = [instance_type.facts for instance_type in variant.production_variant.instance_types]
+    first = facts[0] if len(facts) == 1 else None  # pools differ in size: raw metrics then
+    scaling = endpoint.scaling_of(variant.name)
+    return DashboardVariant(
+        name=variant.name,
+        vcpus=(first.vcpus or 0) if first else 0,
+        gpus=(first.accelerator_count or 0) if first and first.accelerator == "nvidia" else 0,
+        multi_model=variant.shape == "multi-model",
+        max_instances=scaling.max_instances if scaling else None,
+        scaling_target=scaling.target_invocations if scaling else None,
+    )

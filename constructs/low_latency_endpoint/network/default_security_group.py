@@ -1,0 +1,48 @@
+"""Closes a VPC's default security group, which CloudFormation cannot do by itself."""
+
+from __future__ import annotations
+
+from aws_cdk import CustomResource
+from constructs import Construct
+
+from ..synthesis.custom_resource_function import custom_resource_function
+from ..synthesis.iam_documents import allow, arn
+
+
+class ClosedDefaultSecurityGroup(Construct):
+    """Removes the rules that every default security group is born with.
+
+    The default group lets its members talk to each other and to everywhere. Nothing of ours uses
+    it, so nothing may. It costs one Lambda function that runs once.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    security_group_id : str
+        ID of the VPC's default security group.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, security_group_id: str) -> None:
+        super().__init__(scope, id)
+        function = custom_resource_function(
+            self,
+            "close_default_security_group",
+            description="Removes the rules of a VPC's default security group",
+            statements=[
+                allow(["ec2:DescribeSecurityGroups"], "*"),
+                allow(
+                    ["ec2:RevokeSecurityGroupIngress", "ec2:RevokeSecurityGroupEgress"],
+                    arn("ec2", f"security-group/{security_group_id}"),
+                ),
+            ],
+            wildcards="ec2:DescribeSecurityGroups takes no resource.",
+            timeout_seconds=120,  # it waits for a minute for rights that are new
+        )
+        CustomResource(
+            self,
+            "Rules",
+            resource_type="Custom::ClosedDefaultSecurityGroup",
+            service_token=function.arn,
+            properties={"SecurityGroupId": security_group_id},
+        )

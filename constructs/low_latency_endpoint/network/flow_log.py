@@ -1,0 +1,72 @@
+"""Flow log of a VPC into CloudWatch Logs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from ..synthesis.findings import acknowledge_wildcard_resources
+from ..synthesis.iam_documents import allow, document, for_flow_logs, trust
+from ..synthesis.safeguards import attached, log_group, safeguards_of
+
+
+class FlowLog(Construct):
+    """Records a VPC's traffic, off the hot path, for a month (or as :class:`Safeguards` say).
+
+    A security group that lacks port 443 makes calls time out in silence; the rejected packets
+    recorded here name the group's interface.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    vpc_id : str
+        The VPC.
+    traffic : aws_ec2.FlowLogTrafficType
+        Which packets are recorded: ``REJECT``, ``ACCEPT`` or ``ALL``.
+    """
+
+    def __init__(
+        self, scope: Construct, id: str, *, vpc_id: str, traffic: ec2.FlowLogTrafficType
+    ) -> None:
+        super().__init__(scope, id)
+        guards = safeguards_of(self)
+        group = log_group(self, guards, days=30)
+        rights = [
+            *guards.let_write_logs(group, "logs:DescribeLogStreams"),
+            allow(["logs:DescribeLogGroups"], "*"),
+        ]
+        role_arn, carrier = _role(self, guards.flow_log_role, document(*rights))
+        acknowledge_wildcard_resources(
+            carrier, ["*"], reason="logs:DescribeLogGroups takes no single log group."
+        )
+        flow_log = ec2.CfnFlowLog(
+            self,
+            "FlowLog",
+            resource_id=vpc_id,
+            resource_type="VPC",
+            traffic_type=traffic.value,
+            log_destination_type="cloud-watch-logs",
+            log_group_name=group.ref,
+            deliver_logs_permission_arn=role_arn,
+        )
+        if guards.flow_log_role is not None:
+            flow_log.node.add_dependency(carrier)
+
+
+def _role(
+    scope: Construct, given: iam.IRole | None, rights: dict[str, Any]
+) -> tuple[str, Construct]:
+    """The role's ARN, and what carries its rights."""
+    if given is not None:
+        return given.role_arn, attached(scope, "Rights", given, rights)
+    role = iam.CfnRole(
+        scope,
+        "Role",
+        assume_role_policy_document=trust("vpc-flow-logs.amazonaws.com", for_flow_logs()),
+        policies=[iam.CfnRole.PolicyProperty(policy_name="deliver", policy_document=rights)],
+    )
+    return role.attr_arn, role

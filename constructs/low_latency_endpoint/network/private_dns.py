@@ -1,0 +1,209 @@
+"""Private DNS of interface endpoints: one for each VPC and service, its names, its reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jsii
+from aws_cdk import Aws, Fn
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct, IValidation
+
+from ..errors import ConfigurationError
+from ..plan.rules import (
+    HOSTED_ZONE_IN_OWN_VPC,
+    HOSTED_ZONE_OF_OTHER_ACCOUNT,
+    OTHER_REGIONAL_NAME,
+    SECOND_PRIVATE_DNS,
+)
+from ..synthesis.asked_once import path_of, region_of, stack_of
+from ..synthesis.findings import warn
+from ..synthesis.validation import is_token
+from .existing_subnets import zone_name_of
+from .zone_aligned_network import ZoneAlignedNetwork
+
+LABEL, FIPS_LABEL = "runtime", "runtime-fips"
+"""The first label of the runtime's names: ``runtime.sagemaker.<region>.<suffix>``."""
+
+_LOOKUP_PENDING = "vpc-12345"
+"""CDK's stand-in for every VPC whose lookup is pending."""
+
+
+def claim_private_dns(owner: Construct, vpc: ec2.IVpc, service: str) -> None:
+    """Refuse a second private-DNS endpoint for the service in the same VPC, as AWS does.
+
+    What stands in the app already is refused at once, what comes later when the app is
+    synthesised: ``vpc.add_interface_endpoint(...)`` may follow.
+    """
+    _refuse_others(owner, vpc, service)
+    owner.node.add_validation(_OnePrivateDns(owner, vpc, service))
+
+
+@jsii.implements(IValidation)
+class _OnePrivateDns:
+    def __init__(self, owner: Construct, vpc: ec2.IVpc, service: str) -> None:
+        self._claim = owner, vpc, service
+
+    def validate(self) -> list[str]:
+        try:
+            _refuse_others(*self._claim)
+        except ConfigurationError as error:
+            return [str(error)]
+        return []
+
+
+def _refuse_others(owner: Construct, vpc: ec2.IVpc, service: str) -> None:
+    if vpc.vpc_id == _LOOKUP_PENDING:
+        return
+    path = path_of(owner)
+    for found in owner.node.root.node.find_all():
+        if (
+            isinstance(found, ec2.CfnVPCEndpoint)
+            and found.private_dns_enabled is True
+            and not found.node.path.startswith(f"{path}/")
+            and _same_vpc(found, vpc)
+            and _service_name(found).endswith(f".{service}")
+        ):
+            raise SECOND_PRIVATE_DNS.error(
+                got=f"a second one for {service}; the first is {found.node.path}",
+                allowed="one per VPC and service",
+                where=path,
+            )
+
+
+def _same_vpc(endpoint: ec2.CfnVPCEndpoint, vpc: ec2.IVpc) -> bool:
+    if endpoint.vpc_id == vpc.vpc_id:
+        return True
+    # The same import of another stack's VPC, made twice, gives two tokens.
+    stack = stack_of(vpc)
+    return bool(
+        is_token(vpc.vpc_id)
+        and stack == stack_of(endpoint)
+        and stack.resolve(vpc.vpc_id) == stack.resolve(endpoint.vpc_id)
+    )
+
+
+def _service_name(endpoint: ec2.CfnVPCEndpoint) -> str:
+    """The end of the service's name; the beginning may be a function of CloudFormation."""
+    name: Any = stack_of(endpoint).resolve(endpoint.service_name)
+    while isinstance(name, dict) and "Fn::Join" in name:
+        name = name["Fn::Join"][1][-1]
+    return str(name)
+
+
+def is_fips(endpoint: ec2.IInterfaceVpcEndpoint, regional_dns_name: str | None) -> bool:
+    """Whether the endpoint's DNS name, or the service it was made for, says so."""
+    made = endpoint.node.default_child
+    return f".{FIPS_LABEL}." in (regional_dns_name or "") or (
+        isinstance(made, ec2.CfnVPCEndpoint) and _service_name(made).endswith(f".{FIPS_LABEL}")
+    )
+
+
+def warn_of_takeover(link: Construct, services: Sequence[str], *, narrow: bool | None) -> None:
+    """Say what private DNS does to a VPC's other callers; ``narrow`` is None without a policy."""
+    names = " and ".join(own_name(link, service.removeprefix("sagemaker.")) for service in services)
+    policy = {
+        None: "",
+        True: "Its policy refuses every other endpoint; narrow_policy=False lets the account's "
+        "others through. ",
+        False: "Its policy refuses roles and endpoints of other accounts; endpoint_policy=False "
+        "lets them through. ",
+    }[narrow]
+    warn(
+        link,
+        "privateDnsTakesOver",
+        f"In this existing VPC private DNS answers {names} with this interface endpoint for "
+        "everybody in the VPC, callers of other SageMaker endpoints included. Its security group "
+        "lets in only `callers` and whom allow_from(...) names: the others time out. Callers in "
+        f"zones without one of its subnets may not resolve the name at all. {policy}Let the VPC's "
+        "callers in with allow_from(ec2.Peer.ipv4(<the VPC's range>)), or leave the name alone "
+        "with private_dns=False, and give this endpoint's callers its zonal URLs. "
+        "private_dns=True says that it is meant so.",
+    )
+
+
+def own_name(link: Construct, label: str) -> str:
+    """The name of a SageMaker service in the link's region: ``runtime.sagemaker.<region>...``."""
+    return f"{label}.sagemaker.{region_of(link)}.{Aws.URL_SUFFIX}"
+
+
+def has_private_dns(endpoint: ec2.IInterfaceVpcEndpoint) -> bool:
+    """Whether an adopted endpoint has private DNS; one imported by its ID is taken to have it."""
+    made = endpoint.node.default_child
+    return not (isinstance(made, ec2.CfnVPCEndpoint) and made.private_dns_enabled is False)
+
+
+def dns_entry(endpoint: ec2.InterfaceVpcEndpoint) -> tuple[str, str]:
+    """Hosted zone ID and DNS name of an endpoint made in the app, in all its zones together."""
+    # DnsEntries is a list of "<hosted zone ID>:<DNS name>", the regional name first.
+    entry = Fn.select(0, endpoint.vpc_endpoint_dns_entries)
+    return Fn.select(0, Fn.split(":", entry)), Fn.select(1, Fn.split(":", entry))
+
+
+def zonal_names(regional_dns_name: str, network: ZoneAlignedNetwork, label: str) -> dict[str, str]:
+    """Zone -> ``vpce-<id>-<random>-<zone name>.runtime...``, derived from the regional name.
+
+    CloudFormation lists the zonal names too, but in no order that says which zone is which; the
+    form is AWS's ("Access an AWS service using an interface VPC endpoint").
+    """
+    if not is_token(regional_dns_name) and f".{label}." not in regional_dns_name:
+        raise OTHER_REGIONAL_NAME.error(
+            got=repr(regional_dns_name),
+            where=path_of(network),
+            allowed=f"vpce-<id>-<random>.{label}.sagemaker.<region>.vpce.amazonaws.com",
+        )
+    parts = Fn.split(f".{label}.", regional_dns_name)
+    first, rest = Fn.select(0, parts), Fn.select(1, parts)
+    return {
+        zone: f"{first}-{name}.{label}.{rest}"
+        for zone, subnet in zip(network.client_zones.zones, network.subnets, strict=True)
+        if (name := zone_name_of(subnet)) is not None
+    }
+
+
+def private_hosted_zone(
+    scope: Construct,
+    own: ec2.IVpc,
+    vpcs: Sequence[ec2.IVpc],
+    *,
+    name: str,
+    dns_name: str,
+    hosted_zone_id: str,
+) -> None:
+    """Let other VPCs resolve a name to the endpoint, whose private DNS serves its own VPC only."""
+    from aws_cdk import aws_route53 as route53  # few links need it
+
+    for vpc in vpcs:
+        if vpc.vpc_id == own.vpc_id != _LOOKUP_PENDING:
+            raise HOSTED_ZONE_IN_OWN_VPC.error(
+                got="the endpoint's own VPC", allowed="other VPCs", where=path_of(scope)
+            )
+        _refuse_other_account(scope, vpc)
+    zone = route53.CfnHostedZone(
+        scope,
+        "HostedZone",
+        name=name,
+        vpcs=[
+            route53.CfnHostedZone.VPCProperty(vpc_id=vpc.vpc_id, vpc_region=vpc.env.region)
+            for vpc in vpcs
+        ],
+    )
+    route53.CfnRecordSet(
+        scope,
+        "Record",
+        hosted_zone_id=zone.ref,
+        name=name,
+        type="A",
+        alias_target=route53.CfnRecordSet.AliasTargetProperty(
+            dns_name=dns_name, hosted_zone_id=hosted_zone_id, evaluate_target_health=True
+        ),
+    )
+
+
+def _refuse_other_account(scope: Construct, vpc: ec2.IVpc) -> None:
+    own, theirs = stack_of(scope).account, vpc.env.account
+    if not is_token(own) and not is_token(theirs) and theirs != own:
+        raise HOSTED_ZONE_OF_OTHER_ACCOUNT.error(
+            got=f"a VPC of account {theirs}", allowed=f"VPCs of account {own}", where=path_of(scope)
+        )

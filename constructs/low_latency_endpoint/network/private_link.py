@@ -1,0 +1,423 @@
+"""The PrivateLink interface endpoint through which callers reach SageMaker Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import jsii
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+from ..plan.argument_kinds import checked_arguments
+from ..plan.rules import (
+    API_NEEDS_PRIVATE_DNS,
+    FIPS_WITH_POLICY,
+    HOSTED_ZONE_NEEDS_DNS_NAME,
+    LINK_OF_OTHER_VPC,
+    NARROW_WITHOUT_POLICY,
+    NO_NAME_WITHOUT_PRIVATE_DNS,
+    PRIVATE_DNS_NEEDS_VPC_DNS,
+)
+from ..synthesis.asked_once import path_below, path_of
+from .private_dns import (
+    FIPS_LABEL,
+    LABEL,
+    claim_private_dns,
+    dns_entry,
+    has_private_dns,
+    is_fips,
+    own_name,
+    private_hosted_zone,
+    warn_of_takeover,
+    zonal_names,
+)
+from .private_link_policy import LinkPolicy
+from .zone_aligned_network import ZoneAlignedNetwork
+
+_HTTPS = 443
+_BIDIRECTIONAL = 8443
+
+
+@checked_arguments
+@jsii.implements(ec2.IConnectable)
+class RuntimePrivateLink(Construct):
+    """An interface endpoint for ``sagemaker.runtime`` in the network's subnets.
+
+    With private DNS, ``runtime.sagemaker.<region>.amazonaws.com`` answers with the endpoint's own
+    addresses inside the VPC, so callers change nothing, and SageMaker keeps an invocation in the
+    zone of its caller (AWS: "Low latency real-time inference with AWS PrivateLink"). Nobody gets
+    in until :meth:`allow_from` says so.
+
+    In a VPC that exists (:meth:`ZoneAlignedNetwork.in_vpc`) private DNS leads the callers of all
+    other SageMaker endpoints here too. So the policy stays wide there, and a warning says what is
+    redirected.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    network : ZoneAlignedNetwork
+        The subnets, one per client zone.
+    fips : bool
+        Use ``sagemaker.runtime-fips``; by default the ordinary service. AWS supports no endpoint
+        policy for InvokeEndpoint there, so none is set.
+    private_dns : bool, optional
+        Answer the runtime's own name in the whole VPC; by default yes, with a warning in a VPC
+        that exists, which True acknowledges. With False callers use ``zonal_dns_names``, or
+        ``url``.
+    endpoint_policy : bool, optional
+        Let principals of this account alone do nothing but invoke endpoints through it. By
+        default yes, with ``fips=True`` no.
+    narrow_policy : bool, optional
+        Limit the policy to the endpoints that :meth:`serve` names (all of this account until it
+        names some) and to the calls they answer. By default yes in a network's own VPC; in one
+        that exists no, so that other callers there keep invoking the account's other endpoints,
+        asynchronously too.
+    bidirectional_streaming : bool
+        Also let callers in on port 8443, which HTTP/2 streaming uses; by default 443 only. The
+        policy then allows ``sagemaker:InvokeEndpoint*``: AWS names no action for these calls.
+    openai : bool
+        Let a narrow policy pass calls of the OpenAI-compatible path
+        (``sagemaker:CallWithBearerToken``) too; by default not. How AWS applies an endpoint policy
+        to its tokens is not documented, and was not seen on AWS.
+    sagemaker_api : bool
+        Also make an interface endpoint for ``sagemaker.api`` (describe, update), for tools that
+        run in isolated subnets; by default not.
+    hosted_zone_vpcs : sequence of aws_ec2.IVpc
+        Other VPCs (peered, or behind a transit gateway) whose callers use the runtime's name:
+        they get a private hosted zone for it that points at this endpoint, since private DNS
+        serves the endpoint's own VPC only. Their answers are not bound to a zone; give such
+        callers the zonal names.
+
+    Attributes
+    ----------
+    interface_endpoint : aws_ec2.IInterfaceVpcEndpoint
+    connections : aws_ec2.Connections
+    zonal_dns_names : dict of str to str
+        For each client zone the name that answers with that zone's address only.
+    fips, private_dns : bool
+        Whether it is an endpoint of ``sagemaker.runtime-fips``, and whether it has private DNS.
+    private_dns_name : str
+        The runtime's own name, ``runtime.sagemaker.<region>...`` or
+        ``runtime-fips.sagemaker.<region>...``. Clients call the first by themselves, and the
+        second when they are told to use FIPS.
+    dns_name, url : str
+        The name that callers in the VPC use for all zones, and the base URL with it: the runtime's
+        own one, without private DNS the interface endpoint's.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE211 for a second one with private DNS in the VPC, of the runtime or of the SageMaker
+        API, LLE212 when the VPC's DNS is off, LLE213 for FIPS with a policy, LLE214 and LLE222
+        when ``hosted_zone_vpcs`` has the endpoint's own VPC or one of another account, LLE218 for
+        ``narrow_policy`` without a policy, LLE220 for ``sagemaker_api`` without private DNS.
+
+    Examples
+    --------
+    >>> from aws_cdk import App, Stack, aws_ec2 as ec2
+    >>> from low_latency_endpoint import ClientZones, RuntimePrivateLink, ZoneAlignedNetwork
+    >>> stack = Stack(App(), "Callers")
+    >>> network = ZoneAlignedNetwork(
+    ...     stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"))
+    >>> link = RuntimePrivateLink(stack, "Link", network=network)
+    >>> link.allow_from(ec2.Peer.ipv4("10.0.0.0/16"))
+    >>> sorted(link.zonal_dns_names)
+    ['use1-az1', 'use1-az2']
+    """
+
+    network: ZoneAlignedNetwork
+    interface_endpoint: ec2.IInterfaceVpcEndpoint
+    _connections: ec2.Connections
+    zonal_dns_names: dict[str, str]
+    ports: tuple[int, ...]
+    regional_dns_name: str | None
+    fips: bool
+    private_dns: bool
+    _policy: LinkPolicy | None
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        network: ZoneAlignedNetwork,
+        fips: bool = False,
+        private_dns: bool | None = None,
+        endpoint_policy: bool | None = None,
+        narrow_policy: bool | None = None,
+        bidirectional_streaming: bool = False,
+        openai: bool = False,
+        sagemaker_api: bool = False,
+        hosted_zone_vpcs: Sequence[ec2.IVpc] = (),
+    ) -> None:
+        super().__init__(scope, id)
+        path = path_below(self, scope, id)
+        if fips and endpoint_policy:
+            raise FIPS_WITH_POLICY.error(
+                got="fips=True, endpoint_policy=True", allowed="endpoint_policy=False", where=path
+            )
+        polices = not fips if endpoint_policy is None else endpoint_policy
+        if narrow_policy is not None and not polices:
+            raise NARROW_WITHOUT_POLICY.error(
+                got=f"narrow_policy={narrow_policy} without a policy",
+                allowed="narrow_policy=None",
+                where=path,
+            )
+        label = FIPS_LABEL if fips else LABEL
+        services = [f"sagemaker.{label}"] + ["sagemaker.api"] * sagemaker_api
+        self.private_dns = private_dns is not False
+        if self.private_dns:
+            if not network.dns_ready:
+                raise PRIVATE_DNS_NEEDS_VPC_DNS.error(
+                    got="a VPC with DNS support or DNS hostnames off", allowed="both on", where=path
+                )
+            for service in services:
+                claim_private_dns(self, network.vpc, service)
+        elif sagemaker_api:
+            raise API_NEEDS_PRIVATE_DNS.error(
+                got="sagemaker_api=True, private_dns=False", allowed="one of them", where=path
+            )
+        group = ec2.SecurityGroup(
+            self,
+            "SecurityGroup",
+            vpc=network.vpc,
+            description="SageMaker Runtime interface endpoint: only callers that are allowed",
+            allow_all_outbound=False,
+        )
+        endpoint = ec2.InterfaceVpcEndpoint(
+            self,
+            "Endpoint",
+            vpc=network.vpc,
+            service=ec2.InterfaceVpcEndpointAwsService(f"sagemaker.{label}"),
+            private_dns_enabled=self.private_dns,
+            open=False,
+            security_groups=[group],
+            subnets=network.subnet_selection,
+        )
+        if sagemaker_api:
+            ec2.InterfaceVpcEndpoint(
+                self,
+                "Api",
+                vpc=network.vpc,
+                service=ec2.InterfaceVpcEndpointAwsService.SAGEMAKER_API,
+                private_dns_enabled=True,
+                open=False,
+                security_groups=[group],
+                subnets=network.subnet_selection,
+            )
+        self.network = network
+        self.interface_endpoint = endpoint
+        self._connections = group.connections
+        self.ports = _ports(bidirectional_streaming)
+        self.fips = fips
+        hosted_zone_id, self.regional_dns_name = dns_entry(endpoint)
+        self.zonal_dns_names = zonal_names(self.regional_dns_name, network, label)
+        narrow = network.own_vpc if narrow_policy is None else narrow_policy
+        self._policy = None
+        if polices:
+            self._policy = LinkPolicy(
+                self,
+                cast(ec2.CfnVPCEndpoint, endpoint.node.default_child),
+                narrow=narrow,
+                bidirectional_streaming=bidirectional_streaming,
+                openai=openai,
+            )
+        if private_dns is None and not network.own_vpc:
+            warn_of_takeover(self, services, narrow=narrow if polices else None)
+        if hosted_zone_vpcs:
+            self._serve_other_vpcs(hosted_zone_vpcs, self.regional_dns_name, hosted_zone_id)
+
+    @classmethod
+    def from_interface_endpoint(
+        cls,
+        scope: Construct,
+        id: str,
+        *,
+        network: ZoneAlignedNetwork,
+        interface_endpoint: ec2.IInterfaceVpcEndpoint,
+        regional_dns_name: str | None = None,
+        hosted_zone_id: str | None = None,
+        fips: bool | None = None,
+        private_dns: bool | None = None,
+        bidirectional_streaming: bool = False,
+        hosted_zone_vpcs: Sequence[ec2.IVpc] = (),
+    ) -> RuntimePrivateLink:
+        """Adopt an interface endpoint that exists: a VPC takes one with private DNS only.
+
+        Its policy and subnets stay as they are. :meth:`allow_from` adds rules to the security
+        groups that ``interface_endpoint`` was imported with.
+
+        Parameters
+        ----------
+        scope, id
+            As for every construct.
+        network : ZoneAlignedNetwork
+            The network whose zones the endpoint serves.
+        interface_endpoint : aws_ec2.IInterfaceVpcEndpoint
+            As made elsewhere in the app, or imported with
+            ``InterfaceVpcEndpoint.from_interface_vpc_endpoint_attributes``.
+        regional_dns_name : str, optional
+            ``vpce-...runtime.sagemaker.<region>.vpce.amazonaws.com``; by default that of the
+            endpoint, where it was made in the app. An imported one does not know its name, and
+            without it ``zonal_dns_names`` is empty.
+        hosted_zone_id : str, optional
+            The hosted zone of that name, needed with ``hosted_zone_vpcs``; by default likewise.
+        fips : bool, optional
+            Whether it is an endpoint of ``sagemaker.runtime-fips``; by default as the endpoint or
+            its DNS name says, and not where neither is known.
+        private_dns : bool, optional
+            Whether it has private DNS; by default as it was made in the app, and yes where that
+            is not known. Without, ``regional_dns_name`` is needed.
+        bidirectional_streaming, hosted_zone_vpcs
+            As above.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE215 for ``hosted_zone_vpcs``, LLE219 for ``private_dns=False`` without the
+            endpoint's DNS name, LLE363 for another one.
+        """
+        return _AdoptedPrivateLink(
+            scope,
+            id,
+            network=network,
+            interface_endpoint=interface_endpoint,
+            regional_dns_name=regional_dns_name,
+            hosted_zone_id=hosted_zone_id,
+            fips=fips,
+            private_dns=private_dns,
+            bidirectional_streaming=bidirectional_streaming,
+            hosted_zone_vpcs=hosted_zone_vpcs,
+        )
+
+    @property
+    @jsii.member(jsii_name="connections")
+    def connections(self) -> ec2.Connections:
+        """The interface endpoint's security groups."""
+        return self._connections
+
+    def allow_from(self, caller: ec2.IConnectable, description: str = "") -> None:
+        """Let a caller in: a security group, a ``Peer`` range, any construct with connections."""
+        for port in self.ports:
+            self.connections.allow_from(
+                caller, ec2.Port.tcp(port), description or "Callers of SageMaker Runtime"
+            )
+
+    @property
+    def private_dns_name(self) -> str:
+        """The runtime's own name, which private DNS answers."""
+        return own_name(self, FIPS_LABEL if self.fips else LABEL)
+
+    @property
+    def dns_name(self) -> str:
+        """The name that callers in the VPC use, whatever their zone."""
+        return self.private_dns_name if self.private_dns else str(self.regional_dns_name)
+
+    @property
+    def url(self) -> str:
+        """Base URL of the runtime for callers in the VPC."""
+        return f"https://{self.dns_name}"
+
+    def check_serves(self, network: ZoneAlignedNetwork, where: str) -> None:
+        """Refuse a network of another VPC: the endpoint's addresses answer in its own only.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE216.
+        """
+        if self.network is not network and self.network.vpc.vpc_id != network.vpc.vpc_id:
+            raise LINK_OF_OTHER_VPC.error(
+                got="two VPCs",
+                allowed="network=private_link.network, or one in its VPC",
+                where=where,
+            )
+
+    def serve(self, endpoint_name: str) -> None:
+        """Narrow the endpoint policy to the endpoints served; each call adds one.
+
+        A wide policy (``narrow_policy``) and an adopted endpoint's stay as they are.
+
+        Parameters
+        ----------
+        endpoint_name : str
+            The policy names it in lower case, as ARNs of endpoints are. A token stays as it is,
+            with a warning that its value has to be in lower case.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE217 when there are too many for a policy.
+        """
+        if self._policy is not None:
+            self._policy.serve(endpoint_name)
+
+    def _serve_other_vpcs(
+        self, vpcs: Sequence[ec2.IVpc], dns_name: str, hosted_zone_id: str
+    ) -> None:
+        private_hosted_zone(
+            self,
+            self.network.vpc,
+            vpcs,
+            name=self.private_dns_name,
+            dns_name=dns_name,
+            hosted_zone_id=hosted_zone_id,
+        )
+
+
+class _AdoptedPrivateLink(RuntimePrivateLink):
+    """What :meth:`RuntimePrivateLink.from_interface_endpoint` returns."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        network: ZoneAlignedNetwork,
+        interface_endpoint: ec2.IInterfaceVpcEndpoint,
+        regional_dns_name: str | None,
+        hosted_zone_id: str | None,
+        fips: bool | None,
+        private_dns: bool | None,
+        bidirectional_streaming: bool,
+        hosted_zone_vpcs: Sequence[ec2.IVpc],
+    ) -> None:
+        Construct.__init__(self, scope, id)
+        if isinstance(interface_endpoint, ec2.InterfaceVpcEndpoint):  # made in the app
+            known_zone, known_name = dns_entry(interface_endpoint)
+            regional_dns_name = regional_dns_name or known_name
+            hosted_zone_id = hosted_zone_id or known_zone
+        if hosted_zone_vpcs and not (regional_dns_name and hosted_zone_id):
+            raise HOSTED_ZONE_NEEDS_DNS_NAME.error(
+                got="hosted_zone_vpcs without regional_dns_name and hosted_zone_id",
+                allowed="all three",
+                where=path_of(self),
+            )
+        self.private_dns = (
+            has_private_dns(interface_endpoint) if private_dns is None else private_dns
+        )
+        if not self.private_dns and regional_dns_name is None:
+            raise NO_NAME_WITHOUT_PRIVATE_DNS.error(
+                got="private_dns=False without regional_dns_name",
+                allowed="both",
+                where=path_of(self),
+            )
+        self.network = network
+        self.interface_endpoint = interface_endpoint
+        self._connections = interface_endpoint.connections
+        self.ports = _ports(bidirectional_streaming)
+        self.regional_dns_name = regional_dns_name
+        self.fips = is_fips(interface_endpoint, regional_dns_name) if fips is None else fips
+        label = FIPS_LABEL if self.fips else LABEL
+        self.zonal_dns_names = (
+            zonal_names(regional_dns_name, network, label) if regional_dns_name else {}
+        )
+        self._policy = None
+        if hosted_zone_vpcs:
+            self._serve_other_vpcs(hosted_zone_vpcs, str(regional_dns_name), str(hosted_zone_id))
+
+
+def _ports(bidirectional_streaming: bool) -> tuple[int, ...]:
+    return (_HTTPS, _BIDIRECTIONAL) if bidirectional_streaming else (_HTTPS,)

@@ -1,0 +1,394 @@
+"""Subnets in the callers' Availability Zones, in a new VPC or in one that exists."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from aws_cdk import Aws, CfnTag
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct, IDependable
+
+from ..plan.argument_kinds import checked_arguments
+from ..plan.limits import MAX_INSTANCES, SUBNET_PREFIX_LENGTH
+from ..plan.rules import NOT_A_CLIENT_ZONE
+from ..plan.subnets import network_blocks
+from ..plan.zones import check_zones_in_region
+from ..synthesis.asked_once import path_below, path_of, region_of
+from ..synthesis.iam_documents import allow, document
+from ..synthesis.model_rights import bucket_arn
+from ..synthesis.validation import check, is_token
+from .client_zones import ClientZones
+from .default_security_group import ClosedDefaultSecurityGroup
+from .existing_subnets import choose_subnets
+from .fleet_room import FleetRoom, shared_room
+from .flow_log import FlowLog
+from .s3_gateway_policy import S3GatewayPolicy, let_out_to_s3
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_s3 as s3
+
+
+DEFAULT_CIDR = "10.0.0.0/16"
+
+
+@checked_arguments
+class ZoneAlignedNetwork(Construct):
+    """One isolated subnet in each client zone, in a VPC of its own.
+
+    The VPC has DNS support and hostnames on (private DNS needs both), an S3 gateway endpoint
+    (model downloads go through the VPC when the model runs in network isolation), no internet
+    gateway, no NAT and no public subnet; its default security group is closed. For a VPC that
+    exists, and the callers in it, use :meth:`in_vpc`.
+
+    A zone's address block depends on the zone alone, so adding, removing or reordering client
+    zones never moves another zone's subnet.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    client_zones : ClientZones
+        Where the callers run. With zone IDs the subnets carry ``AvailabilityZoneId``, so callers
+        in another account land in the same physical zone.
+    cidr : str
+        The VPC's IPv4 range; by default 10.0.0.0/16. Choose another if it must be peered.
+    max_instances : int, optional
+        The largest number of instances that all endpoints in this network have together. The
+        subnets hold twice as many (a blue/green deployment runs two fleets), two addresses each,
+        all in one zone. By default subnets are /24, room for 58 instances. Endpoints that need
+        more are refused.
+    subnet_prefix_length : int, optional
+        Size of the subnets, 16 to 28. By default derived from ``max_instances``, never smaller
+        than /24: a subnet cannot grow later without being replaced.
+    flow_logs : aws_ec2.FlowLogTrafficType, optional
+        What the VPC's flow log records; by default rejected packets. ``None`` makes no flow log.
+    s3_prefix_list : aws_ec2.IPrefixList, optional
+        AWS's list of S3's addresses in the Region, ``com.amazonaws.<region>.s3``: models then
+        reach these alone, and no other address. By default port 443 of every address, of which
+        nothing but S3 answers in this VPC: the list's ID differs by Region, and CloudFormation
+        does not know it. ``aws_ec2.PrefixList.from_lookup`` finds it at synthesis.
+    narrow_s3 : bool
+        Let the S3 gateway endpoint's policy name what models read and write, and what
+        :meth:`allow_s3` adds, in place of all buckets of the account; by default not, since
+        callers in the VPC may have buckets of their own. Either way images' layers in ECR pass,
+        and no bucket of another account that is not named.
+
+    Attributes
+    ----------
+    vpc : aws_ec2.IVpc
+    subnets : list of aws_ec2.ISubnet
+        One per client zone, in the order of the zones.
+    model_security_group : aws_ec2.ISecurityGroup
+        For models: no inbound rule; outbound HTTPS, which here reaches S3 only, and what
+        :meth:`add_interface_endpoint` adds.
+    client_zones : ClientZones
+    own_vpc : bool
+        Whether the network made the VPC: then nobody was in it before. Not with :meth:`in_vpc`.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE104, LLE105, LLE108 for the VPC's range, LLE11x when zones and region disagree or the
+        subnets do not fit, LLE340 when more is named than a policy holds.
+
+    Examples
+    --------
+    >>> from aws_cdk import App, Stack
+    >>> from low_latency_endpoint import ClientZones, ZoneAlignedNetwork
+    >>> stack = Stack(App(), "Callers")
+    >>> network = ZoneAlignedNetwork(
+    ...     stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"))
+    >>> len(network.subnets)
+    2
+    """
+
+    vpc: ec2.IVpc
+    subnets: list[ec2.ISubnet]
+    client_zones: ClientZones
+    model_security_group: ec2.ISecurityGroup
+    dns_ready: bool
+    fleet_room: FleetRoom
+    data_path: list[IDependable]
+    own_vpc: bool = True
+    s3_prefix_list: ec2.IPrefixList | None
+    _s3_policy: S3GatewayPolicy | None = None
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        client_zones: ClientZones,
+        cidr: str = DEFAULT_CIDR,
+        max_instances: int | None = None,
+        subnet_prefix_length: int | None = None,
+        flow_logs: ec2.FlowLogTrafficType | None = ec2.FlowLogTrafficType.REJECT,
+        s3_prefix_list: ec2.IPrefixList | None = None,
+        narrow_s3: bool = False,
+    ) -> None:
+        super().__init__(scope, id)
+        path = path_below(self, scope, id)
+        _check_region(self, client_zones)
+        fleet = check(MAX_INSTANCES, max_instances, path) or 1
+        check(SUBNET_PREFIX_LENGTH, subnet_prefix_length, path)
+        blocks = network_blocks(cidr, client_zones.zones, fleet, subnet_prefix_length, path)
+        vpc = ec2.CfnVPC(
+            self,
+            "Vpc",
+            cidr_block=cidr,
+            enable_dns_support=True,
+            enable_dns_hostnames=True,
+            tags=[CfnTag(key="Name", value=path)],
+        )
+        routes = ec2.CfnRouteTable(
+            self, "Routes", vpc_id=vpc.ref, tags=[CfnTag(key="Name", value=path)]
+        )
+        subnets = []
+        associations = []
+        for zone, block in blocks.items():
+            subnet = ec2.CfnSubnet(
+                self,
+                f"Subnet-{zone}",
+                vpc_id=vpc.ref,
+                cidr_block=block,
+                availability_zone=zone if client_zones.kind == "name" else None,
+                availability_zone_id=zone if client_zones.kind == "id" else None,
+                map_public_ip_on_launch=False,
+                tags=[CfnTag(key="Name", value=f"{path}/{zone}")],
+            )
+            subnets.append(subnet)
+            associations.append(
+                ec2.CfnSubnetRouteTableAssociation(
+                    self, f"Route-{zone}", subnet_id=subnet.ref, route_table_id=routes.ref
+                )
+            )
+        gateway = ec2.CfnVPCEndpoint(
+            self,
+            "S3",
+            vpc_id=vpc.ref,
+            service_name=f"com.amazonaws.{Aws.REGION}.s3",
+            vpc_endpoint_type="Gateway",
+            route_table_ids=[routes.ref],
+        )
+        ClosedDefaultSecurityGroup(
+            self, "DefaultSecurityGroup", security_group_id=vpc.attr_default_security_group
+        )
+        if flow_logs is not None:
+            FlowLog(self, "FlowLog", vpc_id=vpc.ref, traffic=flow_logs)
+        self.vpc = ec2.Vpc.from_vpc_attributes(
+            self,
+            "Reference",
+            vpc_id=vpc.ref,
+            vpc_cidr_block=cidr,
+            availability_zones=[subnet.attr_availability_zone for subnet in subnets],
+            isolated_subnet_ids=[subnet.ref for subnet in subnets],
+            isolated_subnet_route_table_ids=[routes.ref] * len(subnets),
+            isolated_subnet_ipv4_cidr_blocks=list(blocks.values()),
+        )
+        self.subnets = list(self.vpc.isolated_subnets)
+        self.client_zones = client_zones
+        length = ipaddress.IPv4Network(next(iter(blocks.values()))).prefixlen
+        self.fleet_room = FleetRoom([length] * len(blocks))
+        self.dns_ready = True
+        self.data_path = [gateway, *associations]
+        self._s3_policy = S3GatewayPolicy(self, gateway, narrow=narrow_s3)
+        self.s3_prefix_list = s3_prefix_list
+        self.model_security_group = _model_security_group(self)
+
+    @classmethod
+    def in_vpc(
+        cls,
+        scope: Construct,
+        id: str,
+        *,
+        vpc: ec2.IVpc,
+        client_zones: ClientZones,
+        subnets: Mapping[str, ec2.ISubnet] | None = None,
+        subnet_selection: ec2.SubnetSelection | None = None,
+        s3_prefix_list: ec2.IPrefixList | None = None,
+    ) -> ZoneAlignedNetwork:
+        """Use a VPC that exists: made in the same app, imported by attributes, or looked up.
+
+        Parameters
+        ----------
+        scope, id
+            As for every construct.
+        vpc : aws_ec2.IVpc
+            The VPC. Its DNS support and DNS hostnames must be on for private DNS.
+        client_zones : ClientZones
+            Where the callers run.
+        subnets : mapping of str to aws_ec2.ISubnet, optional
+            The subnet of each client zone. By default one subnet per zone is chosen by the zone's
+            name: isolated ones first, then private ones with a way out, never public ones. Needed
+            with zone IDs, and where the VPC does not know its zones' names at synth.
+        subnet_selection : aws_ec2.SubnetSelection, optional
+            Which of the VPC's subnets may be chosen; by default all that are not public.
+        s3_prefix_list : aws_ec2.IPrefixList, optional
+            As above: models then reach S3 alone, whatever else the VPC leads to.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE151 when a zone has no subnet (both sides are named), LLE152 when zones and subnets
+            cannot be matched at synth, LLE153 when ``subnets`` names other zones, LLE158 when
+            ``subnet_selection`` is given beside it, LLE159 for one subnet in two zones.
+        """
+        return _NetworkInVpc(
+            scope,
+            id,
+            vpc=vpc,
+            client_zones=client_zones,
+            subnets=subnets,
+            subnet_selection=subnet_selection,
+            s3_prefix_list=s3_prefix_list,
+        )
+
+    def allow_s3(self, bucket: s3.IBucket | str, *, write: bool = False) -> None:
+        """Let a bucket through the S3 gateway endpoint, whosever it is.
+
+        For buckets of other accounts, and with ``narrow_s3`` for every bucket, that is used in the
+        VPC and is not a model's data, captured data or core dumps: these are known. A VPC that
+        exists keeps its endpoints as they are: there it does nothing.
+
+        Parameters
+        ----------
+        bucket : aws_s3.IBucket or str
+            The bucket, or its name.
+        write : bool
+            Let objects be written and deleted too; by default they are read and listed.
+        """
+        name = bucket_arn(bucket) if isinstance(bucket, str) else bucket.bucket_arn
+        statements = [allow(["s3:GetObject"], f"{name}/*"), allow(["s3:ListBucket"], name)]
+        if write:
+            statements.append(
+                allow(["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"], f"{name}/*")
+            )
+        self.let_into_s3(statements)
+
+    def let_into_s3(self, statements: Iterable[Mapping[str, Any]]) -> None:
+        """Let what these statements allow in S3 through the gateway endpoint; for constructs."""
+        if self._s3_policy is not None:
+            self._s3_policy.let(statements)
+
+    def add_interface_endpoint(
+        self, id: str, service: ec2.IInterfaceVpcEndpointService
+    ) -> ec2.InterfaceVpcEndpoint:
+        """Let the models' containers reach another AWS service, such as Secrets Manager.
+
+        An interface endpoint with private DNS in the client zones' subnets, which costs by the
+        hour. Only models are let in, and only principals of this account may use it; who else
+        needs it, ``connections`` lets in. What the containers may do is the matter of the model's
+        role: pass the model to a ``grant_*`` method.
+
+        Parameters
+        ----------
+        id : str
+            Of the construct below the network.
+        service : aws_ec2.IInterfaceVpcEndpointService
+            ``ec2.InterfaceVpcEndpointAwsService.SECRETS_MANAGER``, for instance.
+        """
+        group = ec2.SecurityGroup(
+            self,
+            f"{id}SecurityGroup",
+            vpc=self.vpc,
+            allow_all_outbound=False,
+            description="Interface endpoint for models: only these",
+        )
+        endpoint = ec2.InterfaceVpcEndpoint(
+            self,
+            id,
+            vpc=self.vpc,
+            service=service,
+            private_dns_enabled=True,
+            open=False,
+            security_groups=[group],
+            subnets=self.subnet_selection,
+        )
+        made = cast(ec2.CfnVPCEndpoint, endpoint.node.default_child)
+        made.policy_document = document(
+            allow(
+                ["*"],
+                "*",
+                principal={"AWS": "*"},
+                condition={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}},
+            )
+        )
+        group.connections.allow_from(
+            self.model_security_group, ec2.Port.tcp(443), "Model containers"
+        )
+        return endpoint
+
+    @property
+    def subnet_selection(self) -> ec2.SubnetSelection:
+        """The network's subnets, for any construct that takes a selection."""
+        return ec2.SubnetSelection(subnets=self.subnets)
+
+    def subnet_of(self, zone: str) -> ec2.ISubnet:
+        """The subnet of a client zone.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE362 for any other zone.
+        """
+        zones = self.client_zones.zones
+        if zone not in zones:
+            raise NOT_A_CLIENT_ZONE.error(
+                got=repr(zone), allowed=", ".join(zones), where=path_of(self)
+            )
+        return self.subnets[zones.index(zone)]
+
+
+class _NetworkInVpc(ZoneAlignedNetwork):
+    """What :meth:`ZoneAlignedNetwork.in_vpc` returns; makes nothing but the model's group."""
+
+    own_vpc = False
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        vpc: ec2.IVpc,
+        client_zones: ClientZones,
+        subnets: Mapping[str, ec2.ISubnet] | None,
+        subnet_selection: ec2.SubnetSelection | None,
+        s3_prefix_list: ec2.IPrefixList | None,
+    ) -> None:
+        Construct.__init__(self, scope, id)
+        _check_region(self, client_zones)
+        self.vpc = vpc
+        self.client_zones = client_zones
+        self.subnets = choose_subnets(
+            vpc, client_zones, subnets, subnet_selection, where=path_of(self)
+        )
+        self.fleet_room = shared_room(vpc, self.subnets)
+        # Only a VPC made in the same app tells at synth; an imported one is taken at its word.
+        self.dns_ready = not isinstance(vpc, ec2.Vpc) or bool(
+            vpc.dns_support_enabled and vpc.dns_hostnames_enabled
+        )
+        self.data_path = []
+        self.s3_prefix_list = s3_prefix_list
+        self.model_security_group = _model_security_group(self)
+
+
+def _check_region(scope: Construct, client_zones: ClientZones) -> None:
+    region = region_of(scope)
+    if not is_token(region):
+        check_zones_in_region(client_zones.zones, region, where=path_of(scope))
+
+
+def _model_security_group(network: ZoneAlignedNetwork) -> ec2.ISecurityGroup:
+    group = ec2.SecurityGroup(
+        network,
+        "ModelSecurityGroup",
+        vpc=network.vpc,
+        description="SageMaker model containers: nothing in, HTTPS out",
+        allow_all_outbound=False,
+    )
+    # Of the containers' interfaces nothing else is needed: SageMaker pulls images "in isolation
+    # from your inference container", and no page asks for an endpoint of CloudWatch Logs.
+    let_out_to_s3(group, network.s3_prefix_list, "HTTPS, to S3")
+    return group

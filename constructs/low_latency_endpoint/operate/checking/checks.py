@@ -1,0 +1,119 @@
+"""Runs checks: small functions over a frozen context, each yielding outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from ...account.calls import Account
+from ...account.network import zones
+from ...account.sessions import Unreadable
+from ...errors import AWS_DOCS
+from .results import Outcome, Report, Result, unknown
+
+C = TypeVar("C")
+
+_GIVEN_UP = "something else that it builds on could not be read"
+
+
+@dataclass(frozen=True, slots=True)
+class Check(Generic[C]):
+    """One check.
+
+    Attributes
+    ----------
+    id : str
+        Stable, such as ``LLP101``.
+    title : str
+        What must hold, in a few words.
+    source : str
+        Page on which AWS states it; empty when the check is the library's own.
+    find : callable
+        Context to outcomes. Nothing is yielded where the check does not apply; what cannot be
+        read is left to raise :class:`~low_latency_endpoint.account.calls.Unreadable`.
+    """
+
+    id: str
+    title: str
+    source: str
+    find: Callable[[C], Iterable[Outcome]]
+
+    def results(self, context: C, subject: str = "") -> Iterator[Result]:
+        """Run it; what cannot be read becomes ``unknown``."""
+        for outcome in guarded(self.find, context):
+            yield Result(
+                id=self.id,
+                title=self.title,
+                status=outcome.status,
+                subject=" ".join(filter(None, (subject, outcome.about))),
+                evidence=outcome.evidence,
+                fix=outcome.fix,
+                source=self.source,
+            )
+
+
+def of_part(part: str, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+    """Outcomes that say of which part of the check's subject they are."""
+    for each in outcomes:
+        yield replace(each, about=" ".join(filter(None, (part, each.about))))
+
+
+def check(
+    id: str, title: str, *, source: str = ""
+) -> Callable[[Callable[[C], Iterable[Outcome]]], Check[C]]:
+    """Make a check of a function; a source that starts with ``/`` is a page of AWS's."""
+
+    def made(find: Callable[[C], Iterable[Outcome]]) -> Check[C]:
+        page = AWS_DOCS + source if source.startswith("/") else source
+        return Check(id, title, page, find)
+
+    return made
+
+
+def guarded(
+    find: Callable[..., Iterable[Outcome]], *arguments: Any, about: str = ""
+) -> Iterator[Outcome]:
+    """The outcomes of a function; when AWS refuses midway, the last one is ``unknown``."""
+    try:
+        yield from find(*arguments)
+    except Unreadable as refusal:
+        yield unknown(refusal.evidence or _GIVEN_UP, refusal.fix, about=about)
+
+
+def run_checks(
+    what: str,
+    account: Account,
+    steps: Sequence[tuple[Check[Any], Any, str]],
+    on_check: Callable[[str, int, int], None] | None = None,
+) -> Report:
+    """Run checks by their ids, then in the order given.
+
+    Parameters
+    ----------
+    what : str
+        What is checked.
+    account : Account
+    steps : sequence of (Check, context, subject)
+    on_check : callable, optional
+        Told the title, the number of checks done and that of all, before each.
+
+    Raises
+    ------
+    AwsUnavailable
+        When AWS cannot be reached.
+    ConfigurationError
+        ``LLA102`` without working credentials.
+    """
+    number, named = "", {}
+    with suppress(Unreadable):
+        number = account.account_id()
+    found: list[Result] = []
+    for done, (each, context, subject) in enumerate(sorted(steps, key=lambda step: step[0].id)):
+        if on_check:
+            on_check(each.title, done, len(steps))
+        found += each.results(context, subject)
+    with suppress(Unreadable):
+        named = zones(account)
+    return Report(what, number, account.region, tuple(found), named)

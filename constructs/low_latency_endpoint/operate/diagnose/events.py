@@ -1,0 +1,219 @@
+"""What happened to the fleet, and which slow periods it explains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from ...account.metrics import Series
+from ...report.numbers import milliseconds
+from .findings import GUIDE, Evidence, Finding, Remedy, kind
+from .instance_starts import Start, after_starts
+from .measurements import Measurements
+from .view import WARMING, VariantView
+
+COLD_MODEL = kind(
+    "LLD121",
+    "New instances answer slowly until they are warm",
+    GUIDE + "deployment-best-practices.html",
+)
+UPDATE_FAILED = kind(
+    "LLD701", "The last deployment failed or was rolled back", GUIDE + "deployment-guardrails.html"
+)
+NEW_VERSION = kind(
+    "LLD702",
+    "Slow since a deployment: the new version itself is slower",
+    GUIDE + "deployment-guardrails.html",
+)
+MISSING = kind(
+    "LLD703", "Fewer instances serve than are wanted", GUIDE + "deployment-best-practices.html"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something on the time axis, for the report."""
+
+    time: datetime
+    kind: str
+    text: str
+    end: datetime | None = None
+
+
+def events(measurements: Measurements) -> list[Event]:
+    """Deployments, scaling activities and alarms on one time axis, within the window."""
+    found = [
+        Event(each.time, "deployment", f"{each.configuration} ({each.how})")
+        for each in measurements.deployments
+    ]
+    for variant in measurements.variants:
+        for each in (variant.scaling.activities if variant.scaling else None) or ():
+            refused = f" Not scaled: {', '.join(each.not_scaled)}." if each.not_scaled else ""
+            text = f"{variant.name}: {each.description} {each.status}.{refused}"
+            if each.failed and each.message:
+                text += f" {each.message}"
+            found.append(Event(each.start, "scaling", text, each.end))
+    found += [
+        Event(each.time, "alarm", f"{each.alarm}: {each.state}")
+        for each in measurements.transitions
+    ]
+    return sorted(
+        (e for e in found if measurements.start <= e.time <= measurements.end),
+        key=lambda event: event.time,
+    )
+
+
+def endpoint_state(measurements: Measurements) -> Iterator[Finding]:
+    """Failed deployments, and instances that are wanted and not there."""
+    status, reason = measurements.status, measurements.failure_reason
+    if reason or status in ("Failed", "UpdateRollbackFailed", "RollingBack"):
+        text = f"the endpoint is {status}" + (f': "{reason}"' if reason else "")
+        yield Finding(
+            UPDATE_FAILED,
+            "",
+            (Evidence(text),),
+            "high",
+            ("deployments", "failed"),
+            (
+                Remedy("startup_health_check_timeout", "if the container did not answer in time"),
+                Remedy("model_data_download_timeout", "if the model did not arrive in time"),
+                Remedy("deployment.rollback_on_alarms", value="true"),
+            ),
+            "The container's log in /aws/sagemaker/Endpoints/<name> says why it did not start.",
+        )
+        return
+    for variant in measurements.variants:
+        wanted, there = variant.desired_instances, variant.current_instances
+        if status == "InService" and wanted and there is not None and there < wanted:
+            yield Finding(
+                MISSING,
+                variant.name,
+                (
+                    Evidence(
+                        f"{there} of {wanted} instances in service while the endpoint is InService",
+                        measurements.end,
+                        measurements.end,
+                    ),
+                ),
+                "medium",
+                ("deployments", "instances missing"),
+                (
+                    Remedy("instance_type", "a type with more supply"),
+                    Remedy("capacity_reservation_arn", "reserved instances come"),
+                ),
+                "Look again in some minutes: instances that are starting count as missing too.",
+            )
+
+
+def new_version(view: VariantView) -> Iterator[Finding]:
+    """Slow from a deployment to the end of the window, and not before."""
+    slow = view.slow_times
+    for each in view.measurements.deployments:
+        if each.first or not slow:
+            continue
+        after = [t for t in slow if t > each.time - view.period]
+        latency = view.get("ModelLatency", "p50") or view.get("ModelLatency", "Average")
+        before = latency.between(view.measurements.start, each.time)
+        since = latency.between(each.time, view.measurements.end)
+        lasted = view.measurements.end - each.done > WARMING + 3 * view.period
+        # Around the threshold the slow periods come in several time windows.
+        late = [t for t in view.whole.slow_times if t > each.done + WARMING]
+        judged_late = [t for t in since.times if t > each.done + WARMING]
+        if (
+            len(after) < 0.9 * len(slow)
+            or not before
+            or not lasted
+            or len(late) < 0.5 * len(judged_late)
+        ):
+            continue
+        was, now = before.median, since.median
+        assert was is not None
+        assert now is not None
+        at = view.measurements.clock(each.time)
+        if now < 1.3 * was:
+            continue
+        yield view.finding(
+            NEW_VERSION,
+            "high",
+            ("ModelLatency high", "instances not saturated", "since a deployment"),
+            *view.slow_evidence(),
+            Evidence(
+                f"median of the typical ModelLatency {milliseconds(was)} before {at}, "
+                f"{milliseconds(now)} since, and no slow period before; {each.configuration} was "
+                f"deployed then ({each.how})",
+                each.time,
+                view.measurements.end,
+            ),
+            remedies=[
+                Remedy("containers[].image", "back to the version before"),
+                Remedy("containers[].data", "back to the model before"),
+                Remedy(
+                    "alarms.model_latency",
+                    "a threshold below what was missed, so that alarms roll back",
+                ),
+                Remedy("deployment.rollback_on_alarms", value="true"),
+                Remedy("deployment.canary.wait", "longer than the alarm takes to see it", "10m"),
+            ],
+            besides="Compare both versions outside of SageMaker with the same requests.",
+        )
+        return
+
+
+def cold_start(view: VariantView) -> Iterator[Finding]:
+    """Slow only in the minutes after new instances began to serve."""
+    slow = view.slow_times
+    found = after_starts(view, slow)
+    if not found:
+        return
+    latency = view.get("ModelLatency", "p50") or view.get("ModelLatency", "Average")
+    any_slow = set(view.whole.slow_times)
+    rest = Series({t: v for t, v in latency.points.items() if t not in any_slow})
+    recovered = bool(rest.between(slow[-1], view.measurements.end))
+    usual = f", {milliseconds(rest.median)} in the median otherwise" if rest.median else ""
+    changes = (
+        [
+            Remedy(
+                "deployment.canary",
+                "a small part of the requests meets the cold fleet",
+                "{size_percent: 10, wait: 10m}",
+            )
+        ]
+        if any(start.deployment for start in found)
+        else []
+    )
+    if not all(start.deployment for start in found):
+        changes.append(
+            Remedy("instances.min", "more at all times: fewer starts at the rise of traffic")
+        )
+    yield view.finding(
+        COLD_MODEL,
+        "high" if recovered else "medium",
+        ("ModelLatency high", "instances not saturated", "after new instances started"),
+        *view.slow_evidence(),
+        Evidence(
+            f"slow within {WARMING.seconds // 60} minutes of {named(view, found)}{usual}",
+            found[0].first,
+            slow[-1] + view.period,
+        ),
+        remedies=[
+            *changes,
+            Remedy("containers[].environment", "have the server load and compile before /ping"),
+        ],
+        besides=(
+            ("" if recovered else "Look again later: it has not recovered yet. ")
+            + "Warm the model before /ping answers, or send requests before callers do."
+        ),
+    )
+
+
+def named(view: VariantView, found: list[Start]) -> str:
+    """Starts in words, with their times: the first three."""
+    clock = view.measurements.clock
+    words = [
+        f"{start.why} at {clock(start.first)}"
+        + (f"-{clock(start.last)}" if start.last > start.first else "")
+        for start in found[:3]
+    ]
+    more = len(found) - len(words)
+    return ", ".join(words) + (f" and {more} more" if more else "")

@@ -1,0 +1,300 @@
+"""Errors by kind, and multi-model endpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from ...account.metrics import Series
+from ...report.numbers import milliseconds, percent
+from .findings import (
+    GUIDE,
+    KNOWLEDGE_CENTER,
+    LOAD_TESTING,
+    MONITORING,
+    Evidence,
+    Finding,
+    Remedy,
+    kind,
+)
+from .view import VariantView, runs
+
+OVERLOAD_ERRORS = kind("LLD401", "Saturated instances answer with server errors", LOAD_TESTING)
+SERVER_ERRORS = kind("LLD402", "The container fails on instances with room", LOAD_TESTING)
+CLIENT_ERRORS = kind("LLD403", "Callers send what SageMaker or the model refuses", MONITORING)
+MODEL_ERRORS = kind("LLD404", "The container answers with errors or not at all", MONITORING)
+TIMEOUTS = kind(
+    "LLD405", "Requests reach the time limit of an invocation", GUIDE + "deploy-model-options.html"
+)
+BROKEN_STREAMS = kind("LLD406", "Streamed responses break off", MONITORING)
+CACHE_MISSES = kind("LLD301", "Requests wait for models that are not loaded", KNOWLEDGE_CENTER)
+SLOW_DOWNLOADS = kind("LLD302", "Models take long to download", KNOWLEDGE_CENTER)
+SILENCE = kind("LLD603", "No request arrives, and an alarm expects some", MONITORING)
+DISK = kind("LLD118", "The disk is nearly full", MONITORING)
+
+_RATE = 0.01  # as the library's own alarm
+_LEAST = 5
+_LIMIT_MS = 58_000  # SageMaker ends an invocation after 60 s
+_CACHE_HITS = 0.95
+
+
+def errors(view: VariantView) -> Iterator[Finding]:
+    """One finding for each kind of error that is more than now and then."""
+    yield from _disk(view)
+    server = view.get("Invocation5XXErrors", "Sum")
+    client = view.get("Invocation4XXErrors", "Sum")
+    container = view.get("InvocationModelErrors", "Sum")
+    if share := _too_many(view, server, "error_rate"):
+        yield _server(view, server, share)
+    if share := _too_many(view, client, "client_error_rate"):
+        yield view.finding(
+            CLIENT_ERRORS,
+            "high",
+            ("errors", "4XX"),
+            _count(view, client, "4XX errors", share),
+            remedies=[Remedy("alarms.client_error_rate", "says so next time", "0.05")],
+            besides=(
+                "Look at what callers changed: content type, payload size, names of endpoint, variant "
+                "or model, permissions. SageMaker refuses these before the model, the container with "
+                "its own 4xx."
+            ),
+        )
+    other = Series(
+        {
+            t: v - server.points.get(t, 0) - client.points.get(t, 0)
+            for t, v in container.points.items()
+        }
+    )
+    other = Series({t: v for t, v in other.points.items() if v > 0})
+    if share := _too_many(view, other, "model_error_rate"):
+        yield view.finding(
+            MODEL_ERRORS,
+            "medium",
+            ("errors", "model errors"),
+            _count(view, other, "model errors beside 4XX and 5XX", share),
+            remedies=[
+                Remedy("containers[].environment", "what the log asks for"),
+                Remedy("alarms.model_error_rate", "says so next time", "0.01"),
+            ],
+            besides=(
+                "Socket errors, malformed answers and timeouts of the container count here: its log "
+                "says which."
+            ),
+        )
+    streams = view.get("MidStreamErrors", "Sum")
+    if share := _too_many(view, streams, "model_error_rate"):
+        yield view.finding(
+            BROKEN_STREAMS,
+            "medium",
+            ("errors", "mid-stream"),
+            _count(view, streams, "broken streams", share),
+            besides="The container stopped in the middle of an answer: memory, its own timeouts, its log.",
+        )
+
+
+def _too_many(view: VariantView, series: Series, option: str) -> float:
+    """Share of requests that failed, over the window or its worst stretch; 0 when few."""
+    limit = view.variant.thresholds.get((option, "Rate"))
+    rate = limit.value if limit else _RATE
+    invocations = view.get("Invocations", "Sum")
+    total = invocations.sum
+    if series.sum >= _LEAST and total and series.sum / total >= rate:
+        return series.sum / total
+    for first, last in _failing_windows(view, series):
+        part, all_ = series.between(first, last).sum, invocations.between(first, last).sum
+        if part >= 4 * _LEAST and all_ and part / all_ >= 5 * rate:
+            return part / all_
+    return 0.0
+
+
+def _failing_windows(view: VariantView, series: Series) -> list[tuple[datetime, datetime]]:
+    times = [t for t, v in series.points.items() if v > 0]
+    return [(first, last + view.period) for first, last in runs(times, 2 * view.period)]
+
+
+def _count(view: VariantView, series: Series, words: str, share: float) -> Evidence:
+    times = sorted(t for t, v in series.points.items() if v > 0)
+    worst = max(times, key=lambda t: series.points[t])
+    return Evidence(
+        f"{series.sum:,.0f} {words}, {percent(share)} of the requests, in "
+        f"{len(times)} of {len(view.get('Invocations', 'Sum'))} periods, most at "
+        f"{view.measurements.clock(worst)}",
+        times[0],
+        times[-1] + view.period,
+    )
+
+
+def _server(view: VariantView, server: Series, share: float) -> Finding:
+    times = sorted(t for t, v in server.points.items() if v > 0)
+    evidence = _count(view, server, "5XX errors", share)
+    span = (times[0], times[-1] + view.period)
+    longest = view.get("ModelLatency", "Maximum").only(times).max
+    if longest is not None and longest >= _LIMIT_MS:
+        return view.finding(
+            TIMEOUTS,
+            "high",
+            ("errors", "5XX", "at the time limit"),
+            evidence,
+            Evidence(f"longest ModelLatency then {milliseconds(longest)}", *span),
+            remedies=[
+                Remedy("containers[].environment", "limit the work of one request"),
+                Remedy("instance_type", "a faster one"),
+            ],
+            besides=(
+                "SageMaker ends an invocation after 60 s, a streamed one after 8 minutes; longer work "
+                "belongs to asynchronous inference."
+            ),
+        )
+    full = view.saturation(times)
+    if full:
+        return view.finding(
+            OVERLOAD_ERRORS,
+            "high",
+            ("errors", "5XX", "instances saturated"),
+            evidence,
+            full,
+            remedies=[
+                Remedy("instances.max", "more instances"),
+                Remedy("throughput.safety_factor", "lower: instances stay emptier"),
+            ],
+        )
+    since = next(
+        (d for d in view.measurements.deployments if abs(d.time - times[0]) <= 5 * view.period),
+        None,
+    )
+    more: tuple[Evidence, ...] = ()
+    if since:
+        at = view.measurements.clock(since.time)
+        more = (
+            Evidence(
+                f"they began with the deployment of {since.configuration} at {at}",
+                since.time,
+                span[1],
+            ),
+        )
+    return view.finding(
+        SERVER_ERRORS,
+        "high" if since else "medium",
+        ("errors", "5XX", "instances not saturated"),
+        evidence,
+        *more,
+        Evidence(view.utilization_words(times), *span),
+        remedies=[
+            Remedy("containers[].environment", "number of workers, memory of each"),
+            Remedy("containers[].image", "the version before, if they began with it"),
+            Remedy("deployment.rollback_on_alarms", value="true"),
+        ],
+        besides="The container's log in /aws/sagemaker/Endpoints/<name> has the exception.",
+    )
+
+
+def _disk(view: VariantView) -> Iterator[Finding]:
+    disk = view.get("DiskUtilization", "Average")
+    if disk and max(disk.points.values()) >= 90:
+        time, worst = max(disk.points.items(), key=lambda item: item[1])
+        yield view.finding(
+            DISK,
+            "high",
+            ("utilization", "disk"),
+            Evidence(f"disk at {worst:.0f} %", time, time),
+            remedies=[
+                Remedy("volume_size_gib", "larger, on types without local storage"),
+                Remedy("instance_type", "one with a larger local disk"),
+            ],
+            besides="Logs and temporary files of the container are the usual reason.",
+            risk=True,
+        )
+
+
+def multi_model(view: VariantView) -> Iterator[Finding]:
+    """Models that were not loaded when a request came."""
+    hits = view.get("ModelCacheHit", "Average")
+    counts = view.get("ModelCacheHit", "SampleCount")
+    ratio = hits.weighted_mean(counts)
+    wait = view.get("ModelLoadingWaitTime", "Average")
+    waited = wait.weighted_mean(view.get("ModelLoadingWaitTime", "SampleCount"))
+    if ratio is None or ratio >= _CACHE_HITS or not wait:
+        return
+    limits = [
+        limit.value
+        for (metric, _), limit in view.variant.thresholds.items()
+        if metric == "ModelLatency"
+    ]
+    assert waited is not None
+    if limits and waited < 0.1 * min(limits):
+        return
+    times = sorted(t for t, v in hits.points.items() if v < _CACHE_HITS)
+    span = (times[0], times[-1] + view.period)
+    parts = [
+        f"{percent(1 - ratio)} of the requests found their model not loaded and waited "
+        f"{milliseconds(waited)} on average"
+    ]
+    loaded = view.get("LoadedModelCount", "Average")
+    unloads = view.get("ModelUnloadingTime", "SampleCount").sum
+    if loaded:
+        parts.append(f"{loaded.mean:.0f} models loaded in the mean")
+    if unloads:
+        parts.append(f"{unloads:,.0f} unloaded to make room")
+    memory = view.get("MemoryUtilization", "Average").only(times).mean
+    if memory is not None:
+        parts.append(f"memory at {memory:.0f} %")
+    download = view.get("ModelDownloadingTime", "Average").mean
+    load = view.get("ModelLoadingTime", "Average").mean
+    evidence: tuple[Evidence, ...] = (Evidence("; ".join(parts), *span),)
+    if download is not None and load is not None:
+        evidence = (
+            *evidence,
+            Evidence(
+                f"download {milliseconds(download)}, load {milliseconds(load)} on average", *span
+            ),
+        )
+    path = ("multi-model", "requests wait for models")
+    if download is not None and load is not None and download >= 2 * load and not unloads:
+        yield view.finding(
+            SLOW_DOWNLOADS,
+            "high",
+            (*path, "download dominates"),
+            *evidence,
+            remedies=[
+                Remedy("containers[].data", "smaller artifacts in the endpoint's own region"),
+                Remedy("instance_type", "more network bandwidth"),
+            ],
+            besides="Ask for each model once after a deployment, before callers do.",
+        )
+        return
+    yield view.finding(
+        CACHE_MISSES,
+        "high",
+        path,
+        *evidence,
+        remedies=[
+            Remedy("instance_type", "more memory holds more models"),
+            Remedy("instances.min", "more instances: each holds some of the models"),
+            Remedy("alarms.cache_miss_rate", "says so next time", "0.05"),
+        ],
+        besides="Put models that are asked for most onto an endpoint of their own.",
+    )
+
+
+def silence(view: VariantView) -> Iterator[Finding]:
+    """No traffic although an alarm on it says that there should be."""
+    if view.get("Invocations", "Sum").sum > 0:
+        return
+    for alarm in view.measurements.alarms or ():
+        if alarm.metric == "Invocations" and alarm.state == "ALARM":
+            yield view.finding(
+                SILENCE,
+                "high",
+                ("traffic", "none"),
+                Evidence(
+                    f"no invocation in the window; alarm {alarm.name} is in ALARM",
+                    view.measurements.start,
+                    view.measurements.end,
+                ),
+                remedies=[Remedy("private_link", "stack-level: security group and private DNS")],
+                besides=(
+                    "From a caller: does runtime.sagemaker.<region>.amazonaws.com resolve to an "
+                    "address of the VPC, and does port 443 answer? `low-latency verify` checks both."
+                ),
+            )
+            return

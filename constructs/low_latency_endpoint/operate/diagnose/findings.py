@@ -1,0 +1,159 @@
+"""Findings: what each means, once, under a stable id; what was measured, per case.
+
+A finding's id is contract, as an error's code is: LLD1xx model latency, LLD2xx overhead, LLD3xx
+multi-model, LLD4xx errors, LLD5xx skew, LLD6xx traffic, LLD7xx deployments, LLD8xx client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from ...errors import AWS_DOCS
+
+Confidence = Literal["high", "medium", "low"]
+
+KNOWLEDGE_CENTER = "https://repost.aws/knowledge-center/sagemaker-endpoint-latency"
+LOAD_TESTING = (
+    "https://aws.amazon.com/blogs/machine-learning/"
+    "best-practices-for-load-testing-amazon-sagemaker-real-time-inference-endpoints/"
+)
+ROUTING = (
+    "https://aws.amazon.com/blogs/machine-learning/minimize-real-time-inference-latency-by-"
+    "using-amazon-sagemaker-routing-strategies/"
+)
+GUIDE = AWS_DOCS + "/sagemaker/latest/dg/"
+MONITORING = GUIDE + "monitoring-cloudwatch.html"
+SCALING = GUIDE + "endpoint-auto-scaling.html"
+
+
+@dataclass(frozen=True, slots=True)
+class FindingKind:
+    """What a finding means, apart from any one case."""
+
+    id: str
+    title: str
+    source: str
+
+
+_KINDS: dict[str, FindingKind] = {}
+
+
+def kind(id: str, title: str, source: str) -> FindingKind:
+    """Register a kind of finding; an id can be registered once."""
+    if id in _KINDS:
+        raise ValueError(f"finding {id} is already registered: {_KINDS[id].title}")
+    _KINDS[id] = made = FindingKind(id, title, source)
+    return made
+
+
+def kinds() -> Iterator[FindingKind]:
+    """All kinds of findings registered, by id."""
+    return iter(sorted(_KINDS.values(), key=lambda made: made.id))
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One thing that was measured: in words with its numbers, and when."""
+
+    text: str
+    start: datetime | None = None
+    end: datetime | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-safe data."""
+        return {
+            "text": self.text,
+            "start": self.start.isoformat() if self.start else None,
+            "end": self.end.isoformat() if self.end else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One key of ``endpoint.yaml``, below the endpoint's own entry unless it says otherwise.
+
+    ``value`` is empty where only a measurement can say it; ``why`` says what it does.
+    """
+
+    key: str
+    why: str = ""
+    value: str = ""
+
+    @property
+    def text(self) -> str:
+        """The line of the settings file."""
+        return f"{self.key}: {self.value}" if self.value else self.key
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-safe data."""
+        return {"key": self.key, "value": self.value or None, "why": self.why}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One cause that the measurements point to.
+
+    Attributes
+    ----------
+    kind : FindingKind
+        Its stable id, title and source.
+    variant : str
+        The production variant; empty for the whole endpoint.
+    evidence : tuple of Evidence
+        What was measured.
+    confidence : str
+        ``high``: it was measured itself; ``medium``: the measurements fit it and speak against
+        the other causes looked at; ``low``: it is what remains.
+    path : tuple of str
+        How the decision tree came to it.
+    changes : tuple of Remedy
+        What to change in ``endpoint.yaml``.
+    besides : str
+        What to do that is not in that file.
+    risk : bool
+        Whether latency and errors are still within their limits.
+    """
+
+    kind: FindingKind
+    variant: str
+    evidence: tuple[Evidence, ...]
+    confidence: Confidence
+    path: tuple[str, ...]
+    changes: tuple[Remedy, ...] = ()
+    besides: str = ""
+    risk: bool = False
+
+    @property
+    def id(self) -> str:
+        """The stable id."""
+        return self.kind.id
+
+    @property
+    def span(self) -> tuple[datetime, datetime] | None:
+        """From the first to the last time of the evidence."""
+        times = [t for each in self.evidence for t in (each.start, each.end) if t is not None]
+        return (min(times), max(times)) if times else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-safe data."""
+        return {
+            "id": self.id,
+            "title": self.kind.title,
+            "variant": self.variant or None,
+            "risk": self.risk,
+            "confidence": self.confidence,
+            "path": list(self.path),
+            "evidence": [each.to_dict() for each in self.evidence],
+            "changes": [each.to_dict() for each in self.changes],
+            "besides": self.besides,
+            "source": self.kind.source,
+        }
+
+
+def most_certain_first(findings: Sequence[Finding]) -> list[Finding]:
+    """Faults before risks, then by confidence, then as the tree met them."""
+    order = {"high": 0, "medium": 1, "low": 2}
+    return sorted(findings, key=lambda each: (each.risk, order[each.confidence]))

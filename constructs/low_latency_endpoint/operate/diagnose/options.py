@@ -1,0 +1,133 @@
+"""What is written on the command line: windows of time and latencies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from ...errors import ErrorRule, rule
+from ...plan.limits import ALARM_THRESHOLD_MILLISECONDS
+
+SINCE_FORM = rule(
+    "LLD902",
+    "the window is no length of time that CloudWatch keeps",
+    fix="Write a number and m, h or d: 30m, 1h, 2d.",
+    source="/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html",
+)
+UNTIL_FORM = rule(
+    "LLD903",
+    "the end of the window is no time in the past",
+    fix="Write it as 2026-11-20T03:30, with Z or +01:00 unless it is your machine's own time.",
+)
+TARGET_FORM = rule(
+    "LLD904",
+    "a latency target is not a statistic with a time",
+    fix="Write p99=200ms; repeat the option for another statistic.",
+)
+CLIENT_LATENCY_FORM = rule(
+    "LLD905",
+    "a client latency is not a statistic with a time",
+    fix="Write p99=240ms, as the callers measured it in the same window.",
+)
+PAGE_WRITTEN = rule(
+    "LLD906",
+    "the page could not be written",
+    fix="Give --html a file in a folder that exists and that you may write to.",
+)
+_KEPT = timedelta(days=455)  # CloudWatch keeps hourly values for fifteen months
+_SHORTEST = timedelta(minutes=5)
+_STATISTICS = re.compile(r"p\d{1,2}(?:\.\d{1,3})?|Average")
+_LATENCY = re.compile(r"(?P<statistic>[^=]+)=(?P<value>\d+(?:\.\d+)?)(?P<unit>ms|s)")
+
+
+def parse_window(since: str, until: str | None, now: datetime) -> tuple[datetime, datetime]:
+    """Start and end of the window.
+
+    Parameters
+    ----------
+    since : str
+        Length of the window up to its end: a number with ``m``, ``h`` or ``d``.
+    until : str, optional
+        Its end in ISO 8601; without a zone it is local time. By default now.
+    now : datetime
+        The present.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLD902``, ``LLD903``.
+
+    Examples
+    --------
+    >>> now = datetime(2026, 11, 20, 3, 30, tzinfo=UTC)
+    >>> start, end = parse_window("90m", None, now)
+    >>> start.isoformat(), end == now
+    ('2026-11-20T02:00:00+00:00', True)
+    """
+    end = _until(until, now) if until else now
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(m|h|d)", since.strip())
+    allowed = "5m to 455d, such as 30m, 1h or 2d"
+    if match is None:
+        raise SINCE_FORM.error(got=repr(since), allowed=allowed)
+    number = float(match[1])
+    seconds = number * {"m": 60, "h": 3600, "d": 86_400}[match[2]]
+    if not _SHORTEST.total_seconds() <= seconds <= _KEPT.total_seconds():
+        raise SINCE_FORM.error(got=repr(since), allowed=allowed)
+    start = end - timedelta(seconds=seconds)
+    if now - start > _KEPT + timedelta(minutes=1):
+        raise SINCE_FORM.error(
+            got=f"{since} up to {end:%Y-%m-%d}",
+            allowed="at most 455 days ago, as CloudWatch keeps it",
+        )
+    return start, end
+
+
+def _until(text: str, now: datetime) -> datetime:
+    allowed = "a time in the past such as 2026-11-20T03:30Z"
+    try:
+        end = datetime.fromisoformat(text)
+    except ValueError:
+        raise UNTIL_FORM.error(got=repr(text), allowed=allowed) from None
+    try:
+        end = end.astimezone(UTC)
+    except (OverflowError, ValueError):  # year 1 or 9999
+        raise UNTIL_FORM.error(got=repr(text), allowed=allowed) from None
+    if end > now + timedelta(minutes=1):
+        raise UNTIL_FORM.error(got=repr(text), allowed=allowed)
+    return end
+
+
+def parse_latencies(values: Iterable[str], rule: ErrorRule) -> dict[str, float]:
+    """Milliseconds by statistic, of ``p99=200ms``.
+
+    Raises
+    ------
+    ConfigurationError
+        The rule's.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint.operate.diagnose.options import TARGET_FORM
+    >>> parse_latencies(["p99=200ms", "Average=0.06s"], TARGET_FORM)
+    {'p99': 200.0, 'Average': 60.0}
+    """
+    found: dict[str, float] = {}
+    for text in values:
+        match = _LATENCY.fullmatch(text.strip())
+        statistic = match["statistic"].strip() if match else ""
+        if statistic.lower() == "average":
+            statistic = "Average"
+        if match is None or not _STATISTICS.fullmatch(statistic):
+            raise rule.error(
+                got=repr(text),
+                allowed="p50, p90, p99, p99.9 or Average, then = and a time in ms or s",
+            )
+        value = float(match["value"]) * (1 if match["unit"] == "ms" else 1000)
+        if not ALARM_THRESHOLD_MILLISECONDS.holds(value) or statistic in found:
+            raise rule.error(
+                got=repr(text),
+                allowed=f"each statistic once, {ALARM_THRESHOLD_MILLISECONDS.allowed}",
+            )
+        found[statistic] = value
+    return found

@@ -1,0 +1,230 @@
+"""Scaling, alarms and the stack's plan, as the services tell them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from ...account.alarms import alarm_changes, alarm_dimensions, alarm_metrics, metric_alarms
+from ...account.calls import Account
+from ...account.scaling import (
+    scalable_targets,
+    scaling_activities,
+    scaling_policies,
+    tracked_metric,
+    tracked_value,
+)
+from ...account.sessions import Unreadable
+from ...account.stacks import PLAN_METADATA, owner_of, template
+from ...plan.metrics import metrics, milliseconds_from_microseconds
+from .measurements import (
+    Activity,
+    AlarmReading,
+    AlarmTransition,
+    PlanFacts,
+    ScalingReading,
+    Threshold,
+)
+
+_SET_TO = re.compile(r"instance count to (\d+)", re.IGNORECASE)
+_LATENCY_STATISTIC = re.compile(r"Average|Maximum|p\d{1,2}(\.\d+)?")
+_ERROR_RATES = {
+    "Invocation5XXErrors": "error_rate",
+    "Invocation4XXErrors": "client_error_rate",
+    "InvocationModelErrors": "model_error_rate",
+}
+
+
+def read_scaling(
+    account: Account, endpoint: str, variant: str, start: datetime, end: datetime
+) -> ScalingReading | None:
+    """Application Auto Scaling's word on a variant; ``None`` when it may not be read."""
+    targets = account.known(f"scaling of {variant}", scalable_targets, endpoint, [variant])
+    if targets is None:
+        return None
+    if variant not in targets:
+        return ScalingReading()
+    policies = account.known(f"scaling policies of {variant}", scaling_policies, endpoint, variant)
+    activities = account.known(
+        f"scaling activities of {variant}", scaling_activities, endpoint, variant
+    )
+    metric, target, cooldown = _tracking(policies or [])
+    return ScalingReading(
+        minimum=targets[variant]["MinCapacity"],
+        maximum=targets[variant]["MaxCapacity"],
+        metric=metric,
+        target=target,
+        scale_out_cooldown=cooldown,
+        scale_out_suspended=targets[variant]
+        .get("SuspendedState", {})
+        .get("DynamicScalingOutSuspended", False),
+        activities=None if activities is None else tuple(_activities(activities, start, end)),
+    )
+
+
+def _tracking(policies: list[Mapping[str, Any]]) -> tuple[str, float | None, float | None]:
+    """Metric, target and scale-out cooldown of the policy that tracks a target."""
+    configuration = "TargetTrackingScalingPolicyConfiguration"
+    tracking = [policy for policy in policies if configuration in policy]
+    # Invocations first: the load of each minute is measured against their target.
+    for policy in sorted(
+        tracking, key=lambda each: "Invocations" not in json.dumps(each[configuration], default=str)
+    ):
+        return (
+            tracked_metric(policy) or "metric math",
+            tracked_value(policy),
+            policy[configuration].get("ScaleOutCooldown", 300),
+        )
+    return (policies[0]["PolicyType"] if policies else "", None, None)
+
+
+def _activities(
+    found: list[Mapping[str, Any]], start: datetime, end: datetime
+) -> Iterator[Activity]:
+    for each in found:
+        if not start - timedelta(minutes=15) <= each["StartTime"] <= end:
+            continue
+        count = _SET_TO.search(each.get("Description", ""))
+        yield Activity(
+            start=each["StartTime"],
+            end=each.get("EndTime"),
+            status=each["StatusCode"],
+            description=each.get("Description", ""),
+            message=each.get("StatusMessage", ""),
+            cause=each.get("Cause", ""),
+            capacity=int(count[1]) if count else None,
+            not_scaled=tuple(r["Code"] for r in each.get("NotScaledReasons", [])),
+        )
+
+
+# ------------------------------------------------------------------------------------------ alarms
+
+
+def read_alarms(account: Account, endpoint: str) -> tuple[AlarmReading, ...]:
+    """Alarms on the endpoint's metrics."""
+    return tuple(
+        _alarm(alarm)
+        for alarm in metric_alarms(account)
+        if alarm_dimensions(alarm).get("EndpointName") == endpoint
+    )
+
+
+def _alarm(alarm: Mapping[str, Any]) -> AlarmReading:
+    threshold, unit = alarm.get("Threshold", 0.0), ""
+    watched = alarm_metrics(alarm)
+    names = sorted({each["Metric"]["MetricName"] for each in watched})
+    metric, statistic = names[0], watched[0]["Stat"]
+    if len(watched) > 1 or any("Expression" in each for each in alarm.get("Metrics", ())):
+        rate = [n for n in names if n in _ERROR_RATES]
+        metric = (
+            _ERROR_RATES[rate[0]]
+            if rate and names == sorted(["Invocations", *rate])
+            else " and ".join(names)
+        )
+        statistic = "Rate" if rate else "formula"
+    simple = statistic not in ("formula", "Rate", "SampleCount") and not statistic.startswith("PR(")
+    if simple and any(f.name == metric and f.unit == "Microseconds" for f in metrics()):
+        threshold, unit = milliseconds_from_microseconds(threshold), "ms"
+    above = alarm.get("ComparisonOperator", "").startswith("GreaterThan")
+    return AlarmReading(
+        name=alarm["AlarmName"],
+        metric=metric,
+        statistic=statistic if above else f"{statistic} <",
+        threshold=threshold,
+        unit=unit,
+        state=alarm.get("StateValue", "INSUFFICIENT_DATA"),
+        since=alarm.get("StateUpdatedTimestamp"),
+        variant=alarm_dimensions(alarm).get("VariantName", ""),
+        reason=alarm.get("StateReason", ""),
+    )
+
+
+def read_transitions(
+    account: Account, alarms: tuple[AlarmReading, ...], start: datetime, end: datetime
+) -> Iterator[AlarmTransition]:
+    """Changes of state in the window; alarms that have not changed since are not asked for."""
+    for alarm in alarms:
+        if alarm.since is not None and alarm.since < start:
+            continue
+        items = account.known("history of alarms", alarm_changes, alarm.name, start, end)
+        if items is None:
+            return
+        for item in items:
+            data = _json(item.get("HistoryData"))
+            state = data.get("newState", {}).get("stateValue", "")
+            before = data.get("oldState", {}).get("stateValue", "")
+            if start <= item["Timestamp"] <= end:
+                yield AlarmTransition(
+                    item["Timestamp"], alarm.name, state or item.get("HistorySummary", ""), before
+                )
+
+
+def alarm_thresholds(
+    alarms: tuple[AlarmReading, ...] | None, variant: str
+) -> dict[tuple[str, str], Threshold]:
+    """The tightest threshold by metric and statistic."""
+    found: dict[tuple[str, str], Threshold] = {}
+    for alarm in alarms or ():
+        latency = (
+            alarm.metric in ("ModelLatency", "OverheadLatency")
+            and alarm.unit == "ms"
+            and _LATENCY_STATISTIC.fullmatch(alarm.statistic)
+        )
+        if alarm.variant != variant or not (latency or alarm.statistic == "Rate"):
+            continue
+        key = (alarm.metric, alarm.statistic)
+        if key not in found or alarm.threshold < found[key].value:
+            found[key] = Threshold(alarm.threshold, "an alarm's threshold")
+    return found
+
+
+# -------------------------------------------------------------------------------------------- plan
+
+
+def read_plan(account: Account, endpoint_arn: str) -> PlanFacts | None:
+    """The plan in the template of the stack that owns the endpoint; ``None`` without one."""
+    owner = owner_of(account, endpoint_arn)
+    if owner is None:
+        return None
+    stack, logical_id = owner
+    try:
+        resources = template(account, stack)
+    except Unreadable as refusal:
+        if refusal.error is None:
+            return None  # not JSON, so not the CDK's, which alone writes plans
+        raise
+    plan = resources.get(logical_id, {}).get("Metadata", {}).get(PLAN_METADATA)
+    return plan_facts(stack, plan) if isinstance(plan, Mapping) else None
+
+
+def plan_facts(stack: str, plan: Mapping[str, Any]) -> PlanFacts:
+    """What the diagnosis needs of a plan's ``to_dict()``."""
+    thresholds, targets = {}, {}
+    load: dict[str, Any] = {}
+    for decision in plan.get("decisions", []):
+        inputs = decision.get("inputs", {})
+        if "metric" in inputs and decision.get("value") is not None:
+            thresholds[inputs["metric"], inputs["statistic"]] = float(decision["value"])
+            if inputs["metric"] == "ModelLatency" and "target in ms" in inputs:
+                targets[inputs["statistic"]] = float(inputs["target in ms"])
+        if decision.get("name") in ("instances_at_peak", "scaling_target"):
+            load = {**inputs, **load}
+    return PlanFacts(
+        stack=stack,
+        thresholds=thresholds,
+        targets=targets,
+        peak_tps=load.get("peak TPS"),
+        tps_per_instance=load.get("TPS per instance"),
+        safety_factor=load.get("safety factor"),
+    )
+
+
+def _json(text: Any) -> dict[str, Any]:
+    try:
+        value = json.loads(text or "{}")
+    except (TypeError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

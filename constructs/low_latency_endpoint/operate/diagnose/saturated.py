@@ -1,0 +1,398 @@
+"""The branch of full instances: why did scaling not help?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from ...errors import AWS_DOCS
+from .findings import (
+    LOAD_TESTING,
+    MONITORING,
+    SCALING,
+    Confidence,
+    Evidence,
+    Finding,
+    FindingKind,
+    Remedy,
+    kind,
+)
+from .instance_starts import scale_outs
+from .measurements import Activity, ScalingReading
+from .target_tracking import TrackedMetric
+from .view import PERIODS, VariantView
+
+_ACTIVITIES = (
+    AWS_DOCS + "/autoscaling/application/userguide/application-auto-scaling-scaling-activities.html"
+)
+_TRACKING = AWS_DOCS + (
+    "/autoscaling/application/userguide/application-auto-scaling-target-tracking.html"
+)
+
+SATURATED = kind("LLD101", "The instances are saturated", LOAD_TESTING)
+AT_MAXIMUM = kind("LLD102", "The fleet is at its maximum and needs more instances", SCALING)
+SCALE_OUT_FAILED = kind("LLD103", "Instances that scaling asked for did not come", _ACTIVITIES)
+SCALING_LAGS = kind("LLD104", "Scaling follows the load too slowly", _TRACKING)
+NO_SCALING = kind("LLD105", "The fleet is saturated and does not scale", SCALING)
+SCALING_SUSPENDED = kind(
+    "LLD106",
+    "The fleet is saturated and scaling out is suspended",
+    AWS_DOCS + "/autoscaling/application/userguide/"
+    "application-auto-scaling-suspend-resume-scaling.html",
+)
+TARGET_TOO_HIGH = kind(
+    "LLD107", "Instances saturate before they reach the scaling target", LOAD_TESTING
+)
+GPU_WAITS = kind("LLD108", "The CPU is saturated while the GPU waits for it", MONITORING)
+SPIKE = kind("LLD601", "A spike of traffic is shorter than scaling can follow", SCALING)
+
+_ROOT = ("ModelLatency high", "instances saturated")
+#: An alarm on the metric takes three minutes, an instance several more to start.
+_SCALING_REACTS = timedelta(minutes=10)
+_SPIKE_FACTOR = 3.0
+
+
+def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
+    """The reason why the fleet was full while the model was slow: exactly one finding."""
+    times = view.slow_times or view.busy_times
+    evidence = (*view.slow_evidence(), full)
+    root = _ROOT if view.slow_times else ("instances saturated",)
+    scaling = view.variant.scaling
+
+    def found(
+        made: FindingKind,
+        path: str,
+        *more: Evidence,
+        changes: Sequence[Remedy] = (),
+        besides: str = "",
+        confidence: Confidence = "high",
+    ) -> Finding:
+        return view.finding(
+            made, confidence, (*root, path), *evidence, *more, remedies=changes, besides=besides
+        )
+
+    used = view.utilization(times)
+    needed = view.needed_instances(times)
+    if "GPU" in used and used["GPU"] < 50 <= used.get("CPU", 0):
+        yield found(
+            GPU_WAITS,
+            "CPU full, GPU not",
+            Evidence(
+                f"GPU at {used['GPU']:.0f} % while CPU at {used['CPU']:.0f} %",
+                times[0],
+                times[-1] + view.period,
+            ),
+            changes=[
+                Remedy("instance_type", "more vCPUs for each GPU"),
+                Remedy(
+                    "containers[].environment", "fewer or lighter steps before the model on the CPU"
+                ),
+            ],
+        )
+        return
+    if scaling is None:
+        yield found(
+            SATURATED,
+            "scaling unknown",
+            confidence="medium",
+            changes=[
+                Remedy("instances.max", "if the fleet is at its maximum", _above(needed)),
+                Remedy("throughput.safety_factor", "lower: instances stay emptier"),
+            ],
+        )
+        return
+    if scaling.maximum is None:
+        yield found(
+            NO_SCALING,
+            "not registered with Application Auto Scaling",
+            changes=[
+                Remedy("scaling.enabled", "instances follow the load", "true"),
+                Remedy(
+                    "throughput",
+                    "measured in a load test: scaling and its target follow from it",
+                    "{peak_tps: ..., tps_per_instance: ...}",
+                ),
+                Remedy("instances.min", "until then", _above(needed)),
+            ],
+        )
+        return
+    if scaling.scale_out_suspended:
+        yield found(
+            SCALING_SUSPENDED,
+            "scaling out suspended",
+            besides="aws application-autoscaling register-scalable-target "
+            "--service-namespace sagemaker --scalable-dimension "
+            "sagemaker:variant:DesiredInstanceCount --resource-id "
+            f"endpoint/{view.measurements.endpoint}/variant/{view.variant.name} "
+            "--suspended-state DynamicScalingOutSuspended=false",
+            changes=[Remedy("scaling.enabled", value="true")],
+        )
+        return
+    failed = [
+        a
+        for a in view.activities
+        if a.failed and times[0] - _SCALING_REACTS <= a.start <= times[-1] + view.period
+    ]
+    if failed:
+        yield _failed(view, failed, root, evidence)
+        return
+    if _at_maximum(view, scaling, times):
+        yield _maximum(view, scaling, root, evidence, needed)
+        return
+    yield _too_slow(view, scaling, root, evidence, needed)
+
+
+def at_the_limit(view: VariantView) -> Iterator[Finding]:
+    """Latency is fine, but the next rise will find no more instances."""
+    scaling = view.variant.scaling
+    if scaling is None or scaling.maximum is None:
+        return
+    failed = [activity for activity in view.activities if activity.failed]
+    if failed:
+        yield _failed(view, failed, ("scaling activities",), (), risk=True)
+        return
+    if view.tracked:
+        slow = set(view.slow_times)  # these have a cause already
+        times = [
+            t
+            for t in view.tracked.times_above()
+            if t not in slow and view.instances.points.get(t, 0) >= scaling.maximum - 0.5
+        ]
+        if len(times) >= PERIODS:
+            yield _maximum(
+                view,
+                scaling,
+                ("instances at their maximum",),
+                (),
+                view.needed_instances(times),
+                risk=True,
+                times=times,
+            )
+
+
+def _failed(
+    view: VariantView,
+    failed: list[Activity],
+    root: tuple[str, ...],
+    evidence: tuple[Evidence, ...],
+    risk: bool = False,
+) -> Finding:
+    failed = sorted(failed, key=lambda a: a.start)
+    last = failed[-1]
+    text = (
+        f"{len(failed)} scaling activities failed"
+        if len(failed) > 1
+        else "a scaling activity failed"
+    )
+    words = f"{last.message} {last.description}".lower()
+    if "quota" in words or "limit" in words:
+        why, changes = (
+            "the account's quota is used up",
+            [Remedy("instance_type", "a type whose quota has room, until it is raised")],
+        )
+        besides = f"Ask Service Quotas for more endpoint instances of {view.variant.instance_type}."
+    elif "capacity" in words:
+        why, changes = (
+            "AWS has no more instances of this type in the zones",
+            [
+                Remedy("capacity_reservation_arn", "reserved instances come"),
+                Remedy("instance_type", "a type with more supply in these zones"),
+                Remedy("client_zones.ids", "stack-level: another zone, if callers run there too"),
+                Remedy("instances.min", "holds instances instead of asking for them at the peak"),
+            ],
+        )
+        besides = ""
+    else:
+        why, changes = (
+            "see AWS's message",
+            [Remedy("instances.min", "holds instances instead of asking for them at the peak")],
+        )
+        besides = "SageMaker refuses scaling while the endpoint is being updated."
+    return view.finding(
+        SCALE_OUT_FAILED,
+        "high",
+        (*root, "scale-out failed"),
+        *evidence,
+        Evidence(
+            f'{text}, {why}: "{last.message or last.description}"',
+            failed[0].start,
+            last.end or last.start,
+        ),
+        remedies=changes,
+        besides=besides,
+        risk=risk,
+    )
+
+
+def _at_maximum(view: VariantView, scaling: ScalingReading, times: list[datetime]) -> bool:
+    assert scaling.maximum is not None
+    seen = view.instances.only(times).median
+    if seen is not None:
+        return seen >= scaling.maximum - 0.5
+    return (view.variant.current_instances or 0) >= scaling.maximum
+
+
+def _maximum(
+    view: VariantView,
+    scaling: ScalingReading,
+    root: tuple[str, ...],
+    evidence: tuple[Evidence, ...],
+    needed: int | None,
+    *,
+    risk: bool = False,
+    times: list[datetime] | None = None,
+) -> Finding:
+    times = times or view.slow_times or view.busy_times
+    tracked = view.tracked
+    peak = tracked.peak(times) if tracked else None
+    refused = [a for a in view.activities if "AlreadyAtMaxCapacity" in a.not_scaled]
+    parts = [f"all {scaling.maximum} instances that scaling may start were serving"]
+    if tracked and peak is not None:
+        parts.append(f"up to {tracked.words(peak)}")
+    if refused:
+        parts.append(f"scaling noted AlreadyAtMaxCapacity {len(refused)} times")
+    # Full at a load below the target: the target says nothing of how many would do.
+    full_below_target = bool(
+        not risk and tracked and peak is not None and peak < 0.95 * tracked.target
+    )
+    by_utilization = view.instances_by_utilization(times)
+    why = "the load of this window at the scaling target"
+    if full_below_target or (needed and needed == by_utilization):
+        needed, why = by_utilization, "for 65 % utilization"
+    more = max(needed or 0, (scaling.maximum or 0) + 1)
+    changes = [Remedy("instances.max", why, str(more))]
+    if full_below_target and tracked and peak is not None:
+        changes.append(
+            _lower_target(
+                tracked,
+                peak,
+                "at most; measure it again with a load test: "
+                "scaling waits for a load that full instances never reach",
+            )
+        )
+    plan, tps = view.measurements.plan, view.tps.only(times).max
+    if plan and plan.peak_tps and tps and tps > plan.peak_tps:
+        parts.append(f"up to {tps:,.0f} requests a second, planned for {plan.peak_tps:,.0f}")
+        changes.insert(
+            0,
+            Remedy(
+                "throughput.peak_tps", "the plan's maximum follows from it", f"{_round_up(tps)}"
+            ),
+        )
+    changes.append(Remedy("instance_type", "a larger type, if more instances are not wanted"))
+    return view.finding(
+        AT_MAXIMUM,
+        "high",
+        (*root, "fleet at its maximum"),
+        *evidence,
+        Evidence("; ".join(parts), times[0], times[-1] + view.period),
+        remedies=changes,
+        besides="Check the quota of the instance type before the maximum is raised.",
+        risk=risk,
+    )
+
+
+def _too_slow(
+    view: VariantView,
+    scaling: ScalingReading,
+    root: tuple[str, ...],
+    evidence: tuple[Evidence, ...],
+    needed: int | None,
+) -> Finding:
+    """Below the maximum: a spike, a lag, or a target that never asks for more."""
+    times = view.slow_times or view.busy_times
+    peak, usual = view.tps.only(times).max, view.tps.median
+    tracked = view.tracked
+    most = tracked.peak(times) if tracked else None
+    span = (times[0], times[-1] + view.period)
+    headroom = Remedy("throughput.safety_factor", "lower: headroom on each instance")
+    if tracked and tracked.concurrency:
+        headroom = Remedy(
+            "scaling.concurrency_target",
+            f"lower than {tracked.target:g}: headroom on each instance",
+        )
+    if tracked and most is not None and most <= 1.05 * tracked.target:
+        changes = [_lower_target(tracked, most, "at most; measure it again with a load test")]
+        if not tracked.concurrency:
+            changes.append(
+                Remedy("throughput.safety_factor", "lower: more instances for the same load")
+            )
+        return view.finding(
+            TARGET_TOO_HIGH,
+            "high",
+            (*root, "scaling target not reached"),
+            *evidence,
+            Evidence(
+                f"only {tracked.words(most)} when the instances were full: scaling saw no reason "
+                "to add any",
+                *span,
+            ),
+            remedies=changes,
+        )
+    faster = (
+        []
+        if tracked and tracked.concurrency
+        else [Remedy("scaling.metric", "sees a rise in 10 s instead of 60 s", "concurrency")]
+    )
+    if peak and usual and peak >= _SPIKE_FACTOR * usual and times[-1] - times[0] < _SCALING_REACTS:
+        return view.finding(
+            SPIKE,
+            "high",
+            (*root, "spike"),
+            *evidence,
+            Evidence(
+                f"{peak:,.0f} requests a second in the spike, {usual:,.0f} in "
+                "the median of the window",
+                *span,
+            ),
+            remedies=[
+                Remedy(
+                    "instances.min",
+                    "the only thing that helps in the first minutes of a spike",
+                    _above(needed),
+                ),
+                headroom,
+                *faster,
+            ],
+        )
+    outs = [
+        a
+        for a in scale_outs(view)
+        if times[0] - view.period <= a.start <= times[-1] + _SCALING_REACTS
+    ]
+    said = "no scale-out in the window"
+    if outs:
+        said = f"the first instances were asked for at {view.measurements.clock(outs[0].start)}"
+    more = f"up to {tracked.words(most)}; " if tracked and most else ""
+    changes = list(faster)
+    if scaling.scale_out_cooldown and scaling.scale_out_cooldown > 60:
+        changes.append(
+            Remedy("scaling.scale_out_cooldown", f"now {scaling.scale_out_cooldown:g} s", "60s")
+        )
+    changes += [headroom, Remedy("instances.min", "more at all times")]
+    return view.finding(
+        SCALING_LAGS,
+        "high" if outs else "medium",
+        (*root, "below the maximum, load above target"),
+        *evidence,
+        Evidence(more + said, *span),
+        remedies=changes,
+        besides="A rise at known hours is best met by a scheduled action ahead of it.",
+    )
+
+
+def _lower_target(tracked: TrackedMetric, held: float, why: str) -> Remedy:
+    """What the scaling target follows from, at what full instances held."""
+    if tracked.concurrency:
+        return Remedy("scaling.concurrency_target", why, f"{held:.3g}")
+    return Remedy("throughput.tps_per_instance", why, f"{held / 60:.3g}")
+
+
+def _above(needed: int | None) -> str:
+    return str(needed) if needed else ""
+
+
+def _round_up(value: float) -> int:
+    """Two significant digits up: 1234 becomes 1300."""
+    step = 10 ** max(len(str(int(value))) - 2, 0)
+    return int(-(-value // step) * step)

@@ -1,0 +1,299 @@
+"""The branch of instances with room: what in the container takes the time?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import datetime
+
+from ...account.metrics import Series
+from ...report.numbers import milliseconds
+from .findings import (
+    GUIDE,
+    KNOWLEDGE_CENTER,
+    LOAD_TESTING,
+    ROUTING,
+    Evidence,
+    Finding,
+    Remedy,
+    kind,
+)
+from .view import FULL_MEMORY_PERCENT, VariantView
+
+WORKERS = kind("LLD111", "Requests queue in the container: too few workers", LOAD_TESTING)
+SLOW_MODEL = kind("LLD112", "Each request takes long on instances with room", KNOWLEDGE_CENTER)
+SLOW_TAIL = kind("LLD113", "Most requests are fast, some take far longer", LOAD_TESTING)
+GPU_IDLE = kind("LLD115", "The GPU does nothing", GUIDE + "monitoring-cloudwatch.html")
+MEMORY = kind("LLD117", "Memory is full", GUIDE + "monitoring-cloudwatch.html")
+UNEVEN = kind("LLD502", "Uneven latency under RANDOM routing", ROUTING)
+
+Span = tuple[datetime, datetime]
+
+_ROOT = ("ModelLatency high", "instances not saturated")
+_TAIL_FACTOR = 3.0
+#: Environment variables that set the number of workers, by the servers that read them.
+_WORKER_VARIABLES = (
+    "SAGEMAKER_MODEL_SERVER_WORKERS",
+    "MODEL_SERVER_WORKERS",
+    "TS_DEFAULT_WORKERS_PER_MODEL",
+    "SAGEMAKER_NUM_MODEL_WORKERS",
+    "WEB_CONCURRENCY",
+)
+
+
+def slow_container(view: VariantView) -> Iterator[Finding]:
+    """Exactly one finding: the first cause that the measurements fit."""
+    times = view.slow_times
+    span = (times[0], times[-1] + view.period)
+    yield from next(
+        ([found] for rule in (_gpu_idle, _memory, _workers, _tail) if (found := rule(view, span))),
+        [_slow_model(view, span)],
+    )
+
+
+def _gpu_idle(view: VariantView, span: Span) -> Finding | None:
+    facts = view.variant.facts
+    gpu = view.utilization(view.slow_times).get("GPU")
+    if gpu is None or gpu >= 3 or (facts and facts.accelerator != "nvidia"):
+        return None
+    images = view.variant.images
+    return view.finding(
+        GPU_IDLE,
+        "high",
+        (*_ROOT, "GPU idle"),
+        *view.slow_evidence(),
+        Evidence(
+            f"GPU at {gpu:.1f} % of the whole instance while requests were slow, "
+            f"{view.utilization_words(view.slow_times)}",
+            *span,
+        ),
+        remedies=[
+            Remedy(
+                "containers[].image",
+                "one for GPUs (-gpu- or cu in its tag)"
+                + (f"; now {images[0].rpartition('/')[2]}" if images else ""),
+            ),
+            Remedy("containers[].environment", "see that the model is moved to the GPU"),
+            Remedy("inference_ami", "one whose driver the image's CUDA version runs on"),
+        ],
+        besides="The container's log says which device the framework took.",
+    )
+
+
+def _memory(view: VariantView, span: Span) -> Finding | None:
+    used = view.get("MemoryUtilization", "Average").only(view.slow_times).mean
+    if used is None or used < FULL_MEMORY_PERCENT:
+        return None
+    return view.finding(
+        MEMORY,
+        "medium",
+        (*_ROOT, "memory full"),
+        *view.slow_evidence(),
+        Evidence(f"memory at {used:.0f} % while requests were slow", *span),
+        remedies=[
+            Remedy("instance_type", "one with more memory"),
+            Remedy("containers[].environment", "fewer workers: each holds a copy of the model"),
+        ],
+    )
+
+
+def _workers(view: VariantView, span: Span) -> Finding | None:
+    """Latency follows the requests in flight although the instances have room."""
+    in_flight = view.in_flight
+    latency = view.get("ModelLatency", "p50") or view.get("ModelLatency", "Average")
+    slow = in_flight.only(view.slow_times).median
+    if slow is None or not latency:
+        return None
+    stated = next(
+        (
+            view.variant.environment[name]
+            for name in _WORKER_VARIABLES
+            if view.variant.environment.get(name, "").isdigit()
+        ),
+        None,
+    )
+    text = f"{slow:.0f} requests in flight at once, {view.utilization_words(view.slow_times)}"
+    instances = view.instances.only(view.slow_times).median or view.variant.current_instances or 1
+    # Whether the metric counts a model's copies one by one is not said: the lower reading counts.
+    each = slow / max(instances, 1)
+    # Another slow time window may have another cause.
+    elsewhere = set(view.whole.slow_times) - set(view.slow_times)
+    follows = _correlation(in_flight, latency.only(set(latency.points) - elsewhere))
+    if stated and each >= 2 * int(stated):
+        text += f"; workers per instance by its environment: {stated}"
+        sure = True
+    elif follows is not None and follows >= 0.7 and _rises(view, in_flight, latency):
+        text += f"; ModelLatency rises with it (correlation {follows:.2f})"
+        sure = False
+    else:
+        return None
+    facts = view.variant.facts
+    by_concurrency = [
+        Remedy("scaling.metric", "scales on requests in flight, queued ones too", "concurrency"),
+        Remedy("scaling.concurrency_target", "what one instance works on at once", stated or ""),
+    ]
+    if view.concurrency_target:
+        # It scales so already: a target above what is worked on at once lets requests queue.
+        lower = stated if stated and int(stated) < view.concurrency_target else ""
+        by_concurrency = [
+            Remedy(
+                "scaling.concurrency_target",
+                f"what one instance works on at once; now {view.concurrency_target:g}",
+                lower,
+            )
+        ]
+    count = str(facts.vcpus) if facts and facts.vcpus and not facts.accelerator else ""
+    return view.finding(
+        WORKERS,
+        "high" if sure else "medium",
+        (*_ROOT, "requests queue in the container"),
+        *view.slow_evidence(),
+        Evidence(text, *span),
+        remedies=[
+            Remedy(
+                "containers[].environment",
+                "more workers, or batches; the variable's name is the server's",
+                f"{{SAGEMAKER_MODEL_SERVER_WORKERS: '{count}'}}" if count else "",
+            ),
+            *by_concurrency,
+        ],
+    )
+
+
+def _rises(view: VariantView, in_flight: Series, latency: Series) -> bool:
+    """Whether both are at least twice as high when slow as otherwise."""
+    any_slow = set(view.whole.slow_times)
+    rest = [t for t in latency.times if t not in any_slow]
+    pairs = [
+        (each.only(view.slow_times).median, each.only(rest).median) for each in (in_flight, latency)
+    ]
+    return all(slow and other and slow >= 2 * other for slow, other in pairs)
+
+
+def _correlation(one: Series, other: Series) -> float | None:
+    """Pearson's correlation over the common periods; ``None`` of fewer than ten or of constants.
+
+    >>> from datetime import datetime, timedelta
+    >>> times = [datetime(2026, 11, 20) + timedelta(minutes=n) for n in range(10)]
+    >>> up = Series({t: float(n) for n, t in enumerate(times)})
+    >>> _correlation(up, Series({t: 2 * v + 1 for t, v in up.points.items()}))
+    1.0
+    """
+    pairs = [(v, other.points[t]) for t, v in one.points.items() if t in other.points]
+    if len(pairs) < 10:
+        return None
+    xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
+    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
+    spread_x = sum((x - mean_x) ** 2 for x in xs)
+    spread_y = sum((y - mean_y) ** 2 for y in ys)
+    if not spread_x or not spread_y:
+        return None
+    both = sum((x - mean_x) * (y - mean_y) for x, y in pairs)
+    return round(both / math.sqrt(spread_x * spread_y), 6)
+
+
+def _tail(view: VariantView, span: Span) -> Finding | None:
+    counts = view.get("ModelLatency", "SampleCount")
+    p50 = view.get("ModelLatency", "p50").only(view.slow_times).weighted_mean(counts)
+    p99 = view.get("ModelLatency", "p99").only(view.slow_times).weighted_mean(counts)
+    limit = view.variant.thresholds.get(("ModelLatency", "p50"))
+    if p50 is None or p99 is None or p99 < _TAIL_FACTOR * p50:
+        return None
+    if (limit and p50 > limit.value) or p50 > min(s.threshold for s in view.slow_model):
+        return None
+    evidence = (
+        *view.slow_evidence(),
+        Evidence(
+            f"p99 {milliseconds(p99)} is {p99 / p50:.1f} times p50 {milliseconds(p50)}; "
+            f"{view.utilization_words(view.slow_times)}",
+            *span,
+        ),
+    )
+    path = (*_ROOT, "only the tail is slow")
+    enhanced = (
+        []
+        if view.variant.instances
+        else [
+            Remedy(
+                "metrics.enhanced", "shows whether one instance is slow (billed metrics)", "true"
+            )
+        ]
+    )
+    if view.variant.routing == "RANDOM" and (view.variant.current_instances or 0) > 1:
+        default = "" if view.variant.routing_stated else ", AWS's default"
+        return view.finding(
+            UNEVEN,
+            "medium",
+            (*path, "RANDOM routing"),
+            *evidence,
+            Evidence(
+                f"routing strategy RANDOM{default}, {view.variant.current_instances} instances"
+            ),
+            remedies=[
+                Remedy(
+                    "routing",
+                    "requests pass by an instance that is busy or slow",
+                    "least_outstanding_requests",
+                ),
+                *enhanced,
+            ],
+        )
+    return view.finding(
+        SLOW_TAIL,
+        "low",
+        path,
+        *evidence,
+        remedies=[
+            Remedy("containers[].environment", "limit the work of one request (length, batch)"),
+            *enhanced,
+        ],
+        besides=(
+            "Profile the inference script on the slowest requests: long inputs, garbage collection, "
+            "calls to other services, batches that wait to be filled."
+        ),
+    )
+
+
+def _slow_model(view: VariantView, span: Span) -> Finding:
+    facts = view.variant.facts
+    changes = [
+        Remedy("containers[].image", "a newer framework or a faster server"),
+        Remedy("containers[].environment", "the server's and framework's settings"),
+    ]
+    if facts is None or facts.accelerator is None:
+        changes = [
+            Remedy(
+                "instance_type", "a GPU, if the model supports it", "ml.g5.xlarge or ml.g6.xlarge"
+            ),
+            Remedy(
+                "instance_type",
+                "Inferentia, compiled for it with Neuron: lower cost per request",
+                "ml.inf2.xlarge",
+            ),
+            *changes,
+        ]
+    elif facts.accelerator == "nvidia":
+        changes = [
+            Remedy(
+                "instance_type", "a newer GPU, or Inferentia (ml.inf2) compiled for it with Neuron"
+            ),
+            *changes,
+        ]
+    counts = view.get("ModelLatency", "SampleCount")
+    p50 = view.get("ModelLatency", "p50").only(view.slow_times).weighted_mean(counts)
+    typical = f"p50 {milliseconds(p50)} when slow; " if p50 is not None else ""
+    return view.finding(
+        SLOW_MODEL,
+        "medium" if view.utilization(view.slow_times) else "low",
+        (*_ROOT, "the container itself"),
+        *view.slow_evidence(),
+        Evidence(
+            f"{typical}{view.utilization_words(view.slow_times)} on {view.variant.instance_type}",
+            *span,
+        ),
+        remedies=changes,
+        besides=(
+            "Measure the container outside of SageMaker with the same requests, and profile the "
+            "inference script."
+        ),
+    )

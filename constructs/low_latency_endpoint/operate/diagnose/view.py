@@ -1,0 +1,365 @@
+"""One variant as the rules look at it: which periods are slow, how full the instances were then.
+
+The numbers are judgements, each with its reason; those that AWS states carry AWS's page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from ...account.metrics import Series, median
+from ...report.numbers import milliseconds
+from .findings import Confidence, Evidence, Finding, FindingKind, Remedy
+from .measurements import Activity, Measurements, Rise, VariantReading, rises, serving
+from .target_tracking import INVOCATIONS, TrackedMetric, tracked_unit
+
+#: Percent of the whole instance. AWS: 60 to 70 is good, from 80 to 90 take more or larger ones
+#: (the load-testing post).
+SATURATED_PERCENT = 85.0
+#: Below this, "it's not your hardware but something at the container or model level" (same post).
+IDLE_PERCENT = 50.0
+FULL_MEMORY_PERCENT = 90.0
+#: Requests in a period from which a high percentile says more than its slowest request.
+ENOUGH_REQUESTS = 20
+#: As the library's own alarms: three of five periods.
+PERIODS, SLOW_OF_PERIODS = 5, 3
+#: With few requests a percentile is their maximum: then a quarter of all periods must be slow.
+SPARSE_SHARE = 0.25
+#: Model servers, caches and JIT compilers settle within minutes of a start.
+WARMING = timedelta(minutes=10)
+
+
+def runs(times: list[datetime], gap: timedelta) -> list[tuple[datetime, datetime]]:
+    """First and last of the times without a longer gap.
+
+    Examples
+    --------
+    >>> minute = timedelta(minutes=1)
+    >>> start = datetime(2026, 11, 20)
+    >>> [(end - start) / minute for start, end in runs(
+    ...     [start, start + minute, start + 9 * minute], 3 * minute)]
+    [1.0, 0.0]
+    """
+    found: list[tuple[datetime, datetime]] = []
+    for time in sorted(times):
+        if found and time - found[-1][1] <= gap:
+            found[-1] = (found[-1][0], time)
+        else:
+            found.append((time, time))
+    return found
+
+
+@dataclass(frozen=True)
+class SlowPeriods:
+    """Periods in which a statistic was above its threshold, when there are enough of them."""
+
+    metric: str
+    statistic: str
+    threshold: float
+    source: str
+    values: Series
+    judged: int
+
+    @property
+    def worst(self) -> tuple[datetime, float]:
+        """When it was highest, and the value."""
+        return max(self.values.points.items(), key=lambda item: item[1])
+
+
+@dataclass(frozen=True)
+class VariantView:
+    """A variant in its measurements; what several rules need is computed once.
+
+    A view of one time window sees slow and full periods of this window only, and everything else of
+    the whole window.
+    """
+
+    measurements: Measurements
+    variant: VariantReading
+    window: frozenset[datetime] | None = None
+    parent: VariantView | None = None
+
+    def within(self, times: Iterable[datetime]) -> VariantView:
+        """The same with slow and full periods among these only."""
+        return replace(self, window=frozenset(times), parent=self.whole)
+
+    @property
+    def whole(self) -> VariantView:
+        """The view of the whole window."""
+        return self.parent or self
+
+    def finding(
+        self,
+        kind: FindingKind,
+        confidence: Confidence,
+        path: tuple[str, ...],
+        *evidence: Evidence,
+        remedies: Iterable[Remedy] = (),
+        besides: str = "",
+        risk: bool = False,
+    ) -> Finding:
+        """One cause that this variant's measurements point to."""
+        return Finding(
+            kind, self.variant.name, evidence, confidence, path, tuple(remedies), besides, risk
+        )
+
+    def _seen(self, time: datetime) -> bool:
+        return self.window is None or time in self.window
+
+    def get(self, metric: str, statistic: str) -> Series:
+        """One statistic of one metric of the variant."""
+        return self.variant.get(metric, statistic)
+
+    @property
+    def period(self) -> timedelta:
+        """Length of a period."""
+        return self.measurements.period
+
+    # ----------------------------------------------------------------------------- what is slow
+
+    @cached_property
+    def slow_model(self) -> tuple[SlowPeriods, ...]:
+        """ModelLatency above its thresholds, by statistic; empty when all are kept."""
+        return self._slow("ModelLatency")
+
+    @cached_property
+    def slow_overhead(self) -> tuple[SlowPeriods, ...]:
+        """OverheadLatency above its threshold."""
+        return self._slow("OverheadLatency")
+
+    @cached_property
+    def slow_times(self) -> list[datetime]:
+        """Periods in which any statistic of ModelLatency was above its threshold."""
+        return sorted({time for slow in self.slow_model for time in slow.values.points})
+
+    @property
+    def has_model_threshold(self) -> bool:
+        """Whether anybody says how long the model may take."""
+        return any(metric == "ModelLatency" for metric, _ in self.variant.thresholds)
+
+    def _slow(self, metric: str) -> tuple[SlowPeriods, ...]:
+        found = []
+        counts = self.get("ModelLatency", "SampleCount") or self.get("Invocations", "Sum")
+        for (name, statistic), limit in self.variant.thresholds.items():
+            if name != metric:
+                continue
+            series = self.get(name, statistic)
+            above = Series({t: v for t, v in series.points.items() if v > limit.value})
+            if not above or not self._sustained(series, above, counts):
+                continue
+            seen = above.only(filter(self._seen, above.points))
+            if seen:
+                found.append(
+                    SlowPeriods(metric, statistic, limit.value, limit.source, seen, len(series))
+                )
+        return tuple(found)
+
+    @staticmethod
+    def _sustained(series: Series, above: Series, counts: Series) -> bool:
+        times = series.times
+        flags = [time in above.points for time in times]
+        if not any(sum(flags[i : i + PERIODS]) >= SLOW_OF_PERIODS for i in range(len(flags))):
+            return False
+        typical = median(counts.points.get(time, 0) for time in above.points) or 0
+        return typical >= ENOUGH_REQUESTS or len(above) >= SPARSE_SHARE * len(series)
+
+    def slow_evidence(self, slow: tuple[SlowPeriods, ...] | None = None) -> tuple[Evidence, ...]:
+        """The slow statistics in words, with numbers and times."""
+        found = []
+        for each in self.slow_model if slow is None else slow:
+            time, worst = each.worst
+            times = each.values.times
+            apart = runs(times, PERIODS * self.period)
+            among = f", in {len(apart)} stretches" if len(apart) > 1 else ""
+            found.append(
+                Evidence(
+                    f"{each.metric} {each.statistic} above {milliseconds(each.threshold)} "
+                    f"({each.source}) in {len(each.values)} of {each.judged} periods of "
+                    f"{_length(self.period)}{among}, at worst {milliseconds(worst)} "
+                    f"at {self.measurements.clock(time)}",
+                    times[0],
+                    times[-1] + self.period,
+                )
+            )
+        return tuple(found)
+
+    # -------------------------------------------------------------------------------- how full
+
+    def utilization(self, times: list[datetime] | None = None) -> dict[str, float]:
+        """Mean percent of the whole instance by CPU and GPU at these times, where known."""
+        found = {}
+        for name in ("CPU", "GPU"):
+            series = self.get(f"{name}Utilization", "Average")
+            mean = (series.only(times) if times is not None else series).mean
+            if mean is not None:
+                found[name] = mean
+        return found
+
+    @cached_property
+    def instances(self) -> Series:
+        """Instances that served."""
+        return serving(self.variant.series)
+
+    @cached_property
+    def rises(self) -> tuple[Rise, ...]:
+        """When more instances served than before."""
+        return tuple(rises(self.instances))
+
+    @cached_property
+    def arrivals(self) -> dict[str, datetime]:
+        """When instances that were not there at the start of the window were seen first."""
+        seen = {
+            name: min((min(each.points) for each in metrics.values() if each), default=None)
+            for name, metrics in self.variant.instances.items()
+        }
+        begun = min((time for time in seen.values() if time is not None), default=None)
+        return {
+            name: time
+            for name, time in seen.items()
+            if time is not None and begun is not None and time > begun + 2 * self.period
+        }
+
+    @cached_property
+    def load(self) -> Series:
+        """Invocations per instance and minute."""
+        minutes = self.period / timedelta(minutes=1)
+        series = self.get("InvocationsPerInstance", "Sum")
+        return Series({time: value / minutes for time, value in series.points.items()})
+
+    @cached_property
+    def tps(self) -> Series:
+        """Requests per second of the whole variant."""
+        seconds = self.period.total_seconds()
+        series = self.get("Invocations", "Sum")
+        return Series({time: value / seconds for time, value in series.points.items()})
+
+    @cached_property
+    def in_flight(self) -> Series:
+        """Most requests in flight on an instance, queued in its container or worked on.
+
+        Target tracking compares the metric with a target for each instance, so it is read as such.
+        """
+        return self.get("ConcurrentRequestsPerModel", "Maximum")
+
+    @cached_property
+    def tracked(self) -> TrackedMetric | None:
+        """What scaling tracks, with its target; ``None`` without either."""
+        unit, scaling = tracked_unit(self.variant.scaling), self.variant.scaling
+        if unit is None or scaling is None or scaling.target is None:
+            return None
+        series = self.load if unit == INVOCATIONS else self.in_flight
+        return TrackedMetric(series, scaling.target, unit)
+
+    @property
+    def load_target(self) -> float | None:
+        """Invocations per instance and minute that scaling aims at; ``None`` without one."""
+        tracked = self.tracked
+        return tracked.target if tracked and not tracked.concurrency else None
+
+    @property
+    def concurrency_target(self) -> float | None:
+        """Requests in flight on an instance that scaling aims at; ``None`` without one."""
+        tracked = self.tracked
+        return tracked.target if tracked and tracked.concurrency else None
+
+    @property
+    def load_limit(self) -> float | None:
+        """Invocations per instance and minute that one instance held in a load test."""
+        plan = self.measurements.plan
+        return plan.tps_per_instance * 60 if plan and plan.tps_per_instance else None
+
+    def overloaded(self, times: list[datetime]) -> str:
+        """Why the load alone is too much, in words; empty when it is not, or nobody can say."""
+        weights = self.get("Invocations", "Sum")
+        load = self.load.only(times).weighted_mean(weights)
+        if load is not None and self.load_limit and load >= self.load_limit:
+            return (
+                f"{load:,.0f} invocations per instance and minute, {load / 60:.3g} a second, "
+                f"where a load test found {self.load_limit / 60:.3g} a second"
+            )
+        tracked = self.tracked
+        if tracked is None:
+            return ""
+        seen = tracked.series.only(times)
+        value = seen.median if tracked.concurrency else seen.weighted_mean(weights)
+        return tracked.words(value) if value is not None and tracked.too_much(value) else ""
+
+    def saturation(self, times: list[datetime]) -> Evidence | None:
+        """What shows that the instances were full at these times; ``None`` when nothing does."""
+        if not times:
+            return None
+        used = self.utilization(times)
+        overload = self.overloaded(times)
+        full = {name: value for name, value in used.items() if value >= SATURATED_PERCENT}
+        # Without a known utilization (Neuron has no metric) the load decides; idle CPUs under too
+        # much load point at the container.
+        if not full and not (overload and (not used or max(used.values()) >= IDLE_PERCENT)):
+            return None
+        parts = [f"{name} at {value:.0f} % of the whole instance" for name, value in full.items()]
+        parts += [overload] if overload else []
+        return Evidence("; ".join(parts), times[0], times[-1] + self.period)
+
+    def utilization_words(self, times: list[datetime]) -> str:
+        """CPU and GPU in words; says so where there is no data."""
+        used = self.utilization(times)
+        if not used:
+            return "no utilization published"
+        return (
+            ", ".join(f"{name} at {value:.0f} %" for name, value in used.items())
+            + " of the whole instance"
+        )
+
+    @cached_property
+    def busy_times(self) -> list[datetime]:
+        """Periods in which the instances were saturated by utilization, where enough are."""
+        times = sorted(
+            {
+                time
+                for name in ("CPU", "GPU")
+                for time, value in self.get(f"{name}Utilization", "Average").points.items()
+                if value >= SATURATED_PERCENT
+            }
+        )
+        enough = any(
+            sum(start <= t < start + PERIODS * self.period for t in times) >= SLOW_OF_PERIODS
+            for start in times
+        )
+        return list(filter(self._seen, times)) if enough else []
+
+    # ------------------------------------------------------------------------------ what happened
+
+    @property
+    def activities(self) -> tuple[Activity, ...]:
+        """Scaling activities; none when they may not be read."""
+        return (self.variant.scaling.activities if self.variant.scaling else None) or ()
+
+    def needed_instances(self, times: list[datetime]) -> int | None:
+        """Instances that would have kept what scaling tracks at its target at these times."""
+        if self.load_target:
+            total = self.get("Invocations", "Sum").only(times).max
+            minutes = self.period / timedelta(minutes=1)
+            if total:
+                return math.ceil(round(total / minutes / self.load_target, 6))
+        by_utilization = self.instances_by_utilization(times)
+        count, tracked = self.instances.only(times).max, self.tracked
+        peak = tracked.peak(times) if tracked and tracked.concurrency else None
+        # Queued requests are in flight too: more instances end the queue, and need fewer.
+        if tracked and peak and count and (by_utilization or 0) <= round(count):
+            return math.ceil(round(count * peak / tracked.target, 3))
+        return by_utilization
+
+    def instances_by_utilization(self, times: list[datetime]) -> int | None:
+        """Instances that would have been as busy at these times as AWS advises."""
+        used, count = self.utilization(times), self.instances.only(times).max
+        if used and count:
+            return math.ceil(round(count, 3) * max(used.values()) / 65)  # AWS: 60 to 70 percent
+        return None
+
+
+def _length(period: timedelta) -> str:
+    minutes = period / timedelta(minutes=1)
+    return f"{minutes:g} min"

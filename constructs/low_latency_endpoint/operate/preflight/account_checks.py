@@ -1,0 +1,140 @@
+"""Credentials, region, bootstrap, and the state of the stack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...account.stacks import stack_description
+from ..checking.checks import check
+from ..checking.results import Outcome, failed, passed, warned
+from .context import PreflightContext
+
+BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
+OLDEST_BOOTSTRAP = 6  # the rule in every template that CDK 2 writes
+
+_STACK_STATES = "/AWSCloudFormation/latest/UserGuide/view-stack-events.html"
+_NEVER_CREATED = ("ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS")
+
+
+@check(
+    "LLP101",
+    "Credentials work, and are the account's",
+    source="/STS/latest/APIReference/API_GetCallerIdentity.html",
+)
+def credentials(context: PreflightContext) -> Iterator[Outcome]:
+    """STS knows the caller, in the account that the settings name."""
+    identity = context.account.identity()
+    wanted = context.settings.account
+    if wanted and identity["Account"] != wanted:
+        yield failed(
+            f"{identity['Arn']} belongs to account {identity['Account']}, the settings say "
+            f"{wanted}",
+            f"Use a profile of account {wanted} (--profile), or change `account`.",
+        )
+    else:
+        yield passed(f"{identity['Arn']} in account {identity['Account']}")
+
+
+@check(
+    "LLP102",
+    "The region is the stack's, and enabled",
+    source="/accounts/latest/reference/manage-acct-regions.html",
+)
+def region(context: PreflightContext) -> Iterator[Outcome]:
+    """--region agrees with the settings, and the account has the region enabled."""
+    here, wanted = context.account.region, context.settings.region
+    if wanted and here != wanted:
+        yield failed(
+            f"these checks read {here}, the stack deploys to {wanted}",
+            f"Leave --region out, or change `region` from {wanted} to {here}.",
+        )
+        return
+    found = context.account.read(
+        "ec2",
+        "describe_regions",
+        AllRegions=True,
+        Filters=[{"Name": "region-name", "Values": [here]}],
+    )["Regions"]
+    if not found:
+        yield failed(f"AWS lists no region {here}", "Correct `region` or --region.")
+    elif found[0].get("OptInStatus") == "not-opted-in":
+        yield failed(
+            f"{here} is not enabled in this account",
+            "Enable it: AWS Account Management, Regions; it takes some minutes.",
+        )
+    else:
+        yield passed(f"{here}: {found[0].get('OptInStatus', 'available')}")
+
+
+@check(
+    "LLP103",
+    "The account and region are bootstrapped for the CDK",
+    source="/cdk/v2/guide/bootstrapping.html",
+)
+def bootstrap(context: PreflightContext) -> Iterator[Outcome]:
+    """The bootstrap stack left its version in Parameter Store."""
+    answer = context.account.read(
+        "ssm", "get_parameter", ("ParameterNotFound",), Name=BOOTSTRAP_PARAMETER
+    )
+    command = (
+        f"`make bootstrap` (in an app of your own `npx cdk bootstrap "
+        f"aws://ACCOUNT/{context.account.region}`)"
+    )
+    if answer is None:
+        yield failed(
+            f"there is no parameter {BOOTSTRAP_PARAMETER}",
+            f"Run {command} once. A bootstrap with a qualifier of its own is not found here.",
+        )
+        return
+    version = str(answer["Parameter"]["Value"])
+    if not version.isdigit() or int(version) < OLDEST_BOOTSTRAP:
+        yield failed(
+            f"bootstrap version {version}, the template asks for {OLDEST_BOOTSTRAP}",
+            f"Run {command} again, with a recent CDK CLI.",
+        )
+    else:
+        yield passed(f"bootstrap version {version}")
+
+
+@check("LLP104", "The stack can be created or updated", source=_STACK_STATES)
+def stack_state(context: PreflightContext) -> Iterator[Outcome]:
+    """No other operation runs on the stack, and it is not stuck in a failed state."""
+    name = context.settings.stack_name
+    stack = stack_description(context.account, name)
+    if stack is None:
+        yield passed(f"there is no stack {name} yet: it will be created")
+        return
+    status = stack["StackStatus"]
+    reason = stack.get("StackStatusReason", "")
+    evidence = f"{name} is {status}" + (f": {reason}" if reason else "")
+    if status in _NEVER_CREATED:
+        yield warned(
+            evidence,
+            "Nothing to do: the CDK CLI replaces a stack that was never "
+            "created. Read its events for why it was not.",
+        )
+    elif status.endswith("_IN_PROGRESS"):
+        yield failed(evidence, "Wait until the operation has ended.")
+    elif status == "UPDATE_ROLLBACK_FAILED":
+        yield failed(
+            evidence,
+            f"Run `aws cloudformation continue-update-rollback --stack-name "
+            f"{name}`, after fixing what its events name.",
+        )
+    elif status.endswith("_FAILED"):
+        yield failed(
+            evidence,
+            "Delete the stack, or roll it back, in the CloudFormation console; "
+            "its events say what failed.",
+        )
+    elif status == "UPDATE_ROLLBACK_COMPLETE":
+        yield warned(
+            evidence,
+            "The last update was rolled back, which a deploy may follow; read "
+            "the stack's events for the reason first.",
+        )
+    else:
+        yield passed(evidence)
+
+
+CHECKS = (credentials, region, bootstrap, stack_state)

@@ -1,0 +1,164 @@
+"""Is the instance type offered, does the quota hold the fleet twice, may functions run?
+
+No API lists the types that SageMaker hosts in a region. Service Quotas has one quota per type,
+named ``ml.g5.xlarge for endpoint usage``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...account.calls import Account
+from ...account.sessions import Unreadable
+from ...account.stacks import stack_description, template_resources
+from ...plan.warm_up_rules import LEAST_UNRESERVED, RESERVED_EXECUTIONS, least_unreserved
+from ..checking.checks import check
+from ..checking.results import Outcome, failed, passed, unknown, warned
+from .context import PlannedEndpoint, PreflightContext
+
+_QUOTAS = "/servicequotas/latest/userguide/intro.html"
+_SAGEMAKER_QUOTAS = "/general/latest/gr/sagemaker.html"
+
+
+def _quota(account: Account, instance_type: str) -> tuple[Mapping[str, Any] | None, str]:
+    """The type's quota, and whether its value is the account's own or AWS's default."""
+    name = f"{instance_type} for endpoint usage"
+    # Quotas whose applied value Service Quotas does not know are in the second list only.
+    for operation, kind in (
+        ("list_service_quotas", "applied"),
+        ("list_aws_default_service_quotas", "AWS's default"),
+    ):
+        for quota in account.every("service-quotas", operation, "Quotas", ServiceCode="sagemaker"):
+            if quota["QuotaName"] == name:
+                return quota, kind
+    return None, ""
+
+
+@check("LLP301", "The instance type is offered for hosting in the region", source=_QUOTAS)
+def type_offered(context: PlannedEndpoint) -> Iterator[Outcome]:
+    """Judged by its quota, since no API says it."""
+    instance_type = context.settings.instance_type
+    quota, _ = _quota(context.account, instance_type)
+    if quota is None:
+        yield warned(
+            f'Service Quotas has no quota "{instance_type} for endpoint usage" in '
+            f"{context.account.region}: the type is probably not offered there",
+            "Choose a type that has one, or try it out: no page of AWS's says that a "
+            "type without a quota is not offered.",
+        )
+    else:
+        yield passed(f"{instance_type} has an endpoint quota in {context.account.region}")
+
+
+@check("LLP302", "The quota holds the largest fleet twice", source=_SAGEMAKER_QUOTAS)
+def quota_holds(context: PreflightContext) -> Iterator[Outcome]:
+    """All endpoints of one type share the type's quota; a blue/green update needs two fleets."""
+    needed: dict[str, int] = {}
+    largest: dict[str, int] = {}
+    for each in context.endpoints:
+        kind = each.settings.instance_type
+        needed[kind] = needed.get(kind, 0) + each.instances_during_update
+        largest[kind] = largest.get(kind, 0) + each.largest_fleet
+    for kind, count in needed.items():
+        yield _holds(context.account, kind, count, largest[kind])
+
+
+def _holds(account: Account, instance_type: str, needed: int, largest: int) -> Outcome:
+    try:
+        quota, known = _quota(account, instance_type)
+    except Unreadable as refusal:
+        return unknown(refusal.evidence, refusal.fix, about=instance_type)
+    if quota is None:
+        return unknown("there is no such quota: see LLP301", about=instance_type)
+    problem = quota.get("ErrorReason")
+    if problem or quota.get("Value") is None:
+        return unknown(
+            f"the quota's value is not available: "
+            f"{(problem or {}).get('ErrorMessage', 'no value')}",
+            about=instance_type,
+        )
+    value = quota["Value"]
+    evidence = (
+        f"quota {value:g} ({known}), {largest} at most in service, {needed} during an "
+        "update; other endpoints of the account count too"
+    )
+    code = quota.get("QuotaCode", "")
+    if value >= needed:
+        return passed(evidence, about=instance_type)
+    ask = (
+        f"Ask for {needed} or more: `aws service-quotas request-service-quota-increase "
+        f"--service-code sagemaker --quota-code {code} --desired-value {needed}`."
+    )
+    return failed(evidence, ask, about=instance_type)
+
+
+_FUNCTIONS = 2  # of a warm-up: controller and sender
+_EXECUTIONS_QUOTA = "L-B99A9384"  # Lambda's "Concurrent executions"
+
+
+@check(
+    "LLP303",
+    "Lambda has executions for the warm-up",
+    source="/lambda/latest/dg/configuration-concurrency.html",
+)
+def functions_may_run(context: PreflightContext) -> Iterator[Outcome]:
+    """What is to be reserved leaves what AWS keeps unreserved, and the quota is no new account's.
+
+    What the deployed stack reserves already is given back, or kept, by an update.
+    """
+    warmed = [
+        each.settings.warm_up
+        for each in context.endpoints
+        if each.settings.warm_up and each.settings.warm_up.requests != 0
+    ]
+    if not warmed:
+        return
+    limit = context.account.read("lambda", "get_account_settings")["AccountLimit"]
+    quota, unreserved = limit["ConcurrentExecutions"], limit["UnreservedConcurrentExecutions"]
+    wanted = sum(
+        _FUNCTIONS * RESERVED_EXECUTIONS for warm_up in warmed if warm_up.reserve_concurrency
+    )
+    more = max(0, wanted - _reserved(context)) if wanted else 0
+    left, least = unreserved - more, least_unreserved(quota)
+    ask = (
+        f"ask for a larger quota: `aws service-quotas request-service-quota-increase "
+        f"--service-code lambda --quota-code {_EXECUTIONS_QUOTA} --desired-value 1000`."
+    )
+    if more and left < least:
+        yield failed(
+            f"{more} more reserved of {unreserved} executions leave {left}, AWS keeps at "
+            f"least {least} unreserved",
+            f"Write `reserve_concurrency: false`, or {ask}",
+        )
+        return
+    evidence = (
+        f"{more} more reserved of {unreserved} executions leave {left} for all other functions"
+        if wanted
+        else f"nothing is reserved; {unreserved} executions for all functions without a reservation"
+    )
+    if quota < LEAST_UNRESERVED:
+        yield warned(
+            f"{evidence}: a quota of {quota} executions, shared with every function in "
+            "the account, may throttle the warm-up",
+            "A warm-up that is throttled tries again until its timeout. To be safe, " + ask,
+        )
+    else:
+        yield passed(evidence)
+
+
+def _reserved(context: PreflightContext) -> int:
+    """Executions that the functions of the deployed stack reserve."""
+    name = context.settings.stack_name
+    if stack_description(context.account, name) is None:
+        return 0
+    found = (
+        resource.get("Properties", {}).get("ReservedConcurrentExecutions")
+        for resource in template_resources(context.account, name).values()
+        if resource.get("Type") == "AWS::Lambda::Function"
+    )
+    return sum(int(count) for count in found if count)
+
+
+CHECKS = (quota_holds, functions_may_run)
+ENDPOINT_CHECKS = (type_offered,)

@@ -1,0 +1,219 @@
+"""Does each image exist, and does its architecture fit the instance type?"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...account.calls import Account
+from ...account.sessions import Unreadable
+from ...plan.image_names import dlc_account
+from ...plan.instance_types import instance_facts
+from ...settings import ImageSettings
+from ..checking.checks import check, guarded, of_part
+from ..checking.results import Outcome, failed, passed, unknown
+from .context import Fetch, PlannedEndpoint
+
+_MEDIA_TYPES = [
+    "application/vnd.docker.distribution.manifest.v2+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.oci.image.index.v1+json",
+]
+_NOT_THERE = ("ImageNotFound", "ImageTagDoesNotMatchDigest")
+_ARCHITECTURES = {"amd64": "x86_64"}  # Docker's word: ours; arm64 is the same in both
+_BATCH_GET_IMAGE = "/AmazonECR/latest/APIReference/API_BatchGetImage.html"
+
+_ECR = re.compile(
+    r"(?P<account>\d{12})\.dkr\.ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.[a-z0-9.]+/"
+    r"(?P<repository>[^:@]+)(?::(?P<tag>[^@]+))?(?:@(?P<digest>sha256:[0-9a-f]+))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EcrImage:
+    """An image in an ECR registry; ``account`` is empty where only the caller's is meant."""
+
+    account: str
+    region: str
+    repository: str
+    tag: str = ""
+    digest: str = ""
+
+    def __str__(self) -> str:
+        version = f"@{self.digest}" if self.digest else f":{self.tag}"
+        return f"{self.account or 'own registry'}/{self.repository}{version}"
+
+    @property
+    def image_id(self) -> dict[str, str]:
+        """As ECR takes it."""
+        return {"imageDigest": self.digest} if self.digest else {"imageTag": self.tag}
+
+
+def ecr_image(image: ImageSettings, region: str) -> EcrImage | None:
+    """Where the image lies; ``None`` when that is no ECR registry, or not known.
+
+    Examples
+    --------
+    >>> uri = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/model:1.4"
+    >>> ecr_image(ImageSettings(uri=uri), "us-east-1")
+    EcrImage(account='123456789012', region='us-east-1', repository='team/model', tag='1.4',
+             digest='')
+    """
+    if image.dlc:
+        account = image.dlc.account or dlc_account(region)
+        if account is None:
+            return None
+        return EcrImage(account, region, image.dlc.repository, image.dlc.tag)
+    if image.ecr:
+        return EcrImage("", region, image.ecr.repository, image.ecr.tag)
+    match = _ECR.fullmatch(image.uri or "")
+    if match is None:
+        return None
+    tag = match["tag"] or ("" if match["digest"] else "latest")
+    return EcrImage(
+        match["account"], match["region"], match["repository"], tag, match["digest"] or ""
+    )
+
+
+def _each_image(
+    context: PlannedEndpoint, find: Callable[[PlannedEndpoint, EcrImage], Iterator[Outcome]]
+) -> Iterator[Outcome]:
+    for about, container in context.containers:
+        if container.image.asset:
+            continue  # built by the deploy itself
+        image = ecr_image(container.image, context.account.region)
+        if image is None:
+            where = container.image.uri or f"{container.image.dlc} in {context.account.region}"
+            yield unknown(f"{where}: no ECR registry that can be asked from here", about=about)
+        else:
+            yield from of_part(about, guarded(find, context, image))
+
+
+def _manifest(account: Account, image: EcrImage) -> Mapping[str, Any] | None:
+    """ECR's entry for the image; ``None`` when the registry says that it is not there."""
+    # Registries of AWS's own let everybody pull, and few describe: hence this operation.
+    answer = account.read(
+        "ecr",
+        "batch_get_image",
+        ("RepositoryNotFoundException",),
+        **({"registryId": image.account} if image.account else {}),
+        repositoryName=image.repository,
+        imageIds=[image.image_id],
+        acceptedMediaTypes=_MEDIA_TYPES,
+    )
+    if answer is None:
+        return None
+    for image_entry in answer.get("images") or ():
+        return dict(image_entry)
+    for failure in answer.get("failures") or ():
+        if failure.get("failureCode") not in _NOT_THERE:
+            raise Unreadable(
+                f"ecr:BatchGetImage could not read {image}: "
+                f"{failure.get('failureCode')}: {failure.get('failureReason')}"
+            )
+    return None
+
+
+@check("LLP401", "The image exists in the stack's region", source=_BATCH_GET_IMAGE)
+def image_exists(context: PlannedEndpoint) -> Iterator[Outcome]:
+    """Asked of the registry, with the operation that pulling needs."""
+    yield from _each_image(context, _exists)
+
+
+def _exists(context: PlannedEndpoint, image: EcrImage) -> Iterator[Outcome]:
+    if image.region != context.account.region:
+        yield failed(
+            f"{image} lies in {image.region}: SageMaker pulls from its own region "
+            f"{context.account.region} only",
+            f"Copy the image to a repository in {context.account.region}.",
+        )
+    elif _manifest(context.account, image) is None:
+        yield failed(
+            f"the registry has no {image}",
+            "Correct the repository and tag, or push the image first.",
+        )
+    else:
+        yield passed(str(image))
+
+
+@check(
+    "LLP402",
+    "The image's architecture is the instance type's",
+    source="https://github.com/opencontainers/image-spec/blob/main/config.md",
+)
+def architecture(context: PlannedEndpoint) -> Iterator[Outcome]:
+    """From the image's index or its configuration, not from its name."""
+    facts = instance_facts(context.settings.instance_type)
+    if facts is None or facts.architecture is None:
+        yield unknown(
+            f"the architecture of {context.settings.instance_type} is not in the library's table"
+        )
+        return
+    yield from _each_image(context, _fits)
+
+
+def _fits(context: PlannedEndpoint, image: EcrImage) -> Iterator[Outcome]:
+    if image.region != context.account.region:
+        yield unknown("not read: see LLP401")
+        return
+    entry = _manifest(context.account, image)
+    if entry is None:
+        yield unknown("there is no such image: see LLP401")
+        return
+    found = _architectures(context.account, image, entry, context.stack.fetch)
+    if not found:
+        yield unknown(f"the registry does not tell the architecture of {image}")
+        return
+    facts = instance_facts(context.settings.instance_type)
+    wanted = facts.architecture if facts else ""
+    evidence = f"{', '.join(found)} on {context.settings.instance_type}, which is {wanted}"
+    if wanted in found:
+        yield passed(evidence)
+    else:
+        yield failed(
+            evidence,
+            f"Build the image for {wanted} (docker build --platform "
+            f"linux/{'arm64' if wanted == 'arm64' else 'amd64'}), or choose an instance "
+            f"type that is {found[0]}.",
+        )
+
+
+def _architectures(
+    account: Account, image: EcrImage, entry: Mapping[str, Any], fetch: Fetch
+) -> list[str]:
+    manifest = _parsed(entry.get("imageManifest", ""))
+    if "manifests" in manifest:
+        # Attestations beside the images have the platform unknown/unknown.
+        names = [(each.get("platform") or {}).get("architecture") for each in manifest["manifests"]]
+    else:
+        digest = (manifest.get("config") or {}).get("digest")
+        if not digest:
+            return []
+        answer = account.read(
+            "ecr",
+            "get_download_url_for_layer",
+            **({"registryId": image.account} if image.account else {}),
+            repositoryName=image.repository,
+            layerDigest=digest,
+        )
+        try:
+            names = [_parsed(fetch(answer["downloadUrl"])).get("architecture")]
+        except (OSError, ValueError):
+            return []
+    known = [_ARCHITECTURES.get(name, name) for name in names if name and name != "unknown"]
+    return list(dict.fromkeys(known))
+
+
+def _parsed(text: str | bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+ENDPOINT_CHECKS = (image_exists, architecture)

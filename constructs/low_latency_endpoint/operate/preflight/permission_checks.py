@@ -1,0 +1,194 @@
+"""What the stack refers to and does not make: role, alarm topic, keys; and who may pass a role."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...account.calls import Account
+from ..checking.checks import check, guarded
+from ..checking.policies import document_of, items
+from ..checking.results import Outcome, failed, passed, unknown, warned
+from .context import PlannedEndpoint, PreflightContext
+
+SAGEMAKER = "sagemaker.amazonaws.com"
+QUALIFIER = "hnb659fds"
+
+_ROLES = "/sagemaker/latest/dg/sagemaker-roles.html"
+_PASS = "/IAM/latest/UserGuide/id_roles_use_passrole.html"
+
+
+@check("LLP501", "The execution role exists and trusts SageMaker", source=_ROLES)
+def role_trusts(context: PlannedEndpoint) -> Iterator[Outcome]:
+    """The role that the settings name; without one the stack makes it."""
+    arn = context.settings.role_arn
+    if arn is None:
+        return
+    owner, name = arn.split(":")[4], arn.rpartition("/")[2]
+    if owner != context.account.account_id():
+        yield failed(
+            f"{arn} belongs to account {owner}: a role can be passed in its own account only",
+            "Name a role of the stack's account.",
+        )
+        return
+    answer = context.account.read("iam", "get_role", ("NoSuchEntity",), RoleName=name)
+    if answer is None:
+        yield failed(
+            f"there is no role {name}",
+            "Create it, or leave `role_arn` out: the stack then makes one.",
+        )
+        return
+    trust = document_of(answer["Role"]["AssumeRolePolicyDocument"])
+    trusted = any(
+        statement.get("Effect") == "Allow"
+        and SAGEMAKER
+        in items(
+            (statement.get("Principal") or {}).get("Service")
+            if isinstance(statement.get("Principal"), dict)
+            else None
+        )
+        for statement in items(trust.get("Statement"))
+    )
+    if trusted:
+        yield passed(f"{name} trusts {SAGEMAKER}")
+    else:
+        yield failed(
+            f"the trust policy of {name} does not name {SAGEMAKER}",
+            f"Let {SAGEMAKER} sts:AssumeRole it.",
+        )
+
+
+@check("LLP502", "The execution role may be passed to SageMaker", source=_PASS)
+def role_passable(context: PlannedEndpoint) -> Iterator[Outcome]:
+    """Simulated for who deploys: CloudFormation's role of the CDK bootstrap, else the caller."""
+    account, arn = context.account, context.settings.role_arn
+    partition, number = account.partition(), account.account_id()
+    actions, role = ["iam:PassRole"], arn
+    if arn is None:
+        actions = ["iam:CreateRole", "iam:PassRole"]
+        role = f"arn:{partition}:iam::{number}:role/{context.stack.settings.stack_name}-model"
+    deployer = _deployer(account)
+    if deployer is None:
+        yield unknown("who deploys is no user or role whose policies can be simulated")
+        return
+    answer = account.read(
+        "iam",
+        "simulate_principal_policy",
+        PolicySourceArn=deployer,
+        ActionNames=actions,
+        ResourceArns=[role],
+        ContextEntries=[
+            {
+                "ContextKeyName": "iam:PassedToService",
+                "ContextKeyType": "string",
+                "ContextKeyValues": [SAGEMAKER],
+            }
+        ],
+    )
+    who = deployer.rpartition("/")[2]
+    denied = [
+        each["EvalActionName"]
+        for each in answer["EvaluationResults"]
+        if each["EvalDecision"] != "allowed"
+    ]
+    if denied:
+        yield failed(
+            f"{who} may not {', '.join(denied)} on {role}, by IAM's simulation",
+            f"Allow {', '.join(denied)} on the role to {deployer}.",
+        )
+    else:
+        yield passed(
+            f"{who} may {', '.join(actions)}, by IAM's simulation, which does not know "
+            "all session policies"
+        )
+
+
+def _deployer(account: Account) -> str | None:
+    """Who makes the resources: the bootstrap's execution role, else the caller's own identity."""
+    arn = str(account.identity()["Arn"])
+    execution = f"cdk-{QUALIFIER}-cfn-exec-role-{account.account_id()}-{account.region}"
+    found = account.read("iam", "get_role", ("NoSuchEntity",), RoleName=execution)
+    if found is not None:
+        return str(found["Role"]["Arn"])
+    kind = arn.split(":")[5].partition("/")[0]
+    if kind == "assumed-role":
+        # The session's ARN lacks the role's path.
+        found = account.read("iam", "get_role", ("NoSuchEntity",), RoleName=arn.split("/")[1])
+        return None if found is None else str(found["Role"]["Arn"])
+    return arn if kind == "user" else None
+
+
+@check(
+    "LLP503",
+    "The alarm topic exists and reaches somebody",
+    source="/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html",
+)
+def alarm_topic(context: PreflightContext) -> Iterator[Outcome]:
+    """The SNS topic that the alarms notify."""
+    arn = context.settings.alarm_topic_arn
+    if arn is None:
+        return
+    region = arn.split(":")[3]
+    if region != context.account.region:
+        yield failed(
+            f"the topic is in {region}, the alarms in {context.account.region}: an alarm "
+            "notifies topics of its own region",
+            f"Name a topic in {context.account.region}.",
+        )
+        return
+    answer = context.account.read("sns", "get_topic_attributes", ("NotFound",), TopicArn=arn)
+    if answer is None:
+        yield failed(f"there is no topic {arn}", "Create it, or correct `alarm_topic_arn`.")
+        return
+    attributes = answer["Attributes"]
+    confirmed = int(attributes.get("SubscriptionsConfirmed", "0") or 0)
+    if attributes.get("KmsMasterKeyId") == "alias/aws/sns":
+        yield warned(
+            "the topic is encrypted with alias/aws/sns, whose key policy does not let "
+            "CloudWatch publish",
+            "Encrypt it with a key of yours that lets cloudwatch.amazonaws.com use it.",
+        )
+    elif confirmed == 0:
+        yield warned(
+            "nobody has confirmed a subscription to the topic",
+            "Subscribe those who are on call, and confirm.",
+        )
+    else:
+        yield passed(f"{arn.rpartition(':')[2]}: {confirmed} confirmed subscriptions")
+
+
+@check("LLP504", "The KMS keys are enabled", source="/kms/latest/developerguide/key-state.html")
+def keys_enabled(context: PlannedEndpoint) -> Iterator[Outcome]:
+    """The keys of volumes and core dumps."""
+    settings = context.settings
+    for about, arn in (
+        ("volumes", settings.kms_key_arn),
+        ("core dumps", settings.core_dump and settings.core_dump.kms_key_arn),
+    ):
+        if arn:
+            yield from guarded(_enabled, context.account, arn, about, about=about)
+
+
+def _enabled(account: Account, arn: str, about: str) -> Iterator[Outcome]:
+    if arn.split(":")[3] != account.region:
+        yield failed(
+            f"{arn} is in another region than {account.region}",
+            "Name a key of the stack's region.",
+            about=about,
+        )
+        return
+    answer = account.read("kms", "describe_key", ("NotFoundException",), KeyId=arn)
+    if answer is None:
+        yield failed(f"there is no key {arn}", "Correct the ARN.", about=about)
+        return
+    key = answer["KeyMetadata"]
+    evidence = f"{key['KeyId']}: {key.get('KeyState', '?')}, {key.get('KeyUsage', '?')}"
+    if key.get("KeyState") != "Enabled":
+        yield failed(evidence, "Enable the key, or cancel its deletion.", about=about)
+    elif key.get("KeyUsage", "ENCRYPT_DECRYPT") != "ENCRYPT_DECRYPT":
+        yield failed(evidence, "Name a symmetric key for encryption.", about=about)
+    else:
+        yield passed(evidence, about=about)
+
+
+CHECKS = (alarm_topic,)
+ENDPOINT_CHECKS = (role_trusts, role_passable, keys_enabled)

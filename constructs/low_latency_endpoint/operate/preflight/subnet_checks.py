@@ -1,0 +1,200 @@
+"""The existing VPC: its DNS, its subnets, their room, and their way to S3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...account.network import route_table, subnets_of_vpc, way_out, way_to_s3
+from ...account.stacks import stack_description
+from ...plan.subnets import RESERVED_ADDRESSES, addresses_per_subnet
+from ..checking.checks import check, guarded
+from ..checking.results import Outcome, failed, passed, unknown, warned
+from .context import PreflightContext
+
+Subnet = Mapping[str, Any]
+
+_DNS = "/vpc/latest/userguide/vpc-dns.html"
+_HOST = "/sagemaker/latest/dg/host-vpc.html"
+
+
+@check("LLP205", "The VPC exists, with DNS support and DNS hostnames on", source=_DNS)
+def vpc_dns(context: PreflightContext) -> Iterator[Outcome]:
+    """Private DNS of an interface endpoint needs both attributes."""
+    vpc_id = context.settings.network.vpc_id
+    if vpc_id is None:
+        return
+    missing = ("InvalidVpcID.NotFound",)
+    off = []
+    for attribute, key in (
+        ("enableDnsSupport", "EnableDnsSupport"),
+        ("enableDnsHostnames", "EnableDnsHostnames"),
+    ):
+        answer = context.account.read(
+            "ec2", "describe_vpc_attribute", missing, VpcId=vpc_id, Attribute=attribute
+        )
+        if answer is None:
+            yield failed(
+                f"{vpc_id} does not exist in {context.account.region}",
+                "Correct `network.vpc_id`, or the region.",
+            )
+            return
+        if not answer[key].get("Value"):
+            off.append(attribute)
+    if off and context.settings.private_link.private_dns is False:
+        yield passed(f"{vpc_id}: {' and '.join(off)} off, which private DNS alone needs")
+    elif off:
+        yield failed(
+            f"{vpc_id}: {' and '.join(off)} off",
+            f"Turn on, with `aws ec2 modify-vpc-attribute`: {', '.join(off)}.",
+        )
+    else:
+        yield passed(f"{vpc_id}: DNS support and DNS hostnames on")
+
+
+def subnets_by_zone(context: PreflightContext) -> dict[str, list[Subnet]]:
+    """The subnets of each client zone: those that are named, or those the lookup may choose."""
+    vpc_id = str(context.settings.network.vpc_id)
+    zones = context.settings.client_zones.zones
+    in_vpc = subnets_of_vpc(context.account, vpc_id)
+    named = context.settings.network.subnets
+    if named is not None:
+        return {
+            zone: [each for each in in_vpc if each["SubnetId"] == named.get(zone)] for zone in zones
+        }
+    found = {}
+    for zone in zones:
+        # The stack takes isolated subnets first, then private ones, never public ones.
+        ways = [
+            (way_out(route_table(context.account, each)), each)
+            for each in in_vpc
+            if zone in (each["AvailabilityZone"], each["AvailabilityZoneId"])
+        ]
+        found[zone] = [each for way, each in ways if not way] or [
+            each for way, each in ways if way and way != "internet gateway"
+        ]
+    return found
+
+
+@check("LLP206", "There is a subnet in each client zone", source=_HOST)
+def subnets_in_zones(context: PreflightContext) -> Iterator[Outcome]:
+    """The named subnets lie in the VPC and in their zones; otherwise each zone has one."""
+    if context.settings.network.vpc_id is None:
+        return
+    named = context.settings.network.subnets
+    for zone, subnets in subnets_by_zone(context).items():
+        if named is not None:
+            yield _named(context, zone, named[zone], subnets)
+        elif not subnets:
+            yield failed(
+                f"{context.settings.network.vpc_id} has no subnet without a route to an "
+                f"internet gateway in {zone}",
+                "Make one, or leave the zone out of `client_zones`.",
+                about=zone,
+            )
+        elif len(subnets) > 1:
+            ids = ", ".join(each["SubnetId"] for each in subnets)
+            yield warned(
+                f"{ids} would do: the lookup takes one of them",
+                "Name the subnet under `network.subnets`.",
+                about=zone,
+            )
+        else:
+            yield passed(f"{subnets[0]['SubnetId']} {subnets[0]['CidrBlock']}", about=zone)
+
+
+def _named(context: PreflightContext, zone: str, subnet_id: str, found: list[Subnet]) -> Outcome:
+    vpc_id = context.settings.network.vpc_id
+    if not found:
+        return failed(
+            f"{subnet_id} is no subnet of {vpc_id}",
+            f"Name {zone}'s subnet under `network.subnets`.",
+            about=zone,
+        )
+    subnet = found[0]
+    place = f"{subnet['AvailabilityZone']} ({subnet['AvailabilityZoneId']})"
+    if zone not in (subnet["AvailabilityZone"], subnet["AvailabilityZoneId"]):
+        return failed(f"{subnet_id} lies in {place}", f"Name a subnet of {zone}.", about=zone)
+    return passed(f"{subnet_id} {subnet['CidrBlock']} in {place}", about=zone)
+
+
+@check("LLP207", "The subnets have room for twice the largest fleet", source=_HOST)
+def free_addresses(context: PreflightContext) -> Iterator[Outcome]:
+    """By the plan's rule: two addresses per instance, two fleets, all possibly in one zone."""
+    network, fleet = context.settings.network, context.largest_fleet
+    makes_link = context.settings.private_link.interface_endpoint_id is None
+    needed = addresses_per_subnet(fleet, interface_endpoint=makes_link)
+    if network.vpc_id is None:  # the settings were refused if new subnets were too small: LLE113
+        return
+    free_needed = needed - RESERVED_ADDRESSES  # EC2 has taken them off already
+    zones = len(context.settings.client_zones.zones)
+    spread = -(-free_needed // zones)
+    deployed = stack_description(context.account, context.settings.stack_name) is not None
+    for zone, subnets in subnets_by_zone(context).items():
+        if not subnets:
+            yield unknown("the subnet is not known: see LLP206", about=zone)
+        for subnet in subnets:
+            free = subnet["AvailableIpAddressCount"]
+            evidence = (
+                f"{subnet['SubnetId']} has {free} free addresses; {free_needed} hold two "
+                f"fleets of {fleet}"
+            )
+            if free >= free_needed:
+                yield passed(evidence, about=zone)
+            elif free >= spread or deployed:
+                taken = "; the running fleet's addresses count as taken" if deployed else ""
+                yield warned(
+                    f"{evidence}, {spread} when they spread evenly{taken}",
+                    "Free addresses, or lower `instances.max`: an update may find no room.",
+                    about=zone,
+                )
+            else:
+                yield failed(
+                    f"{evidence}, {spread} even when they spread evenly",
+                    "Name a larger subnet, free addresses, or lower `instances.max`.",
+                    about=zone,
+                )
+
+
+@check("LLP208", "S3 is reachable from the existing VPC's subnets", source=_HOST)
+def s3_reachable(context: PreflightContext) -> Iterator[Outcome]:
+    """By a gateway endpoint on the subnet's route table, an interface endpoint, or a way out."""
+    if context.settings.network.vpc_id is None:
+        return
+    for zone, subnets in subnets_by_zone(context).items():
+        for subnet in subnets:
+            yield from guarded(_reaches_s3, context, zone, subnet, about=zone)
+
+
+def _reaches_s3(context: PreflightContext, zone: str, subnet: Subnet) -> Iterator[Outcome]:
+    table = route_table(context.account, subnet)
+    way = way_to_s3(context.account, subnet)
+    name = table["RouteTableId"] if table else "no route table"
+    fix = f"Add a gateway endpoint for S3 to {name}: it is free."
+    isolated = [each.key for each in context.endpoints if each.settings.network_isolation]
+    if way == "internet gateway":
+        yield warned(
+            f"{subnet['SubnetId']} reaches S3 through an internet gateway only, which "
+            "containers without public addresses cannot use",
+            fix,
+            about=zone,
+        )
+    elif way:
+        yield passed(f"{subnet['SubnetId']}: {way}", about=zone)
+    elif isolated:
+        yield failed(
+            f"{subnet['SubnetId']} ({name}) has no way to S3; with network isolation "
+            f"the model data of {', '.join(isolated)} comes through the VPC",
+            fix,
+            about=zone,
+        )
+    else:
+        yield warned(
+            f"{subnet['SubnetId']} ({name}) has no way to S3: SageMaker fetches the "
+            "model data by itself, but containers that read S3 cannot",
+            fix,
+            about=zone,
+        )
+
+
+CHECKS = (vpc_dns, subnets_in_zones, free_addresses, s3_reachable)

@@ -1,0 +1,165 @@
+"""What an update of the deployed stack would meet: forbidden changes, an endpoint mid-update."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...account.endpoints import DeployedEndpoint, describe_endpoint, read_endpoint
+from ...account.scaling import scalable_targets
+from ...account.stacks import (
+    ENDPOINT_TYPE,
+    StackEndpoint,
+    stack_description,
+    stack_endpoints,
+    stack_ids,
+)
+from ..checking.checks import check
+from ..checking.results import Outcome, failed, passed, unknown
+from .context import PlannedEndpoint
+
+_UPDATE = "/sagemaker/latest/dg/endpoint-scaling-update.html"
+_STATES = "/sagemaker/latest/APIReference/API_DescribeEndpoint.html"
+
+#: What scaling, or SageMaker's own patching, sets an endpoint to for some minutes.
+PASSING_STATES = ("Updating", "SystemUpdating")
+
+_TWO_DEPLOYS = (
+    "In two deploys: first set `scaling: {enabled: false, keep_counts: true}` and deploy, then "
+    "make the change and turn scaling on again; or give the endpoint another `endpoint_name`, "
+    "which makes the new one before the old one goes. See docs/updates.md."
+)
+
+
+def deployed_endpoint(context: PlannedEndpoint) -> StackEndpoint | None:
+    """The deployed stack's endpoint that the settings' key made; ``None`` without one.
+
+    CDK begins the logical ID with the construct's path, in letters and digits, and ends it with a
+    hash of eight.
+    """
+    name = context.stack.settings.stack_name
+    if stack_description(context.account, name) is None:
+        return None
+    stem = re.sub(r"[^A-Za-z0-9]", "", context.key)
+    form = re.compile(rf"{re.escape(stem)}Endpoint[0-9A-F]{{8}}")
+    return next(
+        (
+            each
+            for each in stack_endpoints(context.account, name)
+            if form.fullmatch(each.logical_id) and each.arn
+        ),
+        None,
+    )
+
+
+def _current(context: PlannedEndpoint) -> DeployedEndpoint | None:
+    deployed = deployed_endpoint(context)
+    return read_endpoint(context.account, deployed.name) if deployed else None
+
+
+@check(
+    "LLP601",
+    "The update changes no scaled variant's instance type, and removes none",
+    source=_UPDATE,
+)
+def allowed_change(context: PlannedEndpoint) -> Iterator[Outcome]:
+    """UpdateEndpoint fails when it does either to a registered scalable target."""
+    deployed = deployed_endpoint(context)
+    current = _current(context)
+    if deployed is None or current is None:
+        return
+    stated = context.settings.endpoint_name
+    if stated is not None and stated != deployed.name:
+        yield passed(
+            f"{deployed.name} becomes {stated}: a new endpoint, made before the old one goes"
+        )
+        return
+    scaled = scalable_targets(context.account, current.name, current.variants)
+    planned = {context.settings.variant_name: context.settings.instance_type}
+    problems = list(_problems(current, scaled, planned))
+    if problems:
+        yield failed(
+            f"{'; '.join(problems)}: UpdateEndpoint would fail and the stack roll back",
+            _TWO_DEPLOYS,
+        )
+    else:
+        kept = ", ".join(
+            f"{name} {', '.join(variant.instance_types)}"
+            for name, variant in current.variants.items()
+        )
+        yield passed(f"deployed: {kept}; scaling: {', '.join(sorted(scaled)) or 'none'}")
+
+
+def _problems(
+    current: DeployedEndpoint, scaled: Mapping[str, Any], planned: Mapping[str, str]
+) -> Iterator[str]:
+    for name in sorted(scaled):
+        was = ", ".join(current.variants[name].instance_types)
+        if name not in planned:
+            yield f"the scaled variant {name} would be removed"
+        elif was != planned[name]:
+            yield f"the scaled variant {name} would change from {was} to {planned[name]}"
+
+
+@check("LLP602", "The deployed endpoint is in service", source=_STATES)
+def endpoint_healthy(context: PlannedEndpoint) -> Iterator[Outcome]:
+    """An endpoint that is being updated, or has failed, takes no update."""
+    deployed = deployed_endpoint(context)
+    if deployed is None:
+        return
+    current = _current(context)
+    if current is None:
+        yield failed(
+            f"{deployed.name} was deleted behind the stack's back",
+            "Give the endpoint another `endpoint_name` and deploy, or restore it.",
+        )
+    elif current.status == "InService":
+        counts = ", ".join(
+            f"{name}: {'?' if each.current_instances is None else each.current_instances} instances"
+            for name, each in current.variants.items()
+            if each.running
+        )
+        yield passed(f"{current.name} is InService; {counts}")
+    elif current.status in PASSING_STATES:
+        yield failed(
+            f"{current.name} is {current.status}: a scaling action, another update or SageMaker's "
+            'own patching runs, and UpdateEndpoint is refused meanwhile ("Cannot update '
+            'in-progress endpoint"): the stack would roll back',
+            "Wait until the endpoint is InService, then deploy: `low-latency preflight --wait "
+            "15m` waits, and `make deploy` with it.",
+        )
+    elif current.status in ("Creating", "RollingBack", "Deleting"):
+        yield failed(f"{current.name} is {current.status}", "Wait until that has ended.")
+    else:
+        reason = current.failure_reason or "no reason given"
+        yield failed(
+            f"{current.name} is {current.status}: {reason}",
+            "Fix what the reason names. A failed endpoint is replaced by giving it "
+            "another `endpoint_name`.",
+        )
+
+
+@check("LLP603", "The endpoint's name is free", source=_STATES)
+def name_is_free(context: PlannedEndpoint) -> Iterator[Outcome]:
+    """No endpoint outside of this stack has the name that the settings state."""
+    name = context.settings.endpoint_name
+    if name is None:
+        return
+    found = describe_endpoint(context.account, name)
+    if found is None:
+        yield passed(f"no endpoint is called {name}")
+        return
+    owned = stack_ids(context.account, context.stack.settings.stack_name, ENDPOINT_TYPE)
+    if not found.get("EndpointArn"):
+        yield unknown(f"{name} exists, and SageMaker does not tell its ARN")
+    elif found["EndpointArn"] in owned.values():
+        yield passed(f"{name} is this stack's own")
+    else:
+        yield failed(
+            f"{found['EndpointArn']} exists and is not this stack's",
+            "Choose another `endpoint_name`, or delete that endpoint.",
+        )
+
+
+ENDPOINT_CHECKS = (allowed_change, endpoint_healthy, name_is_free)

@@ -1,0 +1,218 @@
+"""The alarms: all there, with the plan's thresholds, and with data to watch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from ...account.alarms import alarm_dimensions, alarm_metrics, alarms_named
+from ...account.calls import Account
+from ...account.clock import account_now
+from ...account.metrics import metric_data
+from ...account.stacks import stack_ids, template_resources
+from ..checking.checks import check
+from ..checking.results import Outcome, failed, passed, unknown, warned
+from .context import VerificationContext, VerifiedEndpoint
+from .drift import differences
+
+ALARM = "AWS::CloudWatch::Alarm"
+WINDOW = timedelta(hours=3)
+PERIOD_SECONDS = 300
+
+_ALARMS = "/AmazonCloudWatch/latest/monitoring/AlarmThatSendsEmail.html"
+_METRICS = "/sagemaker/latest/dg/monitoring-cloudwatch.html"
+_DEPLOY = "Deploy the stack again from its settings."
+_COMPARED = (
+    "Threshold",
+    "ComparisonOperator",
+    "EvaluationPeriods",
+    "DatapointsToAlarm",
+    "Period",
+    "MetricName",
+    "Namespace",
+    "Statistic",
+    "ExtendedStatistic",
+    "TreatMissingData",
+)
+_IN_MICROSECONDS = "threshold in microseconds"
+
+
+@check("LLV501", "The stack's alarms are as the template has them", source=_ALARMS)
+def as_stated(context: VerificationContext) -> Iterator[Outcome]:
+    """None deleted, changed or silenced by hand."""
+    names = stack_ids(context.account, context.stack_name, ALARM)
+    resources = template_resources(context.account, context.stack_name)
+    found = alarms_named(context.account, names.values())
+    fine = 0
+    for logical_id, name in sorted(names.items()):
+        alarm = found.get(name)
+        stated = resources.get(logical_id, {}).get("Properties") or {}
+        if alarm is None:
+            yield failed(
+                f"{name} is gone",
+                f"{_DEPLOY} CloudFormation makes it again once its "
+                "resource changes; or recreate the stack's alarms.",
+                about=logical_id,
+            )
+            continue
+        problems = list(
+            differences({key: stated[key] for key in _COMPARED if key in stated}, alarm)
+        )
+        if problems:
+            yield failed(
+                f"{name}: {'; '.join(problems)}",
+                "Set it back: CloudFormation does so once the resource changes.",
+                about=logical_id,
+            )
+        elif not alarm.get("ActionsEnabled", True) and stated.get("ActionsEnabled", True):
+            yield warned(
+                f"{name} notifies nobody: its actions are off",
+                f"`aws cloudwatch enable-alarm-actions --alarm-names {name}`.",
+                about=logical_id,
+            )
+        else:
+            fine += 1
+    if fine:
+        yield passed(f"{fine} of {len(names)} alarms as stated")
+
+
+@check("LLV502", "The alarms have the plan's thresholds", source=_METRICS)
+def planned_thresholds(context: VerifiedEndpoint) -> Iterator[Outcome]:
+    """One alarm per metric and statistic of the plan; a threshold of your own wins."""
+    planned = [each for name, each in context.stated.plan.items() if name.startswith("alarm_")]
+    if not context.stated.plan:
+        yield unknown("the template has no plan to compare with")
+        return
+    stack = context.stack
+    names = stack_ids(context.account, stack.stack_name, ALARM)
+    resources = template_resources(context.account, stack.stack_name)
+    alarms = alarms_named(context.account, names.values())
+    mine = [
+        (logical_id, alarms[name])
+        for logical_id, name in names.items()
+        if name in alarms
+        and alarm_dimensions(alarms[name]).get("EndpointName") == context.stated.name
+        and not _new_fleet_only(alarms[name])
+    ]
+    for decision in planned:
+        yield _threshold(decision, mine, resources)
+
+
+def _threshold(
+    decision: Mapping[str, Any],
+    alarms: Sequence[tuple[str, Mapping[str, Any]]],
+    resources: Mapping[str, Mapping[str, Any]],
+) -> Outcome:
+    inputs = decision["inputs"]
+    metric, statistic = inputs["metric"], inputs["statistic"]
+    about = f"{metric} {statistic}"
+    wanted = float(inputs[_IN_MICROSECONDS])
+    found = [
+        (logical_id, alarm)
+        for logical_id, alarm in alarms
+        if alarm.get("MetricName") == metric
+        and statistic in (alarm.get("Statistic"), alarm.get("ExtendedStatistic"))
+    ]
+    if not found:
+        return warned(
+            "no alarm watches it",
+            "Turned off in the settings, or deleted: see LLV501.",
+            about=about,
+        )
+    thresholds = [alarm["Threshold"] for _, alarm in found]
+    shown = ", ".join(f"{value / 1000:g} ms" for value in thresholds)
+    if wanted in thresholds:
+        return passed(f"above {shown}", about=about)
+    stated = {
+        resources.get(logical_id, {}).get("Properties", {}).get("Threshold")
+        for logical_id, _ in found
+    }
+    if set(thresholds) <= stated:
+        return passed(
+            f"above {shown}, stated in the settings; the plan says {wanted / 1000:g} ms",
+            about=about,
+        )
+    return failed(f"above {shown}, the plan says {wanted / 1000:g} ms", _DEPLOY, about=about)
+
+
+@check("LLV503", "The alarms have data, and none is in alarm", source=_METRICS)
+def have_data(context: VerifiedEndpoint) -> Iterator[Outcome]:
+    """What each alarm watches had data in the last three hours."""
+    names = stack_ids(context.account, context.stack.stack_name, ALARM)
+    mine = {
+        name: alarm
+        for name, alarm in alarms_named(context.account, names.values()).items()
+        if alarm_dimensions(alarm).get("EndpointName") == context.stated.name
+    }
+    for name, alarm in mine.items():
+        if alarm.get("StateValue") == "ALARM" and not _tells_of_deployments(alarm):
+            yield warned(
+                f"{name} is in alarm: {alarm.get('StateReason', '')}",
+                f"`low-latency diagnose {context.stated.name}`.",
+                about="state",
+            )
+    # AWS names no data of those on the new fleet before an update.
+    watched = [name for name, alarm in mine.items() if not _new_fleet_only(alarm)]
+    silent = _without_data(context.account, watched, mine)
+    if not watched:
+        yield warned(
+            "the stack has no alarms on this endpoint",
+            "State latencies and thresholds in the settings.",
+        )
+    elif len(silent) == len(watched):
+        yield warned(
+            f"none of the {len(watched)} alarms has had data in the last 3 hours",
+            "Send requests to the endpoint, then verify again.",
+        )
+    elif silent:
+        yield warned(
+            f"{len(watched) - len(silent)} of {len(watched)} alarms have data; not "
+            f"{', '.join(silent)}",
+            "Send requests, then verify again; a metric that stays silent is not "
+            "published for this endpoint.",
+        )
+    else:
+        yield passed(f"all {len(watched)} alarms have data")
+
+
+def _without_data(
+    account: Account, watched: Iterable[str], alarms: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    """The alarms of which no metric has had data."""
+    queries = [
+        (name, {"Metric": each["Metric"], "Period": PERIOD_SECONDS, "Stat": "SampleCount"})
+        for name in watched
+        for each in alarm_metrics(alarms[name])
+    ]
+    end = account_now().replace(second=0, microsecond=0)
+    found = metric_data(
+        account,
+        [
+            {"Id": f"m{number}", "ReturnData": True, "MetricStat": query}
+            for number, (_, query) in enumerate(queries)
+        ],
+        end - WINDOW,
+        end + timedelta(minutes=1),
+    )
+    seen = {queries[int(each["Id"][1:])][0] for each in found if each.get("Values")}
+    return sorted(set(watched) - seen)
+
+
+def _new_fleet_only(alarm: Mapping[str, Any]) -> bool:
+    return "EndpointConfigName" in alarm_dimensions(alarm)
+
+
+def _tells_of_deployments(alarm: Mapping[str, Any]) -> bool:
+    """Whether it compares the new fleet with the whole endpoint: no fault when it is on."""
+    named = {
+        any(
+            each["Name"] == "EndpointConfigName" for each in watched["Metric"].get("Dimensions", ())
+        )
+        for watched in alarm_metrics(alarm)
+    }
+    return named == {True, False}
+
+
+CHECKS = (as_stated,)
+ENDPOINT_CHECKS = (planned_thresholds, have_data)

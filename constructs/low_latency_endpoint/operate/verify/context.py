@@ -1,0 +1,180 @@
+"""What the checks after a deploy work on: a stack, and where this process runs."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any
+
+from ...account.calls import Account
+from ...account.endpoints import DeployedEndpoint, describe_model, read_endpoint
+from ...account.network import describe_subnets, resolve, vpc_endpoints
+from ...account.stacks import StackEndpoint, stack_endpoints, stack_ids, template_resources
+from ...client.client_zone import ClientZone, find_client_zone
+
+TLS_SECONDS = 5
+
+
+def own_address() -> str | None:
+    """This machine's address on its default route; nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # a range for documentation: routed, never reached
+            return str(probe.getsockname()[0])
+        except OSError:
+            return None
+
+
+def tls_names(host: str) -> list[str]:
+    """Connect with TLS as callers do, and give the names that the certificate covers.
+
+    Raises
+    ------
+    ssl.SSLCertVerificationError
+        When the certificate is not valid for the host.
+    OSError
+        When nothing answers.
+    """
+    context = ssl.create_default_context()
+    with (
+        socket.create_connection((host, 443), timeout=TLS_SECONDS) as plain,
+        context.wrap_socket(plain, server_hostname=host) as secured,
+    ):
+        certificate: Mapping[str, Any] = secured.getpeercert() or {}
+    return [str(value) for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where this process runs, and how it sees the network; each part can be replaced."""
+
+    resolve: Callable[[str], Sequence[str]] = resolve
+    own_address: Callable[[], str | None] = own_address
+    client_zone: Callable[[], ClientZone | None] = find_client_zone
+    tls_names: Callable[[str], Sequence[str]] = tls_names
+
+
+@dataclass(frozen=True)
+class VerificationContext:
+    """A deployed stack.
+
+    Attributes
+    ----------
+    stack_name : str
+    account : Account
+    machine : Machine
+    """
+
+    stack_name: str
+    account: Account
+    machine: Machine = field(default_factory=Machine)
+
+    @property
+    def endpoints(self) -> tuple[VerifiedEndpoint, ...]:
+        """One context per endpoint of the stack.
+
+        Raises
+        ------
+        Unreadable
+            When the template or the list of resources may not be read.
+        """
+        return tuple(
+            VerifiedEndpoint(self, each) for each in stack_endpoints(self.account, self.stack_name)
+        )
+
+    @property
+    def client_zones(self) -> tuple[str, ...]:
+        """The zones of the callers: those of all plans; by ID or by name, as they were given."""
+        zones = (
+            zone
+            for each in self.endpoints
+            for zone in each.stated.plan.get("subnets", {}).get("value") or ()
+        )
+        return tuple(dict.fromkeys(zones))
+
+
+@dataclass(frozen=True)
+class VerifiedEndpoint:
+    """One endpoint of the stack."""
+
+    stack: VerificationContext
+    stated: StackEndpoint
+
+    @property
+    def account(self) -> Account:
+        """The account of the stack."""
+        return self.stack.account
+
+    @property
+    def key(self) -> str:
+        """What reports call it."""
+        return self.stated.name
+
+    def planned(self, name: str) -> Any:
+        """The value of a decision in the template's plan; ``None`` without one."""
+        return self.stated.plan.get(name, {}).get("value")
+
+    def read(self) -> DeployedEndpoint | None:
+        """The endpoint as SageMaker has it."""
+        return read_endpoint(self.account, self.stated.name)
+
+
+def describe_interface_endpoints(context: VerificationContext) -> list[Mapping[str, Any]]:
+    """The stack's interface endpoints for the runtime, else those in the model's VPC."""
+    own = set(stack_ids(context.account, context.stack_name, "AWS::EC2::VPCEndpoint").values())
+    vpc_ids = {
+        subnet["VpcId"]
+        for endpoint in context.endpoints
+        for subnets in model_subnets(endpoint).values()
+        for subnet in subnets
+    }
+    runtime = [
+        each
+        for each in vpc_endpoints(context.account, vpc_ids)
+        if each["VpcEndpointType"] == "Interface"
+        and each["ServiceName"].endswith((".sagemaker.runtime", ".sagemaker.runtime-fips"))
+    ]
+    return [each for each in runtime if each["VpcEndpointId"] in own] or runtime
+
+
+def stated_interface_endpoint(
+    context: VerificationContext, link: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """What the template states of an interface endpoint; nothing when it is not the stack's."""
+    ids = stack_ids(context.account, context.stack_name, "AWS::EC2::VPCEndpoint")
+    resources = template_resources(context.account, context.stack_name)
+    return next(
+        (
+            resources.get(logical, {}).get("Properties", {})
+            for logical, physical in ids.items()
+            if physical == link["VpcEndpointId"]
+        ),
+        {},
+    )
+
+
+def model_subnets(context: VerifiedEndpoint) -> dict[str, list[Mapping[str, Any]]]:
+    """Variant name to the subnets of its model."""
+    endpoint = context.read()
+    found = {}
+    for name, variant in (endpoint.variants if endpoint else {}).items():
+        if variant.model_name:
+            model = describe_model(context.account, variant.model_name)
+            found[name] = describe_subnets(
+                context.account, model.get("VpcConfig", {}).get("Subnets", ())
+            )
+    return found
+
+
+def inside(address: str | None, blocks: Sequence[str]) -> bool:
+    """Whether an address lies in one of the blocks.
+
+    >>> inside("10.0.3.4", ["10.0.0.0/16"]), inside(None, ["10.0.0.0/16"])
+    (True, False)
+    """
+    return address is not None and any(
+        IPv4Address(address) in IPv4Network(block) for block in blocks
+    )

@@ -1,0 +1,275 @@
+"""The way of a call: name, TLS, security group, endpoint policy."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...account.calls import Account
+from ...account.network import (
+    describe_subnets,
+    https_sources,
+    interfaces,
+    interfaces_at,
+    runtime_name,
+    vpc_blocks,
+    zones,
+)
+from ...client.client_zone import ClientZone
+from ..checking.checks import check
+from ..checking.policies import document_of, verdict
+from ..checking.results import Outcome, failed, passed, unknown, warned
+from .context import VerificationContext, VerifiedEndpoint, inside, stated_interface_endpoint
+from .zone_checks import chosen_interface_endpoint
+
+_PRIVATE_LINK = "/sagemaker/latest/dg/realtime-endpoints-privatelink.html"
+_ZONAL = "/vpc/latest/privatelink/privatelink-access-aws-services.html"
+_POLICY = "/sagemaker/latest/dg/interface-vpc-endpoint.html"
+_INTERFACE = "/vpc/latest/privatelink/create-interface-endpoint.html"
+_INVOKE = "sagemaker:InvokeEndpoint"
+_OUTSIDE = "not inside the VPC: cannot be told from here"
+_GO_INSIDE = "Run this command in the VPC, in each client zone."
+_STRANGER = "999999999999"
+_NO_LINK = "no interface endpoint: see LLV201"
+
+
+def _addresses(account: Account, link: Mapping[str, Any]) -> dict[str, str]:
+    """Address to zone name of the interface endpoint's network interfaces."""
+    return {
+        each["PrivateIpAddress"]: each["AvailabilityZone"]
+        for each in interfaces(account, link.get("NetworkInterfaceIds", ()))
+        if "PrivateIpAddress" in each
+    }
+
+
+def _is_inside(context: VerificationContext, link: Mapping[str, Any]) -> bool:
+    """Whether this process runs in the VPC: one of its network interfaces has our address.
+
+    The VPC's range alone does not tell: offices and homes use 10.0.0.0/16 too.
+    """
+    own = context.machine.own_address()
+    if own is None or not inside(own, vpc_blocks(context.account, link["VpcId"])):
+        return False
+    return bool(interfaces_at(context.account, link["VpcId"], own))
+
+
+def _resolved(context: VerificationContext, link: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """The name that callers use, and what it resolves to here."""
+    name = runtime_name(context.account, fips=link["ServiceName"].endswith("-fips"))
+    return name, list(context.machine.resolve(name))
+
+
+@check(
+    "LLV301",
+    "The runtime's name resolves to the interface endpoint in the same zone",
+    source=_PRIVATE_LINK,
+)
+def name_resolves(context: VerificationContext) -> Iterator[Outcome]:
+    """Only this machine's own answer is told, so it needs one run in each client zone."""
+    link = chosen_interface_endpoint(context)
+    if link is None:
+        yield unknown(_NO_LINK)
+        return
+    if (
+        not link.get("PrivateDnsEnabled")
+        and stated_interface_endpoint(context, link).get("PrivateDnsEnabled") is False
+    ):
+        return  # the runtime's name is left alone on purpose
+    name, answers = _resolved(context, link)
+    zones = _addresses(context.account, link)
+    here = [address for address in answers if address in zones]
+    if not here:
+        if _is_inside(context, link):
+            got = ", ".join(answers) or "nothing"
+            yield failed(
+                f"{name} resolves to {got}, none of them {link['VpcEndpointId']}'s",
+                "Turn on its private DNS, and both DNS attributes of the VPC; check "
+                "that the VPC's own resolver is used.",
+            )
+        else:
+            yield unknown(_OUTSIDE, _GO_INSIDE)
+        return
+    yield _same_zone(name, {address: zones[address] for address in here}, _own_zone(context))
+
+
+def _own_zone(context: VerificationContext) -> str | None:
+    """The name of the zone that this process runs in."""
+    zone: ClientZone | None = context.machine.client_zone()
+    if zone is None:
+        return None
+    if zone.name:
+        return zone.name
+    return next(
+        (name for name, zone_id in zones(context.account).items() if zone_id == zone.zone_id), None
+    )
+
+
+def _same_zone(name: str, zones: Mapping[str, str], own: str | None) -> Outcome:
+    evidence = f"{name} is " + ", ".join(f"{ip} in {zone}" for ip, zone in zones.items())
+    fix = (
+        "Give callers the zonal name of their zone (output ZonalUrl), or runtime_client(), "
+        "which finds it."
+    )
+    if own is None:
+        return unknown(
+            f"{evidence}; the zone of this machine is not known",
+            "Set LOW_LATENCY_CLIENT_ZONE to it.",
+        )
+    if set(zones.values()) == {own}:
+        return passed(f"{evidence}, this machine's zone")
+    if own in zones.values():
+        return warned(f"{evidence}; this machine is in {own}", fix)
+    return failed(f"{evidence}; this machine is in {own}: each call changes the zone", fix)
+
+
+@check("LLV302", "TLS is valid on the zonal names", source=_ZONAL)
+def tls_valid(context: VerificationContext) -> Iterator[Outcome]:
+    """Connects to each zone's address as callers do, from inside the VPC only."""
+    link = chosen_interface_endpoint(context)
+    if link is None:
+        yield unknown(_NO_LINK)
+        return
+    names = zonal_names(link)
+    _, answers = _resolved(context, link)
+    # A function in the VPC has no address of it, but meets the private name.
+    meets = not _addresses(context.account, link).keys().isdisjoint(answers)
+    if not names:
+        yield unknown(f"{link['VpcEndpointId']} lists no zonal names")
+    elif not meets and not _is_inside(context, link):
+        yield unknown(_OUTSIDE, _GO_INSIDE)
+    else:
+        for zone, name in names.items():
+            yield _tls(context, zone, name)
+
+
+def zonal_names(link: Mapping[str, Any]) -> dict[str, str]:
+    """Zone name to DNS name, from ``vpce-0a1-b2c3-us-east-1a.runtime...``."""
+    found = {}
+    for entry in link.get("DnsEntries", ()):
+        label, _, rest = entry["DnsName"].partition(".")
+        own = label.startswith(link["VpcEndpointId"])
+        # The ID itself has a hyphen; what follows it is a random part, then the zone.
+        parts = label.removeprefix(link["VpcEndpointId"]).split("-", 2)
+        if own and rest and len(parts) == 3:
+            found[parts[2]] = entry["DnsName"]
+    return dict(sorted(found.items()))
+
+
+def _tls(context: VerificationContext, zone: str, name: str) -> Outcome:
+    try:
+        covered = context.machine.tls_names(name)
+    except ssl.SSLCertVerificationError as error:
+        return failed(
+            f"{name}: {getattr(error, 'verify_message', '') or error}",
+            "Use the runtime's own name, or runtime_client(), which checks the "
+            "certificate against it.",
+            about=zone,
+        )
+    except OSError as error:
+        return failed(
+            f"{name} does not answer: {error}",
+            "Let this machine in on port 443: security group (LLV303), network ACLs, routes.",
+            about=zone,
+        )
+    return passed(f"{name}: certificate for {', '.join(covered[:3])}", about=zone)
+
+
+@check("LLV303", "The security group lets the callers in", source=_INTERFACE)
+def callers_let_in(context: VerificationContext) -> Iterator[Outcome]:
+    """Port 443, for the client zones' subnets or for named groups."""
+    link = chosen_interface_endpoint(context)
+    if link is None:
+        yield unknown(_NO_LINK)
+        return
+    groups = [each["GroupId"] for each in link.get("Groups", ())]
+    sources = https_sources(context.account, groups)
+    evidence = f"{', '.join(groups)} lets {sources} in on port 443"
+    if not sources:
+        yield failed(
+            f"{', '.join(groups) or 'no group'} lets nobody in on port 443",
+            "State `private_link.allow_cidrs`, or call allow_from(...).",
+        )
+        return
+    if sources.everybody:
+        yield warned(evidence, "Let in the callers' ranges or security groups only.")
+        return
+    subnets = describe_subnets(context.account, link.get("SubnetIds", ()))
+    outside = [each["CidrBlock"] for each in subnets if not sources.cover(each["CidrBlock"])]
+    if outside and not sources.groups and not sources.prefix_lists:
+        yield warned(
+            f"{evidence}, not the client zones' own subnets {', '.join(outside)}",
+            "Add their range to `private_link.allow_cidrs` if callers run there.",
+        )
+    else:
+        yield passed(evidence)
+
+
+@check(
+    "LLV304", "The endpoint policy lets this endpoint be invoked, and others not", source=_POLICY
+)
+def policy_narrow(context: VerifiedEndpoint) -> Iterator[Outcome]:
+    """Judged from the policy's text, for principals of this account and of another.
+
+    Other endpoints are no matter where the template states a policy for all of the account's.
+    """
+    link = chosen_interface_endpoint(context.stack)
+    if link is None:
+        yield unknown(_NO_LINK)
+        return
+    if link["ServiceName"].endswith("-fips"):
+        return  # AWS supports no policy for InvokeEndpoint there
+    account = context.account.account_id()
+    partition, region = context.account.partition(), context.account.region
+    stem = f"arn:{partition}:sagemaker:{region}:{account}:endpoint/"
+    policy = document_of(link.get("PolicyDocument") or "")
+    mine = {"aws:PrincipalAccount": account, "aws:ResourceAccount": account}
+    strangers = mine | {"aws:PrincipalAccount": _STRANGER}
+    name = context.stated.name.lower()
+    if not policy:
+        yield unknown(f"{link['VpcEndpointId']} tells no policy")
+        return
+    found = verdict(policy, _INVOKE, stem + name, mine)
+    if found.allowed is None:
+        yield unknown(
+            f"whether the policy lets {name} be invoked depends on what is not read "
+            f"here: {', '.join(found.depends_on)}"
+        )
+    elif not found.allowed:
+        yield failed(
+            f"the policy of {link['VpcEndpointId']} does not let {name} be invoked",
+            f"Allow {_INVOKE} on {stem + name} in the policy.",
+        )
+    else:
+        others = {
+            what: verdict(policy, _INVOKE, resource, who)
+            for what, resource, who in (
+                ("other endpoints", f"{stem}another-endpoint-than-{name}", mine),
+                ("other accounts' principals", stem + name, strangers),
+            )
+        }
+        stated = stated_interface_endpoint(context.stack, link).get("PolicyDocument", {})
+        wide = ':endpoint/*"' in json.dumps(stated)
+        if wide:
+            del others["other endpoints"]
+        open_to = [what for what, one in others.items() if one.allowed]
+        doubts = sorted({each for one in others.values() for each in one.depends_on})
+        if open_to:
+            yield warned(
+                f"the policy lets {name} be invoked, and {' and '.join(open_to)} too",
+                "Name the endpoint, and aws:PrincipalAccount, in the policy, unless "
+                "others share the interface endpoint.",
+            )
+        elif doubts:
+            yield unknown(
+                f"the policy lets {name} be invoked by this account; what else it lets "
+                f"through depends on what is not read here: {', '.join(doubts)}"
+            )
+        else:
+            rest = "and the account's other endpoints, as stated" if wide else "and nothing else"
+            yield passed(f"the policy lets {name} be invoked by this account, {rest}")
+
+
+CHECKS = (name_resolves, tls_valid, callers_let_in)
+ENDPOINT_CHECKS = (policy_narrow,)

@@ -1,0 +1,4 @@
+"""Everything from a latency target: ``LowLatencyEndpoint``.
+
+It imports all rooms of constructs.
+"""

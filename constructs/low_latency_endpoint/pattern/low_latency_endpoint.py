@@ -1,0 +1,405 @@
+"""The pattern: a low-latency endpoint from its callers' zones, its target and its throughput."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from aws_cdk import CfnOutput, Duration
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+from ..hosting.endpoint import Endpoint
+from ..hosting.endpoint_configuration import EndpointConfiguration
+from ..hosting.model import Container, Model
+from ..hosting.variant import InstanceType, ProductionVariant, RoutingStrategy, VariantOptions
+from ..monitoring.alarm_options import AlarmOptions, Thresholds
+from ..monitoring.alarms import LatencyAlarms
+from ..monitoring.dashboard import LatencyDashboard
+from ..network.client_zones import ClientZones
+from ..network.private_link import RuntimePrivateLink
+from ..network.zone_aligned_network import ZoneAlignedNetwork
+from ..plan.argument_kinds import checked_arguments
+from ..plan.deployments import takes_guardrails
+from ..plan.latency_plan import (
+    EndpointRequest,
+    LatencyTarget,
+    MeasuredThroughput,
+    Plan,
+    ScalingOptions,
+    make_plan,
+)
+from ..synthesis.asked_once import path_below
+from ..synthesis.findings import warn
+from ..synthesis.safeguards import Safeguards
+from .network import link_of, network_of, zones_of
+from .options import ConfigurationOptions, EndpointOptions, ModelOptions
+
+if TYPE_CHECKING:
+    from ..warm_up.options import WarmUpOptions
+    from ..warm_up.warm_up import WarmUp
+
+
+PLAN_METADATA = "LowLatencyEndpoint::Plan"
+
+
+@checked_arguments
+class LowLatencyEndpoint(Construct):
+    """A low-latency endpoint: state callers, target and throughput; the rest is planned.
+
+    Composes :class:`ZoneAlignedNetwork`, :class:`RuntimePrivateLink`, :class:`Model`,
+    :class:`EndpointConfiguration`, :class:`Endpoint`, scaling and :class:`LatencyAlarms`. Every
+    number that is not given follows from the plan, which explains it: see ``.plan``, the
+    endpoint's metadata in the template, and ``low-latency plan``. Whatever is given wins.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    client_zones : ClientZones, optional
+        Where the callers run; needed unless ``network`` is given.
+    vpc : aws_ec2.IVpc, optional
+        The VPC the callers run in; by default a new one is made.
+    subnets : mapping of str to aws_ec2.ISubnet, optional
+        With ``vpc``: the subnet of each client zone; by default chosen by zone name.
+    network : ZoneAlignedNetwork, optional
+        A network made before; share it between endpoints.
+    network_max_instances : int, optional
+        For a new VPC that more endpoints will share (``network=first.network``): the largest
+        number of instances that all of them have together. By default the subnets are made for
+        this endpoint, at least a /24 each.
+    private_link : RuntimePrivateLink, optional
+        An interface endpoint made before; a VPC takes one. By default a new one.
+    private_dns : bool, optional
+        Whether a new interface endpoint answers the runtime's own name in the whole VPC; by
+        default yes, with a warning in a VPC that exists. See :class:`RuntimePrivateLink`.
+    callers : sequence of aws_ec2.IConnectable
+        Who may connect: security groups, functions, services, ``Peer`` ranges. By default nobody;
+        ``.private_link.allow_from(...)`` adds more.
+    containers : sequence of Container
+    instance_type : InstanceType
+    latency : LatencyTarget
+        What callers must see.
+    throughput : MeasuredThroughput, optional
+        Peak load, and what one instance held in a load test. Without it the fleet is a guess: one
+        instance per zone, no scaling, and a warning.
+    scaling : ScalingOptions, optional
+        Numbers of instances and how they follow the load; by default the plan's.
+    variant : VariantOptions, optional
+        The production variant: its name, routing, timeouts, volume, inference AMI.
+    model : ModelOptions, optional
+        The model's role, inference mode and isolation.
+    configuration : ConfigurationOptions, optional
+        Key, data capture and published metrics.
+    endpoint : EndpointOptions, optional
+        The endpoint's name, deployments and tags.
+    alarms : AlarmOptions, optional
+        By default those of :class:`AlarmOptions`: the plan's latencies, 1 % of invocations with
+        5xx, 85 % of the CPU, 90 % of memory and disk, all instances of the maximum serving, and
+        nobody notified: ``AlarmOptions(actions=[topic.action])`` notifies.
+    dashboard : bool
+        Make a dashboard; by default yes.
+    warm_up : WarmUpOptions, optional
+        ``WarmUpOptions(payload=WarmUpPayload.from_json(...))`` at least. How many requests is the
+        plan's, the target is ``latency``. By default there is nothing to send, so no warm-up.
+    safeguards : Safeguards, optional
+        Key, log retention and roles for all that the pattern makes; by default those that hold for
+        its scope.
+    plan : Plan, optional
+        The plan of these arguments, where there is one already, such as that of a settings file.
+        By default it is made.
+
+    Attributes
+    ----------
+    network, private_link, model, configuration, endpoint, scaling, alarms, dashboard, warm_up,
+    plan
+        The parts; ``scaling`` is None when the fleet has a fixed size, ``dashboard`` and
+        ``warm_up`` when there is none.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE154, LLE157 when the subnets have no room, LLE158, LLE221, LLE360 for a mapping as
+        ``alarms`` or ``warm_up``, LLE801 and LLE807 for arguments of another kind, LLE808 for the
+        plan of another request, what the plan refuses (LLE8xx), and what the parts refuse.
+
+    Examples
+    --------
+    In the VPC of your callers:
+
+    >>> from aws_cdk import App, Duration, Environment, Stack, aws_ec2 as ec2
+    >>> from low_latency_endpoint import *
+    >>> stack = Stack(App(), "Sentiment",
+    ...               env=Environment(account="123456789012", region="us-east-1"))
+    >>> vpc = ec2.Vpc.from_vpc_attributes(
+    ...     stack, "Vpc", vpc_id="vpc-0123456789abcdef0",
+    ...     availability_zones=["us-east-1a", "us-east-1b"],
+    ...     private_subnet_ids=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"])
+    >>> sentiment = LowLatencyEndpoint(
+    ...     stack, "Sentiment", vpc=vpc,
+    ...     client_zones=ClientZones.of_names("us-east-1a", "us-east-1b"),
+    ...     containers=[Container(
+    ...         image=ContainerImage.from_dlc(
+    ...             "huggingface-pytorch-inference",
+    ...             "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04"),
+    ...         data=ModelData.from_uri("s3://models/distilbert/model.tar.gz"),
+    ...         environment={"HF_TASK": "text-classification"})],
+    ...     instance_type=InstanceType("ml.m5.12xlarge"),
+    ...     latency=LatencyTarget(p99=Duration.millis(200)),
+    ...     throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65))
+    >>> sentiment.plan.fleet.at_peak, sentiment.plan.scaling.target
+    (8, 7800.0)
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        containers: Sequence[Container],
+        instance_type: InstanceType,
+        latency: LatencyTarget,
+        throughput: MeasuredThroughput | None = None,
+        client_zones: ClientZones | None = None,
+        vpc: ec2.IVpc | None = None,
+        subnets: Mapping[str, ec2.ISubnet] | None = None,
+        network: ZoneAlignedNetwork | None = None,
+        network_max_instances: int | None = None,
+        private_link: RuntimePrivateLink | None = None,
+        private_dns: bool | None = None,
+        callers: Sequence[ec2.IConnectable] = (),
+        scaling: ScalingOptions | None = None,
+        variant: VariantOptions | None = None,
+        model: ModelOptions | None = None,
+        configuration: ConfigurationOptions | None = None,
+        endpoint: EndpointOptions | None = None,
+        alarms: AlarmOptions | None = None,
+        dashboard: bool = True,
+        warm_up: WarmUpOptions | None = None,
+        safeguards: Safeguards | None = None,
+        plan: Plan | None = None,
+    ) -> None:
+        super().__init__(scope, id)
+        path = path_below(self, scope, id)
+        if safeguards is not None:
+            safeguards.apply_to(self)
+        zones = zones_of(client_zones, network, path)
+        variant, endpoint = variant or VariantOptions(), endpoint or EndpointOptions()
+        request = _request(
+            zones,
+            containers,
+            instance_type,
+            latency,
+            throughput,
+            scaling or ScalingOptions(),
+            variant,
+            warm_up,
+        )
+        self.plan = plan = make_plan(request) if plan is None else plan.checked_for(request, path)
+        self.network = network_of(
+            self,
+            zones,
+            network=network,
+            vpc=vpc,
+            subnets=subnets,
+            shared_by=network_max_instances,
+            own=plan.fleet.maximum,
+        )
+        self.private_link = link_of(
+            self, self.network, private_link=private_link, private_dns=private_dns
+        )
+        for caller in callers:
+            self.private_link.allow_from(caller)
+        self.model = Model(
+            self,
+            "Model",
+            network=self.network,
+            containers=containers,
+            architecture=instance_type.facts.architecture if instance_type.facts else None,
+            **vars(model or ModelOptions()),
+        )
+        made = {**vars(variant), "routing": variant.routing or RoutingStrategy(plan.routing)}
+        self.configuration = EndpointConfiguration(
+            self,
+            "Configuration",
+            variants=[
+                ProductionVariant(
+                    model=self.model,
+                    instance_type=instance_type,
+                    initial_instance_count=plan.fleet.initial,
+                    **made,
+                )
+            ],
+            **vars(configuration or ConfigurationOptions()),
+        )
+        self.endpoint = Endpoint(
+            self,
+            "Endpoint",
+            configuration=self.configuration,
+            endpoint_name=endpoint.endpoint_name,
+            deployment=endpoint.deployment,
+            tags=endpoint.tags,
+            keep_instance_counts=self._keeps_counts(request.scaling),
+            confirm_updates=endpoint.confirm_updates,
+        )
+        self.private_link.serve(self.endpoint.name_at_synth)
+        self.scaling = (
+            None
+            if plan.scaling is None
+            else self.endpoint.scale(
+                variant.name, min_instances=plan.fleet.minimum, max_instances=plan.fleet.maximum
+            ).track(plan.scaling)
+        )
+        watched = self._watched(alarms or AlarmOptions())
+        self.alarms = LatencyAlarms(self, "Alarms", endpoint=self.endpoint, **watched)
+        self.dashboard = (
+            LatencyDashboard(
+                self,
+                "Dashboard",
+                endpoint=self.endpoint,
+                model_latency=_by_statistic(watched["model_latency"] or {}),
+                alarms=self.alarms,
+            )
+            if dashboard
+            else None
+        )
+        rolls_back = endpoint.roll_back_on_alarms
+        if takes_guardrails(instance_type.name) if rolls_back is None else rolls_back:
+            rollback = LatencyAlarms(
+                self,
+                "RollbackAlarms",
+                endpoint=self.endpoint,
+                model_latency=watched["model_latency"],
+                error_rate=watched["error_rate"],
+                new_fleet_only=True,
+            )
+            self.endpoint.roll_back_on(*rollback.alarms.values())
+        self.warm_up = self._warm_up(warm_up, latency) if warm_up else None
+        self._explain()
+
+    def output_settings_for_callers(self) -> None:
+        """Add stack outputs with what callers need: names, URLs, client settings."""
+        CfnOutput(
+            self,
+            "EndpointName",
+            value=self.endpoint.endpoint_name,
+            description="EndpointName of InvokeEndpoint",
+        )
+        CfnOutput(
+            self,
+            "RegionalUrl",
+            value=self.private_link.url,
+            description="With private DNS, answered inside the VPC by the interface endpoint"
+            if self.private_link.private_dns
+            else "The interface endpoint in all zones: callers need it, or their ZonalUrl",
+        )
+        for zone, name in self.private_link.zonal_dns_names.items():
+            CfnOutput(
+                self,
+                f"ZonalUrl-{zone}",
+                value=f"https://{name}",
+                description=f"For callers in {zone}: stays in the zone",
+            )
+        client = {
+            "max_pool_connections": self.plan.caller_connections,
+            "tcp_keepalive": True,
+            "keepalive_seconds": self.plan.caller_keepalive_seconds,
+        }
+        CfnOutput(
+            self,
+            "ClientSettings",
+            value=json.dumps({key: value for key, value in client.items() if value is not None}),
+            description="For botocore's Config, so that no call waits for a connection",
+        )
+
+    def _keeps_counts(self, scaling: ScalingOptions) -> bool | None:
+        if scaling.keep_instance_counts is None and not scaling.enabled:
+            warn(
+                self,
+                "scalingOffKeepsCounts",
+                "Scaling is off, and updates keep the number of instances that are running: a "
+                "changed initial number has no effect. Say keep_counts: true "
+                "(keep_instance_counts) if scaling comes back, false for a fleet of a fixed "
+                "size; change to false only together with the configuration.",
+            )
+            return True
+        return scaling.keep_instance_counts
+
+    def _warm_up(self, stated: WarmUpOptions, latency: LatencyTarget) -> WarmUp | None:
+        from ..warm_up.warm_up import WarmUp  # loads Events, SQS and more, for those who warm up
+
+        requests = self.plan.warm_up_requests
+        if not requests:
+            return None
+        options: dict[str, Any] = {**vars(stated), "requests": requests}
+        keep_warm = options.pop("keep_warm")
+        warm_up = WarmUp(
+            self,
+            "WarmUp",
+            endpoint=self.endpoint,
+            private_link=self.private_link,
+            network=self.network,
+            latency=latency,
+            **options,
+        )
+        if keep_warm is not None:
+            warm_up.keep_warm(**vars(keep_warm))
+        return warm_up
+
+    def _watched(self, options: AlarmOptions) -> dict[str, Any]:
+        """Arguments of :class:`LatencyAlarms`: what is stated, and the plan's for the rest."""
+        watched = dict(vars(options))
+        for name, metric in (
+            ("model_latency", "ModelLatency"),
+            ("overhead_latency", "OverheadLatency"),
+        ):
+            if watched[name] == "planned":
+                watched[name] = {
+                    statistic: Duration.millis(milliseconds)
+                    for statistic, milliseconds in self.plan.thresholds(metric).items()
+                }
+        if options.capacity_at_maximum == "scaled":
+            watched["capacity_at_maximum"] = self.scaling is not None
+        return watched
+
+    def _explain(self) -> None:
+        explanation = self.plan.explanation
+        self.endpoint.cfn_endpoint.add_metadata(PLAN_METADATA, explanation.to_dict())
+        for message in explanation.warnings:
+            warn(self, f"plan:{message.id}", message)
+
+
+def _by_statistic(thresholds: Thresholds) -> dict[str, Duration]:
+    """Thresholds without severities; of several severities the last one stated."""
+    flat: dict[str, Duration] = {}
+    for name, value in thresholds.items():
+        flat.update(value if isinstance(value, Mapping) else {name: value})
+    return flat
+
+
+def _request(
+    zones: ClientZones,
+    containers: Sequence[Container],
+    instance_type: InstanceType,
+    latency: LatencyTarget,
+    throughput: MeasuredThroughput | None,
+    scaling: ScalingOptions,
+    variant: VariantOptions,
+    warm_up: WarmUpOptions | None,
+) -> EndpointRequest:
+    """What the constructor's arguments ask of the plan."""
+    routing = variant.routing
+    return EndpointRequest(
+        client_zones=zones.zones,
+        instance_type=instance_type.name,
+        latency=latency,
+        throughput=throughput,
+        images=[each.image.reference for each in containers if each.image.reference],
+        inference_ami=variant.inference_ami.version if variant.inference_ami else None,
+        routing=routing.name if routing else None,
+        prefix_length=routing.prefix_length if routing else None,
+        concurrency_threshold=routing.concurrency_threshold if routing else None,
+        scaling=scaling,
+        warm_up_requests=warm_up.requests if warm_up else None,
+    )

@@ -1,0 +1,119 @@
+"""The pattern's network and private link: given, in a VPC that exists, or new."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+from ..network.client_zones import ClientZones
+from ..network.private_link import RuntimePrivateLink
+from ..network.zone_aligned_network import ZoneAlignedNetwork
+from ..plan.limits import MAX_INSTANCES
+from ..plan.rules import (
+    FLEETS_SHARE_SUBNETS,
+    LINK_HAS_ITS_OWN_DNS,
+    NETWORK_FROM_TWO,
+    ZONES_OR_NETWORK,
+)
+from ..synthesis.asked_once import path_of
+
+
+def zones_of(
+    client_zones: ClientZones | None, network: ZoneAlignedNetwork | None, where: str
+) -> ClientZones:
+    """The zones that are stated, or those of the network that is given."""
+    if (client_zones is None) == (network is None):
+        raise ZONES_OR_NETWORK.error(
+            got="neither" if network is None else "both",
+            allowed="client_zones or network",
+            where=where,
+        )
+    return network.client_zones if network is not None else client_zones  # type: ignore[return-value]
+
+
+def network_of(
+    scope: Construct,
+    zones: ClientZones,
+    *,
+    network: ZoneAlignedNetwork | None,
+    vpc: ec2.IVpc | None,
+    subnets: Mapping[str, ec2.ISubnet] | None,
+    shared_by: int | None,
+    own: int,
+) -> ZoneAlignedNetwork:
+    """The network that is given, or one made below ``scope``.
+
+    Parameters
+    ----------
+    scope : Construct
+        The pattern.
+    zones : ClientZones
+    network, vpc, subnets
+        As the pattern takes them.
+    shared_by : int, optional
+        The most instances of all endpoints that will share a new network.
+    own : int
+        The most instances of this one.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE106, LLE157, LLE158, and what :class:`ZoneAlignedNetwork` refuses.
+    """
+    where = path_of(scope)
+    given = [
+        name
+        for name, value in (
+            ("network", network),
+            ("vpc", vpc),
+            ("subnets", subnets),
+            ("network_max_instances", shared_by),
+        )
+        if value is not None
+    ]
+    if given not in ([], ["network"], ["vpc"], ["vpc", "subnets"], ["network_max_instances"]):
+        raise NETWORK_FROM_TWO.error(
+            got=", ".join(given),
+            where=where,
+            allowed="network; vpc; vpc and subnets; network_max_instances; or none of them",
+        )
+    if network is not None:
+        return network
+    if vpc is not None:
+        return ZoneAlignedNetwork.in_vpc(
+            scope, "Network", vpc=vpc, client_zones=zones, subnets=subnets
+        )
+    if shared_by is not None and MAX_INSTANCES.check(shared_by, where) < own:
+        raise FLEETS_SHARE_SUBNETS.error(
+            got=f"network_max_instances={shared_by}, and {own} of this endpoint alone",
+            allowed=f"at least {own}",
+            where=where,
+        )
+    return ZoneAlignedNetwork(scope, "Network", client_zones=zones, max_instances=shared_by or own)
+
+
+def link_of(
+    scope: Construct,
+    network: ZoneAlignedNetwork,
+    *,
+    private_link: RuntimePrivateLink | None,
+    private_dns: bool | None,
+) -> RuntimePrivateLink:
+    """The private link that is given, if it serves the network, or one made below ``scope``.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE216, LLE221, and what :class:`RuntimePrivateLink` refuses.
+    """
+    where = path_of(scope)
+    if private_link is None:
+        return RuntimePrivateLink(scope, "PrivateLink", network=network, private_dns=private_dns)
+    if private_dns is not None:
+        raise LINK_HAS_ITS_OWN_DNS.error(
+            got=f"private_dns={private_dns} and private_link", allowed="one of them", where=where
+        )
+    private_link.check_serves(network, where)
+    return private_link

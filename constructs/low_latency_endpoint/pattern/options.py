@@ -1,0 +1,117 @@
+"""What the parts of the pattern are told beside what the plan says, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from ..hosting.deployment import DeploymentPolicy
+from ..hosting.endpoint_configuration import DataCapture, MetricsPublishing
+from ..plan.argument_kinds import checked_arguments
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_iam as iam
+    from aws_cdk import aws_kms as kms
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """How :class:`LowLatencyEndpoint` makes its model; :class:`Model` says what each means.
+
+    Parameters
+    ----------
+    role : aws_iam.IRole, optional
+        By default a new one.
+    inference_mode : {"Serial", "Direct"}, optional
+        By default Serial.
+    network_isolation : bool
+        By default off.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE807 for values of another kind.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint import ModelOptions
+    >>> ModelOptions(network_isolation=True).inference_mode is None
+    True
+    """
+
+    role: iam.IRole | None = None
+    inference_mode: Literal["Serial", "Direct"] | None = None
+    network_isolation: bool = False
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class ConfigurationOptions:
+    """The endpoint configuration beside its variant, as :class:`EndpointConfiguration` takes it.
+
+    Parameters
+    ----------
+    encryption_key : aws_kms.IKey, optional
+        By default that of :class:`Safeguards`, else SageMaker's own.
+    kms_key_with_local_storage : bool
+        By default a key is refused on a type with local storage.
+    data_capture : DataCapture, optional
+        By default nothing is captured.
+    metrics : MetricsPublishing, optional
+        By default SageMaker's own settings.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE807 for values of another kind.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint import ConfigurationOptions, DataCapture
+    >>> ConfigurationOptions(data_capture=DataCapture(destination="s3://captured")).metrics
+    """
+
+    encryption_key: kms.IKey | None = None
+    kms_key_with_local_storage: bool = False
+    data_capture: DataCapture | None = None
+    metrics: MetricsPublishing | None = None
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class EndpointOptions:
+    """The endpoint's name, tags and deployments; :class:`Endpoint` says what each means.
+
+    Parameters
+    ----------
+    endpoint_name : str, optional
+        By default derived from the construct's path.
+    deployment : DeploymentPolicy, optional
+        By default a canary of 10 percent for 5 minutes.
+    roll_back_on_alarms : bool, optional
+        Roll a deployment back when its new fleet misses the target or fails; by default yes,
+        except on Inf1, which AWS excludes.
+    confirm_updates : bool
+        By default a deployment fails after which SageMaker does not serve this version.
+    tags : mapping of str to str
+        By default none.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE807 for values of another kind.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint import DeploymentPolicy, EndpointOptions
+    >>> EndpointOptions(deployment=DeploymentPolicy.linear(step_percent=20)).confirm_updates
+    True
+    """
+
+    endpoint_name: str | None = None
+    deployment: DeploymentPolicy | None = None
+    roll_back_on_alarms: bool | None = None
+    confirm_updates: bool = True
+    tags: Mapping[str, str] = field(default_factory=dict)

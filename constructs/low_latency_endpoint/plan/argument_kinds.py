@@ -1,0 +1,348 @@
+"""Kinds of arguments, held against the annotations in the signatures, once for everything public.
+
+jsii brings typeguard, which looks at what goes into CDK only, after half of a construct is made,
+and takes True for a number, text for a list of text, and anything for an interface, since jsii's
+are protocols that ``isinstance`` refuses. Pydantic and beartype stumble over those protocols too.
+
+Numbers are held to be finite numbers; which ones, and whether whole, is for the limits, whose
+errors say more. CDK's tokens are text, numbers and lists already.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
+from importlib import import_module
+from types import FunctionType, NoneType, UnionType
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
+
+from ..errors import ConfigurationError, rule
+from .durations import DURATION
+from .limits import Choice, limits
+from .rules import ARGUMENT_KIND
+
+OPTIONS = rule(
+    "LLE360",
+    "options are given as an object, not as a mapping",
+    fix="Write the class with keywords in place of the mapping: a misspelled option is refused "
+    "then, and not left out in silence.",
+)
+
+_Class = TypeVar("_Class", bound=type)
+_TEXTS = (str, bytes, bytearray)
+_WORDS = {
+    str: "text",
+    bytes: "bytes",
+    bool: "True or False",
+    int: "a whole number",
+    float: "a finite number",
+    NoneType: "None",
+}
+
+
+def checked_arguments(cls: _Class) -> _Class:
+    """Check the arguments of a class's constructor and of its public methods.
+
+    Put it above all other decorators. What a parameter takes is its annotation; whatever is
+    passed and does not fit is refused before the function runs, so nothing is half made.
+
+    Raises
+    ------
+    ConfigurationError
+        From what is decorated: LLE807, LLE801 for a duration without a unit, LLE360 for a mapping
+        in place of an options object.
+
+    Examples
+    --------
+    >>> @checked_arguments
+    ... class Greeting:
+    ...     def __init__(self, name: str, *, times: int | None = None) -> None: ...
+    >>> try:
+    ...     Greeting("Ada", times="twice")
+    ... except ConfigurationError as error:
+    ...     print(error.where, "|", error.got, "|", error.allowed)
+    Greeting, times | text | a whole number or None
+    """
+    for name, member in list(vars(cls).items()):
+        if name.startswith("_") and name != "__init__":
+            continue
+        if isinstance(member, (classmethod, staticmethod)):
+            setattr(cls, name, type(member)(_checked(member.__func__, cls)))
+        elif isinstance(member, FunctionType):
+            setattr(cls, name, _checked(member, cls))
+    return cls
+
+
+def _checked(function: Any, cls: type) -> Callable[..., Any]:
+    annotations = function.__annotations__
+    code = function.__code__  # inspect.signature would cost each import
+    places = code.co_varnames[: code.co_argcount]
+    rest = (
+        code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+        if code.co_flags & inspect.CO_VARARGS
+        else ""
+    )
+    kinds: dict[str, Any] = {}
+
+    def check(name: str, value: Any, path: str, given: Mapping[str, Any]) -> None:
+        annotation = annotations.get(name)
+        if annotation is None or (value is None and str(annotation).endswith("| None")):
+            return
+        if name not in kinds:
+            kinds[name] = _evaluated(annotation, cls.__module__)
+        misfit = _misfit(value, kinds[name])
+        if misfit is not None:
+            raise misfit.error(_owner(cls, function, given), name + path)
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        given = {**dict(zip(places, args, strict=False)), **kwargs}
+        for name, value in given.items():
+            check(name, value, "", given)
+        if rest:
+            for index, value in enumerate(args[len(places) :]):
+                check(rest, value, f"[{index}]", given)
+        return function(*args, **kwargs)
+
+    return checked
+
+
+class _Misfit(NamedTuple):
+    """A value, what it should be, and where it is inside the argument."""
+
+    value: Any
+    kind: Any
+    path: str = ""
+
+    def inside(self, path: str) -> _Misfit:
+        return _Misfit(self.value, self.kind, path + self.path)
+
+    def error(self, owner: str, name: str) -> ConfigurationError:
+        where = f"{owner}, {name}{self.path}"
+        kinds = _alternatives(self.kind)
+        if (
+            any(map(_is_duration, kinds))
+            and isinstance(self.value, (int, float, str))
+            and (not isinstance(self.value, bool))
+        ):
+            got = "text" if isinstance(self.value, str) else repr(self.value)
+            return DURATION.error(got=got, allowed="a Duration or a timedelta", where=where)
+        choice = next((limit for limit in map(_limit_of, kinds) if limit), None)
+        if choice is not None and isinstance(self.value, str):
+            return choice.rule.error(got=repr(self.value), allowed=choice.allowed, where=where)
+        options = next((kind for kind in kinds if is_dataclass(kind)), None)
+        if isinstance(self.value, Mapping) and options is not None:
+            return _mapping_for_options(self.value, options, name, where)
+        # Values in mappings may be secrets: environments, build arguments, headers.
+        return ARGUMENT_KIND.error(
+            got=_described(self.value, shown=not self.path),
+            allowed=_in_words(self.kind),
+            where=where,
+        )
+
+
+def _misfit(value: Any, kind: Any) -> _Misfit | None:
+    """What does not fit, as deep inside the value as it can be told; None if all does."""
+    if kind is Any:
+        return None
+    origin = get_origin(kind)
+    if origin is None:
+        return None if _is_a(value, kind) else _Misfit(value, kind)
+    parts = get_args(kind)
+    if origin in (Union, UnionType):
+        return _misfit_of_all(value, kind)
+    if origin is Literal:
+        token = isinstance(value, str) and "${Token[" in value
+        return (
+            None
+            if token
+            or any(value is part or value == part for part in parts if (type(part) is type(value)))
+            else _Misfit(value, kind)
+        )
+    if origin is Callable:
+        return None if callable(value) else _Misfit(value, kind)
+    if not isinstance(value, origin) or isinstance(value, _TEXTS):
+        return _Misfit(value, kind)
+    for path, item, wanted in _items(value, parts):
+        found = _misfit(item, wanted)
+        if found is not None:
+            return found.inside(path if isinstance(path, str) else f"[{path}]")
+    return None
+
+
+def _misfit_of_all(value: Any, union: Any) -> _Misfit | None:
+    deepest = _Misfit(value, union)
+    for kind in get_args(union):
+        found = _misfit(value, kind)
+        if found is None:
+            return None
+        if found.path:
+            deepest = found
+    return deepest
+
+
+def _items(value: Any, parts: tuple[Any, ...]) -> Iterator[tuple[Any, Any, Any]]:
+    """Place, item and wanted kind of everything inside a mapping or a sequence."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield ", a key", key, parts[0]
+            yield f"[{key!r:.60}]", item, parts[1]
+    else:
+        for index, item in enumerate(value):
+            yield index, item, parts[0]
+
+
+def _is_a(value: Any, kind: Any) -> bool:
+    if kind in (int, float):
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return number and _is_finite(value)  # jsii's process dies of others
+    if getattr(kind, "_is_protocol", False):
+        return _implements(value, kind)
+    if isinstance(value, kind):
+        return True
+    if _is_duration(kind):
+        return isinstance(value, timedelta)
+    return any(isinstance(part, kind) for part in _delegates(value))
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
+def _is_duration(kind: Any) -> bool:
+    return getattr(kind, "__jsii_type__", "") == "aws-cdk-lib.Duration"
+
+
+def _delegates(value: Any) -> Sequence[Any]:
+    """What stands behind an object of a class that CDK does not export."""
+    if type(value).__name__ != "InterfaceDynamicProxy":
+        return ()
+    found: Sequence[Any] = vars(value)["_delegates"]
+    return found
+
+
+def _implements(value: Any, interface: Any) -> bool:
+    """Whether a value is of an interface of jsii's.
+
+    A class of Python's says so with ``@jsii.implements``. Of an object from Node.js the class may
+    be known as something more general, so what counts is that it has all that the interface has.
+    """
+    classes = [type(part) for part in _delegates(value)] or [type(value)]
+    bases = [base for each in classes for base in each.__mro__]
+    for base in bases:
+        if any(interface in declared.__mro__ for declared in vars(base).get("__jsii_ifaces__", ())):
+            return True
+    if not any("__jsii_type__" in vars(base) for base in bases):
+        return False
+    members = {
+        name
+        for each in interface.__mro__
+        if getattr(each, "_is_protocol", False)
+        for name in vars(each)
+        if not name.startswith("_")
+    }
+    return all(any(name in vars(base) for base in bases) for name in members)
+
+
+def _evaluated(annotation: Any, module: str) -> Any:
+    if not isinstance(annotation, str):
+        return annotation
+    return eval(annotation, {}, _Names(vars(sys.modules[module])))
+
+
+class _Names(dict[str, Any]):
+    """A module's names, and those that it imports for type checkers alone.
+
+    These are the package's own public names, and modules of CDK under their usual short names.
+    They are loaded once something is passed for them.
+    """
+
+    def __missing__(self, name: str) -> Any:
+        if hasattr(builtins, name):
+            return getattr(builtins, name)
+        package = import_module(__name__.partition(".")[0])
+        if name in package.__all__:
+            return getattr(package, name)
+        return import_module(f"aws_cdk.aws_{name.removesuffix('_')}")
+
+
+def _limit_of(kind: Any) -> Choice | None:
+    """The limit that states what a ``Literal`` lists: settings files break it by the same code."""
+    if get_origin(kind) is not Literal:
+        return None
+    return next(
+        (
+            limit
+            for limit in limits().values()
+            if isinstance(limit, Choice) and limit.values == get_args(kind)
+        ),
+        None,
+    )
+
+
+def _owner(cls: type, function: Callable[..., Any], given: Mapping[str, Any]) -> str:
+    """The path of the construct that is being made, else the name of what was called."""
+    if function.__name__ != "__init__":
+        return f"{cls.__name__}.{function.__name__}"
+    path = getattr(getattr(given.get("scope"), "node", None), "path", "")
+    return f"{path}/{given.get('id')}".lstrip("/") if "scope" in given else cls.__name__
+
+
+def _mapping_for_options(
+    value: Mapping[Any, Any], options: Any, name: str, where: str
+) -> ConfigurationError:
+    known = [field.name for field in fields(options) if field.init]
+    unknown = [f"{key!r:.60}" for key in value if key not in known]
+    got = "a mapping" + (
+        f" with no option of {options.__name__}'s: {', '.join(unknown[:10])}" if unknown else ""
+    )
+    stated = ", ".join(f"{key}=..." for key in value if key in known) or "..."
+    parameter = name.partition("[")[0]
+    return OPTIONS.error(
+        got=got,
+        where=where,
+        allowed=f"{parameter}={options.__name__}({stated}), with {', '.join(known)}",
+    )
+
+
+def _alternatives(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _in_words(kind: Any) -> str:
+    if kind in _WORDS:
+        return _WORDS[kind]
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return " or ".join(dict.fromkeys(map(_in_words, parts)))
+    if origin is Literal:
+        return " or ".join(map(repr, parts))
+    if origin is Callable:
+        return "a function"
+    if origin is not None and issubclass(origin, Mapping):
+        return f"a mapping of {_in_words(parts[0])} to {_in_words(parts[1])}"
+    if origin is not None:
+        return f"a {'tuple' if origin is tuple else 'list'} of {_in_words(parts[0])}, even for one"
+    module = getattr(kind, "__module__", "").rpartition(".")[2]
+    name = f"{module}.{kind.__name__}" if module.startswith("aws_") else str(kind.__name__)
+    return f"{name}(...)" if is_dataclass(kind) or _is_duration(kind) else name
+
+
+def _described(value: Any, *, shown: bool) -> str:
+    if value is None or isinstance(value, bool):
+        return repr(value)
+    if isinstance(value, (int, float)):
+        shown = shown and (isinstance(value, float) or _is_finite(value))
+        return repr(value) if shown else "a number"
+    if isinstance(value, type):
+        return f"the class {value.__name__}, not an instance"
+    return _WORDS.get(type(value)) or f"a value of class {type(value).__name__}"

@@ -1,0 +1,95 @@
+"""How many instances, and what scaling aims at, from measured throughput.
+
+Calculated with fractions of the decimals as stated, because 1000 / (200 * 0.1) in floating point
+can end a hair above a whole number and cost one instance too many.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from .limits import PEAK_TPS, SAFETY_FACTOR, SCALING_TARGET, TPS_PER_INSTANCE, number_range
+
+FEWEST_INSTANCES = 2  # SageMaker spreads an endpoint over zones only from two instances on
+
+
+ZONES_TO_COUNT = number_range(
+    "LLE365",
+    "the number of client zones to count with",
+    1,
+    16,
+    fix="Give the client zones, or their number.",
+)
+
+
+def stated(value: float) -> Fraction:
+    """The decimal as somebody wrote it: 0.65 is 13/20, not the binary double next to it."""
+    return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+
+
+def zone_count(client_zones: int | Sequence[str]) -> int:
+    """The number of client zones, given as a number or by name."""
+    if isinstance(client_zones, Sequence):
+        return len(client_zones)
+    return int(ZONES_TO_COUNT.check(client_zones, "client_zones"))
+
+
+def instances_at_peak(
+    peak_tps: float,
+    tps_per_instance: float,
+    safety_factor: float,
+    client_zones: int | Sequence[str],
+) -> int:
+    """Instances that hold the peak: at least one per client zone and at least two.
+
+    Parameters
+    ----------
+    peak_tps : float
+        Highest rate of requests per second that the endpoint must hold.
+    tps_per_instance : float
+        Requests per second that one instance held within the latency target.
+    safety_factor : float
+        Share of ``tps_per_instance`` to use, above 0 and at most 1.
+    client_zones : int or sequence of str
+        The client zones, or their number.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE603``, ``LLE604``, ``LLE606`` for numbers out of range.
+
+    Examples
+    --------
+    >>> instances_at_peak(1000, 200, 1.0, 2), instances_at_peak(1000, 200, 0.65, 2)
+    (5, 8)
+    """
+    PEAK_TPS.check(peak_tps, "peak_tps")
+    TPS_PER_INSTANCE.check(tps_per_instance, "tps_per_instance")
+    SAFETY_FACTOR.check(safety_factor, "safety_factor")
+    needed = math.ceil(stated(peak_tps) / (stated(tps_per_instance) * stated(safety_factor)))
+    return max(needed, zone_count(client_zones), FEWEST_INSTANCES)
+
+
+def invocations_target(tps_per_instance: float, safety_factor: float) -> float:
+    """Target of ``SageMakerVariantInvocationsPerInstance``: invocations per instance and minute.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE602``, ``LLE603``, ``LLE604`` for numbers out of range.
+
+    Examples
+    --------
+    >>> invocations_target(200, 1.0), invocations_target(200, 0.65)
+    (12000.0, 7800.0)
+    """
+    TPS_PER_INSTANCE.check(tps_per_instance, "tps_per_instance")
+    SAFETY_FACTOR.check(safety_factor, "safety_factor")
+    target = stated(tps_per_instance) * stated(safety_factor) * 60
+    if target > Fraction(SCALING_TARGET.maximum or 0):
+        raise SCALING_TARGET.rule.error(
+            got=f"{tps_per_instance!r} x {safety_factor!r} x 60", allowed=SCALING_TARGET.allowed
+        )
+    return float(target)

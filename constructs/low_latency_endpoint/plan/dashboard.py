@@ -1,0 +1,339 @@
+"""The dashboard's body: what an on-call engineer asks, in the order they ask it.
+
+Pure data, as CloudWatch takes it (`Dashboard Body Structure and Syntax
+<https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html>`_).
+Latencies are shown in milliseconds: every panel divides SageMaker's microseconds by metric math.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .metrics import MICROSECONDS_PER_MILLISECOND, metric_facts
+
+_COLUMNS = 24
+_HALF, _HEIGHT = _COLUMNS // 2, 6
+_PERIOD = 60
+# One hue per quantity, everywhere the same; percentiles from light to dark.
+_BLUE = {"p50": "#9ecae1", "p90": "#4292c6", "p99": "#084594"}
+_MODEL, _OVERHEAD, _TARGET = "#2171b5", "#fd8d3c", "#d62728"
+_ERRORS = {
+    "Invocation4XXErrors": "#fdae6b",
+    "Invocation5XXErrors": "#d62728",
+    "InvocationModelErrors": "#9467bd",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DashboardVariant:
+    """What the panels need to know of a variant.
+
+    Attributes
+    ----------
+    name : str
+    vcpus, gpus : int
+        Of one instance; 0 when unknown (the panel then shows the raw metric) or without GPUs.
+    multi_model : bool
+    max_instances : int or None
+        None when the variant does not scale.
+    scaling_target : float or None
+        Invocations per instance and minute.
+    """
+
+    name: str
+    vcpus: int = 0
+    gpus: int = 0
+    multi_model: bool = False
+    max_instances: int | None = None
+    scaling_target: float | None = None
+
+
+@dataclass
+class _Panel:
+    """One graph: metrics in CloudWatch's array form, with hidden inputs of its formulas."""
+
+    title: str
+    region: str
+    left_label: str
+    stacked: bool = False
+    right_label: str = ""
+    metrics: list[Any] = field(default_factory=list)
+    annotations: list[dict[str, Any]] = field(default_factory=list)
+
+    def raw(self, dimensions: Sequence[str], name: str, statistic: str, id: str) -> None:
+        """A metric that only feeds formulas."""
+        namespace = metric_facts(name).namespace
+        self.metrics.append(
+            [namespace, name, *dimensions, {"id": id, "stat": statistic, "visible": False}]
+        )
+
+    def shown(
+        self,
+        dimensions: Sequence[str],
+        name: str,
+        statistic: str,
+        label: str,
+        color: str = "",
+        axis: str = "left",
+    ) -> None:
+        """A metric as it is."""
+        options: dict[str, Any] = {"stat": statistic, "label": label, "yAxis": axis}
+        if color:
+            options["color"] = color
+        self.metrics.append([metric_facts(name).namespace, name, *dimensions, options])
+
+    def formula(
+        self, expression: str, id: str, label: str, color: str = "", axis: str = "left"
+    ) -> None:
+        """A formula over the metrics above."""
+        options: dict[str, Any] = {
+            "expression": expression,
+            "id": id,
+            "label": label,
+            "yAxis": axis,
+        }
+        if color:
+            options["color"] = color
+        self.metrics.append([options])
+
+    def line(self, value: float, label: str, axis: str = "left") -> None:
+        """A horizontal line."""
+        self.annotations.append({"value": value, "label": label, "color": _TARGET, "yAxis": axis})
+
+    def properties(self) -> dict[str, Any]:
+        """The widget's properties."""
+        axes: dict[str, Any] = {"left": {"min": 0, "label": self.left_label, "showUnits": False}}
+        if self.right_label:
+            axes["right"] = {"min": 0, "label": self.right_label, "showUnits": False}
+        properties: dict[str, Any] = {
+            "title": self.title,
+            "view": "timeSeries",
+            "stacked": self.stacked,
+            "region": self.region,
+            "period": _PERIOD,
+            "metrics": self.metrics,
+            "yAxis": axes,
+        }
+        if self.annotations:
+            properties["annotations"] = {"horizontal": self.annotations}
+        return properties
+
+
+def dashboard_body(
+    *,
+    endpoint_name: str,
+    region: str,
+    variants: Sequence[DashboardVariant],
+    targets: Mapping[str, float],
+    alarm_arns: Sequence[str] = (),
+) -> dict[str, Any]:
+    """The body, ready for JSON.
+
+    Parameters
+    ----------
+    endpoint_name, region : str
+    variants : sequence of DashboardVariant
+    targets : mapping of str to float
+        ModelLatency threshold in milliseconds by statistic, drawn as lines.
+    alarm_arns : sequence of str
+        Shown as a row of states.
+
+    Examples
+    --------
+    >>> body = dashboard_body(endpoint_name="sentiment", region="us-east-1",
+    ...                       variants=[DashboardVariant(name="primary")], targets={"p99": 160})
+    >>> [widget["properties"].get("title") for widget in body["widgets"]][1:3]
+    ['Is the target met?', 'Where does the time go?']
+    """
+    graphs = []
+    for variant in variants:
+        suffix = f" · {variant.name}" if len(variants) > 1 else ""
+        panels = _Panels(endpoint_name, region, variant, suffix)
+        graphs += [
+            panels.target(targets),
+            panels.split(),
+            panels.traffic(),
+            panels.errors(),
+            panels.instances(),
+            panels.utilization(),
+        ]
+        if variant.multi_model:
+            graphs.append(panels.multi_model())
+        graphs.append(panels.zones())
+    widgets: list[dict[str, Any]] = [
+        _widget("text", 0, 0, _COLUMNS, 2, {"markdown": _header(endpoint_name, targets)})
+    ]
+    top = 2
+    if alarm_arns:
+        height = 1 + (len(alarm_arns) + 2) // 3
+        widgets.append(
+            _widget(
+                "alarm", 0, top, _COLUMNS, height, {"title": "Alarms", "alarms": list(alarm_arns)}
+            )
+        )
+        top += height
+    for index, graph in enumerate(graphs):
+        widgets.append(
+            _widget(
+                "metric", (index % 2) * _HALF, top + (index // 2) * _HEIGHT, _HALF, _HEIGHT, graph
+            )
+        )
+    return {"start": "-PT3H", "periodOverride": "inherit", "widgets": widgets}
+
+
+def _widget(
+    kind: str, x: int, y: int, width: int, height: int, properties: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "type": kind,
+        "x": x,
+        "y": y,
+        "width": width,
+        "height": height,
+        "properties": properties,
+    }
+
+
+def _header(endpoint_name: str, targets: Mapping[str, float]) -> str:
+    stated = ", ".join(f"{statistic} {value:g} ms" for statistic, value in targets.items())
+    return (
+        f"# {endpoint_name}\n"
+        f"ModelLatency target: **{stated or 'none'}**. Slow? `low-latency diagnose "
+        f"{endpoint_name}`"
+    )
+
+
+class _Panels:
+    """The panels of one variant."""
+
+    def __init__(
+        self, endpoint_name: str, region: str, variant: DashboardVariant, suffix: str
+    ) -> None:
+        self._endpoint_name = endpoint_name
+        self._region = region
+        self._variant = variant
+        self._suffix = suffix
+        self._dimensions = ("EndpointName", endpoint_name, "VariantName", variant.name)
+
+    def _panel(self, title: str, left: str, **options: Any) -> _Panel:
+        return _Panel(title + self._suffix, self._region, left, **options)
+
+    def target(self, targets: Mapping[str, float]) -> dict[str, Any]:
+        panel = self._panel("Is the target met?", "ModelLatency in ms")
+        for statistic in dict.fromkeys(["p50", "p90", "p99", *targets]):
+            key = statistic.lower().replace(".", "_")
+            panel.raw(self._dimensions, "ModelLatency", statistic, f"{key}_us")
+            panel.formula(
+                f"{key}_us / {MICROSECONDS_PER_MILLISECOND}",
+                key,
+                statistic,
+                _BLUE.get(statistic, ""),
+            )
+        for statistic, value in targets.items():
+            panel.line(value, f"{statistic} target {value:g} ms")
+        return panel.properties()
+
+    def split(self) -> dict[str, Any]:
+        panel = self._panel("Where does the time go?", "average in ms", stacked=True)
+        for name, key, color in (
+            ("ModelLatency", "model", _MODEL),
+            ("OverheadLatency", "overhead", _OVERHEAD),
+        ):
+            panel.raw(self._dimensions, name, "Average", f"{key}_us")
+            panel.formula(f"{key}_us / {MICROSECONDS_PER_MILLISECOND}", key, name, color)
+        return panel.properties()
+
+    def traffic(self) -> dict[str, Any]:
+        panel = self._panel("Traffic", "requests per second", right_label="in flight")
+        panel.raw(self._dimensions, "Invocations", "Sum", "invocations")
+        panel.formula("invocations / PERIOD(invocations)", "tps", "requests per second", _MODEL)
+        panel.shown(
+            self._dimensions,
+            "ConcurrentRequestsPerModel",
+            "Maximum",
+            "most in flight per instance",
+            "#7f7f7f",
+            "right",
+        )
+        return panel.properties()
+
+    def errors(self) -> dict[str, Any]:
+        panel = self._panel("Errors", "requests per minute")
+        for name, color in _ERRORS.items():
+            panel.shown(self._dimensions, name, "Sum", name, color)
+        return panel.properties()
+
+    def instances(self) -> dict[str, Any]:
+        variant = self._variant
+        panel = self._panel(
+            "Instances and what each gets",
+            "invocations per instance and minute",
+            right_label="instances",
+        )
+        panel.raw(self._dimensions, "Invocations", "Sum", "invocations")
+        panel.raw(self._dimensions, "InvocationsPerInstance", "Sum", "each")
+        panel.formula("each * 60 / PERIOD(each)", "load", "invocations per instance", _MODEL)
+        panel.formula(
+            "IF(each > 0, invocations / each, 0)",
+            "instances",
+            "instances that serve",
+            "#2ca02c",
+            "right",
+        )
+        if variant.scaling_target is not None:
+            panel.line(variant.scaling_target, f"scaling target {variant.scaling_target:g}")
+        if variant.max_instances is not None:
+            panel.line(variant.max_instances, f"at most {variant.max_instances}", "right")
+        return panel.properties()
+
+    def utilization(self) -> dict[str, Any]:
+        variant = self._variant
+        panel = self._panel("Utilization of the instance", "percent")
+        shares = [
+            ("CPUUtilization", "cpu", "CPU", variant.vcpus, _MODEL),
+            ("MemoryUtilization", "memory", "memory", 1, "#2ca02c"),
+        ]
+        if variant.gpus:
+            shares += [
+                ("GPUUtilization", "gpu", "GPU", variant.gpus, "#9467bd"),
+                ("GPUMemoryUtilization", "gpu_memory", "GPU memory", variant.gpus, "#e377c2"),
+            ]
+        for name, key, label, units, color in shares:
+            panel.raw(self._dimensions, name, "Average", f"{key}_raw")
+            panel.formula(f"{key}_raw / {units or 1}", key, label, color)
+        panel.line(70, "70: seldom worth going above")
+        return panel.properties()
+
+    def multi_model(self) -> dict[str, Any]:
+        panel = self._panel("Models loaded on demand", "ms", right_label="models, hit percent")
+        for name, key, label in (
+            ("ModelLoadingWaitTime", "wait", "wait for a model"),
+            ("ModelDownloadingTime", "download", "download"),
+            ("ModelLoadingTime", "load", "load"),
+        ):
+            panel.raw(self._dimensions, name, "Average", f"{key}_us")
+            panel.formula(f"{key}_us / {MICROSECONDS_PER_MILLISECOND}", key, label)
+        panel.raw(self._dimensions, "ModelCacheHit", "Average", "hit_share")
+        panel.formula(
+            "hit_share * 100", "hits", "requests with a loaded model, percent", "#2ca02c", "right"
+        )
+        panel.shown(
+            self._dimensions, "LoadedModelCount", "Average", "models loaded", "#7f7f7f", "right"
+        )
+        return panel.properties()
+
+    def zones(self) -> dict[str, Any]:
+        # A search, because AWS does not say which setting publishes this set of dimensions, nor
+        # whether AvailabilityZone holds a name or an ID.
+        panel = self._panel("Zones", "requests per minute")
+        schema = "AWS/SageMaker,EndpointName,VariantName,Region,AvailabilityZone,InstanceType"
+        panel.formula(
+            f'SEARCH(\'{{{schema}}} MetricName="Invocations" '
+            f'EndpointName="{self._endpoint_name}" VariantName="{self._variant.name}"\', '
+            f"'Sum', {_PERIOD})",
+            "zones",
+            "",
+        )
+        return panel.properties()

@@ -1,0 +1,226 @@
+"""A plan explained: decisions in order, each with rule, inputs and source, and the warnings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+# Titles where the name alone does not read well
+_TITLES = {
+    "caller_connections": "Connections of all callers",
+    "caller_keepalive": "TCP keep-alive of callers",
+    "hourly_cost": "Cost of the instances",
+    "hourly_cost_at_first": "Cost of the instances at first",
+    "hourly_cost_at_least": "Cost of the instances at least",
+    "hourly_cost_at_most": "Cost of the instances at most",
+    "hourly_cost_in_an_update": "Cost of the instances in an update",
+    "inference_ami": "Inference AMI",
+    "initial_instances": "Initial instances",
+    "max_instances": "Maximum instances",
+    "min_instances": "Minimum instances",
+    "scale_in_cooldown": "Scale-in cooldown",
+    "scale_out_cooldown": "Scale-out cooldown",
+    "warm_up_requests": "Warm-up requests",
+    "zone_hops_caller_to_interface_endpoint": "Zone hops, caller to interface endpoint",
+    "zone_hops_interface_endpoint_to_instance": "Zone hops, interface endpoint to instance",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """One decision.
+
+    Attributes
+    ----------
+    name : str
+        Stable name, such as ``instances_at_peak``.
+    value : Any
+        The value: text, number, list or ``None`` when nothing is decided. JSON-safe.
+    unit : str
+        Unit of the value; empty when it has none.
+    rule : str
+        The rule that gives it, in words.
+    inputs : dict
+        What went into the rule.
+    source : str
+        Page that states the rule; empty when the rule is this library's own.
+    overridden : bool
+        Whether the caller chose the value and the rule did not.
+    note : str
+        What to know besides: what the rule would have given, what is not certain.
+    """
+
+    name: str
+    value: Any
+    unit: str = ""
+    rule: str
+    inputs: dict[str, Any] = field(default_factory=dict, hash=False)
+    source: str = ""
+    overridden: bool = False
+    note: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name in words.
+
+        Examples
+        --------
+        >>> Decision(name="instances_at_peak", value=8, rule="").title
+        'Instances at peak'
+        """
+        if "metric" in self.inputs:
+            return f"Alarm on {self.inputs['metric']} {self.inputs['statistic']}"
+        if self.name in _TITLES:
+            return _TITLES[self.name]
+        words = self.name.replace("_", " ")
+        return words[0].upper() + words[1:]
+
+    @property
+    def value_text(self) -> str:
+        """The value with its unit, for people.
+
+        Examples
+        --------
+        >>> Decision(name="target", value=12000.0, unit="invocations", rule="").value_text
+        '12,000 invocations'
+        >>> Decision(name="cost", value=None, unit="USD per hour", rule="").value_text
+        'not known'
+        """
+        if self.value is None:  # what has a unit is a number, which nobody knows
+            return "not known" if self.unit else "none"
+        text = _text(self.value)
+        if not self.unit:
+            return text
+        one = self.value == 1 and self.unit not in ("ms", "bytes") and self.unit.endswith("s")
+        return f"{text} {self.unit[:-1] if one else self.unit}"
+
+    @property
+    def inputs_text(self) -> str:
+        """The inputs, for people."""
+        return "; ".join(f"{name}: {_text(value)}" for name, value in self.inputs.items())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The decision as JSON-safe data, keys always in the same order."""
+        return {
+            "name": self.name,
+            "value": self.value,
+            "unit": self.unit,
+            "rule": self.rule,
+            "inputs": dict(self.inputs),
+            "source": self.source,
+            "overridden": self.overridden,
+            "note": self.note,
+        }
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}." if text and not text.startswith("ml.") else f"{text}."
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:,.6g}"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_text(item) for item in value)
+    return str(value)
+
+
+class PlanWarning(str):
+    """A warning: text with a stable ``id``, by which it can be acknowledged.
+
+    Examples
+    --------
+    >>> warning = PlanWarning("zone-outage", "a zone outage leaves 4 of 8 instances")
+    >>> warning.id, warning.startswith("a zone")
+    ('zone-outage', True)
+    """
+
+    __slots__ = ("id",)
+    id: str
+
+    def __new__(cls, id: str, text: str) -> PlanWarning:
+        made = super().__new__(cls, text)
+        made.id = id
+        return made
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a plan is what it is, to be printed: nothing is read back out of it.
+
+    Attributes
+    ----------
+    decisions : tuple of Decision
+        In the order in which a reader needs them.
+    warnings : tuple of PlanWarning
+        What is suspicious, assumed, or stated by no page of AWS's: texts, each with an ``id``.
+
+    Examples
+    --------
+    >>> made = Explanation((Decision(name="subnets", value=2, rule="one per client zone"),))
+    >>> made["subnets"].value
+    2
+    """
+
+    decisions: tuple[Decision, ...]
+    warnings: tuple[PlanWarning, ...] = ()
+
+    def __getitem__(self, name: str) -> Decision:
+        for decision in self.decisions:
+            if decision.name == name:
+                return decision
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        return any(decision.name == name for decision in self.decisions)
+
+    def __iter__(self) -> Iterator[Decision]:
+        return iter(self.decisions)
+
+    def __len__(self) -> int:
+        return len(self.decisions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON-safe data; the same plan always gives the same text."""
+        return {
+            "decisions": [decision.to_dict() for decision in self.decisions],
+            "warnings": [str(warning) for warning in self.warnings],
+        }
+
+    def to_json(self) -> str:
+        """The plan as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
+
+    def to_markdown(self, *, rules: bool = True) -> str:
+        """The plan in Markdown, for a pull request or a page: warnings, then the decisions.
+
+        Parameters
+        ----------
+        rules : bool
+            Whether each decision repeats its rule and its source. By default it does.
+        """
+        lines = []
+        if self.warnings:
+            lines += ["Warnings:", "", *(f"- {_sentence(text)}" for text in self.warnings), ""]
+        lines += ["| Decision | Value | From | Why |", "|---|---|---|---|"]
+        for decision in self.decisions:
+            chosen = " (your choice)" if decision.overridden else ""
+            source = f" ([source]({decision.source}))" if decision.source else ""
+            reasons = [f"{_sentence(decision.rule)}{source}"] if rules else []
+            reasons += [_sentence(decision.note)] if decision.note else []
+            cells = (
+                decision.title,
+                f"**{decision.value_text}**{chosen}",
+                decision.inputs_text,
+                "<br>".join(reasons),
+            )
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        return "\n".join(lines) + "\n"

@@ -1,0 +1,76 @@
+"""What deployment guardrails (blue/green traffic shifting, rolling updates) need and exclude."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .rules import INF1_HAS_NO_GUARDRAILS
+
+
+def takes_guardrails(instance_type: str) -> bool:
+    """Whether SageMaker watches deployments on an instance type: on all but Inf1, where it falls
+    back to blue/green all at once without a final baking period, in silence (SageMaker guide,
+    "Deployment guardrails: exclusions").
+
+    Examples
+    --------
+    >>> takes_guardrails("ml.inf1.xlarge"), takes_guardrails("ml.inf2.xlarge")
+    (False, True)
+    """
+    return not instance_type.startswith("ml.inf1.")
+
+
+def check_guardrails(
+    kind: str, instance_types: Iterable[str], *, rolls_back: bool, where: str = ""
+) -> None:
+    """Raise for guardrails on instance types that SageMaker excludes from them, in silence.
+
+    Parameters
+    ----------
+    kind : str
+        ``CANARY``, ``LINEAR``, ``ROLLING`` or ``ALL_AT_ONCE``.
+    instance_types : iterable of str
+        What the endpoint may run on.
+    rolls_back : bool
+        Whether alarms roll the deployment back.
+    where : str
+        Path of the construct or setting, for the error.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE523``.
+    """
+    excluded = [name for name in instance_types if not takes_guardrails(name)]
+    if excluded and (kind != "ALL_AT_ONCE" or rolls_back):
+        raise INF1_HAS_NO_GUARDRAILS.error(
+            got=f"{kind}{' with rollback alarms' if rolls_back else ''} on {excluded[0]}",
+            allowed="ALL_AT_ONCE without alarms",
+            where=where,
+        )
+
+
+def instances_in_update(instances: int, rolling_batch_percent: int | None = None) -> int:
+    """The most instances while a new version takes over a fleet, or is rolled back.
+
+    Blue/green runs a second fleet. A rolling update runs one batch more, and so does its rollback,
+    but only where the policy says so: without ``RollbackMaximumBatchSize`` "the default value will
+    be set to 100% of total capacity which means to bring up the whole capacity of the old fleet at
+    once during rollback" (API reference, RollingUpdatePolicy). So ours always says it, or the
+    rollback would need room that nobody kept.
+
+    Parameters
+    ----------
+    instances : int
+        The fleet's.
+    rolling_batch_percent : int, optional
+        The batch of a rolling update; by default the update is blue/green.
+
+    Examples
+    --------
+    >>> instances_in_update(10, 25), instances_in_update(10)
+    (13, 20)
+    """
+    if rolling_batch_percent is None:
+        return 2 * instances
+    return instances + -(-instances * rolling_batch_percent // 100)

@@ -1,0 +1,46 @@
+"""Durations as callers give them: CDK's ``Duration`` or a ``timedelta``, never a bare number."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from ..errors import rule
+
+DURATION = rule(
+    "LLE801",
+    "a duration has no unit",
+    fix="Give Duration.millis(200) from aws_cdk, or datetime.timedelta(milliseconds=200): a bare "
+    "number leaves open whether it means seconds, milliseconds or microseconds.",
+)
+
+
+def milliseconds_of(value: Any, where: str = "") -> float:
+    """Milliseconds of anything with ``to_milliseconds()``, or of a ``timedelta``.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE801`` for anything else, and for a duration that is no finite number yet.
+
+    Examples
+    --------
+    >>> milliseconds_of(timedelta(microseconds=7500))
+    7.5
+    """
+    if isinstance(value, timedelta):
+        return value / timedelta(milliseconds=1)
+    convert = getattr(value, "to_milliseconds", None)
+    if convert is None:
+        raise DURATION.error(got=repr(value), allowed="a Duration or a timedelta", where=where)
+    try:
+        return float(convert())
+    except Exception as problem:  # jsii has its own: a token, or nanoseconds that do not divide
+        raise DURATION.error(
+            got=f"{value!r} ({problem})", allowed="a duration in whole milliseconds", where=where
+        ) from problem
+
+
+def seconds_of(value: Any, where: str = "") -> float:
+    """Seconds of anything that :func:`milliseconds_of` takes."""
+    return milliseconds_of(value, where) / 1000

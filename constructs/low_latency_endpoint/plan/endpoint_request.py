@@ -1,0 +1,380 @@
+"""What a plan starts from: one request, checked when it is made, whoever makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from ..errors import rule
+from .argument_kinds import checked_arguments
+from .decisions import PlanWarning
+from .durations import seconds_of
+from .images import check_ami_runs_on, check_image_runs_on, needed_inference_ami
+from .instance_types import InstanceFacts, instance_facts
+from .latency_target import LatencyTarget
+from .limits import (
+    CLIENT_ZONE_COUNT,
+    COOLDOWN_SECONDS,
+    GUIDE,
+    IMAGE_URI,
+    INFERENCE_AMI,
+    INITIAL_INSTANCE_COUNT,
+    INSTANCE_TYPE,
+    MAX_INSTANCES,
+    MIN_CAPACITY,
+    SCALING_TARGET,
+    ZONE_ID,
+    ZONE_NAME,
+    Range,
+    number_range,
+)
+from .routing import check_routing
+from .rules import SCALING_IS_OFF, ZONE_NAMED_TWICE
+from .throughput import MeasuredThroughput
+from .zones import check_zones_in_region, region_of_zone
+
+MODEL_BODY_BYTES = 6_291_456  # the API model's maximum
+LARGEST_BODY_BYTES = 25 * 1024 * 1024  # the guide's "25 MB", read generously
+
+LATENCY_KIND = rule(
+    "LLE804",
+    "the latency target is of another kind",
+    fix="Pass LatencyTarget(p99=Duration.millis(200)), or leave it out.",
+)
+THROUGHPUT_KIND = rule(
+    "LLE805",
+    "the measured throughput is of another kind",
+    fix="Pass MeasuredThroughput(peak_tps=..., tps_per_instance=...), or leave it out.",
+)
+LIST_KIND = rule(
+    "LLE806",
+    "a list of texts is expected",
+    fix='Pass a list, even for one item: ["use1-az1", "use1-az2"].',
+)
+PAYLOAD = Range(
+    rule(
+        "LLE820",
+        "the payload is larger than SageMaker takes",
+        fix="Send a reference to the data in S3, compress it, or use an asynchronous endpoint.",
+        source=GUIDE + "deploy-model-options.html",
+    ),
+    "the payload",
+    0,
+    LARGEST_BODY_BYTES,
+    "bytes",
+)
+OVERHEAD_SHARE = number_range(
+    "LLE821",
+    "the share of the target kept for overhead",
+    0.01,
+    0.9,
+    whole=False,
+    source="",
+    fix="Give the share of the latency target that network and SageMaker's overhead may use.",
+)
+WARM_UP_REQUESTS = number_range(
+    "LLE822",
+    "the number of warm-up requests",
+    0,
+    1_000_000,
+    unit="requests",
+    source="",
+    fix="Give how many requests the warm-up sends after a deploy; 0 leaves it out.",
+)
+
+_COUNTS = {
+    "min_instances": MIN_CAPACITY,
+    "initial_instances": INITIAL_INSTANCE_COUNT,
+    "max_instances": MAX_INSTANCES,
+}
+# Words in an image's name that stand for servers of generative models
+_GENERATIVE = ("vllm", "sglang", "tgi", "-lmi", "tensorrtllm", "llama", "llm")
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class ScalingOptions:
+    """How many instances there are, and how their number follows the load.
+
+    Parameters
+    ----------
+    enabled : bool
+        Let the number of instances follow the load; by default yes, once throughput is measured or
+        a concurrency is stated. Without, the fleet keeps its number, and a target or cooldowns are
+        refused.
+    min_instances, initial_instances, max_instances : int, optional
+        By default the rules', from the throughput.
+    max_concurrency_per_instance : float, optional
+        Scale on requests in flight per instance, at this target, instead of on invocations.
+    scale_out_cooldown, scale_in_cooldown : Duration or timedelta, optional
+        By default 60 and 300 seconds.
+    keep_instance_counts : bool, optional
+        As for :class:`Endpoint`; by default also without scaling, so that turning scaling off does
+        not update the endpoint. ``False`` is for fleets of a fixed size: an update sets
+        ``initial_instances``.
+
+    Attributes
+    ----------
+    scale_out_seconds, scale_in_seconds : int or None
+        The cooldowns, where they are given.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE106, LLE403, LLE601, LLE602 and LLE605 for numbers out of range, LLE629 for what has no
+        effect without scaling, LLE801 and LLE807 for values of another kind.
+
+    Examples
+    --------
+    >>> from datetime import timedelta
+    >>> ScalingOptions(max_instances=12, scale_in_cooldown=timedelta(minutes=9)).scale_in_seconds
+    540
+    """
+
+    enabled: bool = True
+    min_instances: int | None = None
+    initial_instances: int | None = None
+    max_instances: int | None = None
+    max_concurrency_per_instance: float | None = None
+    scale_out_cooldown: Any = field(default=None, compare=False, repr=False)
+    scale_in_cooldown: Any = field(default=None, compare=False, repr=False)
+    keep_instance_counts: bool | None = None
+    scale_out_seconds: int | None = field(init=False)
+    scale_in_seconds: int | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not self.enabled:  # what a policy would do would be dropped in silence
+            for name in ("max_concurrency_per_instance", "scale_out_cooldown", "scale_in_cooldown"):
+                if getattr(self, name) is not None:
+                    raise SCALING_IS_OFF.error(
+                        got=f"enabled=False with {name}",
+                        allowed=f"enabled=False without {name}",
+                        where=name,
+                    )
+        for name, limit in _COUNTS.items():
+            count = getattr(self, name)
+            if count is not None:
+                object.__setattr__(self, name, int(limit.check(count, name)))  # 3.0 is 3
+        concurrency = self.max_concurrency_per_instance
+        # The CDK's number tokens are doubles near -1.9e289; what they stand for is not known yet.
+        if not (isinstance(concurrency, float) and concurrency < -1e280):
+            _optional(SCALING_TARGET, concurrency, "max_concurrency_per_instance")
+        for name in ("scale_out", "scale_in"):
+            given, where = getattr(self, f"{name}_cooldown"), f"{name}_cooldown"
+            object.__setattr__(
+                self,
+                f"{name}_seconds",
+                None
+                if given is None
+                else int(COOLDOWN_SECONDS.check(seconds_of(given, where), where)),
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndpointRequest:
+    """Callers, target, throughput and choices: all that :func:`.latency_plan.make_plan` reads.
+
+    Parameters
+    ----------
+    client_zones : sequence of str
+        Zone IDs or zone names in which callers run; 2 to 16.
+    instance_type : str
+        The variant's instance type. One that the table does not know gives a warning.
+    latency : LatencyTarget, optional
+        What callers must see. Without it no alarms are planned.
+    throughput : MeasuredThroughput, optional
+        What a load test found. Without it the fleet is assumed, not derived, and does not scale.
+    images : sequence of str
+        Images of the containers, as URI or ``repository:tag``; checked against the type.
+    inference_ami : str, optional
+        The inference AMI version, when one is chosen. By default the one that CUDA 13 images
+        need, else SageMaker's own.
+    routing : str, optional
+        Your routing strategy; by default the rule's. ``PREFIX_AWARE`` needs ``prefix_length`` and
+        ``concurrency_threshold``.
+    scaling : ScalingOptions
+        Your numbers of instances and how they follow the load; by default the rules'.
+    overhead_share : float, optional
+        Share of the target kept for network and SageMaker's overhead, 0.01 to 0.9. By default 0.2.
+    warm_up_requests : int, optional
+        By default enough to reach every worker; 0 for none.
+    payload_bytes : int, optional
+        Size of the largest request, checked against AWS's limits.
+    streaming : bool
+        Whether responses are streamed.
+    generative : bool, optional
+        Whether answers differ much in length. By default read from the images' names.
+
+    Attributes
+    ----------
+    doubts : tuple of PlanWarning
+        What is doubtful about the instance type and the images.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE1xx`` zones, ``LLE33x`` images, ``LLE4xx`` variant, ``LLE8xx`` the rest.
+    """
+
+    client_zones: Sequence[str]
+    instance_type: str
+    latency: LatencyTarget | None = None
+    throughput: MeasuredThroughput | None = None
+    images: Sequence[str] = ()
+    inference_ami: str | None = None
+    routing: str | None = None
+    prefix_length: int | None = None
+    concurrency_threshold: int | None = None
+    scaling: ScalingOptions = field(default_factory=ScalingOptions)
+    overhead_share: float | None = None
+    warm_up_requests: int | None = None
+    payload_bytes: int | None = None
+    streaming: bool = False
+    generative: bool | None = None
+    doubts: tuple[PlanWarning, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "client_zones", _checked_zones(self.client_zones))
+        INSTANCE_TYPE.check(self.instance_type, "instance_type")
+        if self.latency is not None and not isinstance(self.latency, LatencyTarget):
+            raise LATENCY_KIND.error(
+                got=repr(self.latency), allowed="a LatencyTarget", where="latency"
+            )
+        if self.throughput is not None and not isinstance(self.throughput, MeasuredThroughput):
+            raise THROUGHPUT_KIND.error(
+                got=repr(self.throughput), allowed="a MeasuredThroughput", where="throughput"
+            )
+        prefix = (self.prefix_length, self.concurrency_threshold)
+        if self.routing is not None or prefix != (None, None):
+            check_routing(
+                self.routing or "RANDOM",
+                prefix_length=self.prefix_length,
+                concurrency_threshold=self.concurrency_threshold,
+                where="routing",
+            )
+        object.__setattr__(self, "images", _listed(self.images, "images"))
+        for index, image in enumerate(self.images):
+            IMAGE_URI.check(image, f"images[{index}]")
+        if self.inference_ami is not None and not isinstance(self.inference_ami, str):
+            raise INFERENCE_AMI.rule.error(
+                got=repr(self.inference_ami), allowed=INFERENCE_AMI.allowed, where="inference_ami"
+            )
+        object.__setattr__(self, "doubts", tuple(self._doubts()))
+        _optional(OVERHEAD_SHARE, self.overhead_share, "overhead_share")
+        _optional(WARM_UP_REQUESTS, self.warm_up_requests, "warm_up_requests")
+        _optional(PAYLOAD, self.payload_bytes, "payload_bytes")
+
+    @property
+    def facts(self) -> InstanceFacts | None:
+        """What is known of the instance type."""
+        return instance_facts(self.instance_type)
+
+    @property
+    def burstable(self) -> bool:
+        """Whether the type is one that does not scale."""
+        return bool(self.facts and self.facts.burstable)
+
+    @property
+    def workers(self) -> tuple[str, int]:
+        """What serves one request at a time on an instance, and how many of them there are."""
+        facts = self.facts
+        kinds = (
+            (
+                ("Neuron core", facts.neuron_cores),
+                ("accelerator", facts.accelerator_count),
+                ("vCPU", facts.vcpus),
+            )
+            if facts
+            else ()
+        )
+        return next(((kind, count) for kind, count in kinds if count), ("instance", 1))
+
+    @cached_property
+    def needed_ami(self) -> str | None:
+        """The inference AMI that the images need on this type."""
+        return needed_inference_ami([(self.images, self.instance_type)])
+
+    @property
+    def is_generative(self) -> bool:
+        """Whether answers differ much in length: as stated, or by the images' names."""
+        if self.generative is not None:
+            return self.generative
+        names = [image.rpartition("/")[2].lower() for image in self.images]
+        return any(word in name for name in names for word in _GENERATIVE)
+
+    @property
+    def response_limit_seconds(self) -> int:
+        """How long SageMaker waits for a response: 60 s, or 8 minutes of streaming."""
+        return 480 if self.streaming else 60
+
+    def _doubts(self) -> list[PlanWarning]:
+        """What is doubtful about the type and its images; refused, when they do not fit."""
+        found = []
+        ami = self.inference_ami or self.needed_ami
+        if ami is not None and not INFERENCE_AMI.holds(ami):
+            found.append(
+                PlanWarning(
+                    "unknown-inference-ami",
+                    f"the inference AMI {ami!r} is not in this version's list",
+                )
+            )
+        elif ami is not None:
+            check_ami_runs_on(ami, self.instance_type, "inference_ami")
+        for index, image in enumerate(self.images):
+            texts = check_image_runs_on(image, self.instance_type, ami, f"images[{index}]")
+            found += [
+                PlanWarning(f"image-{index}-{number}", text) for number, text in enumerate(texts)
+            ]
+        if self.facts is None:
+            found.insert(
+                0,
+                PlanWarning(
+                    "unknown-instance-type",
+                    f"{self.instance_type} is not in this version's table: nothing about its "
+                    "processors, accelerators and storage could be checked",
+                ),
+            )
+        elif self.facts.note and self.facts.vcpus and "network card" not in self.facts.note:
+            found.append(
+                PlanWarning(
+                    "uncertain-instance-type",
+                    f"the facts of {self.instance_type} are less certain: {self.facts.note}",
+                )
+            )
+        return found
+
+
+def _listed(value: Any, where: str) -> tuple[Any, ...]:
+    """The items; a lone text would otherwise pass as a list of letters."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+        raise LIST_KIND.error(got=repr(value), allowed="a list or tuple", where=where)
+    return tuple(value)
+
+
+def _checked_zones(client_zones: Sequence[str]) -> tuple[str, ...]:
+    zones = _listed(client_zones, "client_zones")
+    CLIENT_ZONE_COUNT.check(len(zones), "client_zones")
+    for index, zone in enumerate(zones):
+        where = f"client_zones[{index}]"
+        token = isinstance(zone, str) and "${Token[" in zone
+        if not (token or ZONE_ID.holds(zone) or ZONE_NAME.holds(zone)):
+            raise ZONE_ID.rule.error(
+                got=repr(zone),
+                where=where,
+                allowed="a zone ID such as use1-az4, or a zone name such as us-east-1a",
+            )
+    if len(set(zones)) < len(zones):
+        raise ZONE_NAMED_TWICE.error(
+            got=", ".join(zones), allowed="each zone once", where="client_zones"
+        )
+    regions = [region for region in map(region_of_zone, zones) if region]
+    if regions:
+        check_zones_in_region(zones, regions[0], "client_zones")
+    return zones
+
+
+def _optional(limit: Range, value: Any, where: str) -> None:
+    if value is not None:
+        limit.check(value, where)

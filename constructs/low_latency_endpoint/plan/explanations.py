@@ -1,0 +1,497 @@
+"""Why each number of a plan is what it is: decisions that point at the plan, for people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import AWS_DOCS
+from .capacity import instances_at_peak, stated
+from .decisions import Decision, Explanation
+from .endpoint_request import LARGEST_BODY_BYTES, MODEL_BODY_BYTES, EndpointRequest
+from .images import AMI_SOURCE, cuda_words
+from .instance_types import SOURCE as INSTANCE_TYPE_SOURCE
+from .latency_plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, WARM_UP_MISS, WARM_UP_MOST, Plan
+from .metrics import metric_facts
+from .plan_warnings import warnings_of
+from .subnets import SPARE_ADDRESSES
+
+IDLE_TIMEOUT_SECONDS = 350  # PrivateLink, fixed
+DEFAULT_POOL = 10  # botocore's max_pool_connections
+
+_GUIDE = AWS_DOCS + "/sagemaker/latest/dg/"
+_HOST_VPC = _GUIDE + "host-vpc.html"
+_PRIVATELINK = _GUIDE + "realtime-endpoints-privatelink.html"
+_OPTIONS = _GUIDE + "deploy-model-options.html"
+_LOAD_TEST = _GUIDE + "endpoint-scaling-loadtest.html"
+_POLICY = _GUIDE + "endpoint-auto-scaling-policy.html"
+_CONCURRENCY = _GUIDE + "endpoint-auto-scaling-add-code-define.html"
+_PRACTICES = _GUIDE + "deployment-best-practices.html"
+_MONITORING = _GUIDE + "monitoring-cloudwatch.html"
+_INVOKE = AWS_DOCS + "/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
+_SIZING = AWS_DOCS + "/vpc/latest/userguide/subnet-sizing.html"
+_COLD = "https://repost.aws/knowledge-center/sagemaker-endpoint-latency"
+_IDLE = (
+    "https://aws.amazon.com/blogs/networking-and-content-delivery/"
+    "implementing-long-running-tcp-connections-within-vpc-networking/"
+)
+
+
+def explanation_of(plan: Plan) -> Explanation:
+    """The decisions of a plan, in the order in which a reader needs them, and its warnings."""
+    return Explanation(
+        (
+            *_network(plan),
+            _instance_type(plan.request),
+            *_ami(plan),
+            _routing(plan),
+            *_fleet(plan),
+            *_scaling(plan),
+            *_alarms(plan),
+            _warm_up(plan),
+            *_callers(plan),
+        ),
+        tuple(warnings_of(plan)),
+    )
+
+
+def _network(plan: Plan) -> Iterator[Decision]:
+    """Subnets, their size, and the expected changes of zone."""
+    zones = plan.request.client_zones
+    yield Decision(
+        name="subnets",
+        value=list(zones),
+        rule="one subnet in each client zone, the same for the interface endpoint and the model; "
+        "at least two zones",
+        inputs={"client zones": len(zones)},
+        source=_HOST_VPC,
+    )
+    yield Decision(
+        name="addresses_per_subnet",
+        value=plan.addresses_per_subnet,
+        unit="addresses",
+        rule="two per instance, for twice the maximum (a blue/green update runs two fleets), all "
+        "possibly in one zone; AWS's five, one for the interface endpoint, and a spare",
+        inputs={"maximum instances": plan.fleet.maximum, "spare": SPARE_ADDRESSES},
+        source=_HOST_VPC,
+    )
+    yield Decision(
+        name="subnet_size",
+        value=f"/{plan.subnet_prefix_length}",
+        rule="the smallest block with that many addresses, but no smaller than a /24: another "
+        "size later would replace the subnets and all that is in them",
+        inputs={"addresses": plan.addresses_per_subnet},
+        source=_SIZING,
+    )
+    yield Decision(
+        name="zone_hops_caller_to_interface_endpoint",
+        value=0,
+        unit="hops",
+        rule="an interface endpoint in every client zone, with private DNS that answers with the "
+        "caller's own zone",
+        inputs={"client zones": len(zones)},
+        source=_PRIVATELINK,
+        note="stated by SageMaker's page; PrivateLink's general page speaks of round robin. Check "
+        "what the name resolves to in each zone; the zonal DNS names hold callers to a zone "
+        "in any case",
+    )
+    yield Decision(
+        name="zone_hops_interface_endpoint_to_instance",
+        value="0 to 1",
+        unit="hops",
+        rule="an instance in every client zone; AWS says that private DNS keeps an invocation in "
+        "its zone, but not whether the routing strategy prefers it",
+        inputs={"minimum instances": plan.fleet.minimum, "client zones": len(zones)},
+        source=_PRIVATELINK,
+        note=f"if routing takes no account of zones, {1 - 1 / len(zones):.0%} of the requests "
+        "change zone",
+    )
+
+
+def _instance_type(request: EndpointRequest) -> Decision:
+    facts = request.facts
+    known: dict[str, Any] = {}
+    if facts:
+        known = {
+            "vCPUs": facts.vcpus,
+            "memory in GiB": facts.memory_gib,
+            "architecture": facts.architecture,
+        }
+        if facts.accelerator:
+            known |= {
+                "accelerators": f"{facts.accelerator_count} x {facts.accelerator_name}",
+                "accelerator memory in MiB": facts.accelerator_memory_mib,
+            }
+    return Decision(
+        name="instance_type",
+        value=request.instance_type,
+        rule="checked against the images' names"
+        if request.images
+        else "no image is named, so none is checked",
+        inputs={name: value for name, value in known.items() if value is not None},
+        source=INSTANCE_TYPE_SOURCE,
+        overridden=True,
+        note=f"CPUUtilization of one instance runs to {facts.vcpus * 100:,} percent, 100 for "
+        "each vCPU"
+        if facts and facts.vcpus
+        else "",
+    )
+
+
+def _ami(plan: Plan) -> Iterator[Decision]:
+    """Only where one is chosen: SageMaker's own is nothing that a plan could name."""
+    if plan.inference_ami is None:
+        return
+    given, needed = plan.request.inference_ami, plan.request.needed_ami
+    note = ""
+    if needed and given is None:
+        note = (
+            "taken over from SageMaker's SDK, not seen on AWS yet; AWS's own pages deploy such "
+            "an image on ml.g6.2xlarge without it"
+        )
+    elif needed and needed != given:
+        note = f"SageMaker's SDK would choose {needed}"
+    facts = plan.request.facts
+    known = {
+        "CUDA of the images": cuda_words(plan.request.images),
+        "instance family": facts.family if facts else None,
+    }
+    yield Decision(
+        name="inference_ami",
+        value=plan.inference_ami,
+        rule="the driver that CUDA 13 images need, where SageMaker's own may be older: then the "
+        "container ends before it can log",
+        inputs={name: value for name, value in known.items() if value},
+        source=AMI_SOURCE,
+        overridden=given is not None,
+        note=note,
+    )
+
+
+def _routing(plan: Plan) -> Decision:
+    request, advice = plan.request, plan.routing_advice
+    typical = request.latency.typical if request.latency else None
+    notes = [advice.reason]
+    if plan.routing != advice.value:
+        notes = [f"the rule would give {advice.value}: {advice.reason}"]
+    if request.is_generative and plan.routing != "PREFIX_AWARE":
+        notes.append("where prompts share a long beginning, measure PREFIX_AWARE as well")
+    return Decision(
+        name="routing_strategy",
+        value=plan.routing,
+        rule="responses of hundreds of milliseconds or more, or of uneven length: "
+        "LEAST_OUTSTANDING_REQUESTS; shorter: RANDOM",
+        inputs={
+            "response time": f"{typical[0]} {typical[1]:g} ms" if typical else "unknown",
+            "generative": request.is_generative,
+        },
+        source=advice.source,
+        overridden=request.routing is not None,
+        note="; ".join(notes),
+    )
+
+
+def _fleet(plan: Plan) -> Iterator[Decision]:
+    """How many instances, and how many a zone outage leaves."""
+    request, fleet, given = plan.request, plan.fleet, plan.request.scaling
+    zones, measured = len(request.client_zones), request.throughput
+    if measured:
+        saturated = instances_at_peak(measured.peak_tps, measured.tps_per_instance, 1, zones)
+        yield Decision(
+            name="instances_at_peak",
+            value=fleet.at_peak,
+            unit="instances",
+            rule="peak TPS / (TPS per instance x safety factor), rounded up; at least one per "
+            "client zone and at least two",
+            inputs={
+                "peak TPS": measured.peak_tps,
+                "TPS per instance": measured.tps_per_instance,
+                "safety factor": measured.safety_factor,
+                "client zones": zones,
+            },
+            source=_LOAD_TEST,
+            note=f"at saturation, with nothing in reserve, {saturated:,} would do",
+        )
+    else:
+        yield Decision(
+            name="instances_at_peak",
+            value=fleet.at_peak,
+            unit="instances",
+            rule="without a measured throughput: one per client zone and at least two",
+            inputs={"client zones": zones},
+            source=_PRIVATELINK,
+            note="assumed, not derived: load-test one instance and state the throughput",
+        )
+    unscaled = "" if given.enabled else "scaling is off: nothing changes the number of instances"
+    yield Decision(
+        name="min_instances",
+        value=fleet.minimum,
+        unit="instances",
+        rule="the initial instances"
+        if unscaled
+        else "one per client zone and at least two, so that no zone is without at quiet hours",
+        inputs={"client zones": zones},
+        source=_PRACTICES,
+        overridden=given.min_instances is not None,
+        note=unscaled
+        or (
+            ""
+            if request.burstable
+            else "new instances take minutes: raise it, or schedule it, where traffic "
+            "jumps faster than that"
+        ),
+    )
+    yield Decision(
+        name="initial_instances",
+        value=fleet.initial,
+        unit="instances",
+        rule="the instances at peak, so that the first traffic meets a fleet that holds it"
+        + ("" if unscaled else "; scaling takes away what is not needed"),
+        inputs={"instances at peak": fleet.at_peak, "maximum": fleet.maximum},
+        overridden=given.initial_instances is not None,
+    )
+    yield Decision(
+        name="max_instances",
+        value=fleet.maximum,
+        unit="instances",
+        rule="no more than the minimum: burstable types do not scale"
+        if request.burstable
+        else "the initial instances"
+        if unscaled
+        else "half as many again as the peak needs, and at least enough to hold the peak while the "
+        "instances of a failed zone still count",
+        inputs={
+            "instances at peak": fleet.at_peak,
+            "minimum": fleet.minimum,
+            "client zones": zones,
+        },
+        overridden=given.max_instances is not None,
+        note="; ".join(
+            filter(
+                None,
+                (
+                    unscaled,
+                    "your account's quota for the type must allow "
+                    "twice this during a blue/green update",
+                ),
+            )
+        ),
+    )
+    held = plan.tps_after_zone_outage
+    yield Decision(
+        name="instances_left_by_zone_outage",
+        value=plan.left_by_zone_outage,
+        unit="instances",
+        rule="the instances at peak, less those of the fullest zone when they are spread evenly",
+        inputs={
+            "instances at peak": fleet.serving_at_peak,
+            "client zones": zones,
+            "lost": plan.lost_with_a_zone,
+        },
+        source=_PRACTICES,
+        note=f"they hold {held:,.6g} of {measured.peak_tps:,.6g} TPS at the measured limit"
+        if measured and held is not None
+        else "",
+    )
+
+
+def _scaling(plan: Plan) -> Iterator[Decision]:
+    """Scaling metric, target and cooldowns; the metric is None, and no more, without a policy."""
+    request, given, scaling = plan.request, plan.request.scaling, plan.scaling
+    stated_concurrency = given.max_concurrency_per_instance is not None
+    if not given.enabled:
+        why = "none: scaling is off, your choice"
+    elif stated_concurrency:
+        why = (
+            "target tracking on requests in flight per instance, every 10 s, because you state "
+            "how many one instance holds"
+        )
+    else:
+        why = (
+            "target tracking on invocations per instance, once one instance's throughput is "
+            "measured"
+        )
+    by_invocations = scaling is not None and scaling.metric == INVOCATIONS_METRIC
+    estimate = _by_littles_law(request)
+    yield Decision(
+        name="scaling_metric",
+        value=scaling.metric if scaling else None,
+        rule=why,
+        inputs={
+            "throughput": "measured" if request.throughput else "not measured",
+            "minimum": plan.fleet.minimum,
+            "maximum": plan.fleet.maximum,
+        },
+        source=_POLICY,
+        overridden=stated_concurrency or not given.enabled,
+        note="answers differ in length, so requests in flight say more than requests per minute: "
+        f"try {CONCURRENCY_METRIC} (every 10 s, counts what queues in the container) with a "
+        f"target of about {estimate}"
+        if by_invocations and request.is_generative and estimate
+        else "",
+    )
+    if scaling is None:
+        return
+    if by_invocations:
+        measured = request.throughput
+        assert measured is not None
+        yield Decision(
+            name="scaling_target",
+            value=scaling.target,
+            unit="invocations per instance per minute",
+            rule="TPS per instance x safety factor x 60",
+            inputs={
+                "TPS per instance": measured.tps_per_instance,
+                "safety factor": measured.safety_factor,
+            },
+            source=_LOAD_TEST,
+            note="at saturation the target would be "
+            f"{float(stated(measured.tps_per_instance) * 60):,.6g}",
+        )
+    else:
+        yield Decision(
+            name="scaling_target",
+            value=scaling.target,
+            unit="requests in flight per instance",
+            rule="your number: the requests in flight that scaling keeps one instance at",
+            source=_CONCURRENCY,
+            overridden=True,
+            note=f"by Little's law it would be about {estimate}" if estimate else "",
+        )
+    yield Decision(
+        name="scale_out_cooldown",
+        unit="seconds",
+        value=scaling.scale_out_seconds,
+        rule="one period of the metric: an instance too early costs little, one too late costs "
+        "latency",
+        inputs={"metric period in seconds": 60, "AWS's default": 300},
+        overridden=given.scale_out_seconds is not None,
+    )
+    yield Decision(
+        name="scale_in_cooldown",
+        unit="seconds",
+        value=scaling.scale_in_seconds,
+        rule="AWS's default, slower than scaling out, so that a lull does not cost instances",
+        source=_POLICY,
+        overridden=given.scale_in_seconds is not None,
+    )
+
+
+def _by_littles_law(request: EndpointRequest) -> str:
+    """Requests in flight at the measured throughput with its safety factor, and how they follow."""
+    measured = request.throughput
+    if not (request.latency and measured):
+        return ""
+    statistic, milliseconds = request.latency.typical
+    concurrent = math.floor(
+        stated(measured.tps_per_instance)
+        * stated(measured.safety_factor)
+        * stated(milliseconds)
+        / 1000
+    )
+    return (
+        f"{max(concurrent, 1)} (TPS per instance x safety factor x {statistic} of "
+        f"{milliseconds / 1000:g} s)"
+    )
+
+
+def _alarms(plan: Plan) -> Iterator[Decision]:
+    """One threshold per metric and statistic, in milliseconds, never above the target."""
+    for each in plan.alarms:
+        if each.metric == "ModelLatency":
+            rule = (
+                "the target less the share kept for network and SageMaker's overhead, on the "
+                "statistic of the target"
+            )
+            note = "AWS publishes no usual overhead: once measured, set the share to it"
+        else:
+            assert plan.request.latency is not None
+            rule = (
+                "the share of the tightest target kept for network and overhead; on the "
+                "average, because no percentiles are listed as valid for this metric"
+            )
+            note = (
+                f"from {plan.request.latency.tightest[0]}; the callers' network is in no "
+                "metric of SageMaker's"
+            )
+        words = each.metric.replace("Latency", "_latency").lower()
+        yield Decision(
+            name=f"alarm_{words}_{each.statistic.lower().replace('.', '_')}",
+            value=each.milliseconds,
+            unit="ms",
+            rule=rule,
+            inputs={
+                "metric": each.metric,
+                "statistic": each.statistic,
+                "target in ms": each.target,
+                "share": each.share,
+                f"threshold in {metric_facts(each.metric).unit.lower()}": each.microseconds,
+            },
+            source=_MONITORING,
+            overridden=plan.request.overhead_share is not None,
+            note=note,
+        )
+
+
+def _warm_up(plan: Plan) -> Decision:
+    kind, workers = plan.request.workers
+    return Decision(
+        name="warm_up_requests",
+        value=plan.warm_up_requests,
+        unit="requests",
+        rule=f"one worker per {kind}: enough random draws to reach each of n workers but for one "
+        f"chance in {WARM_UP_MISS:,}, n x ln({WARM_UP_MISS:,} n), and at most "
+        f"{WARM_UP_MOST:,}",
+        inputs={"workers per instance": workers, "initial instances": plan.fleet.initial},
+        source=_COLD,
+        overridden=plan.request.warm_up_requests is not None,
+        note="sent after a deploy; instances that scaling adds later meet callers cold",
+    )
+
+
+def _callers(plan: Plan) -> Iterator[Decision]:
+    """Keep-alive, connections, payload and response time: what callers must know."""
+    request = plan.request
+    yield Decision(
+        name="caller_keepalive",
+        value=plan.caller_keepalive_seconds,
+        unit="seconds",
+        rule=f"TCP keep-alive well before PrivateLink drops an idle connection at "
+        f"{IDLE_TIMEOUT_SECONDS} s; a few probes may be lost",
+        inputs={"idle timeout in seconds": IDLE_TIMEOUT_SECONDS},
+        source=_IDLE,
+        note="with boto3: Config(tcp_keepalive=True), and TCP_KEEPIDLE (or "
+        "net.ipv4.tcp_keepalive_time) on the socket: Linux waits 7,200 s by default",
+    )
+    if request.throughput and request.latency:
+        statistic, slowest = request.latency.slowest
+        yield Decision(
+            name="caller_connections",
+            value=plan.caller_connections,
+            unit="connections",
+            rule="requests in flight at peak, over all callers: peak TPS x the slowest target "
+            "(Little's law); a connection carries one request at a time",
+            inputs={"peak TPS": request.throughput.peak_tps, statistic: f"{slowest:g} ms"},
+            note="split it over the processes that call and set max_pool_connections to each "
+            f"one's share; boto3's default is {DEFAULT_POOL}, and what does not fit opens "
+            "a new TLS connection per request",
+        )
+    yield Decision(
+        name="payload_limit",
+        value=MODEL_BODY_BYTES,
+        unit="bytes",
+        rule="the API's maximum for a request body; the developer guide says 25 MB",
+        inputs={} if request.payload_bytes is None else {"payload in bytes": request.payload_bytes},
+        source=_INVOKE,
+        note=f"AWS's pages disagree: above this a warning, above {LARGEST_BODY_BYTES:,} bytes an "
+        "error. Overhead grows with request and response",
+    )
+    yield Decision(
+        name="response_time_limit",
+        value=request.response_limit_seconds,
+        unit="seconds",
+        rule="SageMaker ends an invocation after 60 s, a streamed response after 8 minutes",
+        inputs={"streaming": request.streaming},
+        source=_OPTIONS,
+    )

@@ -1,0 +1,209 @@
+"""What a container image needs, read from its name, and where AWS keeps its own images.
+
+AWS's Deep Learning Containers say in repository and tag which accelerator and architecture they
+are built for. :func:`image_needs` reads that; nothing is pulled. Names that follow no such rule
+give no needs, and needs read from somebody's own naming only ever lead to warnings (see
+:mod:`.images`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+from .tables import rows
+
+_ACCOUNT = re.compile(r"(\d{12})\.dkr\.ecr\.")
+_NEURONX = re.compile(r"(?<![a-z])neuronx(?![a-z])")
+_NEURON = re.compile(r"(?<![a-z])neuron(?![a-z])")
+_CUDA_TAG = re.compile(r"(?<![a-z0-9])cu(\d{1,2})(\d)(?!\d)")  # cu124 is 12.4, cu92 is 9.2
+_CUDA_DOTTED = re.compile(r"(?<![a-z])cuda-?(\d{1,2})\.(\d)")  # not cuda-v1.8: that is a release
+_CUDA_WORD = re.compile(r"(?<![a-z0-9])(?:cuda|gpu)(?![a-z])")
+_CPU_WORD = re.compile(r"(?<![a-z0-9])cpu(?![a-z])")
+_ARM = re.compile(r"(?<![a-z0-9])(?:arm64|aarch64|graviton)(?![a-z])")
+_X86 = re.compile(r"(?<![a-z0-9])(?:x86[_-]64|amd64)(?![a-z0-9])")
+# The tag that only AWS's build pipeline writes: ...-gpu-py312-cu124-ubuntu22.04
+_DLC_TAG = re.compile(r"-(?:cpu|gpu|neuronx?)-(?:py3\d|sdk\d)")
+_NEO_ACCOUNT = "785573368785"
+
+
+class ImageNeeds(NamedTuple):
+    """What an image's name says it needs; ``None`` where the name does not say.
+
+    Attributes
+    ----------
+    accelerator : str or None
+        ``nvidia`` or ``neuron``.
+    neuron_generation : str or None
+        ``neuron`` (Inferentia 1) or ``neuronx`` (Inferentia2, Trainium).
+    architecture : str or None
+        ``x86_64`` or ``arm64``.
+    cuda : tuple of int or None
+        CUDA version, such as ``(12, 4)``.
+    cpu_only : bool or None
+        Whether the image is built for CPUs alone; ``False`` when it needs an accelerator.
+    certain : bool
+        Whether the name is AWS's own, so that it can be taken at its word.
+    """
+
+    accelerator: str | None = None
+    neuron_generation: str | None = None
+    architecture: str | None = None
+    cuda: tuple[int, int] | None = None
+    cpu_only: bool | None = None
+    certain: bool = False
+
+
+class InferenceAmiFacts(NamedTuple):
+    """One inference AMI version.
+
+    Attributes
+    ----------
+    name, accelerator, driver : str
+        ``accelerator`` is ``nvidia`` or ``neuron``; ``driver`` is its version.
+    families : tuple of str
+        Instance families it is for; empty for all of the accelerator.
+    cuda : tuple of int or None
+        CUDA version of the driver.
+    mounts_cuda_compat : bool or None
+        Whether images with a newer CUDA can bring their own driver libraries; ``None`` unstated.
+    needed_on : tuple of str
+        Instance families on which images of this CUDA's major version need it.
+    """
+
+    name: str
+    accelerator: str
+    families: tuple[str, ...]
+    driver: str
+    cuda: tuple[int, int] | None
+    mounts_cuda_compat: bool | None
+    needed_on: tuple[str, ...]
+
+
+@cache
+def dlc_accounts() -> Mapping[str, str]:
+    """Account of the Deep Learning Containers' registry by Region.
+
+    Examples
+    --------
+    >>> dlc_accounts()["us-east-1"], dlc_accounts()["af-south-1"]
+    ('763104351884', '626614931356')
+    """
+    return MappingProxyType({row["region"]: row["account"] for row in rows("dlc_accounts")})
+
+
+def dlc_account(region: str) -> str | None:
+    """Account of the Deep Learning Containers' registry in a Region; ``None`` when unknown."""
+    return dlc_accounts().get(region)
+
+
+@cache
+def inference_amis() -> Mapping[str, InferenceAmiFacts]:
+    """The inference AMI versions by name.
+
+    Examples
+    --------
+    >>> inference_amis()["al2023-ami-sagemaker-inference-gpu-4-1"].cuda
+    (13, 0)
+    """
+    return MappingProxyType(
+        {
+            row["name"]: InferenceAmiFacts(
+                name=row["name"],
+                accelerator=row["accelerator"],
+                families=tuple(row["families"].split()),
+                driver=row["driver"],
+                cuda=_version(row["cuda"]),
+                mounts_cuda_compat={"yes": True, "no": False}.get(row["mounts_cuda_compat"]),
+                needed_on=tuple(row["needed_on"].split()),
+            )
+            for row in rows("inference_amis")
+        }
+    )
+
+
+def _version(text: str) -> tuple[int, int] | None:
+    if not text:
+        return None
+    major, minor = text.split(".")
+    return int(major), int(minor)
+
+
+@cache
+def _repositories() -> Mapping[str, tuple[str, str]]:
+    return MappingProxyType(
+        {
+            row["repository"]: (row["accelerator"], row["architecture"])
+            for row in rows("image_repositories")
+        }
+    )
+
+
+def _repository(name: str) -> tuple[str, str] | None:
+    exact = _repositories().get(name)
+    if exact is not None:
+        return exact
+    for pattern, facts in _repositories().items():
+        if pattern.endswith("*") and name.startswith(pattern[:-1]):
+            return facts
+    return None
+
+
+def image_needs(image: str) -> ImageNeeds:
+    """What an image needs, by AWS's naming rules.
+
+    Parameters
+    ----------
+    image : str
+        Image URI, or ``repository:tag``; a digest at the end is ignored.
+
+    Examples
+    --------
+    >>> needs = image_needs("huggingface-pytorch-inference:2.6.0-transformers4.49.0-gpu-py312-"
+    ...                     "cu124-ubuntu22.04")
+    >>> needs.accelerator, needs.cuda, needs.architecture
+    ('nvidia', (12, 4), 'x86_64')
+    >>> image_needs("registry.example.com/team/scorer:7")
+    ImageNeeds(accelerator=None, neuron_generation=None, architecture=None, cuda=None, \
+cpu_only=None, certain=False)
+    """
+    if "${Token[" in image.rpartition("/")[2]:
+        return ImageNeeds()  # CDK fills in the name at synthesis or later
+    registry, _, name = image.partition("@")[0].rpartition("/")
+    repository, _, tag = name.lower().partition(":")
+    text = f"{repository}:{tag}"
+    known = _repository(repository)
+    accelerator, architecture = known or ("", "")
+    if _ARM.search(text):
+        architecture = "arm64"
+    elif _X86.search(text):
+        architecture = "x86_64"
+    cuda = _CUDA_TAG.search(text) or _CUDA_DOTTED.search(text)
+    if _NEURONX.search(text):
+        accelerator = "neuronx"
+    elif _NEURON.search(text):
+        accelerator = "neuron"
+    elif cuda or _CUDA_WORD.search(text):
+        accelerator = "nvidia"
+    elif _CPU_WORD.search(text):
+        accelerator = "cpu"
+    return ImageNeeds(
+        accelerator={"neuronx": "neuron", "cpu": ""}.get(accelerator, accelerator) or None,
+        neuron_generation=accelerator if accelerator in ("neuron", "neuronx") else None,
+        architecture=architecture or None,
+        cuda=(int(cuda[1]), int(cuda[2])) if cuda else None,
+        cpu_only=(accelerator == "cpu") if accelerator else None,
+        certain=_is_aws_name(registry, known is not None, tag),
+    )
+
+
+def _is_aws_name(registry: str, known_repository: bool, tag: str) -> bool:
+    if _DLC_TAG.search(tag):
+        return True
+    account = _ACCOUNT.match(registry)
+    if account and account[1] in {*dlc_accounts().values(), _NEO_ACCOUNT}:
+        return True
+    return known_repository and not registry

@@ -1,0 +1,388 @@
+"""Can this image run on this instance type? Checked from the image's name, before any deploy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import ErrorRule, rule
+from .image_names import (
+    ImageNeeds,
+    InferenceAmiFacts,
+    dlc_account,
+    dlc_accounts,
+    image_needs,
+    inference_amis,
+)
+from .instance_types import InstanceFacts, instance_facts
+from .rules import IMAGE_REGION
+
+AMI_SOURCE = "https://github.com/aws/sagemaker-python-sdk/pull/6281"
+"""SageMaker's own SDK: without the AMI, CUDA 13 containers crash before they log anything."""
+_HANGS = "https://github.com/aws/deep-learning-containers/pull/6187"
+_SINCE_CUDA = 13  # older majors of CUDA run on newer drivers, as NVIDIA says
+_IMAGES = "https://github.com/aws/deep-learning-containers/blob/master/available_images.md"
+_AMI = "/sagemaker/latest/APIReference/API_ProductionVariant.html"
+_GPU_TYPES = "ml.g4dn, ml.g5, ml.g6, ml.g6e, ml.g7, ml.p4 and ml.p5 types"
+
+CUDA_ON_ACCELERATOR = rule(
+    "LLE330",
+    "the image needs an NVIDIA GPU, the instance type has another accelerator",
+    fix="Choose an image built for this accelerator (its tag says neuronx), or a GPU type.",
+    source=_IMAGES,
+)
+NEURON_ELSEWHERE = rule(
+    "LLE331",
+    "the image needs Inferentia or Trainium, the instance type has neither",
+    fix="Choose an ml.inf2 or ml.trn1 type (ml.inf1 for images that say neuron without x), or "
+    "an image built for this type.",
+    source=_IMAGES,
+)
+NEURONX_ON_INF1 = rule(
+    "LLE332",
+    "the image is built for Inferentia2 and Trainium (neuronx), the type is Inferentia 1",
+    fix="Choose an ml.inf2 or ml.trn1 type, or an image whose tag says neuron without x.",
+    source=_IMAGES,
+)
+NEURON_ON_INF2 = rule(
+    "LLE333",
+    "the image is built for Inferentia 1 (neuron), the type is Inferentia2 or Trainium",
+    fix="Choose an image whose name says neuronx, or an ml.inf1 type.",
+    source=_IMAGES,
+)
+X86_ON_ARM = rule(
+    "LLE334",
+    "the image is built for x86_64, the instance type is Graviton (arm64)",
+    fix="Choose the arm64 build of the image (repositories ending in -arm64 or -graviton), or an "
+    "x86_64 type.",
+    source=_IMAGES,
+)
+ARM_ON_X86 = rule(
+    "LLE335",
+    "the image is built for arm64, the instance type is x86_64",
+    fix="Choose the x86_64 build of the image, or a Graviton type such as ml.c7g.xlarge.",
+    source=_IMAGES,
+)
+GPU_ON_CPU = rule(
+    "LLE336",
+    "the image needs a GPU, the instance type has none",
+    fix="Choose a GPU type such as ml.g5.xlarge, or the image whose tag says cpu.",
+    source=_IMAGES,
+)
+CUDA_ON_AMI = rule(
+    "LLE337",
+    "the image's CUDA is newer than the driver of the inference AMI supports",
+    fix="Choose a newer inference AMI, an image with an older CUDA, or leave the AMI out.",
+    source=_AMI,
+)
+AMI_ON_TYPE = rule(
+    "LLE338",
+    "the inference AMI is for another accelerator than the instance type has",
+    fix="Choose an AMI for the type's accelerator, or leave it out.",
+    source=_AMI,
+)
+IMAGE_FOLDER = rule(
+    "LLE380",
+    "there is no Dockerfile to build the image from",
+    fix="Name the folder that has the Dockerfile, and the file if it is called otherwise.",
+    source="/cdk/api/v2/python/aws_cdk.aws_ecr_assets/DockerImageAsset.html",
+)
+ARCHITECTURE_OF_PLATFORM = {"linux/amd64": "x86_64", "linux/arm64": "arm64"}
+
+
+def check_image_folder(directory: str | Path, file: str | None = None, where: str = "") -> None:
+    """Raise unless an image can be built from a folder.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE380``.
+    """
+    dockerfile = Path(directory, file or "Dockerfile")
+    if "\0" in str(dockerfile) or not dockerfile.is_file():
+        raise IMAGE_FOLDER.error(
+            got=f"no file {file or 'Dockerfile'} in {directory}",
+            allowed="a folder with a Dockerfile",
+            where=where,
+        )
+
+
+def known_dlc_account(region: str, where: str = "") -> str:
+    """Account of the Deep Learning Containers' registry in a Region.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE328`` where it is not known.
+    """
+    account = dlc_account(region)
+    if account is None:
+        raise IMAGE_REGION.error(got=region, allowed=", ".join(sorted(dlc_accounts())), where=where)
+    return account
+
+
+def check_image_runs_on(
+    image: str, instance_type: str, ami: str | None = None, where: str = ""
+) -> list[str]:
+    """Raise when an image cannot run on an instance type; return what is only suspicious.
+
+    Parameters
+    ----------
+    image : str
+        Image URI, or ``repository:tag``.
+    instance_type : str
+        The variant's instance type; an unknown one gives no findings.
+    ami : str, optional
+        The inference AMI version when one was chosen.
+    where : str
+        Path of the construct or setting, for the error.
+
+    Returns
+    -------
+    list of str
+        Warnings. Whatever follows from a name that AWS's rules do not govern is only a warning.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE330`` to ``LLE338``.
+
+    Examples
+    --------
+    >>> check_image_runs_on("pytorch-inference:2.6.0-cpu-py312-ubuntu22.04-sagemaker",
+    ...                     "ml.m5.xlarge")
+    []
+    >>> check_image_runs_on("pytorch-inference:2.6.0-cpu-py312-ubuntu22.04-sagemaker",
+    ...                     "ml.g5.xlarge")
+    ['the image is built for CPUs; ml.g5.xlarge has NVIDIA A10G that would stand idle']
+    """
+    facts = instance_facts(instance_type)
+    if facts is None:
+        return []
+    needs = image_needs(image)
+    warnings = []
+    for broken, allowed in (*_mismatches(needs, facts), *_ami_mismatches(needs, facts, ami)):
+        if needs.certain or broken is AMI_ON_TYPE:
+            raise broken.error(
+                got=f"{image} on {instance_type}{f' with {ami}' if ami else ''}",
+                allowed=allowed,
+                where=where,
+            )
+        warnings.append(f"by its name, {broken.title}: {image} on {instance_type}")
+    if needs.cpu_only and facts.accelerator:
+        warnings.append(
+            f"the image is built for CPUs; {instance_type} has {facts.accelerator_name} "
+            "that would stand idle"
+        )
+    return warnings + _ami_doubts(needs, facts, ami)
+
+
+def needed_inference_ami(placements: Sequence[tuple[Sequence[str], str]]) -> str | None:
+    """The inference AMI that images need where none is chosen; ``None`` for SageMaker's own.
+
+    SageMaker's SDK sets it for CUDA 13 images on some families, because with the default one "some
+    instances crash at startup". Which families have which default, AWS documents nowhere, and its
+    own pages deploy such an image on ``ml.g6.2xlarge`` without an AMI.
+
+    Parameters
+    ----------
+    placements : sequence of tuple
+        Images with the instance type that they run on; several for a variant with instance pools,
+        whose types share one AMI. An AMI that cannot run on one of them is not chosen.
+
+    Examples
+    --------
+    >>> needed_inference_ami([(["vllm:0.30.0-gpu-py312-cu130-ubuntu24.04"], "ml.g6e.12xlarge")])
+    'al2023-ami-sagemaker-inference-gpu-4-1'
+    """
+    known = [(images, facts) for images, name in placements if (facts := instance_facts(name))]
+    for ami in inference_amis().values():
+        if any(
+            facts.family in ami.needed_on and cuda[0] == (ami.cuda or (0,))[0]
+            for images, facts in known
+            for cuda in _cudas(images)
+        ):
+            fits = not any(_ami_elsewhere(facts, ami) for _, facts in known)
+            return ami.name if fits else None
+    return None
+
+
+def _cudas(images: Sequence[str]) -> list[tuple[int, int]]:
+    return [cuda for image in images if (cuda := image_needs(image).cuda)]
+
+
+def driver_doubts(image: str, instance_type: str, ami: str | None) -> list[str]:
+    """What may keep an image's CUDA from running on the instances' driver; empty when nothing.
+
+    Unlike :func:`check_image_runs_on` it never raises: it is asked about what is deployed already.
+
+    >>> driver_doubts("vllm:0.30.0-gpu-py312-cu130-ubuntu24.04", "ml.g6.xlarge",
+    ...               "al2-ami-sagemaker-inference-gpu-2")
+    ["the image's CUDA is newer than the driver of the inference AMI supports"]
+    """
+    facts = instance_facts(instance_type)
+    if facts is None:
+        return []
+    needs = image_needs(image)
+    newer = [broken.title for broken, _ in _ami_mismatches(needs, facts, ami)]
+    return newer + _ami_doubts(needs, facts, ami)
+
+
+def cuda_words(images: Sequence[str]) -> str:
+    """The CUDA versions that the images' names say, for people.
+
+    >>> cuda_words(["vllm:0.30.0-gpu-py312-cu130-ubuntu24.04", "team/scorer:7"])
+    '13.0'
+    """
+    return ", ".join(sorted({_dotted(cuda) for cuda in _cudas(images)}))
+
+
+def check_ami_runs_on(ami: str, instance_type: str, where: str = "") -> None:
+    """Raise when an inference AMI is for another accelerator than the instance type has.
+
+    Unlike :func:`check_image_runs_on` it needs no image, so it also holds for one yet to be built.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE338``.
+
+    Examples
+    --------
+    >>> check_ami_runs_on("al2-ami-sagemaker-inference-gpu-2", "ml.g5.xlarge")
+    """
+    facts, chosen = instance_facts(instance_type), inference_amis().get(ami)
+    for broken, allowed in _ami_elsewhere(facts, chosen) if facts and chosen else ():
+        raise broken.error(got=f"{instance_type} with {ami}", allowed=allowed, where=where)
+
+
+def check_built_image_runs_on(architecture: str, instance_type: str, where: str = "") -> str:
+    """Raise when an image is built for another architecture than the instance type has.
+
+    Parameters
+    ----------
+    architecture : str
+        What it is built for; empty where the machine that builds it decides.
+    instance_type, where : str
+        As for :func:`check_image_runs_on`.
+
+    Returns
+    -------
+    str
+        What is doubtful; empty when nothing is.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE334``, ``LLE335``.
+
+    Examples
+    --------
+    >>> check_built_image_runs_on("x86_64", "ml.m5.xlarge")
+    ''
+    """
+    facts = instance_facts(instance_type)
+    if facts is None or facts.architecture is None:
+        return ""
+    if not architecture:
+        return (
+            "an image that is built from a Dockerfile without a platform takes the architecture "
+            f"of the machine that builds it, and {instance_type} is {facts.architecture}: name the "
+            "image's platform, or the model's architecture"
+        )
+    if architecture != facts.architecture and architecture in ("x86_64", "arm64"):
+        raise (ARM_ON_X86 if architecture == "arm64" else X86_ON_ARM).error(
+            got=f"an image built for {architecture} on {instance_type}",
+            allowed=f"{architecture} types",
+            where=where,
+            fix=f"Build the image for {facts.architecture}, or choose another instance type.",
+        )
+    return ""
+
+
+def _mismatches(needs: ImageNeeds, facts: InstanceFacts) -> list[tuple[ErrorRule, str]]:
+    found = []
+    if needs.accelerator == "nvidia" and facts.accelerator != "nvidia":
+        found.append((CUDA_ON_ACCELERATOR if facts.accelerator else GPU_ON_CPU, _GPU_TYPES))
+    elif needs.accelerator == "neuron" and facts.accelerator != "neuron":
+        found.append((NEURON_ELSEWHERE, "ml.inf1, ml.inf2, ml.trn1 and ml.trn2 types"))
+    elif needs.neuron_generation == "neuronx" and facts.family == "inf1":
+        found.append((NEURONX_ON_INF1, "ml.inf2, ml.trn1 and ml.trn2 types"))
+    elif needs.neuron_generation == "neuron" and facts.family != "inf1":
+        found.append((NEURON_ON_INF2, "ml.inf1 types"))
+    if needs.architecture and facts.architecture and needs.architecture != facts.architecture:
+        arm = needs.architecture == "arm64"
+        found.append((ARM_ON_X86 if arm else X86_ON_ARM, f"{needs.architecture} types"))
+    return found
+
+
+def _ami_mismatches(
+    needs: ImageNeeds, facts: InstanceFacts, ami: str | None
+) -> list[tuple[ErrorRule, str]]:
+    chosen = inference_amis().get(ami or "")
+    if chosen is None:
+        return []
+    elsewhere = _ami_elsewhere(facts, chosen)
+    if elsewhere:
+        return elsewhere
+    # Only a newer major version is sure to fail: drivers run newer minor versions of their major.
+    if needs.cuda and chosen.cuda and needs.cuda[0] > chosen.cuda[0]:
+        newest = max(
+            (other for other in inference_amis().values() if other.cuda),
+            key=lambda other: other.cuda or (0, 0),
+        )
+        return [
+            (
+                CUDA_ON_AMI,
+                f"CUDA up to {_dotted(chosen.cuda)} with {ami}; "
+                f"{newest.name} has {_dotted(newest.cuda)}",
+            )
+        ]
+    return []
+
+
+def _ami_elsewhere(facts: InstanceFacts, chosen: InferenceAmiFacts) -> list[tuple[ErrorRule, str]]:
+    if facts.accelerator == chosen.accelerator and (
+        not chosen.families or facts.family in chosen.families
+    ):
+        return []
+    families = ", ".join(f"ml.{family}" for family in chosen.families)
+    return [(AMI_ON_TYPE, f"{families or 'NVIDIA GPU'} types with {chosen.name}")]
+
+
+def _ami_doubts(needs: ImageNeeds, facts: InstanceFacts, ami: str | None) -> list[str]:
+    if not needs.cuda:
+        return []
+    if ami is None and facts.accelerator == "nvidia" and needs.cuda[0] >= _SINCE_CUDA:
+        fitting = [
+            each.name
+            for each in inference_amis().values()
+            if each.cuda and each.cuda[0] >= needs.cuda[0]
+        ]
+        return [
+            f"the image has CUDA {_dotted(needs.cuda)} and no inference AMI is chosen: where "
+            "SageMaker's own has an older driver, the endpoint stays Creating and no log group "
+            f"appears; then set the inference AMI to {' or '.join(fitting)} ({AMI_SOURCE})"
+        ]
+    chosen = inference_amis().get(ami or "")
+    if chosen is None or not chosen.cuda:
+        return []
+    if needs.cuda[0] < chosen.cuda[0] and chosen.cuda[0] >= _SINCE_CUDA:
+        return [
+            f"the image has CUDA {_dotted(needs.cuda)}, {ami} is for {_dotted(chosen.cuda)}: an "
+            "endpoint with such an image was seen to stay Creating without any log; choose an AMI "
+            f"for the image's CUDA, or leave the AMI out ({_HANGS})"
+        ]
+    if needs.cuda <= chosen.cuda:
+        return []
+    if needs.cuda[0] > chosen.cuda[0]:
+        return []
+    return [
+        f"the image has CUDA {_dotted(needs.cuda)}, driver {chosen.driver} of {ami} is for "
+        f"{_dotted(chosen.cuda)}: it runs by CUDA's minor version compatibility, except code that "
+        "compiles its kernels at start; try it, or choose a newer AMI"
+    ]
+
+
+def _dotted(version: tuple[int, int] | None) -> str:
+    return ".".join(map(str, version or ()))

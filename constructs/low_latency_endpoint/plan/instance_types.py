@@ -1,0 +1,118 @@
+"""What each hosting instance type has: processors, memory, accelerators, local storage.
+
+The table ``data/instance_types.csv`` names the source of each column. A type that it lacks is
+unknown, not wrong: AWS adds types every month, so callers warn and go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+from .tables import number, rows, whole
+
+SOURCE = "https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ProductionVariant.html"
+
+
+class InstanceFacts(NamedTuple):
+    """Facts of one instance type; ``None`` in a number means unknown.
+
+    Attributes
+    ----------
+    name, family, size : str
+        ``ml.g5.xlarge``, ``g5``, ``xlarge``.
+    vcpus : int or None
+        CPUUtilization reaches 100 times this number.
+    memory_gib : float or None
+        Main memory in GiB.
+    architecture : str or None
+        ``x86_64`` or ``arm64``.
+    accelerator : str or None
+        ``nvidia``, ``neuron`` (Inferentia, Trainium), ``gaudi``, or ``None`` for a CPU type.
+    accelerator_name : str
+        The accelerator's product name; empty without one.
+    accelerator_count : int or None
+        GPUs, Inferentia chips, Trainium chips.
+    accelerator_memory_mib : int or None
+        Memory of all accelerators together, in MiB.
+    neuron_cores : int or None
+        Neuron cores of all chips together; 0 on types without Neuron.
+    local_storage_gb : int or None
+        NVMe instance storage in GB; 0 means none, ``None`` means unknown.
+    burstable : bool
+        Whether the CPU runs on credits (T2), which auto scaling excludes.
+    network_gbps : float or None
+        Baseline bandwidth of the default network card in Gbit/s.
+    note : str
+        Why the row is less certain than the others; empty for most.
+    """
+
+    name: str
+    family: str
+    size: str
+    vcpus: int | None
+    memory_gib: float | None
+    architecture: str | None
+    accelerator: str | None
+    accelerator_name: str
+    accelerator_count: int | None
+    accelerator_memory_mib: int | None
+    neuron_cores: int | None
+    local_storage_gb: int | None
+    burstable: bool
+    network_gbps: float | None
+    note: str = ""
+
+
+@cache
+def instance_types() -> Mapping[str, InstanceFacts]:
+    """All instance types that SageMaker hosting takes, by name.
+
+    Examples
+    --------
+    >>> len(instance_types()), instance_types()["ml.g5.12xlarge"].accelerator_count
+    (277, 4)
+    """
+    return MappingProxyType(
+        {
+            row["name"]: InstanceFacts(
+                name=row["name"],
+                family=row["family"],
+                size=row["size"],
+                vcpus=whole(row["vcpus"]),
+                memory_gib=number(row["memory_gib"]),
+                architecture=row["architecture"] or None,
+                accelerator=row["accelerator"] or None,
+                accelerator_name=row["accelerator_name"],
+                accelerator_count=whole(row["accelerator_count"]),
+                accelerator_memory_mib=whole(row["accelerator_memory_mib"]),
+                neuron_cores=whole(row["neuron_cores"]),
+                local_storage_gb=whole(row["local_storage_gb"]),
+                burstable=row["burstable"] == "yes",
+                network_gbps=number(row["network_gbps"]),
+                note=row["note"],
+            )
+            for row in rows("instance_types")
+        }
+    )
+
+
+def instance_facts(name: str) -> InstanceFacts | None:
+    """Facts of one instance type; ``None`` when the table does not know it.
+
+    Parameters
+    ----------
+    name : str
+        The type with its ``ml.`` prefix.
+
+    Examples
+    --------
+    >>> facts = instance_facts("ml.m5.12xlarge")
+    >>> facts.vcpus, facts.memory_gib, facts.architecture, facts.accelerator
+    (48, 192.0, 'x86_64', None)
+    >>> instance_facts("ml.m9.nano") is None
+    True
+    """
+    return instance_types().get(name)

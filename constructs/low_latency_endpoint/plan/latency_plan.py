@@ -1,0 +1,354 @@
+"""From a request to every number of the endpoint: one call, one typed plan.
+
+:mod:`.explanations` says why each number is what it is, and reads it here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+from ..errors import rule
+from .capacity import FEWEST_INSTANCES, stated
+from .decisions import Explanation
+from .endpoint_request import EndpointRequest, ScalingOptions
+from .latency_target import LatencyTarget
+from .metrics import check_statistic, microseconds_from_milliseconds
+from .routing import RoutingRecommendation, recommend_routing
+from .rules import BURSTABLE, INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX
+from .subnets import addresses_per_subnet, roomy_prefix_length
+from .throughput import MeasuredThroughput
+
+__all__ = [
+    "AlarmThreshold",
+    "EndpointRequest",
+    "Fleet",
+    "LatencyTarget",
+    "MeasuredThroughput",
+    "Plan",
+    "ScalingOptions",
+    "ScalingPolicy",
+    "make_plan",
+]
+
+INVOCATIONS_METRIC = "SageMakerVariantInvocationsPerInstance"
+CONCURRENCY_METRIC = "SageMakerVariantConcurrentRequestsPerModelHighResolution"
+SCALE_OUT_SECONDS = 60
+SCALE_IN_SECONDS = 300
+DEFAULT_OVERHEAD_SHARE = 0.2
+HEADROOM = Fraction(3, 2)
+KEEPALIVE_SECONDS = 60
+WARM_UP_MOST = 10_000
+WARM_UP_MISS = 1000  # one chance in this many that a worker stays cold
+
+ZONES_WITHOUT_INSTANCE = rule(
+    "LLE810",
+    "there are more client zones than instances",
+    fix="Raise the number of instances, or name fewer client zones: a zone without an instance "
+    "sends its requests to another zone.",
+    source="/sagemaker/latest/dg/realtime-endpoints-privatelink.html",
+)
+
+PLAN_OF_ANOTHER = rule(
+    "LLE808",
+    "the plan was made from another request",
+    fix="Leave the plan out, or pass the one that make_plan made from the same arguments.",
+)
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Numbers of instances that hold together.
+
+    Attributes
+    ----------
+    at_peak : int
+        That hold the peak, at least one per client zone and at least two.
+    minimum, initial, maximum : int
+    """
+
+    at_peak: int
+    minimum: int
+    initial: int
+    maximum: int
+
+    @property
+    def serving_at_peak(self) -> int:
+        """Instances in service at the peak: those needed, as far as the maximum lets them."""
+        return min(max(self.at_peak, self.minimum), self.maximum)
+
+
+class ScalingPolicy(NamedTuple):
+    """A scaling policy: the metric, what one instance is held at, and the rests after a change."""
+
+    metric: str
+    target: float
+    scale_out_seconds: int
+    scale_in_seconds: int
+
+
+class AlarmThreshold(NamedTuple):
+    """One threshold, in milliseconds: the target's share for the metric, never above the target."""
+
+    metric: str
+    statistic: str
+    target: float
+    share: float
+    milliseconds: float
+
+    @property
+    def microseconds(self) -> float:
+        """The threshold as CloudWatch has the metric."""
+        return microseconds_from_milliseconds(self.milliseconds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Every number of an endpoint; :attr:`explanation` says why.
+
+    Attributes
+    ----------
+    request : EndpointRequest
+        What it was made from.
+    fleet : Fleet
+    addresses_per_subnet, subnet_prefix_length : int
+        Of each client zone's subnet.
+    routing : str
+        The routing strategy.
+    routing_advice : RoutingRecommendation
+        What the rule gives, whatever was chosen.
+    inference_ami : str or None
+        ``None`` for SageMaker's own.
+    scaling : ScalingPolicy or None
+        ``None`` where the number of instances stays.
+    alarms : tuple of AlarmThreshold
+        Empty without a latency target.
+    warm_up_requests : int
+    caller_connections : int or None
+        In flight at the peak, over all callers; ``None`` without a target or a throughput.
+    caller_keepalive_seconds : int
+    """
+
+    request: EndpointRequest
+    fleet: Fleet
+    addresses_per_subnet: int
+    subnet_prefix_length: int
+    routing: str
+    routing_advice: RoutingRecommendation
+    inference_ami: str | None
+    scaling: ScalingPolicy | None
+    alarms: tuple[AlarmThreshold, ...]
+    warm_up_requests: int
+    caller_connections: int | None
+    caller_keepalive_seconds: int = KEEPALIVE_SECONDS
+
+    @property
+    def lost_with_a_zone(self) -> int:
+        """Instances that fail at the peak with the fullest zone."""
+        return -(-self.fleet.serving_at_peak // len(self.request.client_zones))
+
+    @property
+    def left_by_zone_outage(self) -> int:
+        """Instances that are left at the peak when the fullest zone fails."""
+        return self.fleet.serving_at_peak - self.lost_with_a_zone
+
+    @property
+    def tps_after_zone_outage(self) -> float | None:
+        """What those hold at the measured limit; ``None`` without a throughput."""
+        measured = self.request.throughput
+        return (
+            None
+            if measured is None
+            else float(stated(measured.tps_per_instance) * self.left_by_zone_outage)
+        )
+
+    @property
+    def largest_fleet(self) -> int:
+        """The most instances outside of updates: the maximum, or the fixed number."""
+        return self.fleet.maximum if self.request.scaling.enabled else self.fleet.initial
+
+    def checked_for(self, request: EndpointRequest, where: str = "") -> Plan:
+        """This plan, where it is that of the request.
+
+        Raises
+        ------
+        ConfigurationError
+            ``LLE808``.
+        """
+        if self.request != request:
+            differs = [
+                each.name
+                for each in fields(request)
+                if each.compare and getattr(request, each.name) != getattr(self.request, each.name)
+            ]
+            raise PLAN_OF_ANOTHER.error(
+                got=f"another {', '.join(differs)}",
+                allowed="the plan of these arguments, or none",
+                where=where,
+            )
+        return self
+
+    def thresholds(self, metric: str) -> dict[str, float]:
+        """Alarm thresholds on a metric by statistic, in milliseconds."""
+        return {each.statistic: each.milliseconds for each in self.alarms if each.metric == metric}
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """The decisions for people, each with its rule and source, and the warnings."""
+        from .explanations import explanation_of  # which imports this module
+
+        return explanation_of(self)
+
+
+def make_plan(request: EndpointRequest) -> Plan:
+    """Derive every number of a low-latency endpoint.
+
+    Parameters
+    ----------
+    request : EndpointRequest
+        Where callers are, what they must see, what one instance holds, and what you chose.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE113`` for a fleet that no subnet holds; ``LLE602`` for a scaling target out of range;
+        ``LLE621`` for a minimum above the maximum; ``LLE625`` for an initial count outside the two;
+        ``LLE624`` for scaling a burstable type; ``LLE810`` for fewer instances than client zones.
+
+    Examples
+    --------
+    >>> from datetime import timedelta
+    >>> plan = make_plan(EndpointRequest(
+    ...     client_zones=["use1-az1", "use1-az2"], instance_type="ml.m5.12xlarge",
+    ...     latency=LatencyTarget(p99=timedelta(milliseconds=200)),
+    ...     throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65)))
+    >>> plan.fleet.at_peak, plan.scaling.target
+    (8, 7800.0)
+    >>> plan.explanation["scaling_target"].rule
+    'TPS per instance x safety factor x 60'
+    """
+    fleet = _fleet(request)
+    typical = request.latency.typical[1] if request.latency else None
+    advice = recommend_routing(typical, generative=request.is_generative)
+    addresses = addresses_per_subnet(fleet.maximum)
+    return Plan(
+        request=request,
+        fleet=fleet,
+        addresses_per_subnet=addresses,
+        subnet_prefix_length=roomy_prefix_length(addresses),
+        routing=request.routing or advice.value,
+        routing_advice=advice,
+        inference_ami=request.inference_ami or request.needed_ami,
+        scaling=_scaling(request, fleet),
+        alarms=tuple(_thresholds(request)),
+        warm_up_requests=_warm_up(request, fleet),
+        caller_connections=_connections(request),
+    )
+
+
+def _fleet(request: EndpointRequest) -> Fleet:
+    """Minimum, initial and maximum instances, checked against each other."""
+    zones, given = len(request.client_zones), request.scaling
+    floor = max(zones, FEWEST_INSTANCES)
+    at_peak = request.throughput.instances_at_peak(zones) if request.throughput else floor
+    minimum, initial, maximum = given.min_instances, given.initial_instances, given.max_instances
+    for name, count in (
+        ("min_instances", minimum),
+        ("initial_instances", initial),
+        ("max_instances", maximum),
+    ):
+        if count is not None and count < zones:
+            raise ZONES_WITHOUT_INSTANCE.error(
+                got=f"{count} for {zones} client zones", allowed=f"at least {zones}", where=name
+            )
+    if request.burstable:  # burstable types do not scale: one number for all three
+        size = maximum or initial or minimum or at_peak
+        minimum, maximum = minimum or size, maximum or size
+        if maximum > minimum:
+            raise BURSTABLE.error(
+                got=f"{request.instance_type} from {minimum} to {maximum} instances",
+                allowed="the same minimum and maximum",
+                where="instance_type",
+            )
+    smallest = floor if minimum is None else minimum
+    needed = max(at_peak, smallest, initial or 0)
+    largest = _maximum(needed, zones) if maximum is None else maximum
+    if smallest > largest:
+        raise MIN_ABOVE_MAX.error(
+            got=f"{smallest} above {largest}", allowed=f"at most {largest}", where="min_instances"
+        )
+    first = min(max(at_peak, smallest), largest) if initial is None else initial
+    if not smallest <= first <= largest:
+        raise INITIAL_OUTSIDE_RANGE.error(
+            got=str(first), allowed=f"{smallest} to {largest}", where="initial_instances"
+        )
+    if not given.enabled:  # what is not stated stays at the number that it starts with
+        smallest = first if minimum is None else smallest
+        largest = first if maximum is None else largest
+    return Fleet(at_peak, smallest, first, largest)
+
+
+def _maximum(needed: int, zones: int) -> int:
+    """Half as much again, and enough to hold the peak while a lost zone still counts."""
+    return max(math.ceil(needed * HEADROOM), math.ceil(Fraction(needed * zones, zones - 1)))
+
+
+def _scaling(request: EndpointRequest, fleet: Fleet) -> ScalingPolicy | None:
+    """The policy, where something says what scaling would aim at and where there is room."""
+    given, measured = request.scaling, request.throughput
+    if not given.enabled or fleet.minimum == fleet.maximum:
+        return None
+    if given.max_concurrency_per_instance is not None:
+        metric, target = CONCURRENCY_METRIC, given.max_concurrency_per_instance
+    elif measured is not None:
+        metric, target = INVOCATIONS_METRIC, measured.target_invocations_per_instance
+    else:
+        return None
+    return ScalingPolicy(
+        metric,
+        target,
+        SCALE_OUT_SECONDS if given.scale_out_seconds is None else given.scale_out_seconds,
+        SCALE_IN_SECONDS if given.scale_in_seconds is None else given.scale_in_seconds,
+    )
+
+
+def _thresholds(request: EndpointRequest) -> Iterator[AlarmThreshold]:
+    """The target split between model and overhead; one threshold per metric and statistic."""
+    if request.latency is None:
+        return
+    kept = stated(
+        DEFAULT_OVERHEAD_SHARE if request.overhead_share is None else request.overhead_share
+    )
+    parts = [
+        ("ModelLatency", statistic, target, 1 - kept)
+        for statistic, target in request.latency.milliseconds.items()
+    ]
+    # On the average, because no percentiles are listed as valid for this metric.
+    parts.append(("OverheadLatency", "Average", request.latency.tightest[1], kept))
+    for metric, statistic, target, share in parts:
+        check_statistic(metric, statistic)
+        yield AlarmThreshold(
+            metric, statistic, target, float(share), min(float(stated(target) * share), target)
+        )
+
+
+def _warm_up(request: EndpointRequest, fleet: Fleet) -> int:
+    """Requests that touch every worker of the first fleet before callers do."""
+    if request.warm_up_requests is not None:
+        return request.warm_up_requests
+    places = request.workers[1] * fleet.initial
+    return min(math.ceil(places * (math.log(places) + math.log(WARM_UP_MISS))), WARM_UP_MOST)
+
+
+def _connections(request: EndpointRequest) -> int | None:
+    """Requests in flight at the peak, by Little's law."""
+    if not (request.throughput and request.latency):
+        return None
+    seconds = min(
+        stated(request.latency.slowest[1]) / 1000, Fraction(request.response_limit_seconds)
+    )
+    return math.ceil(stated(request.throughput.peak_tps) * seconds)

@@ -1,0 +1,586 @@
+"""Limits that AWS sets on the properties this library takes, each once, with its source.
+
+Three kinds cover them all: a :class:`Range` of numbers, a :class:`Pattern` of text, a
+:class:`Choice` of values. ``limit.check(value)`` raises the coded
+:class:`~low_latency_endpoint.errors.ConfigurationError` or returns the value.
+
+The numbers come from botocore's service model (``sagemaker`` 2017-07-24,
+``application-autoscaling`` 2016-02-06) and AWS's developer guides; the ``source`` of each limit is
+the API page that states it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import ErrorRule, rule
+
+API = "/sagemaker/latest/APIReference/API_"
+GUIDE = "/sagemaker/latest/dg/"
+_CONTAINER = API + "ContainerDefinition.html"
+_VARIANT = API + "ProductionVariant.html"
+_ROUTING = API + "ProductionVariantRoutingConfig.html"
+_CAPTURE = API + "DataCaptureConfig.html"
+_TRAFFIC = API + "TrafficRoutingConfig.html"
+_BLUE_GREEN = API + "BlueGreenUpdatePolicy.html"
+_TARGET_TRACKING = (
+    "/autoscaling/application/APIReference/API_TargetTrackingScalingPolicyConfiguration.html"
+)
+_ALARM = "/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Numbers from ``minimum`` to ``maximum``, both allowed; ``None`` leaves that side open."""
+
+    rule: ErrorRule
+    name: str
+    minimum: float | None
+    maximum: float | None
+    unit: str = ""
+    whole: bool = True
+
+    @property
+    def allowed(self) -> str:
+        """The allowed values in words."""
+        unit = f" {self.unit}" if self.unit else ""
+        if self.minimum is None and self.maximum is None:
+            return f"any number{unit}"
+        if self.minimum is None:
+            return f"at most {self.maximum:g}{unit}"
+        if self.maximum is None:
+            return f"at least {self.minimum:g}{unit}"
+        return f"{self.minimum:g} to {self.maximum:g}{unit}"
+
+    def holds(self, value: Any) -> bool:
+        """Whether the value is a number of the right kind inside the range."""
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return False
+        if isinstance(value, float) and not math.isfinite(value):
+            return False
+        if self.whole and value != int(value):
+            return False
+        return (self.minimum is None or value >= self.minimum) and (
+            self.maximum is None or value <= self.maximum
+        )
+
+    def check(self, value: Any, where: str = "") -> Any:
+        """Return the value, or raise the limit's error."""
+        if not self.holds(value):
+            unit = f" {self.unit}" if self.unit and not isinstance(value, str) else ""
+            kind = "a whole number, " if self.whole and not _is_whole(value) else ""
+            raise self.rule.error(got=f"{value!r}{unit}", allowed=kind + self.allowed, where=where)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Text that matches a regular expression as a whole, up to a length.
+
+    Letters and digits are ASCII's, as in the schema that editors read, unless ``unicode`` is set.
+    """
+
+    rule: ErrorRule
+    name: str
+    regex: str
+    allowed: str
+    max_length: int | None = None
+    unicode: bool = False
+
+    def holds(self, value: Any) -> bool:
+        """Whether the value is text of this form and length."""
+        return (
+            isinstance(value, str)
+            and (self.max_length is None or len(value) <= self.max_length)
+            and re.fullmatch(self.regex, value, 0 if self.unicode else re.ASCII) is not None
+        )
+
+    def check(self, value: Any, where: str = "") -> Any:
+        """Return the value, or raise the limit's error."""
+        if not self.holds(value):
+            length = f", at most {self.max_length} characters" if self.max_length else ""
+            raise self.rule.error(got=repr(value), allowed=self.allowed + length, where=where)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of the values named."""
+
+    rule: ErrorRule
+    name: str
+    values: tuple[Any, ...]
+
+    @property
+    def allowed(self) -> str:
+        """The allowed values in words."""
+        return ", ".join(str(value) for value in self.values)
+
+    def holds(self, value: Any) -> bool:
+        """Whether the value is one of those named."""
+        return value in self.values
+
+    def check(self, value: Any, where: str = "") -> Any:
+        """Return the value, or raise the limit's error."""
+        if not self.holds(value):
+            raise self.rule.error(got=repr(value), allowed=self.allowed, where=where)
+        return value
+
+
+Limit = Range | Pattern | Choice
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) or (
+        isinstance(value, float) and math.isfinite(value) and value == int(value)
+    )
+
+
+def number_range(
+    code: str,
+    name: str,
+    minimum: float | None,
+    maximum: float | None,
+    *,
+    unit: str = "",
+    source: str = "",
+    whole: bool = True,
+    fix: str = "",
+) -> Range:
+    """A range with the rule that it states: what is named is out of range."""
+    title = f"{name} is out of range"
+    return Range(
+        rule(code, title, fix=fix or f"Give {name} a value in the allowed range.", source=source),
+        name,
+        minimum,
+        maximum,
+        unit,
+        whole,
+    )
+
+
+def text_form(
+    code: str,
+    name: str,
+    regex: str,
+    allowed: str,
+    *,
+    max_length: int | None = None,
+    source: str = "",
+    fix: str = "",
+    unicode: bool = False,
+    wrong: str = "has a form that AWS refuses",
+) -> Pattern:
+    """A form of text with the rule that it states."""
+    made = rule(
+        code, f"{name} {wrong}", fix=fix or f"Change {name} to the allowed form.", source=source
+    )
+    return Pattern(made, name, regex, allowed, max_length, unicode)
+
+
+def _choice(
+    code: str, name: str, values: tuple[Any, ...], *, source: str = "", fix: str = ""
+) -> Choice:
+    made = rule(
+        code,
+        f"{name} is not one of the values AWS takes",
+        fix=fix or f"Choose one of the allowed values for {name}.",
+        source=source,
+    )
+    return Choice(made, name, values)
+
+
+_SAGEMAKER_NAME = r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}"
+_NAME_FORM = "letters, digits and inner hyphens, starting and ending with a letter or digit"
+
+# --- 1 network ---------------------------------------------------------------------------------
+ZONE_ID = text_form(
+    "LLE101",
+    "an Availability Zone ID",
+    r"[a-z]{2,5}\d-(?:[a-z]{3}\d-)?az\d{1,2}",
+    "an ID such as use1-az4 (zone names such as us-east-1a go to ClientZones.of_names)",
+    source="/ram/latest/userguide/working-with-az-ids.html",
+)
+ZONE_NAME = text_form(
+    "LLE102",
+    "an Availability Zone name",
+    r"[a-z]{2,4}(?:-[a-z]+)+-\d(?:-[a-z]{3}-\d)?[a-z]",
+    "a name such as us-east-1a (zone IDs such as use1-az4 go to ClientZones.of_ids)",
+    source="/AWSEC2/latest/UserGuide/using-regions-availability-zones.html",
+)
+CLIENT_ZONE_COUNT = number_range(
+    "LLE103",
+    "the number of client zones",
+    2,
+    16,
+    source=GUIDE + "host-vpc.html",
+    fix="Name at least two zones: SageMaker hosting in a VPC needs subnets in two Availability "
+    "Zones, even for one instance. It takes at most 16 subnets.",
+)
+VPC_PREFIX_LENGTH = number_range(
+    "LLE104", "the VPC's prefix length", 16, 28, source="/vpc/latest/userguide/vpc-cidr-blocks.html"
+)
+SUBNET_PREFIX_LENGTH = number_range(
+    "LLE105",
+    "the subnets' prefix length",
+    16,
+    28,
+    source="/vpc/latest/userguide/subnet-sizing.html",
+)
+MAX_INSTANCES = number_range("LLE106", "the largest number of instances", 1, None, source=_VARIANT)
+
+# --- 2 PrivateLink -----------------------------------------------------------------------------
+ENDPOINT_POLICY_LENGTH = number_range(
+    "LLE217",
+    "the length of the endpoint policy",
+    0,
+    20_480,
+    unit="characters",
+    source="/vpc/latest/privatelink/vpc-limits-endpoints.html",
+    fix="Name fewer endpoints, or pass endpoint_policy=False and limit the callers' IAM policies "
+    "instead.",
+)
+# A policy takes 20,480 characters: so many buckets fit, read and written, with names of 63.
+S3_POLICY_BUCKETS = number_range(
+    "LLE340",
+    "the number of buckets that the S3 gateway endpoint's policy names",
+    0,
+    50,
+    source="/vpc/latest/privatelink/vpc-limits-endpoints.html",
+    fix="Put data into fewer buckets, or use a VPC that exists, whose endpoints you make.",
+)
+
+# --- 3 model -----------------------------------------------------------------------------------
+CONTAINER_COUNT = number_range(
+    "LLE301", "the number of containers", 1, 15, source=API + "CreateModel.html"
+)
+IMAGE_URI = text_form(
+    "LLE302",
+    "the image URI",
+    r"\S+",
+    "text without white space, registry/repository[:tag] or @digest",
+    max_length=255,
+    source=_CONTAINER,
+)
+CONTAINER_HOSTNAME = text_form(
+    "LLE303",
+    "the container hostname",
+    _SAGEMAKER_NAME,
+    _NAME_FORM,
+    max_length=63,
+    source=_CONTAINER,
+)
+MODEL_DATA_URI = text_form(
+    "LLE304",
+    "the model data URI",
+    r"(https|s3)://[^/]+/?.*",
+    "an s3:// or https:// URI",
+    max_length=1024,
+    source=_CONTAINER,
+)
+ENVIRONMENT_ENTRIES = number_range(
+    "LLE305", "the number of environment entries", 0, 100, source=_CONTAINER
+)
+ENVIRONMENT_KEY = text_form(
+    "LLE306",
+    "an environment key",
+    r"[a-zA-Z_][a-zA-Z0-9_]*",
+    "letters, digits and underscores, not starting with a digit",
+    max_length=1024,
+    source=_CONTAINER,
+)
+ENVIRONMENT_VALUE_BYTES = number_range(
+    "LLE307", "the size of an environment value", 0, 1024, unit="bytes", source=_CONTAINER
+)
+ENVIRONMENT_TOTAL_BYTES = number_range(
+    "LLE308",
+    "the size of all containers' environments",
+    0,
+    32 * 1024,
+    unit="bytes",
+    source=_CONTAINER,
+)
+INFERENCE_MODE = _choice(
+    "LLE309",
+    "the inference execution mode",
+    ("Serial", "Direct"),
+    source=API + "InferenceExecutionConfig.html",
+)
+MODEL_SECURITY_GROUPS = number_range(
+    "LLE310", "the number of security groups of the model", 1, 5, source=API + "VpcConfig.html"
+)
+ARCHITECTURE = _choice("LLE311", "the instances' architecture", ("x86_64", "arm64"))
+IMAGE_PLATFORM = _choice(
+    "LLE312", "the platform that an image is built for", ("linux/amd64", "linux/arm64"), source=""
+)
+
+# --- 4 variants and endpoint configuration -----------------------------------------------------
+VARIANT_COUNT = number_range(
+    "LLE401", "the number of production variants", 1, 10, source=API + "CreateEndpointConfig.html"
+)
+VARIANT_NAME = text_form(
+    "LLE402", "the variant name", _SAGEMAKER_NAME, _NAME_FORM, max_length=63, source=_VARIANT
+)
+INITIAL_INSTANCE_COUNT = number_range(
+    "LLE403",
+    "the initial instance count",
+    1,
+    None,
+    source=_VARIANT,
+    fix="Real-time variants hold at least one instance; only inference components scale to zero.",
+)
+VARIANT_WEIGHT = number_range("LLE404", "the variant weight", 0, None, whole=False, source=_VARIANT)
+INSTANCE_TYPE = text_form(
+    "LLE405",
+    "the instance type",
+    r"ml\.[a-z0-9-]+\.[a-z0-9-]+",
+    "ml.<family>.<size>, such as ml.g5.xlarge",
+    source=_VARIANT,
+)
+CONTAINER_STARTUP_SECONDS = number_range(
+    "LLE406",
+    "the container startup health check timeout",
+    60,
+    3600,
+    unit="seconds",
+    source=_VARIANT,
+)
+MODEL_DOWNLOAD_SECONDS = number_range(
+    "LLE407", "the model data download timeout", 60, 3600, unit="seconds", source=_VARIANT
+)
+VOLUME_SIZE = number_range("LLE408", "the volume size", 1, 512, unit="GiB", source=_VARIANT)
+INFERENCE_AMI = _choice(
+    "LLE409",
+    "the inference AMI version",
+    (
+        "al2-ami-sagemaker-inference-gpu-2",
+        "al2-ami-sagemaker-inference-gpu-2-1",
+        "al2-ami-sagemaker-inference-gpu-3-1",
+        "al2023-ami-sagemaker-inference-gpu-4-1",
+        "al2-ami-sagemaker-inference-neuron-2",
+    ),
+    source=_VARIANT,
+    fix="Choose one of the versions, or InferenceAmi.custom(...) for one that AWS added since.",
+)
+ROUTING_STRATEGY = _choice(
+    "LLE410",
+    "the routing strategy",
+    ("LEAST_OUTSTANDING_REQUESTS", "RANDOM", "PREFIX_AWARE"),
+    source="/AWSCloudFormation/latest/TemplateReference/"
+    "aws-properties-sagemaker-endpointconfig-productionvariant-routingconfig.html",
+    fix="Choose one that CloudFormation deploys. KV_AWARE exists in the API only.",
+)
+PREFIX_LENGTH = number_range(
+    "LLE411", "the prefix length", 1024, 65536, unit="bytes", source=_ROUTING
+)
+CONCURRENCY_THRESHOLD = number_range(
+    "LLE412", "the concurrency threshold", 1, 1024, unit="requests", source=_ROUTING
+)
+INSTANCE_POOL_COUNT = number_range("LLE413", "the number of instance pools", 1, 5, source=_VARIANT)
+INSTANCE_POOL_PRIORITY = number_range(
+    "LLE414", "the priority of an instance pool", 1, 5, source=_VARIANT
+)
+PROVISION_SECONDS = number_range(
+    "LLE415", "the instance provision timeout", 300, 3600, unit="seconds", source=_VARIANT
+)
+SAMPLING_PERCENTAGE = number_range(
+    "LLE416", "the data capture sampling", 0, 100, unit="percent", source=_CAPTURE
+)
+METRIC_FREQUENCY = _choice(
+    "LLE417",
+    "the metric publish frequency in seconds",
+    (10, 30, 60, 120, 180, 240, 300),
+    source=API + "MetricsConfig.html",
+)
+# The API's own pattern lets https:// through, for which no role could be given its rights.
+S3_URI = text_form(
+    "LLE418",
+    "the S3 destination",
+    r"s3://[^/]+/?.*",
+    "an s3:// URI",
+    max_length=512,
+    source=_CAPTURE,
+)
+CAPTURE_MODE = _choice(
+    "LLE427",
+    "what data capture records",
+    ("Input", "Output", "InputAndOutput"),
+    source=API + "CaptureOption.html",
+)
+CAPTURE_COUNT = number_range(
+    "LLE428",
+    "the number of capture options",
+    1,
+    32,
+    source=_CAPTURE,
+    fix='Give ("Input", "Output"), or one of them; or leave data capture out.',
+)
+CAPTURE_CONTENT_TYPE = text_form(
+    "LLE429",
+    "a content type of data capture",
+    r"[a-zA-Z0-9](-*[a-zA-Z0-9])*\/"
+    r"[a-zA-Z0-9](-*[a-zA-Z0-9.])*",
+    "type/subtype, such as application/json",
+    max_length=256,
+    source=API + "CaptureContentTypeHeader.html",
+)
+CAPTURE_CONTENT_TYPE_COUNT = number_range(
+    "LLE430",
+    "the number of content types of data capture",
+    1,
+    10,
+    source=API + "CaptureContentTypeHeader.html",
+)
+CAPACITY_RESERVATION_ARN = text_form(
+    "LLE419",
+    "the capacity reservation's ARN",
+    r"arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:[a-z\-]{1,14}/.*",
+    "the ARN of an ML reservation, arn:aws:sagemaker:<region>:<account>:training-plan/<name>",
+    max_length=258,
+    source=API + "ProductionVariantCapacityReservationConfig.html",
+)
+
+# --- 5 endpoint and deployments ----------------------------------------------------------------
+ENDPOINT_NAME = text_form(
+    "LLE501",
+    "the endpoint name",
+    _SAGEMAKER_NAME,
+    _NAME_FORM,
+    max_length=63,
+    source=API + "CreateEndpoint.html",
+)
+TRAFFIC_WAIT_SECONDS = number_range(
+    "LLE502", "the wait between traffic shifts", 0, 3600, unit="seconds", source=_TRAFFIC
+)
+CANARY_PERCENT = number_range(
+    "LLE503", "the canary size", 1, 50, unit="percent of capacity", source=_TRAFFIC
+)
+LINEAR_STEP_PERCENT = number_range(
+    "LLE504", "the linear step size", 10, 50, unit="percent of capacity", source=_TRAFFIC
+)
+ROLLING_BATCH_PERCENT = number_range(
+    "LLE505",
+    "the rolling batch size",
+    5,
+    50,
+    unit="percent of capacity",
+    source=API + "RollingUpdatePolicy.html",
+)
+TERMINATION_WAIT_SECONDS = number_range(
+    "LLE506", "the wait before the old fleet ends", 0, 3600, unit="seconds", source=_BLUE_GREEN
+)
+MAXIMUM_EXECUTION_SECONDS = number_range(
+    "LLE507", "the longest deployment time", 600, 28800, unit="seconds", source=_BLUE_GREEN
+)
+ROLLBACK_ALARM_COUNT = number_range(
+    "LLE508", "the number of rollback alarms", 1, 10, source=API + "AutoRollbackConfig.html"
+)
+TAG_COUNT = number_range("LLE509", "the number of tags", 0, 50, source=API + "Tag.html")
+# AWS's [\p{L}\p{Z}\p{N}_.:/=+\-@]: letters, separators and numbers of all scripts, and of white
+# space no tabs and line ends.
+_TAG_TEXT = r"(?:(?![\t-\r\x1c-\x1f\x85])[\w\s.:/=+\-@])"
+TAG_KEY = text_form(
+    "LLE510",
+    "the key of a tag",
+    rf"(?![aA][wW][sS]:){_TAG_TEXT}+",
+    "letters, digits, spaces and _ . : / = + - @, not starting with aws:",
+    max_length=128,
+    source=API + "Tag.html",
+    unicode=True,
+)
+TAG_VALUE = text_form(
+    "LLE511",
+    "the value of a tag",
+    f"{_TAG_TEXT}*",
+    "letters, digits, spaces and _ . : / = + - @",
+    max_length=256,
+    source=API + "Tag.html",
+    unicode=True,
+)
+
+# --- 6 scaling ---------------------------------------------------------------------------------
+MIN_CAPACITY = number_range(
+    "LLE601",
+    "the minimum number of instances",
+    1,
+    None,
+    source=GUIDE + "endpoint-auto-scaling-prerequisites.html",
+)
+SCALING_TARGET = number_range(
+    "LLE602",
+    "the scaling target value",
+    8.515920e-109,
+    1.174271e108,
+    whole=False,
+    source=_TARGET_TRACKING,
+)
+TPS_PER_INSTANCE = number_range(
+    "LLE603",
+    "the measured requests per second of one instance",
+    1e-6,
+    None,
+    whole=False,
+    fix="Give what one instance held within the latency target in a load test.",
+)
+SAFETY_FACTOR = number_range(
+    "LLE604",
+    "the safety factor",
+    0.01,
+    1,
+    whole=False,
+    source=GUIDE + "endpoint-scaling-loadtest.html",
+    fix="Give the share of the measured throughput that scaling aims at; AWS starts at 0.5.",
+)
+COOLDOWN_SECONDS = number_range(
+    "LLE605", "the cooldown", 0, None, unit="seconds", source=_TARGET_TRACKING
+)
+PEAK_TPS = number_range(
+    "LLE606",
+    "the peak requests per second",
+    1e-6,
+    None,
+    whole=False,
+    fix="Give the highest rate of requests that the endpoint must hold.",
+)
+
+# --- 7 metrics and alarms ----------------------------------------------------------------------
+ALARM_THRESHOLD_MILLISECONDS = number_range(
+    "LLE701",
+    "the latency threshold",
+    1e-3,
+    None,
+    unit="milliseconds",
+    whole=False,
+    source=_ALARM,
+    fix="Give a Duration above zero.",
+)
+EVALUATION_PERIODS = number_range(
+    "LLE702", "the number of evaluation periods", 1, 1440, source=_ALARM
+)
+ERROR_RATE = number_range(
+    "LLE703",
+    "the error rate",
+    1e-6,
+    1,
+    whole=False,
+    fix="Give a share of requests, such as 0.01 for one in a hundred.",
+)
+MINIMUM_INVOCATIONS = number_range(
+    "LLE704",
+    "the least number of invocations",
+    0,
+    None,
+    fix="Give a number of requests per period.",
+)
+
+
+def limits() -> dict[str, Limit]:
+    """All limits by their constant's name."""
+    return {
+        name: value
+        for name, value in globals().items()
+        if name.isupper() and isinstance(value, (Range, Pattern, Choice))
+    }

@@ -1,0 +1,86 @@
+"""Whether a load test's result says anything about the endpoint, for all who take numbers from it.
+
+The plan and the simulator read the same file (``load_test/result_file.py`` writes it); what the one
+refuses the other must not believe.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import ErrorRule, rule
+
+LIMIT_NEEDED = rule(
+    "LLT114",
+    "the load test found no throughput that a plan could rest on",
+    fix="Run low-latency load-test --find-limit until it ends with a limit that it confirmed.",
+)
+
+SCHEMA = "low-latency-endpoint/load-test-result/1"
+
+
+def read_result(path: str | Path, unreadable: ErrorRule) -> Mapping[str, Any]:
+    """The content of a result file; the reader's own rule for one that is none."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as problem:
+        got = getattr(problem, "strerror", None) or f"no JSON: {problem}"
+        raise unreadable.error(got=got, allowed="a file of JSON", where=str(path)) from None
+    check_result_form(content, unreadable, str(path))
+    return dict(content)
+
+
+def check_result_form(content: Any, unreadable: ErrorRule, where: str) -> None:
+    """Refuse what is not an object with the schema."""
+    found = content.get("schema") if isinstance(content, Mapping) else type(content).__name__
+    if found != SCHEMA:
+        raise unreadable.error(
+            got=f"schema {found!r}", allowed=f'an object with "schema": "{SCHEMA}"', where=where
+        )
+
+
+def check_result_is_valid(content: Mapping[str, Any], where: str) -> None:
+    """Refuse a result that says nothing about the endpoint, and a limit that has a problem.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLT114``.
+    """
+    limit, verdicts = content.get("limit"), content.get("verdicts")
+    if isinstance(limit, Mapping) and limit.get("problem"):
+        raise LIMIT_NEEDED.error(
+            got=str(limit["problem"]), allowed="a limit without a problem", where=where
+        )
+    for each in verdicts if isinstance(verdicts, list) else ():
+        if isinstance(each, Mapping) and each.get("severity") == "invalid":
+            evidence = each.get("evidence")
+            got = [
+                str(each.get("title") or each.get("kind") or "an invalid verdict"),
+                *map(str, evidence if isinstance(evidence, list) else ()),
+            ]
+            raise LIMIT_NEEDED.error(
+                what="the load test's figures say nothing about the endpoint",
+                where=where,
+                got="; ".join(got),
+                allowed="a result without an invalid verdict",
+            )
+    if not isinstance(limit, Mapping) and (content.get("interrupted") or content.get("failure")):
+        raise LIMIT_NEEDED.error(
+            got=f"a run of --{content.get('mode', '?')} that did not come to its end",
+            allowed="a run that did",
+            where=where,
+        )
+
+
+def other_instance_type(ran_on: str, planned: str) -> str:
+    """What to say when a load test ran on another type than the settings have; else empty."""
+    if not ran_on or ran_on == planned:
+        return ""
+    return (
+        f"the load test ran on {ran_on}, the settings have {planned}: measure again on the "
+        "type that is planned"
+    )

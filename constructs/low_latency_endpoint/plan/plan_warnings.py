@@ -1,0 +1,142 @@
+"""What is suspicious about a plan, assumed in it, or stated by no page of AWS's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from .capacity import stated
+from .decisions import PlanWarning
+from .deployments import takes_guardrails
+from .endpoint_request import MODEL_BODY_BYTES
+from .latency_plan import Plan
+
+NOBODY_NOTIFIED = (
+    "the alarms notify nobody: name an SNS topic (alarm_topic_arn, or AlarmOptions(actions=[...]))"
+)
+
+SHORT_TARGET_MS = 10.0  # our judgement: overhead and zone changes weigh in from here down
+PERIOD_SECONDS = 60
+SAMPLES_BEYOND = 10  # a percentile with fewer requests beyond it in a period jumps about
+
+
+def warnings_of(plan: Plan) -> Iterator[PlanWarning]:
+    """All warnings of a plan, each with its id."""
+    yield from _target(plan)
+    yield from _fleet(plan)
+    yield from _outage(plan)
+    yield from _requests(plan)
+    if not takes_guardrails(plan.request.instance_type):
+        yield PlanWarning(
+            "guardrails-inf1",
+            f"{plan.request.instance_type}, deployment guardrails: SageMaker falls back to "
+            "blue/green all at once without a final baking period, in silence",
+        )
+    yield from plan.request.doubts
+
+
+def _target(plan: Plan) -> Iterator[PlanWarning]:
+    """What is doubtful about the target itself."""
+    request = plan.request
+    if request.latency is None:
+        yield PlanWarning(
+            "no-latency-target",
+            "no latency target: no alarms are set, and the routing strategy rests on a guess",
+        )
+        return
+    statistic, tightest = request.latency.tightest
+    if tightest < SHORT_TARGET_MS:
+        yield PlanWarning(
+            "short-latency-target",
+            f"the target {statistic} {tightest:g} ms leaves little beside the model: a change of "
+            "zone and SageMaker's overhead come out of it, and AWS publishes no number for "
+            "either. The alarm on OverheadLatency is a budget, not an observation: measure both, "
+            "set the overhead share to what you find, and only then page somebody with it",
+        )
+    slowest, longest = request.latency.slowest
+    if longest > request.response_limit_seconds * 1000:
+        yield PlanWarning(
+            "latency-above-response-limit",
+            f"the target {slowest} {longest / 1000:g} s is longer than the "
+            f"{request.response_limit_seconds} s after which SageMaker ends the invocation",
+        )
+    if request.streaming:
+        yield PlanWarning(
+            "streamed-first-token",
+            "the responses are streamed: no CloudWatch metric of SageMaker's gives the time to the "
+            "first token (FirstChunkLatency is documented for bidirectional streaming only); take "
+            "it from the callers or the container's own metrics",
+        )
+    for name in request.latency.milliseconds if request.throughput else ():
+        if name == "Average":
+            continue
+        assert request.throughput is not None
+        beyond = (
+            stated(request.throughput.peak_tps) * PERIOD_SECONDS * (100 - Fraction(name[1:])) / 100
+        )
+        if beyond < SAMPLES_BEYOND:
+            yield PlanWarning(
+                f"few-samples-{name}",
+                f"even at peak only {float(beyond):.2g} requests a minute lie beyond {name}: "
+                "the alarm needs longer periods, or it follows single requests",
+            )
+
+
+def _fleet(plan: Plan) -> Iterator[PlanWarning]:
+    request, fleet = plan.request, plan.fleet
+    if request.throughput is None:
+        yield PlanWarning(
+            "no-throughput",
+            f"no measured throughput: the fleet of {fleet.initial} is assumed to hold the peak"
+            + (", and no scaling policy is set" if plan.scaling is None else "")
+            + "; load-test one instance and state the result",
+        )
+    elif fleet.maximum < fleet.at_peak:
+        yield PlanWarning(
+            "maximum-below-peak",
+            f"the maximum of {fleet.maximum} instances is below the {fleet.at_peak} that the peak "
+            "needs with this safety factor",
+        )
+    elif fleet.minimum == fleet.maximum and not request.burstable and request.scaling.enabled:
+        yield PlanWarning(
+            "fleet-never-scales",
+            f"minimum and maximum are both {fleet.minimum}: the fleet never scales",
+        )
+    if request.burstable:
+        yield PlanWarning(
+            "burstable",
+            f"{request.instance_type} is burstable: it does not scale, and its latency rises when "
+            "the CPU credits are used up; choose another type for a latency target",
+        )
+
+
+def _outage(plan: Plan) -> Iterator[PlanWarning]:
+    measured, held = plan.request.throughput, plan.tps_after_zone_outage
+    if measured is not None and held is not None and held < measured.peak_tps:
+        replaced = (
+            "scaling replaces the others" if plan.request.scaling.enabled else "they are replaced"
+        )
+        yield PlanWarning(
+            "zone-outage",
+            f"a zone outage at peak leaves {plan.left_by_zone_outage} of "
+            f"{plan.fleet.serving_at_peak} instances, {held:,.6g} TPS of {measured.peak_tps:,.6g}, "
+            f"until {replaced}; lower the safety factor, raise the minimum, or serve from more "
+            "zones",
+        )
+
+
+def _requests(plan: Plan) -> Iterator[PlanWarning]:
+    request = plan.request
+    if plan.routing == "PREFIX_AWARE" and not request.is_generative:
+        yield PlanWarning(
+            "prefix-aware-unsure",
+            "PREFIX_AWARE routing helps servers that keep a prompt's prefix in a cache; the "
+            "images' names do not say that they are such",
+        )
+    if (request.payload_bytes or 0) > MODEL_BODY_BYTES:
+        yield PlanWarning(
+            "payload-above-api-model",
+            f"a payload of {request.payload_bytes:,} bytes is above the {MODEL_BODY_BYTES:,} of "
+            "the API's model, though below the 25 MB of the developer guide: try it before you "
+            "rely on it",
+        )

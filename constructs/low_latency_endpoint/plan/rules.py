@@ -1,0 +1,416 @@
+"""Rules about how things fit together, where a single property's limit does not say it.
+
+Limits of one property stand in :mod:`.limits`; the checks that raise these rules stand in the
+constructs, where the parts meet.
+"""
+
+from __future__ import annotations
+
+from ..errors import rule
+from .limits import API, GUIDE, Range
+
+# --- 1 network ---------------------------------------------------------------------------------
+ZONE_NAMED_TWICE = rule("LLE107", "a client zone is named twice", fix="Name each client zone once.")
+ZONE_WITHOUT_SUBNET = rule(
+    "LLE151",
+    "a client zone has no subnet in the VPC",
+    fix="Add a subnet in that zone, or name only zones that have one: callers in a zone without "
+    "the interface endpoint may see DNS failures, and their calls would leave the zone.",
+    source=GUIDE + "interface-vpc-endpoint.html",
+)
+ZONES_UNKNOWN_AT_SYNTH = rule(
+    "LLE152",
+    "client zones cannot be matched to the VPC's subnets at synth",
+    fix="Pass subnets={zone: subnet, ...}. A VPC knows its zones by name, and only after a "
+    "lookup or with a concrete account and region; zone IDs are matched by you.",
+    source="/ram/latest/userguide/working-with-az-ids.html",
+)
+SUBNETS_OF_OTHER_ZONES = rule(
+    "LLE153",
+    "the subnets given are not those of the client zones",
+    fix="Give exactly one subnet for each client zone, in that zone.",
+)
+ZONES_OR_NETWORK = rule(
+    "LLE154",
+    "the client zones come from a network, or are stated",
+    fix="Pass client_zones= (with vpc= for a VPC that exists), or network=, not both.",
+)
+LOOKUP_NEEDS_ENVIRONMENT = rule(
+    "LLE155",
+    "a VPC is looked up in a known account and region",
+    fix="State account and region in the settings, or run the CLI with credentials.",
+    source="/cdk/v2/guide/context.html",
+)
+SUBNET_NOT_IN_VPC = rule(
+    "LLE156",
+    "a subnet is not in the VPC",
+    fix="Name a subnet of the VPC in vpc_id. If it is "
+    "new, run cdk context --clear: the lookup is kept in cdk.context.json.",
+    source="/cdk/v2/guide/context.html",
+)
+FLEETS_SHARE_SUBNETS = rule(
+    "LLE157",
+    "the subnets have no room for the fleets of all endpoints in them",
+    fix="Make a new network for all of them together: ZoneAlignedNetwork(max_instances=...), or "
+    "network_max_instances= of the LowLatencyEndpoint that makes it. In a VPC that exists "
+    "take larger subnets. Or lower the maximums.",
+    source=GUIDE + "host-vpc.html",
+)
+NETWORK_FROM_TWO = rule(
+    "LLE158",
+    "two arguments say differently which network or which subnets are meant",
+    fix="Pass network= alone; or vpc=, with subnets= to choose them; or neither for a new VPC, "
+    "with network_max_instances= if other endpoints will share it.",
+)
+NOT_A_CLIENT_ZONE = rule(
+    "LLE362",
+    "the network has no subnet in the zone",
+    fix="Name one of its client zones, as they were given: by ID or by name.",
+)
+SUBNET_OF_TWO_ZONES = rule(
+    "LLE159",
+    "one subnet is given for two client zones",
+    fix="Give each client zone its own subnet: a subnet lies in one zone.",
+    source="/vpc/latest/userguide/configure-subnets.html",
+)
+
+# --- 2 PrivateLink -----------------------------------------------------------------------------
+SECOND_PRIVATE_DNS = rule(
+    "LLE211",
+    "the VPC has an interface endpoint with private DNS for this service already",
+    fix="Share it: pass private_link=first.private_link, or adopt it with "
+    "RuntimePrivateLink.from_interface_endpoint(...); sagemaker_api=True belongs to one link "
+    'only. AWS answers "private-dns-enabled '
+    'cannot be set because there is already a conflicting DNS domain".',
+    source="/vpc/latest/privatelink/create-interface-endpoint.html",
+)
+PRIVATE_DNS_NEEDS_VPC_DNS = rule(
+    "LLE212",
+    "private DNS needs DNS support and DNS hostnames on the VPC",
+    fix="Set enable_dns_support and enable_dns_hostnames on the VPC to True.",
+    source="/vpc/latest/privatelink/create-interface-endpoint.html",
+)
+FIPS_WITH_POLICY = rule(
+    "LLE213",
+    "the FIPS runtime endpoint takes no endpoint policy for InvokeEndpoint",
+    fix="Leave endpoint_policy out with fips=True, and limit the callers' IAM policies.",
+    source=GUIDE + "interface-vpc-endpoint.html",
+)
+HOSTED_ZONE_IN_OWN_VPC = rule(
+    "LLE214",
+    "the private hosted zone is for other VPCs",
+    fix="Leave the endpoint's own VPC out: its private DNS serves it already.",
+    source="/vpc/latest/privatelink/manage-dns-names.html",
+)
+HOSTED_ZONE_NEEDS_DNS_NAME = rule(
+    "LLE215",
+    "an adopted interface endpoint has no DNS name known at synth",
+    fix="Pass regional_dns_name and hosted_zone_id of the endpoint, as the VPC console shows them.",
+)
+LINK_OF_OTHER_VPC = rule(
+    "LLE216",
+    "the network and the private link are not of the same VPC",
+    fix="Pass the network that the private link was made in, or another one in its VPC: the "
+    "link's addresses answer there only.",
+    source="/vpc/latest/privatelink/create-interface-endpoint.html",
+)
+NARROW_WITHOUT_POLICY = rule(
+    "LLE218",
+    "there is no endpoint policy that could be narrow or wide",
+    fix="Leave narrow_policy out: endpoint_policy=False and fips=True make no policy.",
+    source=GUIDE + "interface-vpc-endpoint.html",
+)
+NO_NAME_WITHOUT_PRIVATE_DNS = rule(
+    "LLE219",
+    "an adopted interface endpoint without private DNS has no name known at synth",
+    fix="Pass regional_dns_name of the endpoint, as the VPC console shows it.",
+    source="/vpc/latest/privatelink/privatelink-access-aws-services.html",
+)
+API_NEEDS_PRIVATE_DNS = rule(
+    "LLE220",
+    "the SageMaker API's interface endpoint is found by private DNS only",
+    fix="Leave sagemaker_api or private_dns=False out, or make an ec2.InterfaceVpcEndpoint of "
+    "your own and give its name to the tools.",
+    source="/vpc/latest/privatelink/manage-dns-names.html",
+)
+LINK_HAS_ITS_OWN_DNS = rule(
+    "LLE221",
+    "whether there is private DNS is said where the private link is made",
+    fix="Pass private_dns= to the RuntimePrivateLink, and leave it out here.",
+)
+OTHER_REGIONAL_NAME = rule(
+    "LLE363",
+    "the name is not the regional one of such an interface endpoint",
+    fix="Pass the first of the endpoint's DNS names, as the VPC console shows it, and fips= as "
+    "the endpoint is.",
+    source="/vpc/latest/privatelink/privatelink-access-aws-services.html",
+)
+HOSTED_ZONE_OF_OTHER_ACCOUNT = rule(
+    "LLE222",
+    "CloudFormation cannot associate a hosted zone with another account's VPC",
+    fix="Leave that VPC out. Authorize the association by hand (CreateVPCAssociationAuthorization "
+    "in this account, AssociateVPCWithHostedZone in the VPC's), share the hosted zone with "
+    "Route 53 Profiles, or give those callers the zonal names.",
+    source="/Route53/latest/DeveloperGuide/"
+    "hosted-zone-private-associate-vpcs-different-accounts.html",
+)
+
+# --- 3 model -----------------------------------------------------------------------------------
+HOSTNAMES_ALL_OR_NONE = rule(
+    "LLE321",
+    "either every container has a hostname or none",
+    fix="Give each container of the pipeline a hostname, or none of them.",
+    source=API + "ContainerDefinition.html",
+)
+HOSTNAME_TWICE = rule(
+    "LLE322",
+    "two containers have the same hostname",
+    fix="Give each container its own hostname.",
+    source=API + "ContainerDefinition.html",
+)
+DIRECT_NEEDS_HOSTNAMES = rule(
+    "LLE323",
+    "containers that are invoked directly need hostnames",
+    fix="Give each container a hostname: callers name it in TargetContainerHostname.",
+    source=GUIDE + "multi-container-direct.html",
+)
+MODE_NEEDS_CONTAINERS = rule(
+    "LLE324",
+    "an inference mode is for several containers",
+    fix="Leave inference_mode out, or name more than one container.",
+    source=API + "InferenceExecutionConfig.html",
+)
+PREFIX_ENDS_WITH_SLASH = rule(
+    "LLE325",
+    "an uncompressed model's S3 prefix ends with a slash",
+    fix="End the prefix with /.",
+    source=API + "S3ModelDataSource.html",
+)
+MULTI_MODEL_DATA = rule(
+    "LLE326",
+    "a multi-model container serves compressed archives under one S3 prefix",
+    fix="Give the prefix with ModelData.from_s3(bucket, 'models/'), holding one .tar.gz for each "
+    "model.",
+    source=GUIDE + "create-multi-model-endpoint.html",
+)
+ASSET_IS_ARCHIVE = rule(
+    "LLE327",
+    "a model data asset is one .tar.gz file",
+    fix="Pack the model: tar czf model.tar.gz -C model .",
+    source=GUIDE + "inference-pipeline-batch.html",
+)
+IMAGE_REGION = rule(
+    "LLE328",
+    "no Deep Learning Container account is known for the region",
+    fix="Pass account=, or name the image with ContainerImage.from_uri(...).",
+    source="https://aws.github.io/deep-learning-containers/reference/available_images/",
+)
+ARCHIVE_NAME = rule(
+    "LLE329",
+    "model data from S3 is one object, or a prefix that ends with a slash",
+    fix="Name the object (model.tar.gz), or end the prefix with / for an uncompressed model.",
+    source=API + "S3ModelDataSource.html",
+)
+
+# --- 4 variants and endpoint configuration -----------------------------------------------------
+VARIANT_NAMED_TWICE = rule(
+    "LLE421",
+    "two production variants have the same name",
+    fix="Give each variant its own name.",
+    source=API + "CreateEndpointConfig.html",
+)
+TYPE_XOR_POOLS = rule(
+    "LLE422",
+    "a variant has either an instance type or instance pools",
+    fix="Give instance_type, or instance_pools, not both and not none.",
+    source=GUIDE + "realtime-endpoints-heterogeneous.html",
+)
+PREFIX_SETTINGS = rule(
+    "LLE423",
+    "prefix length and concurrency threshold belong to PREFIX_AWARE, which needs both",
+    fix="Use RoutingStrategy.prefix_aware(prefix_length=..., concurrency_threshold=...).",
+    source=API + "ProductionVariantRoutingConfig.html",
+)
+KMS_WITH_LOCAL_STORAGE = rule(
+    "LLE424",
+    "a KMS key with an instance type that has local storage",
+    fix="Leave the key out (local NVMe is encrypted in hardware), choose a type without local "
+    "storage, or pass kms_key_with_local_storage=True if your account accepts it. AWS's "
+    "pages disagree: CloudFormation's says that the call fails, the API's that the key does "
+    "not encrypt the local storage.",
+    source="/AWSCloudFormation/latest/TemplateReference/aws-resource-sagemaker-endpointconfig.html",
+)
+POOL_TYPE_TWICE = rule(
+    "LLE425",
+    "two instance pools have the same instance type or priority",
+    fix="Give each pool its own instance type and priority.",
+    source=GUIDE + "realtime-endpoints-heterogeneous.html",
+)
+ALL_WEIGHTS_ZERO = rule(
+    "LLE426",
+    "no production variant would receive traffic",
+    fix="Give at least one variant a weight above zero.",
+    source=GUIDE + "model-ab-testing.html",
+)
+
+# --- 5 endpoint and deployments ----------------------------------------------------------------
+EXECUTION_TIME_TOO_SHORT = rule(
+    "LLE521",
+    "the longest deployment time must exceed the waits it contains",
+    fix="Raise maximum_execution, or shorten the waits.",
+    source=API + "BlueGreenUpdatePolicy.html",
+)
+ROLLING_NEEDS_ONE_VARIANT = rule(
+    "LLE522",
+    "a rolling update takes an endpoint with one production variant",
+    fix="Use canary, linear or all_at_once, or one variant.",
+    source=GUIDE + "deployment-guardrails-exclusions.html",
+)
+COUNTS_OF_A_SCALED_FLEET = rule(
+    "LLE512",
+    "a variant scales, and every update would set it back to its initial instances",
+    fix="Leave keep_counts (keep_instance_counts) out, or turn scaling off: false is for fleets "
+    "of a fixed size.",
+    source=GUIDE + "endpoint-scaling-update.html",
+)
+SIZE_OF_ALL_AT_ONCE = rule(
+    "LLE361",
+    "a deployment all at once has no size of its steps",
+    fix="Use DeploymentPolicy.all_at_once(), or canary, linear or rolling with a size.",
+    source=API + "TrafficRoutingConfig.html",
+)
+INF1_HAS_NO_GUARDRAILS = rule(
+    "LLE523",
+    "Inf1 instances are excluded from deployment guardrails",
+    fix="Use DeploymentPolicy.all_at_once() without rollback alarms: SageMaker falls back to it "
+    "in silence anyway, or move to Inf2.",
+    source=GUIDE + "deployment-guardrails-exclusions.html",
+)
+
+# --- 6 scaling ---------------------------------------------------------------------------------
+MIN_ABOVE_MAX = rule(
+    "LLE621",
+    "the minimum number of instances is above the maximum",
+    fix="Lower min_instances or raise max_instances.",
+    source="/autoscaling/application/APIReference/API_RegisterScalableTarget.html",
+)
+UNKNOWN_VARIANT = rule(
+    "LLE622",
+    "the endpoint configuration has no variant of that name",
+    fix="Name one of its variants.",
+)
+VARIANT_SCALED_TWICE = rule(
+    "LLE623",
+    "the variant is a scalable target already",
+    fix="Keep what endpoint.scale(...) returned and add policies to it.",
+    source="/autoscaling/application/APIReference/API_RegisterScalableTarget.html",
+)
+BURSTABLE = rule(
+    "LLE624",
+    "SageMaker does not scale burstable instance types",
+    fix="Choose a type outside ml.t2.",
+    source=GUIDE + "endpoint-auto-scaling-add-console.html",
+)
+INITIAL_OUTSIDE_RANGE = rule(
+    "LLE625",
+    "the variant's initial instance count is outside the scaling range",
+    fix="Choose an initial count from min_instances to max_instances.",
+    source="/autoscaling/application/APIReference/API_RegisterScalableTarget.html",
+)
+POLICY_NAMED_TWICE = rule(
+    "LLE626",
+    "the variant has a scaling policy or schedule of that name already",
+    fix="Give the policy or schedule its own name.",
+)
+CAPACITY_CHANGE = rule(
+    "LLE627",
+    "a scheduled action sets a minimum, a maximum, or both",
+    fix="Give min_instances, max_instances or both.",
+    source="/autoscaling/application/APIReference/API_ScheduledAction.html",
+)
+SCALING_STEPS = rule(
+    "LLE628",
+    "a step scaling policy has steps",
+    fix="Give at least one ScalingStep.",
+    source="/autoscaling/application/APIReference/API_StepScalingPolicyConfiguration.html",
+)
+SCALING_IS_OFF = rule(
+    "LLE629",
+    "scaling is off, and something says how to scale",
+    fix="Leave scaling on, or leave the scaling target and the cooldowns out.",
+)
+
+# --- 7 metrics and alarms ----------------------------------------------------------------------
+DATAPOINTS_ABOVE_PERIODS = rule(
+    "LLE721",
+    "more datapoints to alarm than evaluation periods",
+    fix="Lower datapoints_to_alarm or raise evaluation_periods.",
+    source="/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html",
+)
+METRIC_PERIOD = rule(
+    "LLE366",
+    "CloudWatch has no such period of a metric",
+    fix="Give whole minutes, or 1, 5, 10 or 30 seconds for metrics of that resolution.",
+    source="/AmazonCloudWatch/latest/APIReference/API_MetricStat.html",
+)
+METRIC_NOT_PUBLISHED = rule(
+    "LLE722",
+    "this endpoint does not publish the metric",
+    fix="Use a metric, and dimensions, of this kind of endpoint.",
+    source=GUIDE + "monitoring-cloudwatch.html",
+)
+SEVERITY_STATISTICS = rule(
+    "LLE723",
+    "thresholds are given per statistic, or per severity and statistic",
+    fix='Write {"p99": Duration}, or {"Warning": {"p99": Duration}, "Critical": {...}}.',
+)
+SCALED_VARIANTS_ONLY = rule(
+    "LLE724",
+    "an alarm on capacity at its maximum needs a scaled variant",
+    fix="Scale the variant before the alarms are made, or leave capacity_at_maximum out.",
+)
+PERCENT_OF_ALL = Range(
+    rule(
+        "LLE725",
+        "a utilization threshold is a share of the whole instance",
+        fix="Give percent of all vCPUs, GPUs, memory or disk; the library multiplies.",
+    ),
+    "the utilization threshold",
+    1,
+    100,
+    "percent",
+    False,
+)
+OBJECTIVE = Range(
+    rule(
+        "LLE726",
+        "an objective is a share of requests from 0.95 to below one",
+        fix="Give the share of requests that must be fast, such as 0.99; below 0.95 a burn rate "
+        "of 14.4 could never be reached.",
+    ),
+    "the objective",
+    0.95,
+    0.99999,
+    "",
+    False,
+)
+ZONE_IMBALANCE = Range(
+    rule(
+        "LLE727",
+        "an imbalance is the busiest zone's share over an even share",
+        fix="Give a factor above 1, such as 1.5.",
+    ),
+    "the zone imbalance",
+    1.01,
+    16,
+    "",
+    False,
+)
+
+# --- 8 arguments -------------------------------------------------------------------------------
+ARGUMENT_KIND = rule(
+    "LLE807",
+    "an argument is of another kind than it takes",
+    fix='Pass what is allowed, such as InstanceType("ml.m5.xlarge"), containers=[Container(...)] '
+    'or environment={"WORKERS": "4"}.',
+)

@@ -1,0 +1,84 @@
+"""The steps of a step scaling policy: together they cover a range, each part of it once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+from ..errors import ConfigurationError, rule
+from .limits import Range
+
+_API = "/autoscaling/application/APIReference/API_StepAdjustment.html"
+STEP_CHANGE = Range(
+    rule(
+        "LLE364",
+        "a scaling step changes by whole instances",
+        fix="Give the number of instances to add, or to remove if negative.",
+        source=_API,
+    ),
+    "the change of a scaling step",
+    None,
+    None,
+    "instances",
+)
+
+STEPS_COVER_A_RANGE = rule(
+    "LLE630",
+    "the steps of a step scaling policy do not cover a range, each part of it once",
+    fix="Let each step begin where the one before it ends; leave the upper bound of the highest "
+    "one out, and the lower bound of the lowest one if it reaches below the threshold.",
+    source=_API,
+)
+
+
+def check_steps(bounds: Sequence[tuple[float | None, float | None]], where: str = "") -> None:
+    """Raise unless the ranges follow each other without overlap and gap, and none runs backwards.
+
+    Parameters
+    ----------
+    bounds : sequence of (float or None, float or None)
+        Lower and upper bound of each step, relative to the threshold; ``None`` leaves it open.
+    where : str
+        Path of the construct, for the error.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE630``.
+
+    Examples
+    --------
+    >>> check_steps([(0, 10), (10, None)])
+    """
+
+    def broken(got: str, allowed: str) -> ConfigurationError:
+        return STEPS_COVER_A_RANGE.error(got=got, allowed=allowed, where=where)
+
+    for lower, upper in bounds:
+        if lower is None and upper is None:
+            raise broken("a step that is open on both sides", "a bound on at least one side")
+        if lower is not None and upper is not None and lower >= upper:
+            got = f"a step from {lower:g} to {upper:g}"
+            raise broken(got, "a lower bound below the upper one")
+    for side, name in ((0, "below"), (1, "above")):
+        if [step[side] for step in bounds].count(None) > 1:
+            raise broken(f"several steps that are open {name}", "one")
+    ordered = sorted(
+        (-math.inf if lower is None else lower, math.inf if upper is None else upper)
+        for lower, upper in bounds
+    )
+    for (_, end), (begin, _) in pairwise(ordered):
+        if begin != end:
+            raise broken(
+                f"one step to {end:g}, the next from {begin:g}",
+                f"the next from {end:g}" if end < math.inf else "the open step last",
+            )
+    if -math.inf < ordered[0][0] < 0:
+        raise broken(
+            f"a lowest step from {ordered[0][0]:g}", "none below it: leave its lower bound out"
+        )
+    if 0 < ordered[-1][1] < math.inf:
+        raise broken(
+            f"a highest step to {ordered[-1][1]:g}", "none above it: leave its upper bound out"
+        )

@@ -1,0 +1,153 @@
+"""How many resources and outputs the stack of a settings file has, and how many it may have.
+
+Counted part by part, as the constructs make them: a test holds every number to templates. What
+cannot be counted before synthesis, such as what a CDK app of your own adds, is not in here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import rule
+from .limits import Range
+
+_QUOTAS = "/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html"
+_SPLIT = (
+    "Put some of the endpoints into a settings file of their own, which becomes a stack of "
+    "its own; in the same VPC (network.vpc_id) it shares the network and the interface "
+    "endpoint."
+)
+
+RESOURCES = Range(
+    rule(
+        "LLE384",
+        "the stack has more resources than CloudFormation takes",
+        fix=_SPLIT,
+        source=_QUOTAS,
+    ),
+    "the number of resources",
+    0,
+    500,
+    "resources",
+)
+OUTPUTS = Range(
+    rule(
+        "LLE385", "the stack has more outputs than CloudFormation takes", fix=_SPLIT, source=_QUOTAS
+    ),
+    "the number of outputs",
+    0,
+    200,
+    "outputs",
+)
+
+_FUNCTION = 3  # of a custom resource: the function, its role, its log group
+_CDK_METADATA = 1  # AWS::CDK::Metadata, which the CLI adds unless version reporting is off
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedParts:
+    """What the endpoints of a stack share.
+
+    Parameters
+    ----------
+    zones : int
+        Client zones.
+    own_vpc : bool
+        Whether the VPC is new.
+    flow_log : bool
+        Whether a new VPC has a flow log.
+    adopted_rules : int or None
+        Rules for callers, each a resource, at an interface endpoint that exists; None for a new
+        one.
+    sagemaker_api : bool
+        Whether there is an interface endpoint for SageMaker's API.
+    hosted_zone : bool
+        Whether other VPCs get a private hosted zone.
+    confirms : bool
+        Whether the update of an endpoint is confirmed.
+    s3_prefix_list : bool
+        Whether the models' way out is a prefix list, which takes a rule of its own.
+    """
+
+    zones: int
+    own_vpc: bool
+    flow_log: bool
+    adopted_rules: int | None
+    sagemaker_api: bool
+    hosted_zone: bool
+    confirms: bool
+    s3_prefix_list: bool = False
+
+    @property
+    def resources(self) -> int:
+        """Resources of all these parts."""
+        count = _CDK_METADATA + 1 + self.s3_prefix_list  # the model's security group
+        if self.own_vpc:
+            count += 3 + 2 * self.zones  # VPC, routes, gateway endpoint; subnets, associations
+            count += _FUNCTION + 1  # closes the default security group
+            count += 3 * self.flow_log  # flow log, role, log group
+        if self.adopted_rules is None:
+            # Interface endpoint and security group; hosted zone and record.
+            count += 2 + self.sagemaker_api + 2 * self.hosted_zone
+        else:
+            count += self.adopted_rules
+        count += _FUNCTION + 1  # waits for network interfaces, with a policy to start itself again
+        return count + _FUNCTION * self.confirms
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndpointParts:
+    """What belongs to one endpoint.
+
+    Parameters
+    ----------
+    new_role : bool
+        Whether the model's role is made here.
+    role_of_other_account : bool
+        Whether the role cannot be given policies from here.
+    confirms, scales, dashboard : bool
+    alarms, rollback_alarms : int
+        Metric alarms that are watched, and those that roll a deployment back.
+    quiet : bool
+        Whether pages are held back during deployments.
+    warm_up, during_deployments, keep_warm : bool
+    link_ports : int
+        Ports of the interface endpoint: 2 with bidirectional streaming.
+    zonal_urls : int
+        Client zones with a URL of their own: none with an interface endpoint that exists.
+    """
+
+    new_role: bool
+    role_of_other_account: bool
+    confirms: bool
+    scales: bool
+    dashboard: bool
+    alarms: int
+    rollback_alarms: int
+    quiet: bool
+    warm_up: bool
+    during_deployments: bool
+    keep_warm: bool
+    link_ports: int
+    zonal_urls: int
+
+    @property
+    def resources(self) -> int:
+        """Resources of the endpoint."""
+        count = 4  # model, the wait for its network interfaces, configuration, endpoint
+        count += self.new_role + 2 * (not self.role_of_other_account)  # rights, and the version's
+        count += 2 * self.confirms + 2 * self.scales + self.dashboard
+        count += self.rollback_alarms
+        if self.alarms:
+            count += self.alarms + 1 + 3 * self.quiet  # what pages; two alarms, what holds it back
+        if self.warm_up:
+            count += 2 * 4  # two functions with role, log group and retries
+            count += 3 + 1  # queue, its policy, security group; the warm-up itself
+            count += 2 * self.link_ports  # out of that group, into that of the interface endpoint
+            count += 2 * self.during_deployments + 2 * self.keep_warm  # a rule and its permission
+        return count
+
+    @property
+    def outputs(self) -> int:
+        """Outputs for callers: name, URL, client settings, and the zones' URLs."""
+        return 3 + self.zonal_urls

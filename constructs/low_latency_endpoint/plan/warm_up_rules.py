@@ -1,0 +1,250 @@
+"""Limits and rules of the warm-up."""
+
+from __future__ import annotations
+
+import re
+
+from ..errors import rule
+from .endpoint_request import LARGEST_BODY_BYTES
+from .limits import Range, number_range
+
+_HEADER_VALUE = re.compile(r"[\x20-\x7e]+")
+_LAMBDA = "/lambda/latest/dg/gettingstarted-limits.html"
+_INVOKE = "/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
+_RATE = "/eventbridge/latest/userguide/eb-scheduled-rule-pattern.html"
+
+LAMBDA_SECONDS = 900
+MARGIN_SECONDS = 90
+"""What a warm-up needs after its time: a last request of 70 s, and the report."""
+
+TIMEOUT_SECONDS = number_range(
+    "LLE540",
+    "the warm-up's timeout",
+    10,
+    LAMBDA_SECONDS - MARGIN_SECONDS,
+    unit="seconds",
+    source=_LAMBDA,
+    fix="Give 10 seconds to 13 minutes 30 seconds. A Lambda function ends after 15 minutes; "
+    "a last request and the report need 90 seconds of them.",
+)
+REQUESTS = number_range(
+    "LLE541",
+    "the number of warm-up requests",
+    1,
+    1_000_000,
+    unit="requests",
+    fix="Give how many requests are sent at least, in all zones together; the plan's "
+    "warm_up_requests reaches every worker. For none, leave the warm-up out.",
+)
+CONCURRENCY_PER_ZONE = Range(
+    rule(
+        "LLE542",
+        "the warm-up's requests in flight per zone are out of range",
+        fix="Give 1 to 50. One function sends for all zones; more threads than that would "
+        "measure the function.",
+    ),
+    "the requests in flight per zone",
+    1,
+    50,
+    "requests",
+)
+LAST = number_range(
+    "LLE543",
+    "the number of last requests",
+    1,
+    1000,
+    unit="requests",
+    fix="Give how many of the last requests of each zone must meet the target; with 100 or "
+    "more a p99 tolerates a slow one.",
+)
+PAYLOAD_COUNT = number_range(
+    "LLE544",
+    "the number of warm-up payloads",
+    1,
+    100,
+    fix="Give one payload, or a list of up to 100 that are sent in turn.",
+)
+PAYLOAD_BYTES = Range(
+    rule(
+        "LLE545",
+        "the warm-up payload is too large",
+        fix="Send what callers send: SageMaker takes 25 MB at most.",
+        source=_INVOKE,
+    ),
+    "the payload",
+    0,
+    LARGEST_BODY_BYTES,
+    "bytes",
+)
+PAYLOAD_READABLE = rule(
+    "LLE546",
+    "the warm-up payload cannot be read",
+    fix="Name a file that exists, relative to the folder in which the app runs, or give the "
+    "payload with from_json or from_text.",
+)
+PAYLOAD_KNOWN = rule(
+    "LLE547",
+    "the warm-up payload is not known at synth",
+    fix="Give text without CDK tokens: the payload goes into the function's archive.",
+    source="/cdk/v2/guide/tokens.html",
+)
+RESERVED_EXECUTIONS = 2
+"""The fewest that make sense: one for the warm-up and one for what happens beside it."""
+LEAST_UNRESERVED = 100
+"""Executions that AWS keeps unreserved: PutFunctionConcurrency takes a reservation "as long as you
+leave at least 100 simultaneous executions unreserved" (Lambda API reference)."""
+
+
+def least_unreserved(quota: int) -> int:
+    """Executions that an account must leave unreserved.
+
+    That is 100, and in an account that has fewer all of them: users of new accounts, whose quota
+    is 10, report a "minimum value of [10]".
+
+    Parameters
+    ----------
+    quota : int
+        The account's concurrent executions in the Region.
+
+    Examples
+    --------
+    >>> least_unreserved(1000), least_unreserved(10)
+    (100, 10)
+    """
+    return min(LEAST_UNRESERVED, quota)
+
+
+RESERVED_CONCURRENCY = number_range(
+    "LLE548",
+    "the warm-up's reserved concurrency",
+    RESERVED_EXECUTIONS,
+    100,
+    unit="executions",
+    source="/lambda/latest/dg/configuration-concurrency.html",
+    fix="Give at least 2, one for the warm-up and one for what happens beside it, or None "
+    "to reserve nothing. An account keeps 100 executions unreserved; a new account has "
+    "10 altogether and can reserve none.",
+)
+KEEP_WARM_EVERY = number_range(
+    "LLE549",
+    "the keep-warm period",
+    60,
+    86_400,
+    unit="seconds",
+    source=_RATE,
+    fix="Give whole minutes: EventBridge's shortest rate is one minute.",
+)
+KEEP_WARM_REQUESTS = number_range(
+    "LLE550",
+    "the number of keep-warm requests per zone",
+    1,
+    100,
+    unit="requests",
+    fix="Give 1 to 100.",
+)
+BELOW_TPS = number_range(
+    "LLE551",
+    "the traffic below which the endpoint is kept warm",
+    1e-6,
+    None,
+    unit="requests per second",
+    whole=False,
+    fix="Give requests per second above zero.",
+)
+KEEP_WARM_WINDOW = number_range(
+    "LLE552",
+    "the time over which traffic is measured",
+    60,
+    86_400,
+    unit="seconds",
+    source="/sagemaker/latest/dg/monitoring-cloudwatch.html",
+    fix="Give 1 minute to 24 hours, in whole minutes: SageMaker counts invocations once a minute.",
+)
+OWN_TRAFFIC = rule(
+    "LLE553",
+    "keep-warm requests alone would count as traffic",
+    fix="Raise below_tps above what keep-warm itself sends (zones x requests_per_zone / every), "
+    "or it would switch itself off.",
+)
+KEEP_WARM_TWICE = rule("LLE554", "the endpoint is kept warm already", fix="Call keep_warm once.")
+WHOLE_MINUTES = rule(
+    "LLE555",
+    "a duration is not in whole minutes",
+    fix="Give whole minutes: EventBridge and SageMaker's metrics know nothing shorter.",
+    source=_RATE,
+)
+PAYLOAD_TEXT = rule(
+    "LLE557",
+    "the warm-up payload has a value that HTTP or JSON cannot carry",
+    fix="Give JSON-safe data, and header values (content type, target model) of printable ASCII.",
+)
+
+
+def check_whole_minutes(limit: Range, seconds: float, where: str = "") -> int:
+    """Return seconds that are whole minutes within a limit.
+
+    Raises
+    ------
+    ConfigurationError
+        The limit's, and ``LLE555``.
+    """
+    limit.check(seconds, where)
+    if seconds % 60:
+        raise WHOLE_MINUTES.error(got=f"{seconds:g} seconds", allowed="whole minutes", where=where)
+    return int(seconds)
+
+
+def keep_warm_threshold(
+    *,
+    zones: int,
+    requests_per_zone: int,
+    every_seconds: float,
+    below_tps: float | None,
+    where: str = "",
+) -> float:
+    """The traffic, in requests per second, below which an endpoint is kept warm.
+
+    Parameters
+    ----------
+    zones : int
+        Zones that are sent to.
+    requests_per_zone : int
+        Requests that each gets.
+    every_seconds : float
+        How often.
+    below_tps : float or None
+        What was asked for; by default 1, or twice what keep-warm itself sends.
+    where : str
+        Path of the construct or setting, for the error.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE551``, ``LLE553``.
+
+    Examples
+    --------
+    >>> keep_warm_threshold(zones=2, requests_per_zone=60, every_seconds=60, below_tps=None)
+    4.0
+    """
+    own = zones * requests_per_zone / every_seconds
+    threshold = max(1.0, 2 * own) if below_tps is None else BELOW_TPS.check(below_tps, where)
+    if threshold <= own:
+        raise OWN_TRAFFIC.error(
+            got=f"below_tps={threshold:g}, keep-warm sends {own:g} per second",
+            allowed=f"more than {own:g}",
+            where=where,
+        )
+    return float(threshold)
+
+
+def check_header(name: str, value: str, where: str = "") -> None:
+    """Raise for a value that a header of HTTP cannot carry.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE557``.
+    """
+    if not _HEADER_VALUE.fullmatch(value):
+        raise PAYLOAD_TEXT.error(got=f"{name} {value!r}", allowed="printable ASCII", where=where)

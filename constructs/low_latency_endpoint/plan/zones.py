@@ -1,0 +1,79 @@
+"""Availability Zones: their place in the Region, from their name or their ID."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from types import MappingProxyType
+
+from ..errors import rule
+from .tables import rows
+
+_ID = re.compile(r"(?P<prefix>[a-z]{2,5}\d)-(?P<local>[a-z]{3}\d-)?az(?P<number>\d{1,2})")
+_NAME = re.compile(
+    r"(?P<region>[a-z]{2,4}(?:-[a-z]+)+-\d)(?P<local>-[a-z]{3}-\d)?(?P<letter>[a-z])"
+)
+
+ZONE_IN_REGION = rule(
+    "LLE110",
+    "an Availability Zone lies in another Region than the stack",
+    fix="Name zones of the Region that the stack deploys to, or change the Region.",
+    source="/AWSEC2/latest/UserGuide/using-regions-availability-zones.html",
+)
+
+
+def zone_ordinal(zone: str) -> int | None:
+    """Place of a zone in its Region, counted from zero; ``None`` for local zones.
+
+    Examples
+    --------
+    >>> zone_ordinal("use1-az4"), zone_ordinal("us-east-1c"), zone_ordinal("us-east-1-bos-1a")
+    (3, 2, None)
+    """
+    if match := _ID.fullmatch(zone):
+        number = int(match["number"])
+        return None if match["local"] or number < 1 else number - 1
+    if match := _NAME.fullmatch(zone):
+        return None if match["local"] else ord(match["letter"]) - ord("a")
+    return None
+
+
+@cache
+def zone_id_prefixes() -> Mapping[str, str]:
+    """Region by the first part of its zones' IDs (``use1``)."""
+    return MappingProxyType({row["prefix"]: row["region"] for row in rows("zone_id_prefixes")})
+
+
+def region_of_zone(zone: str) -> str | None:
+    """Region of a zone; ``None`` when the ID's prefix is not in the table.
+
+    Examples
+    --------
+    >>> region_of_zone("euw1-az3"), region_of_zone("eu-west-1b"), region_of_zone("xyz9-az1")
+    ('eu-west-1', 'eu-west-1', None)
+    """
+    if match := _ID.fullmatch(zone):
+        return zone_id_prefixes().get(match["prefix"])
+    if match := _NAME.fullmatch(zone):
+        return match["region"]
+    return None
+
+
+def check_zones_in_region(zones: Iterable[str], region: str, where: str = "") -> None:
+    """Raise when a zone is known to lie in another Region; unknown zones pass.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE110``.
+    """
+    for zone in zones:
+        found = region_of_zone(zone)
+        if found is not None and found != region:
+            raise ZONE_IN_REGION.error(
+                what=f"{zone} lies in {found}, but the stack deploys to {region}",
+                got=zone,
+                allowed=f"zones of {region}",
+                where=where,
+            )

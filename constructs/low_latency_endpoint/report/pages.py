@@ -1,0 +1,114 @@
+"""Pages: one HTML file that loads nothing from anywhere, on a phone, on a desk, on paper.
+
+Needs Jinja2, of the ``report`` extra.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .charts import Chart
+from .colours import COLOURS
+from .tables import Table
+
+
+@dataclass(frozen=True)
+class Soft:
+    """A remark."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A list; ``soft`` in small print."""
+
+    items: Sequence[str]
+    soft: bool = False
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines to be copied: each a text and a comment."""
+
+    lines: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class FindingCard:
+    """Something that was found: what shows it, what to change, and who says so.
+
+    Attributes
+    ----------
+    title, name : str
+        ``name`` is the page's anchor.
+    tone : str
+        bad, careful, good or other.
+    tags : sequence of tuple
+        Text and tone.
+    parts : sequence of Part
+    source : str
+        A link.
+    """
+
+    title: str
+    name: str
+    tone: str
+    parts: Sequence[Part]
+    tags: Sequence[tuple[str, str]] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands under it in one card."""
+
+    title: str
+    parts: Sequence[Part]
+
+
+Part = str | Soft | Listed | Code | Table | Chart | FindingCard | Section
+
+
+def page(
+    title: str,
+    parts: Sequence[Part],
+    *,
+    head: str = "",
+    under: str = "",
+    verdict: str = "",
+    good: bool = True,
+) -> str:
+    """The page's text.
+
+    Parameters
+    ----------
+    title : str
+        Of the window; of the page, too, without ``head``.
+    parts : sequence of Part
+    head, under : str
+        The first line, and what it is about.
+    verdict : str
+        The answer, which stands out.
+    good : bool
+        Whether it is a good one.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader(__package__, "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.jinja").render(
+        title=title,
+        parts=parts,
+        head=head or title,
+        under=under,
+        verdict=verdict,
+        good=good,
+        colours=COLOURS,
+    )

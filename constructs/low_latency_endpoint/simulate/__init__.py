@@ -1,0 +1,80 @@
+"""What would happen: instances behind a router, simulated request by request.
+
+It imports ``plan``. Names are loaded when they are first used: the plan does not pay for the
+simulator.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .estimates import Estimate
+    from .fleet_changes import InstanceFailure, Rollout, TargetTracking, ZoneOutage
+    from .recorded_traffic import read_recorded_traffic
+    from .replication import Replication
+    from .scenario import PrefixCache, Scenario, Zones
+    from .service_laws import Constant, Empirical, Exponential, Gamma, Lognormal, TokenCount
+    from .simulating import Comparison, SimulationResult, compare, simulate
+    from .traffic import (
+        ArrivalTrace,
+        ClosedLoop,
+        OpenLoop,
+        Shape,
+        ShapedLoop,
+        shape,
+        shape_of_counts,
+        shapes,
+    )
+
+__all__ = [
+    "ArrivalTrace",
+    "ClosedLoop",
+    "Comparison",
+    "Constant",
+    "Empirical",
+    "Estimate",
+    "Exponential",
+    "Gamma",
+    "InstanceFailure",
+    "Lognormal",
+    "OpenLoop",
+    "PrefixCache",
+    "Replication",
+    "Rollout",
+    "Scenario",
+    "Shape",
+    "ShapedLoop",
+    "SimulationResult",
+    "TargetTracking",
+    "TokenCount",
+    "ZoneOutage",
+    "Zones",
+    "compare",
+    "read_recorded_traffic",
+    "shape",
+    "shape_of_counts",
+    "shapes",
+    "simulate",
+]
+
+_MODULES = (
+    "estimates",
+    "service_laws",
+    "traffic",
+    "fleet_changes",
+    "scenario",
+    "recorded_traffic",
+    "replication",
+    "simulating",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for module in _MODULES:
+            found = vars(importlib.import_module(f".{module}", __name__)).get(name)
+            if found is not None:
+                return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,384 @@
+"""From a plan to a scenario: what is known, and what must be assumed, each said in a sentence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..errors import rule
+from ..plan.latency_plan import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS, Plan
+from ..plan.latency_target import LatencyTarget
+from ..plan.throughput import MeasuredThroughput
+from .fleet_changes import SIMULATED_INSTANCES, Rollout, TargetTracking, ZoneOutage
+from .load_test_result import LoadTestResult
+from .scenario import CONCURRENCY, SLOPE, Scenario, Zones
+from .service_laws import MEAN_SECONDS, VARIATION, Lognormal, ServiceLaw
+from .traffic import RATE, OpenLoop, Shape, ShapedLoop, Traffic
+
+THROUGHPUT_NEEDED = rule(
+    "LLS125",
+    "the simulation needs to know what one instance serves",
+    fix="State throughput in the settings, or pass --from-load-test or --service-time.",
+)
+
+BUSY_AT_MEASURED = 0.9  # how busy an instance is at the throughput that it held
+SERVICE_SHARE = 0.6  # of the target's p99 that the service time's own p99 takes
+VARIATION_ASSUMED = 0.5
+_Z99 = 2.3263478740408408  # normal quantile
+
+
+@dataclass(frozen=True)
+class SimulatedEndpoint:
+    """An endpoint that can be simulated, and the sentences that say what was assumed.
+
+    Attributes
+    ----------
+    service, concurrency, slope
+        See :class:`.scenario.Scenario`.
+    instances, minimum, maximum : int
+        At the peak, and between which scaling moves.
+    cooldowns : tuple of float
+        Out and in, seconds.
+    scales : bool
+        Whether the fleet follows the load; it keeps ``instances`` otherwise.
+    concurrency_target : float or None
+        Requests in flight per instance that scaling aims at; ``None`` when it aims at invocations.
+    deployment : Rollout
+        How a new version takes over; when, a shape says.
+    latency_target : float or None
+        Seconds at p99.
+    """
+
+    service: ServiceLaw
+    concurrency: int
+    slope: float
+    peak_tps: float
+    instances: int
+    minimum: int
+    maximum: int
+    zones: int
+    routing: str
+    tps_per_instance: float
+    safety_factor: float
+    cooldowns: tuple[float, float]
+    scales: bool
+    concurrency_target: float | None
+    deployment: Rollout
+    latency_target: float | None
+    assumed: tuple[str, ...]
+
+    def steady(self, **changes: Any) -> Scenario:
+        """The fleet at the peak, without scaling."""
+        parts: dict[str, Any] = {
+            "service": self.service,
+            "traffic": OpenLoop(self.peak_tps),
+            "instances": self.instances,
+            "concurrency": self.concurrency,
+            "slope": self.slope,
+            "routing": self.routing,
+            "zones": Zones(self.zones),
+            "latency_target": self.latency_target,
+        }
+        return Scenario(**(parts | changes))
+
+    def policy(self, **changes: Any) -> TargetTracking:
+        """Target tracking on invocations, by the throughput and the safety factor."""
+        parts: dict[str, Any] = {
+            "target": self.tps_per_instance * self.safety_factor * 60,
+            **self._limits(),
+        }
+        return TargetTracking(**(parts | changes))
+
+    def _limits(self) -> dict[str, Any]:
+        out, back = self.cooldowns
+        return {
+            "minimum": self.minimum,
+            "maximum": max(self.maximum, self.minimum),
+            "scale_out_cooldown": out,
+            "scale_in_cooldown": back,
+        }
+
+    @property
+    def scaling(self) -> TargetTracking | None:
+        """The endpoint's own scaling, on the metric that it states; ``None`` without."""
+        if not self.scales:
+            return None
+        if self.concurrency_target is None:
+            return self.policy()
+        return TargetTracking.on_concurrency(self.concurrency_target, **self._limits())
+
+    def _settled(self, tps: float, scaling: TargetTracking) -> int:
+        """The fleet that a policy would have left at a steady rate."""
+        if scaling.metric == "invocations":
+            wanted = math.ceil(tps * 60 / scaling.target)
+        else:  # an instance with so many in flight answers so many per second
+            at_work = min(scaling.target, self.concurrency)
+            slowed = 1 + self.slope * max(0.0, at_work - 1)
+            wanted = math.ceil(tps * self.service.mean_seconds * slowed / at_work)
+        return max(scaling.minimum, min(scaling.maximum, wanted))
+
+    def over_time(
+        self, shape: Shape, policy: TargetTracking | None = None, **changes: Any
+    ) -> Scenario:
+        """The endpoint under a shape of traffic: with scaling, and with what befalls it."""
+        traffic: Traffic = ShapedLoop(self.peak_tps, shape)
+        scaling = policy or self.scaling
+        instances = (
+            self.instances
+            if scaling is None
+            else self._settled(shape.share_at(0.0) * self.peak_tps, scaling)
+        )
+        parts: dict[str, Any] = {"traffic": traffic, "scaling": scaling, "instances": instances}
+        if shape.deploy_at is not None:
+            parts["deployment"] = replace(self.deployment, at=shape.deploy_at)
+        if shape.zone_lost_at is not None:
+            parts["faults"] = (ZoneOutage(at=shape.zone_lost_at),)
+        return self.steady(**(parts | changes))
+
+    def assumed_over_time(self, shape: Shape) -> list[str]:
+        """What :meth:`over_time` takes from the settings and what it assumes, in sentences."""
+        scaling = self.scaling
+        start = "instances are paid for from their launch"
+        if scaling is None:
+            said = [f"nothing scales: {self.instances} instances all the time; {start}"]
+        else:
+            what = (
+                "invocations per instance and minute"
+                if scaling.metric == "invocations"
+                else "requests in flight per instance, every 10 s"
+            )
+            said = [
+                f"scaling from {scaling.minimum} to {scaling.maximum} instances aims at "
+                f"{scaling.target:g} {what}; cooldowns {scaling.scale_out_cooldown:g} s out and "
+                f"{scaling.scale_in_cooldown:g} s in",
+                f"a new instance serves {scaling.instance_seconds:g} s after the decision; metrics "
+                f"arrive {scaling.metric_delay:g} s after their {scaling.period:g} s; {start}",
+            ]
+        if shape.deploy_at is not None:
+            fleet = self.over_time(shape).instances
+            said.append(f"the deployment is {_in_words(self.deployment)}; nothing scales meanwhile")
+            takes = self.deployment.seconds(fleet)
+            if shape.deploy_at + takes > shape.seconds:
+                said.append(
+                    f"the deployment of {fleet} instances takes {takes:,.0f} s: it has not "
+                    f"ended when the traffic of '{shape.name}' does"
+                )
+        return said
+
+
+def _in_words(how: Rollout) -> str:
+    """A deployment.
+
+    Examples
+    --------
+    >>> _in_words(Rollout(at=0.0, kind="rolling", step_share=0.1, wait_seconds=1200.0))
+    'rolling, in batches of 10 %, 1200 s apart'
+    """
+    share, wait = f"{100 * how.step_share:g} %", f"{how.wait_seconds:g} s"
+    text = {
+        "all_at_once": "blue/green, all at once",
+        "canary": f"blue/green, a canary of {share}, the rest {wait} later",
+        "linear": f"blue/green, in steps of {share}, {wait} apart",
+        "rolling": f"rolling, in batches of {share}, {wait} apart",
+    }[how.kind]
+    return text + (f", the old fleet kept for {how.bake_seconds:g} s" if how.bake_seconds else "")
+
+
+def _default_deployment(instance_type: str) -> Rollout:
+    """What the library does when the settings say nothing: see ``Endpoint``."""
+    if instance_type.startswith("ml.inf1."):
+        return Rollout(at=0.0)
+    return Rollout(at=0.0, kind="canary", step_share=0.1, wait_seconds=300.0)
+
+
+def model_of_plan(
+    plan: Plan,
+    *,
+    throughput: MeasuredThroughput | None,
+    latency: LatencyTarget | None,
+    load_test: LoadTestResult | None = None,
+    service_seconds: float | None = None,
+    variation: float | None = None,
+    concurrency: int | None = None,
+    slope: float | None = None,
+    peak_tps: float | None = None,
+    instances: int | None = None,
+    routing: str | None = None,
+    deployment: Rollout | None = None,
+) -> SimulatedEndpoint:
+    """A plan as a model; what is given here goes before what the plan says.
+
+    ``deployment`` says how a new version takes over; by default as the library does it.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLS125`` when nothing says what an instance serves; the codes of values out of range.
+    """
+    assumed: list[str] = []
+    measured = _measured(throughput, load_test, assumed)
+    service, concurrency, slope = _instance(
+        measured, _p99(latency), load_test, service_seconds, variation, concurrency, slope, assumed
+    )
+    own = max(1.0, concurrency / (1 + slope * (concurrency - 1))) / service.mean_seconds
+    if measured is None:
+        measured = BUSY_AT_MEASURED * own
+        assumed.append(
+            f"an instance holds {measured:.4g} requests per second: "
+            f"{BUSY_AT_MEASURED:.0%} of what it serves when never idle"
+        )
+    if peak_tps is None:
+        if throughput is None:
+            raise THROUGHPUT_NEEDED.error(
+                got="no peak", where="throughput", allowed="throughput in the settings, or --tps"
+            )
+        peak_tps = throughput.peak_tps
+    fleet, policy = plan.fleet, plan.scaling
+    if instances is not None:
+        count = instances
+    else:
+        count = fleet.serving_at_peak if policy else fleet.initial
+    assumed += [
+        "callers are many and independent (Poisson arrivals); network and SageMaker's overhead "
+        "are left out",
+        "one router sees all outstanding requests; AWS does not say how many there are",
+    ]
+    if own * count < peak_tps:
+        assumed.append(f"{count} instances serve at most {own * count:,.0f} requests per second")
+    routing = routing or plan.routing
+    if routing == "PREFIX_AWARE":  # settings say nothing of prefixes and what a cache saves
+        routing = "LEAST_OUTSTANDING_REQUESTS"
+        assumed.append(
+            "PREFIX_AWARE is simulated as the LEAST_OUTSTANDING_REQUESTS that it falls "
+            "back to, without its cache; in Python, PrefixCache simulates that"
+        )
+    return SimulatedEndpoint(
+        service=service,
+        concurrency=concurrency,
+        slope=slope,
+        peak_tps=float(RATE.check(peak_tps, "tps")),
+        instances=int(SIMULATED_INSTANCES.check(count, "instances")),
+        minimum=fleet.minimum,
+        maximum=fleet.maximum,
+        zones=len(plan.request.client_zones),
+        routing=routing,
+        tps_per_instance=measured,
+        safety_factor=throughput.safety_factor if throughput else 0.5,
+        cooldowns=(
+            float(policy.scale_out_seconds if policy else SCALE_OUT_SECONDS),
+            float(policy.scale_in_seconds if policy else SCALE_IN_SECONDS),
+        ),
+        scales=policy is not None,
+        concurrency_target=(
+            float(policy.target) if policy and policy.metric == CONCURRENCY_METRIC else None
+        ),
+        deployment=deployment or _default_deployment(plan.request.instance_type),
+        latency_target=_p99(latency),
+        assumed=tuple(assumed),
+    )
+
+
+def _measured(
+    throughput: MeasuredThroughput | None, load_test: LoadTestResult | None, assumed: list[str]
+) -> float | None:
+    """What one instance holds: as the load test found it, else as the settings state it."""
+    stated = throughput.tps_per_instance if throughput else None
+    if load_test is None:
+        return stated
+    found = load_test.rate_per_instance
+    if found is not None and not load_test.lower_bound:
+        return found
+    if found is not None and (stated is None or stated < found):
+        assumed.append(
+            f"an instance holds {found:g} requests per second: it held them in the load "
+            "test, which did not reach its limit; it may hold more"
+        )
+        return found
+    if stated is not None:
+        assumed.append(
+            f"an instance holds {stated:g} requests per second, as the settings state: "
+            "the load test did not find its limit"
+        )
+    return stated
+
+
+def _p99(latency: LatencyTarget | None) -> float | None:
+    found = latency.milliseconds.get("p99") if latency else None
+    return found / 1000 if found else None
+
+
+def _instance(
+    measured: float | None,
+    target: float | None,
+    load_test: LoadTestResult | None,
+    seconds: float | None,
+    variation: float | None,
+    concurrency: int | None,
+    slope: float | None,
+    assumed: list[str],
+) -> tuple[ServiceLaw, int, float]:
+    """Service law, concurrency and slope of one instance."""
+    given = slope
+    if slope is None:
+        slope = load_test.slope if load_test else 0.0
+    SLOPE.check(slope, "slope")
+    if concurrency is None and load_test:
+        concurrency = load_test.concurrency
+    if concurrency is not None:
+        CONCURRENCY.check(concurrency, "concurrency")
+    law: ServiceLaw
+    if load_test and seconds is None:
+        law = load_test.service
+        assumed.append(f"service times from {load_test.source}")
+    else:
+        cv = VARIATION_ASSUMED if variation is None else VARIATION.check(variation, "variation")
+        if seconds is None:
+            if measured is None or (target is None and concurrency is None):
+                raise THROUGHPUT_NEEDED.error(
+                    got="neither a throughput with a p99 target nor a service time",
+                    allowed="throughput and latency in the settings, --from-load-test, or "
+                    "--service-time",
+                    where="throughput",
+                )
+            if concurrency is None:
+                assert target
+                spread = math.log1p(cv * cv)
+                tail = math.exp(_Z99 * math.sqrt(spread) - spread / 2)
+                concurrency = max(
+                    1, math.ceil(measured * SERVICE_SHARE * target / tail / BUSY_AT_MEASURED)
+                )
+            per_second = max(1.0, concurrency / (1 + slope * (concurrency - 1)))
+            seconds = BUSY_AT_MEASURED * per_second / measured
+            assumed.append(
+                f"a request alone takes {1000 * seconds:.3g} ms on average and an instance works "
+                f"on {concurrency} at once: so it is {BUSY_AT_MEASURED:.0%} busy at the measured "
+                f"{measured:g} requests per second, and slow requests alone stay within the "
+                "target. Measure it: --from-load-test"
+            )
+        else:
+            assumed.append(f"a request alone takes {1000 * seconds:.3g} ms on average, as given")
+        law = Lognormal(MEAN_SECONDS.check(seconds, "service_time"), cv)
+        if variation is None:
+            assumed.append(
+                f"service times vary like a lognormal law, coefficient of variation {cv:g}"
+            )
+    if concurrency is None:
+        if measured is None and load_test:
+            raise THROUGHPUT_NEEDED.error(
+                got="a load test without a limit, and no throughput in the settings",
+                allowed="the result of --find-limit, throughput in the settings, or --concurrency",
+                where="throughput",
+            )
+        if measured is None:
+            concurrency = 1
+        else:
+            concurrency = max(1, math.ceil(measured * law.mean_seconds / BUSY_AT_MEASURED))
+        assumed.append(f"an instance works on {concurrency} requests at once")
+    if given is None and not slope and concurrency > 1:
+        assumed.append(
+            "requests that an instance works on at once do not slow each other down (slope 0): "
+            + ("the load test does not tell; " if load_test else "")
+            + "for a batching server pass --slope"
+        )
+    return law, concurrency, slope

@@ -1,0 +1,366 @@
+"""What happens to the fleet while requests run: scaling, failures, deployments.
+
+A deployment makes two fleets of one: the *old* instances, and all others. ``desired`` is what the
+endpoint shall have when nothing is under way any more; meanwhile ``desired - pending`` new ones
+shall be launched and ``staying`` old ones stay. Whatever is missing of either when a failure is
+noticed is replaced in its own fleet, so nothing that dies is ever replaced twice, and no more
+serve than are desired.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import Protocol
+
+from .core import SYSTEM_AREA
+from .fleet_changes import InstanceFailure, Rollout, ZoneOutage
+from .scenario import Scenario
+from .world import World
+
+_IN_BELOW = 0.9  # target tracking scales in only below nine tenths of the target
+
+
+class ArrivalProcess(Protocol):
+    """What the control needs of the workload."""
+
+    @property
+    def entered(self) -> int:
+        """Requests that have arrived so far."""
+        ...
+
+
+class FleetControl:
+    """Acts on the fleet at its times; between them the event loop runs alone."""
+
+    def __init__(self, scenario: Scenario, world: World, workload: ArrivalProcess) -> None:
+        self.scenario, self.world, self.workload = scenario, world, workload
+        self._agenda: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = count()
+        self.instance_seconds = 0.0
+        self._paid_until = self._now = 0.0
+        self._kept: list[int] = []  # of the old fleet of a blue/green deployment, until its end
+        self._old: set[int] = set()  # the fleet that a deployment replaces
+        self._staying = 0  # of those, how many shall still serve
+        self._pending = 0  # new ones that a rolling deployment has yet to launch
+        self._ready: dict[int, float] = {}  # by place that is starting: when it can serve
+        self._dead: set[int] = set()  # places that died while starting; not noticed yet
+        self.updating = False  # a deployment or a scaling activity is under way
+        self.desired = scenario.instances
+        self._lost_zones: set[int] = set()
+        for _ in range(scenario.instances):
+            world.start(len(world.starting))
+        world.join(list(world.starting))
+        # CloudWatch's InvocationsPerInstance: each request counts 1 / instances in service.
+        self._per_instance = 0.0
+        self._counted = 0
+        self._arrived_before = 0
+        self._in_flight_before = 0.0  # requests in the system, times seconds
+        self._values: list[tuple[float, float]] = []  # per instance, and all requests
+        self._no_out_before = self._no_in_before = 0.0
+        if scenario.scaling:
+            self.at(scenario.scaling.period, self._end_of_period)
+        if scenario.deployment:
+            self.at(scenario.deployment.at, self._deploy)
+        for fault in scenario.faults:
+            self.at(fault.at, lambda fault=fault: self._strike(fault))  # type: ignore[misc]
+
+    # --- the agenda ----------------------------------------------------------------------------
+
+    @property
+    def next_time(self) -> float:
+        """When something is due next."""
+        return self._agenda[0][0] if self._agenda else math.inf
+
+    def at(self, time: float, action: Callable[[], None]) -> None:
+        """Put an action on the agenda."""
+        heapq.heappush(self._agenda, (time, next(self._numbers), action))
+
+    def act(self) -> None:
+        """Do what is due next."""
+        time, _, action = heapq.heappop(self._agenda)
+        self.pay_until(time)
+        self._now = time
+        action()
+
+    def pay_until(self, time: float) -> None:
+        """Add up instance time: instances are paid for from their launch to their end."""
+        self.instance_seconds += self.launched * (time - self._paid_until)
+        self._paid_until = time
+
+    def forget(self, time: float) -> None:
+        """Start counting instance time anew."""
+        self.pay_until(time)
+        self.instance_seconds = 0.0
+
+    @property
+    def launched(self) -> int:
+        """Instances that are paid for."""
+        world = self.world
+        draining = sum(1 for k in world.draining if world.in_flight(k))
+        kept = sum(1 for k in self._kept if not world.in_flight(k))
+        starting = len(world.starting) - len(self._dead)
+        return len(world.serving) + starting + draining + kept
+
+    def _launch(self, number: int, seconds: float, *, old: bool = False) -> list[int]:
+        """Start instances where there are fewest, away from lost zones; they join when ready."""
+        world, zones = self.world, range(self.scenario.zones.count)
+        # With no zone left, the first to come back is the one that was lost first.
+        left = [zone for zone in zones if zone not in self._lost_zones] or [0]
+        filled = [0 for _ in zones]
+        for k in (*world.serving, *world.starting):
+            filled[world.zone[k]] += 1
+        chosen = []
+        for _ in range(number):
+            chosen.append(min(left, key=lambda zone: (filled[zone], zone)))
+            filled[chosen[-1]] += 1
+        started = world.free_places(chosen, self._kept)
+        ready = self._now + seconds
+        for k in started:
+            world.start(k)
+            self._ready[k] = ready
+        if old:
+            self._old.update(started)
+        if started:
+            self.at(ready, self._join_ready)
+        return started
+
+    def _join_ready(self) -> None:
+        """Let those serve that can; of a deployment's new fleet as many as have traffic."""
+        world = self.world
+        room = (
+            math.inf
+            if not self._staying
+            else self.desired
+            - self._staying
+            - sum(1 for k in (*world.serving, *world.hanging) if k not in self._old)
+        )
+        joining = []
+        for k in world.starting:
+            if self._ready.get(k, math.inf) <= self._now and (k in self._old or room > 0):
+                joining.append(k)
+                room -= k not in self._old
+        if joining:
+            self._count_arrivals()
+            world.join(joining)
+            for k in joining:
+                del self._ready[k]
+
+    def _retire(self, places: list[int]) -> None:
+        """Take instances away: those that serve finish what they have, the others never start."""
+        world = self.world
+        self._count_arrivals()
+        starting = set(world.starting).intersection(places)
+        world.cancel(sorted(starting))
+        for k in starting:
+            self._ready.pop(k, None)
+        self._dead.difference_update(starting)
+        world.leave([k for k in places if k not in starting])
+        self._old.difference_update(places)
+
+    def _there(self, *, old: bool) -> int:
+        """Instances of a fleet as its control plane sees them: no loss is known before notice."""
+        world = self.world
+        return sum(
+            1 for k in (*world.serving, *world.starting, *world.hanging) if (k in self._old) == old
+        )
+
+    # --- target tracking -----------------------------------------------------------------------
+
+    def _count_arrivals(self) -> None:
+        """Add the arrivals since the last change of the fleet, each as 1 / instances."""
+        arrived = self.workload.entered
+        if self.world.serving:
+            self._per_instance += (arrived - self._counted) / len(self.world.serving)
+        self._counted = arrived
+
+    def _end_of_period(self) -> None:
+        policy, world = self.scenario.scaling, self.world
+        assert policy
+        self._count_arrivals()
+        if policy.metric == "invocations":
+            value, load = self._per_instance, float(self._counted - self._arrived_before)
+        else:
+            area = float(world.clock[SYSTEM_AREA])
+            load = (area - self._in_flight_before) / policy.period
+            value = load / len(world.serving) if world.serving else 0.0
+            self._in_flight_before = area
+        self._per_instance, self._arrived_before = 0.0, self._counted
+        self.at(self._now + policy.metric_delay, lambda: self._see(value, load))
+        self.at(self._now + policy.period, self._end_of_period)
+
+    def _see(self, value: float, load: float) -> None:
+        """A period's value has reached the alarms.
+
+        AWS does not publish how it computes the new capacity. Here it is the period's load over the
+        target: that is current capacity x value / target, but no second step for a period that
+        the first step's instances had not seen yet.
+        """
+        policy = self.scenario.scaling
+        assert policy
+        self._values.append((value, load))
+        out = self._values[-policy.out_datapoints :]
+        if len(out) == policy.out_datapoints and min(out)[0] > policy.target:
+            self._scale(max(self.desired, math.ceil(load / policy.target)))
+            return
+        if self.desired < policy.minimum:  # after losses that nothing replaced
+            self._scale(policy.minimum)
+            return
+        back = self._values[-policy.in_datapoints :]
+        if len(back) == policy.in_datapoints and max(back)[0] < _IN_BELOW * policy.target:
+            most = max(load for _, load in back)
+            self._scale(min(self.desired, math.ceil(most / policy.target)))
+
+    def _scale(self, wanted: int) -> None:
+        policy = self.scenario.scaling
+        assert policy
+        wanted = max(policy.minimum, min(policy.maximum, wanted))
+        now = self._now
+        if self.updating or wanted == self.desired:
+            return
+        if wanted > self.desired:
+            if now < self._no_out_before:
+                return
+            self._no_in_before = 0.0  # scaling out ends a cooldown of scaling in
+            self._launch(wanted - self.desired, policy.instance_seconds)
+            self.desired = wanted
+            self.updating = True
+            self.at(now + policy.instance_seconds, self._scaled_out)
+        else:
+            if now < max(self._no_in_before, self._no_out_before):
+                return
+            self._no_in_before = now + policy.scale_in_cooldown
+            self._retire(self._youngest(self.desired - wanted))
+            self.desired = wanted
+
+    def _scaled_out(self) -> None:
+        """The cooldown counts from the success of the activity."""
+        policy = self.scenario.scaling
+        assert policy
+        self.updating = False
+        self._no_out_before = self._now + policy.scale_out_cooldown
+
+    def _youngest(self, number: int) -> list[int]:
+        """Instances to take away: those that start, then from the zones that have most."""
+        world = self.world
+        chosen: list[int] = list(reversed(world.starting))[:number]
+        left = list(world.serving)
+        while len(chosen) < number and len(left) > 1:
+            full = max(
+                range(self.scenario.zones.count),
+                key=lambda zone: sum(1 for k in left if world.zone[k] == zone),
+            )
+            k = next(k for k in reversed(left) if world.zone[k] == full)
+            left.remove(k)
+            chosen.append(k)
+        return chosen
+
+    # --- failures ------------------------------------------------------------------------------
+
+    def _strike(self, fault: InstanceFailure | ZoneOutage) -> None:
+        """Instances die. Those that start die unseen too; those that drain take requests along."""
+        world = self.world
+        self._count_arrivals()
+        starting: list[int] = []
+        if isinstance(fault, ZoneOutage):
+
+            def there(places: Iterable[int]) -> list[int]:
+                return [k for k in places if world.zone[k] == fault.zone]
+
+            starting = [k for k in there(world.starting) if k not in self._dead]
+            draining = [k for k in there(world.draining) if world.in_flight(k)]
+            struck = there(world.serving) + draining
+            self._kept = [k for k in self._kept if world.zone[k] != fault.zone]
+            self._lost_zones.add(fault.zone)
+        else:
+            struck = list(world.serving[: fault.instances])
+        self._dead.update(starting)
+        for k in starting:
+            self._ready.pop(k, None)
+        world.hang(struck)
+        self.at(self._now + fault.detection_seconds, lambda: self._notice(struck, starting, fault))
+
+    def _notice(
+        self, struck: list[int], starting: list[int], fault: InstanceFailure | ZoneOutage
+    ) -> None:
+        """Replace what is missing of the struck, or do without it from now on."""
+        world = self.world
+        self._count_arrivals()
+        gone = [k for k in starting if k in self._dead]  # the others were cancelled meanwhile
+        counted = [k for k in struck if k in world.hanging] + gone
+        old = sum(1 for k in counted if k in self._old)
+        world.fail(struck)
+        world.cancel(gone)
+        self._dead.difference_update(gone)
+        self._old.difference_update(counted)
+        new = min(len(counted) - old, self.desired - self._pending - self._there(old=False))
+        old = min(old, self._staying - self._there(old=True))
+        if fault.replacement_seconds is None:
+            self.desired -= max(new, 0)
+        else:
+            self._launch(max(new, 0), fault.replacement_seconds)
+            self._launch(max(old, 0), fault.replacement_seconds, old=True)
+        self._join_ready()  # new ones that waited for traffic may take that of the dead
+
+    # --- deployments ---------------------------------------------------------------------------
+
+    def _deploy(self) -> None:
+        if self.updating:  # a scaling activity comes first; the endpoint takes one update
+            self.at(self._now + 1.0, self._deploy)
+            return
+        plan, world = self.scenario.deployment, self.world
+        assert plan
+        if not self.desired:  # everything died for good
+            return
+        self.updating = True
+        self._old = {*world.serving, *world.starting, *world.hanging}
+        self._staying = self._pending = self.desired
+        step = plan.step(self.desired)
+        if plan.kind == "rolling":
+            self._roll(step, plan)
+            return
+        self._pending = 0
+        self._launch(self.desired, plan.instance_seconds)
+        first = self._staying if plan.kind == "all_at_once" else step
+        self.at(self._now + plan.instance_seconds, lambda: self._shift(first, plan))
+
+    def _shift(self, step: int, plan: Rollout) -> None:
+        """Move traffic from old instances to new ones; the old stay up until all has moved."""
+        self._kept += self._replace(step)
+        if not self._staying:
+            self.at(self._now + plan.bake_seconds, self._deployed)
+            return
+        following = self._staying if plan.kind == "canary" else step
+        self.at(self._now + plan.wait_seconds, lambda: self._shift(following, plan))
+
+    def _roll(self, step: int, plan: Rollout) -> None:
+        """Replace one batch after another."""
+        batch = min(step, self._pending)
+        self._pending -= batch
+        self._launch(batch, plan.instance_seconds)
+
+        def replace() -> None:
+            self._replace(batch)
+            if self._pending:
+                self.at(self._now + plan.wait_seconds, lambda: self._roll(step, plan))
+            else:
+                self._deployed()
+
+        self.at(self._now + plan.instance_seconds, replace)
+
+    def _replace(self, number: int) -> list[int]:
+        """Shift the traffic of so many; return the old ones that served until now."""
+        world = self.world
+        self._staying = max(0, self._staying - number)
+        self._join_ready()
+        serving = [k for k in world.serving if k in self._old]
+        starting = [k for k in world.starting if k in self._old]
+        leaving = (starting + serving)[: max(0, self._there(old=True) - self._staying)]
+        self._retire(leaving)
+        return leaving[len(starting) :]
+
+    def _deployed(self) -> None:
+        self._kept = []
+        self.updating = False

@@ -1,0 +1,384 @@
+"""Filling the blocks of requests, and counting results: plain functions that numba can compile.
+
+Like :func:`.core.advance` they call none of each other, allocate nothing, and give the same
+results with and without numba: whole numbers stay below 2**63, logarithm and root are the C
+library's in both.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+# Kinds of law
+CONSTANT, EXPONENTIAL, LOGNORMAL, GAMMA, TOKENS, EMPIRICAL = range(6)
+
+# Histogram of times: PER_OCTAVE equal bins for each doubling, from 2**(LOWEST-1) s on
+PER_OCTAVE, LOWEST, OCTAVES = 1024, -23, 46
+BINS = PER_OCTAVE * OCTAVES
+
+
+def fill_uniform(words: Any, out: Any, size: int) -> None:
+    """Numbers above 0 and below 1 by sfc32, two 32-bit words for each; ``words`` is its state.
+
+    sfc32 is Chris Doty-Humphrey's small fast counting generator from PractRand. It needs additions
+    and shifts of 32 bits alone, which are the same in Python's whole numbers and in int64.
+    """
+    a, b, c, d = words[0], words[1], words[2], words[3]
+    for i in range(size):
+        high = (a + b + d) & 0xFFFFFFFF
+        d = (d + 1) & 0xFFFFFFFF
+        a = b ^ (b >> 9)
+        b = (c + (c << 3)) & 0xFFFFFFFF
+        c = ((((c << 21) | (c >> 11)) & 0xFFFFFFFF) + high) & 0xFFFFFFFF
+        low = (a + b + d) & 0xFFFFFFFF
+        d = (d + 1) & 0xFFFFFFFF
+        a = b ^ (b >> 9)
+        b = (c + (c << 3)) & 0xFFFFFFFF
+        c = ((((c << 21) | (c >> 11)) & 0xFFFFFFFF) + low) & 0xFFFFFFFF
+        out[i] = ((high >> 6) * 67108864 + (low >> 6) + 0.5) * 2.220446049250313e-16
+    words[0], words[1], words[2], words[3] = a, b, c, d
+
+
+def fill_law(
+    kind: int, one: float, two: float, three: float, table: Any, out: Any, size: int
+) -> None:
+    """Turn uniform numbers in ``out`` into draws of a law, one for one (inversion).
+
+    One number gives one draw, rising with it: so two simulations with the same numbers see the
+    same slow requests. ``CONSTANT``: value. ``EXPONENTIAL``: mean. ``LOGNORMAL``: mean and sigma of
+    the logarithm. ``TOKENS``: the same of the token count, with ``table`` = (largest count, seconds
+    before the first token, seconds for each). ``EMPIRICAL``: ``table`` holds the quantile at equal
+    steps of probability. ``GAMMA``: scale, then first value and inverse step of the normal
+    quantile at which ``table`` holds the cube root of the standard gamma's, nearly a straight line
+    (Wilson and Hilferty 1931).
+    """
+    for i in range(size):
+        u = out[i]
+        if kind == CONSTANT:
+            x = one
+        elif kind == EXPONENTIAL:
+            x = -one * math.log(u)
+        elif kind == EMPIRICAL:
+            steps = len(table) - 1
+            scaled = u * steps
+            at = int(scaled)
+            x = table[at] + (table[at + 1] - table[at]) * (scaled - at)
+        else:
+            # Quantile of the normal law: Wichura's algorithm AS 241 (1988), to 1e-16
+            q = u - 0.5
+            if -0.425 <= q <= 0.425:
+                r = 0.180625 - q * q
+                z = (
+                    q
+                    * (
+                        (
+                            (
+                                (
+                                    (
+                                        (
+                                            (2509.0809287301226727 * r + 33430.575583588128105) * r
+                                            + 67265.770927008700853
+                                        )
+                                        * r
+                                        + 45921.953931549871457
+                                    )
+                                    * r
+                                    + 13731.693765509461125
+                                )
+                                * r
+                                + 1971.5909503065514427
+                            )
+                            * r
+                            + 133.14166789178437745
+                        )
+                        * r
+                        + 3.387132872796366608
+                    )
+                    / (
+                        (
+                            (
+                                (
+                                    (
+                                        (
+                                            (5226.495278852545925 * r + 28729.085735721942674) * r
+                                            + 39307.89580009271061
+                                        )
+                                        * r
+                                        + 21213.794301586595867
+                                    )
+                                    * r
+                                    + 5394.1960214247511077
+                                )
+                                * r
+                                + 687.1870074920579083
+                            )
+                            * r
+                            + 42.313330701600911252
+                        )
+                        * r
+                        + 1.0
+                    )
+                )
+            else:
+                r = u if q < 0 else 1.0 - u
+                r = math.sqrt(-math.log(r))
+                if r <= 5.0:
+                    r -= 1.6
+                    z = (
+                        (
+                            (
+                                (
+                                    (
+                                        (
+                                            (
+                                                7.7454501427834140764e-4 * r
+                                                + 0.0227238449892691845833
+                                            )
+                                            * r
+                                            + 0.24178072517745061177
+                                        )
+                                        * r
+                                        + 1.27045825245236838258
+                                    )
+                                    * r
+                                    + 3.64784832476320460504
+                                )
+                                * r
+                                + 5.7694972214606914055
+                            )
+                            * r
+                            + 4.6303378461565452959
+                        )
+                        * r
+                        + 1.42343711074968357734
+                    ) / (
+                        (
+                            (
+                                (
+                                    (
+                                        (
+                                            (
+                                                1.05075007164441684324e-9 * r
+                                                + 5.475938084995344946e-4
+                                            )
+                                            * r
+                                            + 0.0151986665636164571966
+                                        )
+                                        * r
+                                        + 0.14810397642748007459
+                                    )
+                                    * r
+                                    + 0.68976733498510000455
+                                )
+                                * r
+                                + 1.6763848301838038494
+                            )
+                            * r
+                            + 2.05319162663775882187
+                        )
+                        * r
+                        + 1.0
+                    )
+                else:
+                    r -= 5.0
+                    z = (
+                        (
+                            (
+                                (
+                                    (
+                                        (
+                                            (
+                                                2.01033439929228813265e-7 * r
+                                                + 2.71155556874348757815e-5
+                                            )
+                                            * r
+                                            + 0.0012426609473880784386
+                                        )
+                                        * r
+                                        + 0.026532189526576123093
+                                    )
+                                    * r
+                                    + 0.29656057182850489123
+                                )
+                                * r
+                                + 1.7848265399172913358
+                            )
+                            * r
+                            + 5.4637849111641143699
+                        )
+                        * r
+                        + 6.6579046435011037772
+                    ) / (
+                        (
+                            (
+                                (
+                                    (
+                                        (
+                                            (
+                                                2.04426310338993978564e-15 * r
+                                                + 1.4215117583164458887e-7
+                                            )
+                                            * r
+                                            + 1.8463183175100546818e-5
+                                        )
+                                        * r
+                                        + 7.868691311456132591e-4
+                                    )
+                                    * r
+                                    + 0.0148753612908506148525
+                                )
+                                * r
+                                + 0.13692988092273580531
+                            )
+                            * r
+                            + 0.59983220655588793769
+                        )
+                        * r
+                        + 1.0
+                    )
+                if q < 0:
+                    z = -z
+            if kind == GAMMA:
+                scaled = (z - two) * three
+                if scaled < 0.0:
+                    scaled = 0.0
+                at = int(scaled)
+                if at > len(table) - 2:
+                    at = len(table) - 2
+                x = table[at] + (table[at + 1] - table[at]) * (scaled - at)
+                out[i] = one * x * x * x
+                continue
+            x = math.exp(one + two * z)
+            if kind == TOKENS:
+                tokens = math.ceil(x)
+                if tokens > table[0]:
+                    tokens = table[0]
+                x = table[1] + table[2] * tokens
+        out[i] = x
+
+
+def fill_steps(levels: Any, at: Any, out: Any, size: int) -> None:
+    """Turn unit-exponential draws in ``out`` into the gaps of Poisson arrivals of varying rate.
+
+    ``levels`` holds pairs (end in seconds, requests per second) one after the other, the rate
+    constant up to each end, the whole repeated for ever; ``at`` holds where the last arrival was:
+    (index of the pair, time within the pattern).
+    """
+    pair = int(at[0])
+    now = at[1]
+    pairs = len(levels) // 2
+    for i in range(size):
+        left = out[i]
+        gap = 0.0
+        while True:
+            span = levels[2 * pair] - now
+            holds = levels[2 * pair + 1] * span
+            if left < holds:
+                step = left / levels[2 * pair + 1]
+                gap += step
+                now += step
+                break
+            left -= holds
+            gap += span
+            now = levels[2 * pair]
+            pair += 1
+            if pair == pairs:
+                pair = 0
+                now = 0.0
+        out[i] = gap
+    at[0] = pair
+    at[1] = now
+
+
+def choose(shares: Any, numbers: Any, out: Any, size: int) -> None:
+    """Turn uniform numbers into indices of ``shares``, which holds cumulated shares up to 1."""
+    for i in range(size):
+        u = numbers[i]
+        low = 0
+        high = len(shares) - 1
+        while low < high:
+            middle = (low + high) >> 1
+            if u < shares[middle]:
+                high = middle
+            else:
+                low = middle + 1
+        out[i] = low
+
+
+def tally(
+    latency: Any,
+    wait: Any,
+    hop: Any,
+    size: int,
+    target: float,
+    latencies: Any,
+    waits: Any,
+    sums: Any,
+) -> None:
+    """Count results into the histograms of latencies and waits, and into the sums.
+
+    ``sums``: requests, sum of latency, its largest, sum of waits, requests that waited not at all,
+    requests slower than the target, sum of the time on the network.
+    """
+    total, largest, waited, at_once, slow = sums[1], sums[2], sums[3], sums[4], sums[5]
+    network = sums[6]
+    for i in range(size):
+        network += hop[i]
+        x = latency[i]
+        total += x
+        if x > largest:
+            largest = x
+        if x > target:
+            slow += 1.0
+        part, power = math.frexp(x)
+        at = (power - LOWEST) * PER_OCTAVE + int((part - 0.5) * (2 * PER_OCTAVE))
+        if at < 0:
+            at = 0
+        elif at >= BINS:
+            at = BINS - 1
+        latencies[at] += 1
+        x = wait[i]
+        if x == 0.0:
+            at_once += 1.0
+            continue
+        waited += x
+        part, power = math.frexp(x)
+        at = (power - LOWEST) * PER_OCTAVE + int((part - 0.5) * (2 * PER_OCTAVE))
+        if at < 0:
+            at = 0
+        elif at >= BINS:
+            at = BINS - 1
+        waits[at] += 1
+    sums[0] += size
+    sums[1], sums[2], sums[3], sums[4], sums[5] = total, largest, waited, at_once, slow
+    sums[6] = network
+
+
+def quantile(bins: Any, rank: float) -> float:
+    """The time below which ``rank`` counted values lie; within a bin values are spread evenly."""
+    before = 0.0
+    for at in range(len(bins)):
+        inside = bins[at]
+        if inside > 0 and before + inside >= rank:
+            octave = at // PER_OCTAVE + LOWEST
+            step = 2.0**octave / (2 * PER_OCTAVE)
+            low = 2.0 ** (octave - 1) + (at % PER_OCTAVE) * step
+            return float(low + step * (rank - before) / inside)
+        before += inside
+    return 0.0
+
+
+def add_and_clear(bins: Any, into: Any) -> None:
+    """Add one histogram to another and empty it."""
+    for at in range(len(bins)):
+        into[at] += bins[at]
+        bins[at] = 0
+
+
+def total(values: Any, size: int) -> float:
+    """The sum of the first values, added in order."""
+    added = 0.0
+    for at in range(size):
+        added += values[at]
+    return added

@@ -1,0 +1,330 @@
+"""One run of one scenario with one stream of chance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from .compilation import Loops
+from .core import (
+    AT_WORK,
+    BUSY,
+    BUSY_AREA,
+    CACHE_HITS,
+    COUNTS_FULL,
+    IN_SYSTEM,
+    JOBS_FULL,
+    LOST,
+    NEEDS_REQUESTS,
+    NEXT_ARRIVAL,
+    NOW,
+    PENDING,
+    RESULTS_FULL,
+    SYSTEM_AREA,
+    WORK_AREA,
+)
+from .counting import PERCENTILES, Counter, TimelineWindow
+from .fleet_changes import ZoneOutage
+from .fleet_control import FleetControl
+from .scenario import Scenario
+from .workload import Workload
+from .world import World
+
+_FOREVER = 1e300  # finite, so that an event that never comes is later
+
+
+@dataclass(frozen=True, slots=True)
+class RunLength:
+    """How long a run lasts and what is not counted of it.
+
+    Attributes
+    ----------
+    requests : int or None
+        Requests to count; ``None`` when ``seconds`` says how long.
+    seconds : float or None
+        Simulated seconds, from the start.
+    discard : float
+        Share of the requests (or of the seconds) at the start that is simulated but not counted:
+        an empty system is quicker than a busy one.
+    window : float or None
+        Length of the lines of the timeline in seconds; ``None`` for no timeline.
+    """
+
+    requests: int | None
+    seconds: float | None = None
+    discard: float = 0.1
+    window: float | None = None
+
+    @property
+    def block(self) -> int:
+        """Requests that are drawn at once; the end of a run falls on a whole block."""
+        if self.requests is None:
+            return 16384
+        return max(16, min(16384, 1 << (self.requests // 32).bit_length()))
+
+
+@dataclass(frozen=True)
+class Replication:
+    """What one run found; times in seconds.
+
+    Attributes
+    ----------
+    requests : int
+        Requests counted.
+    seconds : float
+        Simulated time in which they were counted.
+    mean, waiting : float
+        Mean client latency; mean wait in line.
+    percentiles, wait_percentiles : dict of float to float
+        Of the client latency, and of the wait in line.
+    throughput : float
+        Answers per second and instance (of the mean number that serve and start).
+    utilisation : float
+        Mean share of an instance's concurrency that is at work.
+    busy : float
+        Share of the instances' time with at least one request at work.
+    in_system : float
+        Mean requests in the whole system, at work or in line.
+    slow_share : float
+        Share of the answers later than the latency target.
+    failed : int
+        Requests lost with an instance, or that met none.
+    instance_hours : float
+        Paid for, from launch to end.
+    cache_hits : float
+        Share of the requests whose beginning the instance remembered.
+    mean_service, mean_gap : float or None
+        Means of the drawn service times and gaps of the requests that arrived while it counted:
+        controls for an estimate. ``None`` when none arrived.
+    littles_law : float
+        Relative difference between the requests in the system over time and the sum of their
+        times there: 0 but for rounding.
+    entered : int
+        Requests that arrived, counted or not.
+    """
+
+    requests: int
+    seconds: float
+    mean: float
+    waiting: float
+    percentiles: dict[float, float]
+    wait_percentiles: dict[float, float]
+    throughput: float
+    utilisation: float
+    busy: float
+    in_system: float
+    slow_share: float
+    failed: int
+    instance_hours: float
+    cache_hits: float
+    mean_service: float | None
+    mean_gap: float | None
+    littles_law: float
+    entered: int
+    timeline: tuple[TimelineWindow, ...] = field(default=(), repr=False)
+
+    @property
+    def seconds_over_target(self) -> float:
+        """Time in windows whose p99 was above the latency target, failed calls counted as late."""
+        return sum(line.end - line.begin for line in self.timeline if line.over_target)
+
+
+def places_needed(scenario: Scenario) -> int:
+    """Places for all instances that may be there at once, those that drain included."""
+    most = max(scenario.instances, scenario.scaling.maximum if scenario.scaling else 0)
+    if scenario.scaling or scenario.deployment or scenario.faults:
+        zones = scenario.zones.count
+        most = 2 * most * (2 if scenario.deployment else 1)
+        if any(isinstance(fault, ZoneOutage) for fault in scenario.faults):
+            most *= zones
+        most = -(-most // zones) * zones
+    return most
+
+
+class _Run:
+    """The loop around the event loop."""
+
+    def __init__(
+        self, scenario: Scenario, length: RunLength, loops: Loops, seed: int, number: int
+    ) -> None:
+        self.scenario, self.length = scenario, length
+        self.world = World(scenario, loops, places_needed(scenario), length.block)
+        self.workload = Workload(scenario, self.world, seed, number)
+        self.control = FleetControl(scenario, self.world, self.workload)
+        self.counter = Counter(loops, scenario.latency_target)
+        self.window_begin = 0.0
+        self.failed_before = 0
+        self.drawn = [0.0, 0.0]  # sums of the service times and gaps of those that arrived
+        self.added = 0  # up to which request of the block they are added
+        self._start_counting()
+
+    def run(self) -> Replication:
+        length = self.length
+        if length.requests is None:
+            assert length.seconds
+            if length.discard:
+                self._run_to(length.discard * length.seconds)
+                self._start_counting()
+            if length.window:
+                self.counter.by_window = True
+                time = self.world.now if length.discard else 0.0
+                self.window_begin = time
+                while time < length.seconds:
+                    time = min(time + length.window, length.seconds)
+                    self._run_to(time)
+                    self._close_window(time)
+            else:
+                self._run_to(length.seconds)
+        else:
+            self._count(int(length.requests * length.discard))
+            self._start_counting()
+            self._count(length.requests)
+        return self._result()
+
+    def _count(self, requests: int) -> None:
+        lost = self._failed + 10 * requests  # nobody serves any more: stop asking
+        while self.counter.requests < requests and not self._exhausted and self._failed < lost:
+            self._step(math.inf)
+        self._take()
+
+    def _run_to(self, time: float) -> None:
+        while not self._step(time):
+            pass
+        self._take()
+
+    @property
+    def _exhausted(self) -> bool:
+        """Whether nothing can happen any more: a trace has ended."""
+        world = self.world
+        return (
+            world.ends[1] == math.inf
+            and world.clock[NEXT_ARRIVAL] == math.inf
+            and not world.state[PENDING]
+        )
+
+    def _step(self, until: float) -> bool:
+        """Run until something is needed or due; whether ``until`` has been reached."""
+        world, control = self.world, self.control
+        due = control.next_time
+        status = world.advance(min(due, until, _FOREVER))
+        if status == NEEDS_REQUESTS:
+            self._take()
+            self._add_drawn()
+            self.workload.refill()
+            self.added = 0
+        elif status == RESULTS_FULL:
+            self._take()
+        elif status == JOBS_FULL:
+            world.more_jobs()
+        elif status == COUNTS_FULL:
+            world.more_counts()
+        elif due <= until and due < math.inf:
+            self._move_to(due)
+            control.act()
+        else:
+            if until < math.inf:
+                self._move_to(until)
+            return True
+        return False
+
+    def _add_drawn(self) -> None:
+        """Add what was drawn for the requests that have arrived since the last time."""
+        world, begin, end = self.world, self.added, self.world.entered
+        for at, drawn in enumerate((world.demand, world.gap)):
+            self.drawn[at] += float(world.loops.total(drawn[begin:end], end - begin))
+        self.added = end
+
+    def _move_to(self, time: float) -> None:
+        """Let time pass in which nothing happens."""
+        clock, state = self.world.clock, self.world.state
+        passed = time - clock[NOW]
+        if passed > 0:
+            clock[SYSTEM_AREA] += state[IN_SYSTEM] * passed
+            clock[WORK_AREA] += state[AT_WORK] * passed
+            clock[BUSY_AREA] += state[BUSY] * passed
+            clock[NOW] = time
+
+    def _take(self) -> None:
+        size = self.world.take_results()
+        if size:
+            self.counter.take(self.world.out_latency, self.world.out_wait, self.world.out_hop, size)
+
+    @property
+    def _failed(self) -> int:
+        return self.world.failed + int(self.world.state[LOST])
+
+    def _close_window(self, time: float) -> None:
+        self.counter.close_window(
+            self.window_begin,
+            time,
+            failed=self._failed - self.failed_before,
+            serving=len(self.world.serving),
+            launched=self.control.launched,
+            in_flight=int(self.world.state[IN_SYSTEM]),
+        )
+        self.window_begin = time
+        self.failed_before = self._failed
+
+    def _start_counting(self) -> None:
+        world = self.world
+        self.counter.forget()
+        self.began = world.now
+        self.areas = [float(world.clock[at]) for at in (SYSTEM_AREA, WORK_AREA, BUSY_AREA)]
+        self.ages = world.ages() if world.state[IN_SYSTEM] else 0.0
+        self.failures = self.failed_before = self._failed
+        self.failed_time = world.failed_time
+        self.hits = int(world.state[CACHE_HITS])
+        self.entered_before = self.workload.entered
+        self.drawn = [0.0, 0.0]
+        self.added = world.entered
+        self.control.forget(world.now)
+
+    def _result(self) -> Replication:
+        world, counter, control = self.world, self.counter, self.control
+        counter.finish()
+        self._add_drawn()
+        control.pay_until(world.now)
+        seconds = world.now - self.began
+        requests = counter.requests
+        areas = [
+            float(world.clock[at]) - before
+            for at, before in zip((SYSTEM_AREA, WORK_AREA, BUSY_AREA), self.areas, strict=True)
+        ]
+        instance_seconds = control.instance_seconds or 1e-300
+        total = float(counter.sums[1])
+        hop = self._hop_time
+        spent = total - hop + world.ages() - self.ages + world.failed_time - self.failed_time
+        entered = self.workload.entered - self.entered_before
+        return Replication(
+            requests=requests,
+            seconds=seconds,
+            mean=total / requests if requests else 0.0,
+            waiting=float(counter.sums[3]) / requests if requests else 0.0,
+            percentiles={at: counter.latency(at) if requests else 0.0 for at in PERCENTILES},
+            wait_percentiles={at: counter.wait(at) if requests else 0.0 for at in PERCENTILES},
+            throughput=requests / instance_seconds,
+            utilisation=areas[1] / instance_seconds / self.scenario.concurrency,
+            busy=areas[2] / instance_seconds,
+            in_system=areas[0] / seconds if seconds else 0.0,
+            slow_share=float(counter.sums[5]) / requests if requests else 0.0,
+            failed=self._failed - self.failures,
+            instance_hours=control.instance_seconds / 3600,
+            cache_hits=(int(world.state[CACHE_HITS]) - self.hits) / max(entered, 1),
+            mean_service=self.drawn[0] / entered if entered else None,
+            mean_gap=self.drawn[1] / entered if entered else None,
+            littles_law=abs(areas[0] - spent) / areas[0] if areas[0] else 0.0,
+            entered=self.workload.entered,
+            timeline=tuple(counter.windows),
+        )
+
+    @property
+    def _hop_time(self) -> float:
+        """Time of the counted requests on the network: there, they are in no instance."""
+        return float(self.counter.sums[6])
+
+
+def replicate(
+    scenario: Scenario, length: RunLength, loops: Loops, seed: int, number: int
+) -> Replication:
+    """Run one replication."""
+    return _Run(scenario, length, loops, seed, number).run()

@@ -1,0 +1,229 @@
+"""What a search is asked, what it tries, and what it found of one of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..errors import rule
+from .estimates import Estimate
+from .traffic import Shape
+
+SEARCH_GOAL = rule(
+    "LLS124",
+    "a search goal cannot be read",
+    fix='Write it as "p99<200ms at 1000 TPS, cheapest" or "p99<0.2s at 1000 TPS, fastest".',
+)
+
+_GOAL = re.compile(
+    r"\s*p(50|90|95|99|99\.9)\s*<=?\s*(\d+(?:\.\d+)?)\s*(ms|s)\s+at\s+(\d[\d,]*(?:\.\d+)?)\s*TPS"
+    r"\s*(?:,\s*(cheapest|fastest)\s*)?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What a search is for.
+
+    Attributes
+    ----------
+    percentile : float
+        Of the client latency.
+    seconds : float
+        What it must stay under.
+    tps : float
+        At this peak.
+    wish : str
+        ``cheapest`` or ``fastest`` among those that hold it.
+    """
+
+    percentile: float
+    seconds: float
+    tps: float
+    wish: str = "cheapest"
+
+    def __str__(self) -> str:
+        return (
+            f"p{self.percentile:g} < {1000 * self.seconds:g} ms at {self.tps:,g} TPS, {self.wish}"
+        )
+
+
+def parse_goal(text: str) -> Goal:
+    """Read a goal.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLS124`` for anything else.
+
+    Examples
+    --------
+    >>> parse_goal("p99<200ms at 1000 TPS, cheapest")
+    Goal(percentile=99.0, seconds=0.2, tps=1000.0, wish='cheapest')
+    """
+    match = _GOAL.fullmatch(text)
+    if not match or float(match[2]) <= 0 or float(match[4].replace(",", "")) <= 0:
+        raise SEARCH_GOAL.error(
+            got=repr(text),
+            allowed="a percentile of p50, p90, p95, p99, p99.9 under a time at a rate",
+        )
+    seconds = float(match[2]) / (1000 if match[3].lower() == "ms" else 1)
+    return Goal(
+        float(match[1]), seconds, float(match[4].replace(",", "")), (match[5] or "cheapest").lower()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A fleet to try: fixed when minimum and maximum are the same.
+
+    Attributes
+    ----------
+    minimum, maximum : int
+        Instances.
+    safety_factor : float or None
+        Share of the measured throughput that scaling aims at; ``None`` for a fixed fleet.
+    scale_out_cooldown : float or None
+        Seconds.
+    """
+
+    routing: str
+    minimum: int
+    maximum: int
+    safety_factor: float | None = None
+    scale_out_cooldown: float | None = None
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the fleet stays as it is."""
+        return self.safety_factor is None
+
+    def __str__(self) -> str:
+        strategy = self.routing.replace("_OUTSTANDING_REQUESTS", " OUTSTANDING").lower()
+        if self.fixed:
+            return f"{self.minimum} instances, {strategy}"
+        return (
+            f"{self.minimum} to {self.maximum} instances, {strategy}, safety factor "
+            f"{self.safety_factor:g}, scale-out cooldown {self.scale_out_cooldown:g} s"
+        )
+
+
+HOLDS, MISSES, NEAR, ONCE = "yes", "no", "too near to tell", "seen once"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A candidate and what it gave.
+
+    Attributes
+    ----------
+    latency : Estimate
+        The goal's percentile, in seconds; on several shapes that of the worst.
+    cost : float
+        Mean number of paid instances: instance hours per hour; on several shapes their mean.
+    failed : int
+        Requests, in all replications.
+    replications : int
+        On each shape; 1 for a first look, which has no interval.
+    verdict : str
+        ``yes``: the whole interval is under the goal and nothing failed (on a shape that loses a
+        zone: next to nothing). ``no``: the whole interval is above it, or requests failed. ``too
+        near to tell``, or ``seen once``, otherwise.
+    shape : str
+        On which the latency was the worst; empty at the steady peak.
+    """
+
+    candidate: Candidate
+    latency: Estimate
+    cost: float
+    failed: int
+    replications: int
+    verdict: str
+    shape: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether it certainly holds the goal."""
+        return self.verdict == HOLDS
+
+    def rank(self, wish: str) -> tuple[float, float]:
+        """What the wish looks at, the best first."""
+        both = (self.cost, self.latency.mean)
+        return both if wish == "cheapest" else both[::-1]
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found.
+
+    Attributes
+    ----------
+    steady : tuple of Found
+        Fixed fleets at the steady peak, by cost.
+    over_time : tuple of Found
+        Scaling policies and the best fixed fleets on the shapes, by cost; empty without shapes.
+    replications, shape_replications : int
+        At the steady peak, and on each shape.
+    """
+
+    goal: Goal
+    steady: tuple[Found, ...]
+    over_time: tuple[Found, ...]
+    shapes: tuple[Shape, ...]
+    seed: int
+    replications: int
+    shape_replications: int
+    tps_per_instance: float
+    assumed: tuple[str, ...]
+
+    @property
+    def best(self) -> Found | None:
+        """The fleet at the steady peak that the goal asks for; ``None`` when none holds it."""
+        return best_of(self.steady, self.goal)
+
+    @property
+    def best_over_time(self) -> Found | None:
+        """The same on the shapes."""
+        return best_of(self.over_time, self.goal)
+
+    @property
+    def front(self) -> tuple[Found, ...]:
+        """The Pareto front at the steady peak: nothing is both cheaper and quicker."""
+        return pareto_front(self.steady)
+
+    @property
+    def front_over_time(self) -> tuple[Found, ...]:
+        """The Pareto front on the shapes."""
+        return pareto_front(self.over_time)
+
+    @property
+    def points(self) -> tuple[Found, ...]:
+        """What can be adopted: both fronts with the best of each, numbered from 1 in this order.
+
+        The best may lie off its front: behind a fleet that seems as quick and costs less, but
+        does not certainly hold the goal.
+        """
+        return (*_with(self.front, self.best), *_with(self.front_over_time, self.best_over_time))
+
+
+def _with(front: tuple[Found, ...], best: Found | None) -> list[Found]:
+    shown = list(front) if best is None or best in front else [*front, best]
+    return sorted(shown, key=lambda each: each.cost)
+
+
+def best_of(found: Iterable[Found], goal: Goal) -> Found | None:
+    """What the goal asks for among those that hold it."""
+    return min(
+        (each for each in found if each.holds), key=lambda each: each.rank(goal.wish), default=None
+    )
+
+
+def pareto_front(found: Iterable[Found]) -> tuple[Found, ...]:
+    """Those for which no other is as cheap and as quick, by cost."""
+    front: list[Found] = []
+    for each in sorted(found, key=lambda one: (one.cost, one.latency.mean)):
+        if not front or each.latency.mean < front[-1].latency.mean:
+            front.append(each)
+    return tuple(front)

@@ -1,0 +1,364 @@
+"""Search fleets, strategies and scaling policies: the Pareto front of cost against p99."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from .assumptions import SimulatedEndpoint
+from .estimates import Estimate
+from .replication import Replication, RunLength
+from .scenario import Scenario
+from .search_goals import (
+    HOLDS,
+    MISSES,
+    NEAR,
+    ONCE,
+    Candidate,
+    Found,
+    Goal,
+    SearchResult,
+    best_of,
+    pareto_front,
+)
+from .simulating import REPLICATIONS, SimulationResult, replicated
+from .traffic import Shape, shape
+
+STRATEGIES = ("LEAST_OUTSTANDING_REQUESTS", "RANDOM")
+FEWEST_REPLICATIONS = 4  # with two or three Student's interval is wider than what it is about
+_FULL = 0.99  # load of the smallest fleet that is tried
+_WIDER = 1.7  # times the smallest fleet: the largest, and again while p99 falls
+_RAISES = 4  # so up to 14 times the smallest fleet
+_FALLS = 0.99  # a p99 that fell by less than 1 % has reached its floor
+_MAY_HOLD = 1.1  # a first look up to so far above the goal is looked at again
+_HOPELESS = 10  # times the goal on one of several shapes: not tried on longer ones
+_LOST_WITH_A_ZONE = 1e-3  # share of requests; those in flight there are nobody's mistake
+
+Looked = tuple[Candidate, Shape | None]
+
+
+def search(
+    model: SimulatedEndpoint,
+    goal: Goal,
+    *,
+    over: Shape | Sequence[Shape] | None = None,
+    seed: int = 1,
+    replications: int = 8,
+    shape_replications: int = 4,
+    requests: int = 40_000,
+    processes: int = 1,
+) -> SearchResult:
+    """Walk instance counts, strategies, safety factors and cooldowns.
+
+    Fixed fleets at the steady peak first: in steps, then halving the step between the largest that
+    fails and the smallest that holds, for each strategy; when none holds, further up for as long as
+    the latency falls. Then scaling policies on the shapes: each once, and again with all
+    replications what lies on the front or may be the answer, so that the answer has an interval.
+
+    Parameters
+    ----------
+    model : SimulatedEndpoint
+        The endpoint; its peak becomes the goal's.
+    over : Shape or sequence of Shape, optional
+        On which scaling policies are judged: by the worst latency and the mean cost. By default
+        ``spike``; with an empty sequence none are.
+    seed, requests, processes
+        As for :func:`.simulating.simulate`; ``requests`` for each fixed fleet.
+    replications, shape_replications : int
+        Independent runs at the steady peak, and on each shape. By default 8 and 4; what is too near
+        to the goal to tell gets up to four times as many.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLS109`` for fewer than 4 replications.
+    """
+    for given, where in (
+        (replications, "replications"),
+        (shape_replications, "shape_replications"),
+    ):
+        if REPLICATIONS.check(given, where) < FEWEST_REPLICATIONS:
+            raise REPLICATIONS.rule.error(
+                got=given,
+                allowed=f"at least {FEWEST_REPLICATIONS} for a search",
+                where=where,
+                fix="Give at least four: with fewer the interval is wider than the differences.",
+            )
+    model = replace(model, peak_tps=goal.tps)
+    shapes = (
+        (shape("spike"),) if over is None else ((over,) if isinstance(over, Shape) else tuple(over))
+    )
+    runs = _Runs(model, goal, seed, requests, processes)
+    steady = _steady(model, goal, runs, replications)
+    over_time = _over_time(model, goal, runs, steady, shapes, shape_replications) if shapes else []
+    return SearchResult(
+        goal,
+        tuple(sorted(steady, key=lambda each: each.cost)),
+        tuple(sorted(over_time, key=lambda each: each.cost)),
+        shapes,
+        seed,
+        replications,
+        shape_replications,
+        model.tps_per_instance,
+        model.assumed,
+    )
+
+
+def fewest_instances(model: SimulatedEndpoint) -> int:
+    """The smallest fleet that a plan takes: two, and one per client zone (``LLE810``)."""
+    return max(2, model.zones)
+
+
+# --- fixed fleets at the steady peak -------------------------------------------------------------
+
+
+def _steady(model: SimulatedEndpoint, goal: Goal, runs: _Runs, replications: int) -> list[Found]:
+    one = model.steady(instances=1).instance_rate
+    fewest = max(fewest_instances(model), math.floor(goal.tps / one / _FULL) + 1)
+    most = max(fewest + 2, math.ceil(_WIDER * fewest))
+    found: dict[Candidate, Found] = {}
+
+    def look(counts: Iterable[int]) -> None:
+        fresh = [
+            Candidate(routing, count, count)
+            for count in sorted(set(counts))
+            for routing in STRATEGIES
+            if Candidate(routing, count, count) not in found
+        ]
+        found.update(runs.looked_at(fresh, (None,), replications))
+
+    plans = [model.instances] if model.instances >= fewest else []
+    look([*range(fewest, most + 1, max(1, (most - fewest) // 10)), most, *plans])
+    top = most
+    for _ in range(_RAISES):
+        if any(each.holds for each in found.values()):
+            break
+        before, top = _quickest(found.values(), top), math.ceil(_WIDER * top)
+        look([top])
+        if _quickest(found.values(), top) > _FALLS * before:
+            break
+    while middles := [
+        middle for routing in STRATEGIES if (middle := _middle(found.values(), routing)) is not None
+    ]:
+        look(middles)
+    # Where the interval straddles the goal, a cheaper fleet may hold it after all.
+    found |= runs.looked_at(_undecided(found.values(), goal), (None,), 4 * replications)
+    return list(found.values())
+
+
+def _quickest(found: Iterable[Found], count: int) -> float:
+    return min(each.latency.mean for each in found if each.candidate.minimum == count)
+
+
+def _middle(found: Iterable[Found], routing: str) -> int | None:
+    """The count between the largest fleet that fails and the smallest that holds."""
+    mine = [each for each in found if each.candidate.routing == routing]
+    holds = min((each.candidate.minimum for each in mine if each.holds), default=0)
+    fails = max(
+        (each.candidate.minimum for each in mine if each.candidate.minimum < holds), default=holds
+    )
+    return (fails + holds) // 2 if holds - fails > 1 else None
+
+
+def _undecided(found: Iterable[Found], goal: Goal) -> list[Candidate]:
+    """What would be better than the best if it held."""
+    found = list(found)
+    best = best_of(found, goal)
+    near = [
+        each
+        for each in found
+        if each.verdict == NEAR and (best is None or each.rank(goal.wish) < best.rank(goal.wish))
+    ]
+    return [each.candidate for each in sorted(near, key=lambda one: one.rank(goal.wish))][:4]
+
+
+# --- scaling policies on shapes ------------------------------------------------------------------
+
+
+def _over_time(
+    model: SimulatedEndpoint,
+    goal: Goal,
+    runs: _Runs,
+    steady: Sequence[Found],
+    shapes: tuple[Shape, ...],
+    replications: int,
+) -> list[Found]:
+    policies = _policies(model, goal, steady)
+    for each in sorted(shapes, key=lambda one: one.seconds * one.mean_share)[:-1]:
+        # What misses the goal by far on a short shape need not be tried for a whole day.
+        looked = runs.looked_at(policies, (each,), 1)
+        policies = [
+            one for one in policies if looked[one].latency.mean < _HOPELESS * goal.seconds
+        ] or policies
+    found = runs.looked_at(policies, shapes, 1)
+    while again := _to_repeat(found.values(), goal):
+        found |= runs.looked_at(again, shapes, replications)
+    if undecided := _undecided(found.values(), goal):
+        found |= runs.looked_at(undecided, shapes, 2 * replications)
+        while again := _to_repeat(found.values(), goal):
+            found |= runs.looked_at(again, shapes, replications)
+    return list(found.values())
+
+
+def _to_repeat(found: Iterable[Found], goal: Goal) -> list[Candidate]:
+    """What stands on a first look alone, and lies on the front or may be the answer."""
+    found = list(found)
+    best = best_of(found, goal)
+    may = sorted(
+        (
+            each
+            for each in found
+            if each.verdict == ONCE
+            and each.latency.mean < _MAY_HOLD * goal.seconds
+            and (best is None or each.rank(goal.wish) < best.rank(goal.wish))
+        ),
+        key=lambda one: one.rank(goal.wish),
+    )
+    front = [each for each in pareto_front(found) if each.replications == 1]
+    # Two at a time: when the best of them holds the goal, the others need no second look.
+    return list(dict.fromkeys(each.candidate for each in (*front, *may[:2])))
+
+
+def _policies(model: SimulatedEndpoint, goal: Goal, steady: Sequence[Found]) -> list[Candidate]:
+    """Scaling policies with the strategy that did better at the steady peak, and fixed fleets."""
+    least = min(each.candidate.minimum for each in steady)
+    held = [each for each in steady if each.holds]
+    enough = min(
+        (each.candidate.maximum for each in held), default=max(least + 2, math.ceil(_WIDER * least))
+    )
+    routing = min(
+        steady, key=lambda each: (not each.holds, each.cost, each.latency.mean)
+    ).candidate.routing
+    fewest = fewest_instances(model)
+    factors = sorted({0.5, model.safety_factor, 0.8})
+    floors = sorted(
+        {max(fewest, min(model.minimum, enough)), max(fewest, math.ceil(enough / 2)), enough}
+    )
+    # At its peak a policy may want more than the fleet that just holds it.
+    policies = [
+        Candidate(
+            routing,
+            floor,
+            max(floor, math.ceil(1.5 * goal.tps / (model.tps_per_instance * factor))),
+            factor,
+            cooldown,
+        )
+        for floor in floors
+        for factor in factors
+        for cooldown in (
+            (60.0, 300.0) if floor < enough and factor == model.safety_factor else (60.0,)
+        )
+    ]
+    return [each for each in policies if each.minimum < each.maximum] + [
+        Candidate(each, enough, enough) for each in STRATEGIES
+    ]
+
+
+# --- running and judging -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The runs so far; a later look at a candidate adds replications to those that it has."""
+
+    model: SimulatedEndpoint
+    goal: Goal
+    seed: int
+    requests: int
+    processes: int
+    kept: dict[Looked, list[Replication]] = field(default_factory=dict)
+
+    def looked_at(
+        self, candidates: Iterable[Candidate], shapes: Sequence[Shape | None], replications: int
+    ) -> dict[Candidate, Found]:
+        """Each candidate with so many replications on each shape; ``None`` is the steady peak."""
+        candidates = list(candidates)
+        wanted: list[Looked] = [(each, over) for each in candidates for over in shapes]
+        jobs = [
+            (key, number)
+            for key in wanted
+            for number in range(len(self.kept.get(key, ())), replications)
+        ]
+        for (key, _), run in zip(
+            jobs,
+            replicated(
+                [
+                    (self._scenario(key), self._length(key), self.seed, number, None)
+                    for key, number in jobs
+                ],
+                self.processes,
+            ),
+            strict=True,
+        ):
+            self.kept.setdefault(key, []).append(run)
+        return {each: self._found(each, shapes) for each in candidates}
+
+    def _scenario(self, key: Looked) -> Scenario:
+        return scenario_of(self.model, *key)
+
+    def _length(self, key: Looked) -> RunLength:
+        over = key[1]
+        return RunLength(self.requests) if over is None else RunLength(None, over.seconds, 0.0)
+
+    def _found(self, candidate: Candidate, shapes: Sequence[Shape | None]) -> Found:
+        parts = []
+        for over in shapes:
+            runs = self.kept[candidate, over]
+            latency = self._latency(candidate, over, runs)
+            cost = sum(run.instance_hours * 3600 / run.seconds for run in runs) / len(runs)
+            parts.append(
+                (latency, cost, _verdict(latency, runs, over, self.goal), over.name if over else "")
+            )
+        latency, _, _, worst = max(parts, key=lambda part: part[0].mean)
+        verdicts = {part[2] for part in parts}
+        return Found(
+            candidate,
+            latency,
+            sum(part[1] for part in parts) / len(parts),
+            sum(run.failed for over in shapes for run in self.kept[candidate, over]),
+            min(len(self.kept[candidate, over]) for over in shapes),
+            next(each for each in (MISSES, ONCE, NEAR, HOLDS) if each in verdicts),
+            worst,
+        )
+
+    def _latency(
+        self, candidate: Candidate, over: Shape | None, runs: list[Replication]
+    ) -> Estimate:
+        percentile = self.goal.percentile
+        if len(runs) == 1:
+            return Estimate(runs[0].percentiles[percentile], 0.0)
+        return SimulationResult(
+            self._scenario((candidate, over)), tuple(runs), self.seed
+        ).percentile(percentile)
+
+
+def _verdict(latency: Estimate, runs: Sequence[Replication], over: Shape | None, goal: Goal) -> str:
+    failed = sum(run.failed for run in runs)
+    borne = _LOST_WITH_A_ZONE if over and over.zone_lost_at is not None else 0.0
+    if failed > borne * (failed + sum(run.requests for run in runs)):
+        return MISSES
+    if len(runs) == 1:
+        return ONCE
+    if latency.high < goal.seconds:
+        return HOLDS
+    return MISSES if latency.low >= goal.seconds else NEAR
+
+
+def scenario_of(model: SimulatedEndpoint, candidate: Candidate, over: Shape | None) -> Scenario:
+    """The scenario in which a candidate is tried."""
+    if over is None:
+        return model.steady(instances=candidate.minimum, routing=candidate.routing)
+    if candidate.fixed:
+        return replace(model, scales=False).over_time(
+            over, instances=candidate.minimum, routing=candidate.routing
+        )
+    assert candidate.safety_factor
+    assert candidate.scale_out_cooldown is not None
+    policy = model.policy(
+        target=model.tps_per_instance * candidate.safety_factor * 60,
+        minimum=candidate.minimum,
+        maximum=candidate.maximum,
+        scale_out_cooldown=candidate.scale_out_cooldown,
+    )
+    return model.over_time(over, policy, routing=candidate.routing)

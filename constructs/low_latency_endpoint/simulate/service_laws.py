@@ -1,0 +1,414 @@
+"""How long one request takes on an instance that has nothing else to do: service laws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from statistics import NormalDist
+
+from ..errors import rule
+from ..plan.limits import number_range
+from . import kernels
+
+MEAN_SECONDS = number_range(
+    "LLS101",
+    "a mean time",
+    1e-6,
+    1e6,
+    unit="seconds",
+    whole=False,
+    fix="Give the mean in seconds, above zero.",
+)
+VARIATION = number_range(
+    "LLS102",
+    "a coefficient of variation",
+    0,
+    20,
+    whole=False,
+    fix="Give standard deviation divided by mean: 0 for equal times, 1 for exponential ones, "
+    "above 1 for language models with answers of very different length.",
+)
+SECONDS = number_range(
+    "LLS111",
+    "a time of the simulation",
+    0,
+    1e9,
+    unit="seconds",
+    whole=False,
+    fix="Give seconds in the allowed range.",
+)
+SHARE = number_range("LLS112", "a share", 0, 1, whole=False, fix="Give a share from 0 to 1.")
+SAMPLES = rule(
+    "LLS120",
+    "a service law needs measured times above zero",
+    fix="Give at least two times in seconds, or quantiles that rise with their probabilities.",
+)
+
+_STEPS = 4096  # of an empirical law
+
+
+@dataclass(frozen=True, slots=True)
+class LawParameters:
+    """A law as :func:`.kernels.fill_law` takes it."""
+
+    kind: int
+    one: float = 0.0
+    two: float = 0.0
+    three: float = 0.0
+    table: tuple[float, ...] = (0.0,)
+
+
+class ServiceLaw:
+    """A law of times in seconds; the classes below are the laws there are."""
+
+    @property
+    def mean_seconds(self) -> float:
+        """The mean in seconds."""
+        raise NotImplementedError
+
+    @property
+    def variation(self) -> float:
+        """The coefficient of variation: standard deviation divided by mean."""
+        raise NotImplementedError
+
+    def parameters(self) -> LawParameters:
+        """The law for the compiled loops."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(ServiceLaw):
+    """Every request takes the same time.
+
+    Examples
+    --------
+    >>> Constant(0.02).mean_seconds, Constant(0.02).variation
+    (0.02, 0.0)
+    """
+
+    seconds: float
+
+    def __post_init__(self) -> None:
+        SECONDS.check(self.seconds, "seconds")
+
+    @property
+    def mean_seconds(self) -> float:
+        return self.seconds
+
+    @property
+    def variation(self) -> float:
+        return 0.0
+
+    def parameters(self) -> LawParameters:
+        return LawParameters(kernels.CONSTANT, float(self.seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential(ServiceLaw):
+    """The memoryless law, coefficient of variation 1: the one that theory knows most about."""
+
+    mean: float
+
+    def __post_init__(self) -> None:
+        MEAN_SECONDS.check(self.mean, "mean")
+
+    @property
+    def mean_seconds(self) -> float:
+        return self.mean
+
+    @property
+    def variation(self) -> float:
+        return 1.0
+
+    def parameters(self) -> LawParameters:
+        return LawParameters(kernels.EXPONENTIAL, float(self.mean))
+
+
+@dataclass(frozen=True, slots=True)
+class Lognormal(ServiceLaw):
+    """The usual law of measured service times: never below zero, a long tail to the right.
+
+    Parameters
+    ----------
+    mean : float
+        Mean in seconds.
+    cv : float
+        Coefficient of variation (standard deviation / mean), above 0.
+    """
+
+    mean: float
+    cv: float
+
+    def __post_init__(self) -> None:
+        MEAN_SECONDS.check(self.mean, "mean")
+        VARIATION.check(self.cv, "cv")
+
+    @property
+    def mean_seconds(self) -> float:
+        return self.mean
+
+    @property
+    def variation(self) -> float:
+        return self.cv
+
+    def parameters(self) -> LawParameters:
+        if self.cv == 0:
+            return Constant(self.mean).parameters()
+        spread = math.log1p(self.cv * self.cv)
+        return LawParameters(kernels.LOGNORMAL, math.log(self.mean) - spread / 2, math.sqrt(spread))
+
+
+@dataclass(frozen=True, slots=True)
+class Gamma(ServiceLaw):
+    """Erlang-like below a coefficient of variation of 1, bursty above, with a lighter tail than
+    the lognormal law of the same variation.
+
+    Parameters
+    ----------
+    mean : float
+        Mean in seconds.
+    cv : float
+        Coefficient of variation, 0.05 to 5.
+    """
+
+    mean: float
+    cv: float
+
+    def __post_init__(self) -> None:
+        MEAN_SECONDS.check(self.mean, "mean")
+        VARIATION.check(self.cv, "cv")
+        if not 0.05 <= self.cv <= 5:
+            raise VARIATION.rule.error(
+                got=self.cv, allowed="0.05 to 5 for the gamma law", where="cv"
+            )
+
+    @property
+    def mean_seconds(self) -> float:
+        return self.mean
+
+    @property
+    def variation(self) -> float:
+        return self.cv
+
+    def parameters(self) -> LawParameters:
+        shape = 1 / (self.cv * self.cv)
+        lowest, step, roots = _gamma_roots(shape)
+        return LawParameters(kernels.GAMMA, self.mean / shape, lowest, 1 / step, roots)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCount(ServiceLaw):
+    """A language model's answer: a time to the first token, then a time for each token.
+
+    Parameters
+    ----------
+    mean_tokens : float
+        Mean number of tokens of the lognormal law behind the count (before rounding up and
+        before the limit).
+    seconds_per_token : float
+        Decode time of one token on an instance that decodes nothing else.
+    cv : float
+        Coefficient of variation of the count. By default 1.
+    first_token_seconds : float
+        Prefill: time before the first token. By default 0.
+    max_tokens : int
+        Longest answer. By default 4096.
+    """
+
+    mean_tokens: float
+    seconds_per_token: float
+    cv: float = 1.0
+    first_token_seconds: float = 0.0
+    max_tokens: int = 4096
+
+    def __post_init__(self) -> None:
+        MEAN_SECONDS.check(self.mean_tokens, "mean_tokens")
+        MEAN_SECONDS.check(self.seconds_per_token, "seconds_per_token")
+        VARIATION.check(self.cv, "cv")
+        if self.cv == 0:
+            raise VARIATION.rule.error(got=0, allowed="above 0 for token counts", where="cv")
+        SECONDS.check(self.first_token_seconds, "first_token_seconds")
+        MEAN_SECONDS.check(self.max_tokens, "max_tokens")
+
+    def _moments(self) -> tuple[float, float]:
+        """Mean and mean square, from the distribution of the rounded and limited count."""
+        middle, sigma = self._logarithm()
+        normal = NormalDist(middle, sigma)
+        mean = square = 0.0
+        above = 1.0  # chance of more than `count` tokens
+        for count in range(int(self.max_tokens)):
+            # E[N] and E[N^2] as sums over tails: no difference of nearly equal numbers
+            mean += above
+            square += (2 * count + 1) * above
+            above = 1.0 - normal.cdf(math.log(count + 1))
+            if above < 1e-15:
+                break
+        base, each = self.first_token_seconds, self.seconds_per_token
+        return base + each * mean, base * base + 2 * base * each * mean + each * each * square
+
+    def _logarithm(self) -> tuple[float, float]:
+        spread = math.log1p(self.cv * self.cv)
+        return math.log(self.mean_tokens) - spread / 2, math.sqrt(spread)
+
+    @property
+    def mean_seconds(self) -> float:
+        return self._moments()[0]
+
+    @property
+    def variation(self) -> float:
+        mean, square = self._moments()
+        return math.sqrt(max(square - mean * mean, 0.0)) / mean
+
+    def parameters(self) -> LawParameters:
+        middle, sigma = self._logarithm()
+        return LawParameters(
+            kernels.TOKENS,
+            middle,
+            sigma,
+            table=(
+                float(self.max_tokens),
+                float(self.first_token_seconds),
+                float(self.seconds_per_token),
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Empirical(ServiceLaw):
+    """The law of measured times.
+
+    Parameters
+    ----------
+    quantiles : tuple of float
+        The quantile function at equal steps of probability from 0 to 1, straight lines between.
+        Use :meth:`of_samples` or :meth:`of_quantiles`.
+
+    Examples
+    --------
+    >>> Empirical.of_quantiles({0.0: 0.010, 0.5: 0.020, 1.0: 0.040}).mean_seconds
+    0.0225
+    """
+
+    quantiles: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        values = self.quantiles
+        if (
+            len(values) < 2
+            or not all(
+                isinstance(value, (int, float)) and math.isfinite(value) and value > 0
+                for value in values
+            )
+            or any(later < earlier for earlier, later in pairwise(values))
+        ):
+            raise SAMPLES.error(
+                got=f"{len(values)} values",
+                where="quantiles",
+                allowed="two or more times above zero that do not fall",
+            )
+
+    @classmethod
+    def of_samples(cls, seconds: Sequence[float]) -> Empirical:
+        """The law of times as measured, in any order."""
+        try:
+            ordered = sorted(float(value) for value in seconds)
+        except (TypeError, ValueError):
+            raise SAMPLES.error(got=repr(seconds)[:80], allowed="numbers of seconds") from None
+        if len(ordered) < 2:
+            raise SAMPLES.error(got=f"{len(ordered)} times", allowed="at least two")
+        return cls(tuple(ordered))
+
+    @classmethod
+    def of_quantiles(cls, seconds: Mapping[float, float]) -> Empirical:
+        """The law through some quantiles: seconds by probability, with 0 and 1 among them."""
+        points = sorted((float(rank), float(value)) for rank, value in seconds.items())
+        ranks = [rank for rank, _ in points]
+        if len(points) < 2 or ranks[0] != 0 or ranks[-1] != 1:
+            raise SAMPLES.error(
+                got=f"probabilities {ranks}", allowed="probabilities from 0 to 1, both included"
+            )
+        for rank in ranks:
+            SHARE.check(rank, "probability")
+        table, at = [], 0
+        steps = _STEPS if len(points) > 2 else 1
+        for step in range(steps + 1):
+            rank = step / steps
+            while at < len(points) - 2 and rank > points[at + 1][0]:
+                at += 1
+            (low, below), (high, above) = points[at], points[at + 1]
+            table.append(below + (above - below) * (rank - low) / (high - low))
+        return cls(tuple(table))
+
+    @property
+    def mean_seconds(self) -> float:
+        values = self.quantiles
+        return (sum(values) - (values[0] + values[-1]) / 2) / (len(values) - 1)
+
+    @property
+    def variation(self) -> float:
+        mean = self.mean_seconds
+        square = sum((a * a + a * b + b * b) / 3 for a, b in pairwise(self.quantiles)) / (
+            len(self.quantiles) - 1
+        )
+        return math.sqrt(max(square - mean * mean, 0.0)) / mean
+
+    def parameters(self) -> LawParameters:
+        return LawParameters(kernels.EMPIRICAL, table=tuple(map(float, self.quantiles)))
+
+
+@lru_cache(maxsize=16)
+def _gamma_roots(shape: float) -> tuple[float, float, tuple[float, ...]]:
+    """Cube roots of the standard gamma's quantiles, at equal steps of the normal quantile."""
+    lowest, steps = -8.0, 1024
+    step = -2 * lowest / steps
+    normal = NormalDist()
+    roots: list[float] = []
+    for number in range(steps + 1):
+        z = lowest + number * step
+        roots.append(_gamma_quantile(shape, normal.cdf(z), normal.cdf(-z)) ** (1 / 3))
+    return lowest, step, tuple(roots)
+
+
+def _gamma_quantile(shape: float, below: float, above: float) -> float:
+    """The quantile by bisection of the logarithm, on the smaller of the two tails."""
+    low, high = -700.0 / min(shape, 1.0), math.log(shape + 400.0 + 40 * math.sqrt(shape))
+    for _ in range(80):
+        middle = (low + high) / 2
+        lower, upper = _gamma_tails(shape, math.exp(middle))
+        if lower < below if below < above else upper > above:
+            low = middle
+        else:
+            high = middle
+        if high - low < 1e-13 * max(1.0, abs(middle)):
+            break
+    return math.exp((low + high) / 2)
+
+
+def _gamma_tails(shape: float, x: float) -> tuple[float, float]:
+    """The regularised incomplete gamma functions P and Q (series below, fraction above)."""
+    if x <= 0:
+        return 0.0, 1.0
+    front = math.exp(shape * math.log(x) - x - math.lgamma(shape))
+    if x < shape + 1:
+        term = total = 1 / shape
+        denominator = shape
+        while term > total * 1e-16:
+            denominator += 1
+            term *= x / denominator
+            total += term
+        return front * total, 1 - front * total
+    b = x + 1 - shape
+    c, d = 1e300, 1 / b
+    fraction = d
+    for number in range(1, 10_000):
+        a = -number * (number - shape)
+        b += 2
+        d = 1 / (a * d + b)
+        c = b + a / c
+        fraction *= d * c
+        if abs(d * c - 1) < 1e-15:
+            break
+    return 1 - front * fraction, front * fraction

@@ -1,0 +1,487 @@
+"""Simulate a scenario in several replications; compare scenarios under the same chance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+from typing import Any
+
+from ..errors import rule
+from ..plan.limits import number_range
+from .compilation import loops
+from .counting import PERCENTILES, TimelineWindow
+from .estimates import Estimate, estimate
+from .replication import Replication, RunLength, replicate
+from .scenario import Scenario
+from .service_laws import SECONDS, Exponential
+from .traffic import ArrivalTrace, OpenLoop, ShapedLoop
+
+REPLICATIONS = number_range(
+    "LLS109",
+    "the number of replications",
+    2,
+    100_000,
+    fix="Give at least two: the confidence interval comes from their differences.",
+)
+REQUESTS = number_range(
+    "LLS113",
+    "the number of simulated requests",
+    100,
+    10_000_000_000,
+    fix="Give a number of requests in the allowed range.",
+)
+CONFIDENCE = number_range(
+    "LLS115",
+    "a confidence",
+    0.5,
+    0.999999,
+    whole=False,
+    fix="Give the chance that an interval holds the truth, as a share: 0.99 for 99 %.",
+)
+PERCENTILE = rule(
+    "LLS116",
+    "a percentile is not one that a simulation counts",
+    fix="Choose one of 50, 90, 95, 99 and 99.9.",
+)
+TIMELINE = rule(
+    "LLS117",
+    "the lines of a timeline have an impossible length",
+    fix="Give the window in seconds, above zero and so that the run has at most a million lines.",
+)
+OVERLOADED = rule(
+    "LLS127",
+    "more requests arrive than the fleet can ever serve",
+    fix="Raise the instances, or lower the rate: the queue grows for as long as the run lasts.",
+)
+WARM_UP = rule(
+    "LLS128",
+    "a run leaves nothing to count",
+    fix="Simulate more requests or seconds, or discard fewer at the start.",
+)
+
+DEFAULT_REQUESTS = 200_000
+_MOST_LINES = 1_000_000
+_FREEDOM = 5  # more replications than controls: Student's t at 99 % is 4.6, with three more 9.9
+_FULL = 0.999  # offered load from which on a steady queue has no end
+
+
+@dataclass(frozen=True)
+class SimulationResult:
+    """What the replications of one scenario found.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        What was simulated.
+    replications : tuple of Replication
+        Each run, in order.
+    seed : int
+        The seed.
+    confidence : float
+        Of all intervals.
+    """
+
+    scenario: Scenario
+    replications: tuple[Replication, ...]
+    seed: int
+    confidence: float = 0.99
+
+    def estimate(self, value: Callable[[Replication], float]) -> Estimate:
+        """Any number of a replication, as mean with interval.
+
+        Where the scenario's laws have known means, the luck of the draw is taken out of the value
+        (control variates), so the interval is narrower than the replications differ.
+        """
+        return estimate(
+            [value(each) for each in self.replications],
+            confidence=self.confidence,
+            controls=self.controls,
+        )
+
+    @cached_property
+    def controls(self) -> list[list[float]]:
+        """What chance gave each replication, less what it gives on average.
+
+        None when a replication drew nothing: there is no luck to take out of it. None for few
+        replications: the interval would grow more with each degree of freedom lost than luck
+        could save.
+        """
+        traffic = self.scenario.traffic
+        drawn = [
+            (
+                1 / self.scenario.service.mean_seconds,
+                [run.mean_service for run in self.replications],
+            )
+        ]
+        if isinstance(traffic, OpenLoop):
+            drawn.append((traffic.rate, [run.mean_gap for run in self.replications]))
+        if len(self.replications) < len(drawn) + _FREEDOM:
+            return []
+        return [
+            [factor * value - 1 for value in values if value is not None]
+            for factor, values in drawn
+            if None not in values
+        ]
+
+    @property
+    def mean(self) -> Estimate:
+        """Mean client latency, in seconds."""
+        return self.estimate(lambda run: run.mean)
+
+    @property
+    def waiting(self) -> Estimate:
+        """Mean wait in line, in seconds."""
+        return self.estimate(lambda run: run.waiting)
+
+    def percentile(self, percentile: float) -> Estimate:
+        """A percentile of the client latency, in seconds: 50, 90, 95, 99 or 99.9.
+
+        Raises
+        ------
+        ConfigurationError
+            ``LLS116`` for another percentile.
+        """
+        _check_percentile(percentile)
+        return self.estimate(lambda run: run.percentiles[percentile])
+
+    def wait_percentile(self, percentile: float) -> Estimate:
+        """A percentile of the wait in line, in seconds; errors as for :meth:`percentile`."""
+        _check_percentile(percentile)
+        return self.estimate(lambda run: run.wait_percentiles[percentile])
+
+    @property
+    def throughput(self) -> Estimate:
+        """Answers per second and instance."""
+        return self.estimate(lambda run: run.throughput)
+
+    @property
+    def utilisation(self) -> Estimate:
+        """Mean share of the instances' concurrency that is at work."""
+        return self.estimate(lambda run: run.utilisation)
+
+    @property
+    def slow_share(self) -> Estimate:
+        """Share of the answers later than the latency target."""
+        return self.estimate(lambda run: run.slow_share)
+
+    @property
+    def time_over_target(self) -> Estimate | None:
+        """Seconds in which p99 was above the latency target, failed calls counted as late.
+
+        Judged window by window; ``None`` without a target or without a timeline.
+        """
+        if self.scenario.latency_target is None or not all(
+            run.timeline for run in self.replications
+        ):
+            return None
+        return self.estimate(lambda run: run.seconds_over_target)
+
+    @property
+    def instance_hours(self) -> Estimate:
+        """Paid instance hours."""
+        return self.estimate(lambda run: run.instance_hours)
+
+    @property
+    def requests(self) -> int:
+        """Requests counted in all replications."""
+        return sum(run.requests for run in self.replications)
+
+    @property
+    def failed(self) -> int:
+        """Requests that failed in all replications."""
+        return sum(run.failed for run in self.replications)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The estimates as JSON-safe data; latencies in milliseconds, other times in seconds.
+
+        ``timeline`` holds a line for each window, each number the mean over the replications.
+        """
+
+        def shown(value: Estimate, factor: float = 1.0) -> dict[str, float]:
+            return {"mean": value.mean * factor, "half_width": value.half_width * factor}
+
+        names = {50.0: "p50", 90.0: "p90", 95.0: "p95", 99.0: "p99", 99.9: "p99.9"}
+        over = self.time_over_target
+        return {
+            "instances": self.scenario.instances,
+            "routing": self.scenario.routing,
+            "replications": len(self.replications),
+            "seed": self.seed,
+            "confidence": self.confidence,
+            "requests": self.requests,
+            "failed": self.failed,
+            "client_latency_ms": {
+                "mean": shown(self.mean, 1e3),
+                **{name: shown(self.percentile(at), 1e3) for at, name in names.items()},
+            },
+            "wait_ms": shown(self.waiting, 1e3),
+            "throughput_per_instance": shown(self.throughput),
+            "utilisation": shown(self.utilisation),
+            "in_system": shown(self.estimate(lambda run: run.in_system)),
+            "slower_than_target": shown(self.slow_share),
+            "time_over_target_seconds": shown(over) if over else None,
+            "instance_hours": shown(self.instance_hours),
+            "littles_law": max(run.littles_law for run in self.replications),
+            "timeline": [
+                _line(lines)
+                for lines in zip(*(run.timeline for run in self.replications), strict=True)
+            ],
+        }
+
+
+def _line(windows: Sequence[TimelineWindow]) -> dict[str, float | None]:
+    """One window of all replications; percentiles of those in which requests were answered."""
+
+    def mean(name: str, factor: float = 1.0, *, answered: bool = False) -> float | None:
+        values = [factor * getattr(each, name) for each in windows if each.requests or not answered]
+        return fmean(values) if values else None
+
+    return {
+        "begin_seconds": windows[0].begin,
+        "end_seconds": windows[0].end,
+        "p50_ms": mean("p50", 1e3, answered=True),
+        "p99_ms": mean("p99", 1e3, answered=True),
+        **{
+            name: mean(name)
+            for name in (
+                "requests",
+                "slow",
+                "failed",
+                "serving",
+                "launched",
+                "in_flight",
+                "over_target",
+            )
+        },
+    }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Scenarios under the same chance: differences are far surer than each value.
+
+    Attributes
+    ----------
+    results : dict of str to SimulationResult
+        By the name given; the first is the base.
+    """
+
+    results: dict[str, SimulationResult]
+
+    @property
+    def base(self) -> str:
+        """What the others are compared with."""
+        return next(iter(self.results))
+
+    def change(self, name: str, value: Callable[[Replication], float]) -> Estimate:
+        """The relative change of a number against the base, paired by replication."""
+        one, other = self.results[self.base], self.results[name]
+        pairs = zip(one.replications, other.replications, strict=True)
+        return estimate(
+            [value(b) / value(a) - 1 if value(a) else 0.0 for a, b in pairs],
+            confidence=other.confidence,
+            controls=other.controls,
+        )
+
+    def percentile_change(self, name: str, percentile: float) -> Estimate:
+        """The relative change of a percentile of the client latency."""
+        _check_percentile(percentile)
+        return self.change(name, lambda run: run.percentiles[percentile])
+
+    def throughput_change(self, name: str) -> Estimate:
+        """The relative change of the throughput per instance."""
+        return self.change(name, lambda run: run.throughput)
+
+
+def _check_percentile(percentile: float) -> None:
+    if percentile not in PERCENTILES:
+        raise PERCENTILE.error(
+            got=f"{percentile!r}",
+            where="percentile",
+            allowed=", ".join(f"{each:g}" for each in PERCENTILES),
+        )
+
+
+def simulate(
+    scenario: Scenario,
+    *,
+    requests: int | None = None,
+    seconds: float | None = None,
+    discard: float | None = None,
+    window: float | None = None,
+    replications: int = 8,
+    seed: int = 1,
+    confidence: float = 0.99,
+    processes: int = 1,
+    compiled: bool | None = None,
+) -> SimulationResult:
+    """Simulate a scenario.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to simulate.
+    requests : int, optional
+        Requests to count in each replication. By default 200,000, or the whole shape or trace.
+    seconds : float, optional
+        Simulated seconds of each replication, instead of a number of requests.
+    discard : float, optional
+        Share at the start that is not counted. By default 0.1; 0 for shapes and traces, whose
+        start is part of them.
+    window : float, optional
+        Length of a line of the timeline, in seconds. By default no timeline; 60 for shapes.
+    replications : int
+        Independent runs. By default 8.
+    seed : int
+        The same seed gives the same results to the last bit, on one process or more, with numba
+        or without. By default 1.
+    confidence : float
+        Of the intervals. By default 0.99.
+    processes : int
+        Processes over which replications are spread. By default 1.
+    compiled : bool, optional
+        Whether numba compiles the loops. By default when it is installed.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLS109``, ``LLS111``, ``LLS113``, ``LLS115`` for numbers out of range, ``LLS117`` for a
+        window that makes no timeline, ``LLS127`` for a steady open loop that the fleet can never
+        serve, ``LLS128`` for a run that counts nothing.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint.simulate import Exponential, OpenLoop
+    >>> result = simulate(
+    ...     Scenario(service=Exponential(0.1), traffic=OpenLoop(rate=5.0)),
+    ...     requests=4000, replications=4)
+    >>> result.utilisation.holds(0.5)  # rate x service time
+    True
+    """
+    return compare(
+        {"": scenario},
+        requests=requests,
+        seconds=seconds,
+        discard=discard,
+        window=window,
+        replications=replications,
+        seed=seed,
+        confidence=confidence,
+        processes=processes,
+        compiled=compiled,
+    ).results[""]
+
+
+def compare(
+    scenarios: Mapping[str, Scenario],
+    *,
+    replications: int = 8,
+    seed: int = 1,
+    confidence: float = 0.99,
+    processes: int = 1,
+    compiled: bool | None = None,
+    **length: Any,
+) -> Comparison:
+    """Simulate scenarios with the same arrivals and the same work, request by request.
+
+    Parameters
+    ----------
+    scenarios : mapping of str to Scenario
+        By name; the first is the base of the changes.
+    replications, seed, confidence, processes, compiled, **length
+        As for :func:`simulate`.
+    """
+    REPLICATIONS.check(replications, "replications")
+    CONFIDENCE.check(confidence, "confidence")
+    jobs = [
+        (scenario, _length(scenario, **length), seed, number, compiled)
+        for scenario in scenarios.values()
+        for number in range(replications)
+    ]
+    loops(compiled)  # say what is missing here, and not in another process
+    runs = list(replicated(jobs, processes))
+    return Comparison(
+        {
+            name: SimulationResult(
+                scenario, tuple(runs[at * replications : (at + 1) * replications]), seed, confidence
+            )
+            for at, (name, scenario) in enumerate(scenarios.items())
+        }
+    )
+
+
+def _length(
+    scenario: Scenario,
+    requests: int | None = None,
+    seconds: float | None = None,
+    discard: float | None = None,
+    window: float | None = None,
+) -> RunLength:
+    traffic = scenario.traffic
+    whole = isinstance(traffic, (ShapedLoop, ArrivalTrace))
+    if discard is None:
+        discard = 0.0 if whole else 0.1
+    if not 0 <= discard < 1:
+        raise WARM_UP.error(got=discard, allowed="a share from 0 to below 1", where="discard")
+    if seconds is not None:
+        SECONDS.check(seconds, "seconds")
+        if not seconds:
+            raise WARM_UP.error(got="0 seconds", allowed="above 0", where="seconds")
+    elif requests is not None:
+        REQUESTS.check(requests, "requests")
+    elif isinstance(traffic, ShapedLoop):
+        seconds = traffic.shape.seconds
+    else:
+        requests = len(traffic.seconds) if isinstance(traffic, ArrivalTrace) else DEFAULT_REQUESTS
+    load = scenario.offered_load
+    steady = isinstance(traffic, OpenLoop) and not scenario.scaling and not scenario.faults
+    if load is not None and steady and load > _FULL:
+        raise OVERLOADED.error(
+            got=f"{load:.0%} of what {scenario.instances} instances serve",
+            where="traffic",
+            allowed="below 100 %",
+        )
+    if window is None and isinstance(traffic, ShapedLoop):
+        window = 60.0
+    if window is not None and seconds is None:
+        raise WARM_UP.error(
+            got="a timeline without an end in seconds",
+            where="window",
+            allowed="seconds with window",
+        )
+    if (
+        window is not None
+        and seconds is not None
+        and not (window > 0 and seconds / window <= _MOST_LINES)
+    ):
+        raise TIMELINE.error(
+            got=f"{window!r} seconds of {seconds:g}",
+            where="window",
+            allowed=f"{seconds / _MOST_LINES:g} seconds or more, above 0",
+        )
+    return RunLength(requests, seconds, discard, window)
+
+
+def replicated(jobs: Sequence[tuple[Any, ...]], processes: int) -> Iterable[Replication]:
+    """Run jobs here, or over processes; the order and the results are the same."""
+    if processes <= 1 or len(jobs) < 2:
+        return [_replicate(job) for job in jobs]
+    compile_here(jobs[0][-1])
+    with ProcessPoolExecutor(min(processes, len(jobs))) as pool:
+        return list(pool.map(_replicate, jobs, chunksize=max(1, len(jobs) // (4 * processes))))
+
+
+def compile_here(compiled: bool | None = None) -> None:
+    """Compile once, before processes are made that would each do it."""
+    made = loops(compiled)
+    if made.compiled:
+        small = Scenario(service=Exponential(1.0), traffic=OpenLoop(0.5))
+        replicate(small, RunLength(100), made, 0, 0)
+
+
+def _replicate(job: tuple[Any, ...]) -> Replication:
+    scenario, length, seed, number, compiled = job
+    return replicate(scenario, length, loops(compiled), seed, number)

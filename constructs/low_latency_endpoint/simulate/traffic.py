@@ -1,0 +1,271 @@
+"""Who sends requests, and when: closed loops, open loops, recorded traces, shapes over time."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from ..errors import rule
+from ..plan.limits import number_range
+from .service_laws import SECONDS, Constant, ServiceLaw
+
+RATE = number_range(
+    "LLS106",
+    "a rate of requests",
+    1e-6,
+    1e9,
+    unit="requests per second",
+    whole=False,
+    fix="Give requests per second, above zero.",
+)
+USERS = number_range("LLS107", "the number of users", 1, 10_000_000, fix="Give at least one user.")
+TRACE = rule(
+    "LLS121",
+    "an arrival trace needs times that do not fall",
+    fix="Give at least two arrival times in seconds, in order, from zero on.",
+)
+SHAPE = rule(
+    "LLS122", "there is no traffic shape of that name", fix="Choose one of the shapes that ship."
+)
+SHAPE_LEVELS = rule(
+    "LLS131",
+    "the levels of a traffic shape are impossible",
+    fix="Give at least one level as (end in seconds, share of the peak): ends that rise from "
+    "above zero, shares not below zero and one of them above.",
+)
+
+SHAPES = Path(__file__).parent / "shapes.json"
+
+
+class Traffic:
+    """What sends the requests; the classes below are the kinds there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedLoop(Traffic):
+    """Users who each wait for the answer, pause, and send the next request.
+
+    Parameters
+    ----------
+    users : int
+        Number of users.
+    think : ServiceLaw, optional
+        The law of the pause. By default no pause, as in a load test at full speed.
+    """
+
+    users: int
+    think: ServiceLaw = Constant(0.0)  # noqa: RUF009  # a frozen value
+
+    def __post_init__(self) -> None:
+        USERS.check(self.users, "users")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLoop(Traffic):
+    """Requests that come whether or not earlier ones were answered, at a steady rate.
+
+    Parameters
+    ----------
+    rate : float
+        Requests per second.
+    poisson : bool
+        Whether gaps are random (many independent callers); at equal gaps otherwise. By default
+        random.
+    """
+
+    rate: float
+    poisson: bool = True
+
+    def __post_init__(self) -> None:
+        RATE.check(self.rate, "rate")
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalTrace(Traffic):
+    """Requests at recorded times, once.
+
+    Parameters
+    ----------
+    seconds : tuple of float
+        Arrival times in seconds from the start of the run, in order.
+    """
+
+    seconds: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        values = self.seconds
+        if (
+            len(values) < 2
+            or not all(
+                isinstance(value, (int, float)) and math.isfinite(value) and value >= 0
+                for value in values
+            )
+            or any(later < earlier for earlier, later in pairwise(values))
+        ):
+            raise TRACE.error(
+                got=f"{len(values)} times",
+                where="seconds",
+                allowed="two or more times from 0 on that do not fall",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How traffic runs over time, as shares of the peak, and what befalls the fleet meanwhile.
+
+    Attributes
+    ----------
+    name, description : str
+        What it is called and what it stands for.
+    levels : tuple of (float, float)
+        End in seconds and share of the peak rate up to there, constant in between.
+    deploy_at : float or None
+        When a new version is deployed, in seconds.
+    zone_lost_at : float or None
+        When the first zone fails, in seconds.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLS131`` for levels that do not rise in time or have no traffic, ``LLS111`` for times out
+        of range.
+    """
+
+    name: str
+    description: str
+    levels: tuple[tuple[float, float], ...]
+    deploy_at: float | None = None
+    zone_lost_at: float | None = None
+
+    def __post_init__(self) -> None:
+        ends, shares = ([level[at] for level in self.levels] for at in (0, 1))
+        for value in (*ends, *shares):
+            SECONDS.check(value, "levels")
+        if (
+            not ends
+            or any(later <= earlier for earlier, later in pairwise((0, *ends)))
+            or not any(shares)
+        ):
+            raise SHAPE_LEVELS.error(
+                got=f"{len(ends)} levels, the first {self.levels[:3]}",
+                where=f"shape {self.name}",
+                allowed="ends that rise, above zero, and a share above zero",
+            )
+        for name in ("deploy_at", "zone_lost_at"):
+            if getattr(self, name) is not None:
+                SECONDS.check(getattr(self, name), name)
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasts."""
+        return self.levels[-1][0]
+
+    def share_at(self, second: float) -> float:
+        """The share of the peak at a time."""
+        for end, share in self.levels:
+            if second < end:
+                return share
+        return self.levels[-1][1]
+
+    @property
+    def mean_share(self) -> float:
+        """The mean share of the peak."""
+        begins = (0.0, *(end for end, _ in self.levels))
+        return (
+            sum(
+                (end - begin) * share
+                for begin, (end, share) in zip(begins, self.levels, strict=False)
+            )
+            / self.seconds
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ShapedLoop(Traffic):
+    """An open loop whose rate follows a shape.
+
+    Parameters
+    ----------
+    peak_rate : float
+        Requests per second at the shape's share of 1.
+    shape : Shape
+        The shape.
+    poisson : bool
+        As for :class:`OpenLoop`.
+    """
+
+    peak_rate: float
+    shape: Shape
+    poisson: bool = True
+
+    def __post_init__(self) -> None:
+        RATE.check(self.peak_rate, "peak_rate")
+
+
+@lru_cache(maxsize=1)
+def shapes() -> dict[str, Shape]:
+    """The traffic shapes that ship, by name.
+
+    They are made, not recorded from an endpoint: see ``source`` in ``shapes.json``.
+
+    Examples
+    --------
+    >>> list(shapes())
+    ['steady', 'daily-wave', 'spike', 'deploy', 'zone-loss']
+    """
+    content: dict[str, Any] = json.loads(SHAPES.read_text(encoding="utf-8"))
+    found = {}
+    for name, entry in content["shapes"].items():
+        found[name] = Shape(
+            name,
+            entry["description"],
+            tuple((float(end), float(share)) for end, share in entry["levels"]),
+            entry.get("deploy_at"),
+            entry.get("zone_lost_at"),
+        )
+    return found
+
+
+def shape(name: str) -> Shape:
+    """One of the shapes that ship.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLS122`` for a name that is not there.
+    """
+    if name not in shapes():
+        raise SHAPE.error(got=repr(name), allowed=", ".join(shapes()))
+    return shapes()[name]
+
+
+def shape_of_counts(name: str, counts: Sequence[float], seconds: float) -> Shape:
+    """A shape from recorded numbers of requests per period, such as CloudWatch's Invocations.
+
+    Parameters
+    ----------
+    name : str
+        What to call it.
+    counts : sequence of float
+        Requests in each period, in order.
+    seconds : float
+        Length of a period.
+    """
+    SECONDS.check(seconds, "seconds")
+    peak = max(counts, default=0)
+    if peak <= 0 or seconds <= 0 or min(counts) < 0:
+        raise TRACE.error(
+            got=f"{len(counts)} counts, the largest {peak:g}",
+            allowed="counts of requests, not below zero, one above",
+        )
+    return Shape(
+        name,
+        "recorded",
+        tuple(((number + 1) * seconds, count / peak) for number, count in enumerate(counts)),
+    )

@@ -1,0 +1,60 @@
+"""What a construct is asked once, and not again: each question is a call to Node.js."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from aws_cdk import Stack
+from constructs import IConstruct
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_cloudwatch as cloudwatch
+
+_KEPT = "_low_latency_endpoint_"
+
+
+def path_of(construct: IConstruct) -> str:
+    """``construct.node.path``."""
+    return str(_kept(construct, "path", lambda: construct.node.path))
+
+
+def path_below(construct: IConstruct, scope: IConstruct, id: str) -> str:
+    """The path of a construct that is being made, without a question: its scope's, and its ID.
+
+    The stack is its scope's too.
+    """
+    _kept(construct, "stack", lambda: stack_of(scope))
+    path = f"{path_of(scope)}/{id.replace('/', '--')}".lstrip("/")
+    return str(_kept(construct, "path", lambda: path))
+
+
+def stack_of(construct: IConstruct) -> Stack:
+    """``Stack.of(construct)``."""
+    stack: Stack = _kept(
+        construct,
+        "stack",
+        lambda: construct if isinstance(construct, Stack) else Stack.of(construct),
+    )
+    return stack
+
+
+def region_of(construct: IConstruct) -> str:
+    """The Region of the construct's stack, maybe a token."""
+    stack = stack_of(construct)
+    return str(_kept(stack, "region", lambda: stack.region))
+
+
+def alarm_arn_of(alarm: cloudwatch.Alarm) -> str:
+    """``alarm.alarm_arn``."""
+    return str(_kept(alarm, "arn", lambda: alarm.alarm_arn))
+
+
+def _kept(construct: IConstruct, what: str, ask: Callable[[], Any]) -> Any:
+    answer = getattr(construct, _KEPT + what, None)
+    if answer is None:
+        answer = ask()
+        with suppress(AttributeError):  # what stands for an object that only Node.js has
+            setattr(construct, _KEPT + what, answer)
+    return answer

@@ -1,0 +1,102 @@
+"""The small inline functions behind custom resources, and the runtime that functions get."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aws_cdk import Acknowledgment, Validations
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from .asked_once import region_of
+from .findings import acknowledge_wildcard_resources
+from .safeguards import FunctionRole, Safeguards, log_group, safeguards_of
+from .validation import is_token
+
+_SOURCES = Path(__file__).parent / "custom_resource_functions"
+# How Regions of other partitions than ``aws`` begin. CDK's table of Regions would know too, and
+# takes Node.js longer to load than all functions take to make.
+_ELSEWHERE = ("cn-", "us-gov-", "us-iso", "eu-iso", "eusc-")
+
+
+def function_runtime(scope: Construct) -> dict[str, Any]:
+    """``runtime`` and ``architectures`` of a Python function in the scope's stack.
+
+    The newest runtime, on Graviton, where both are known to exist: the partition ``aws``. In
+    others, which get runtimes and architectures later, the runtime before and x86. A stack
+    without a region counts as one in ``aws``: give a stack in another partition its region.
+    """
+    region = region_of(scope)
+    if is_token(region) or not region.startswith(_ELSEWHERE):
+        return {"runtime": "python3.14", "architectures": ["arm64"]}
+    Validations.of(scope).acknowledge(
+        Acknowledgment(
+            id="AwsSolutions-L1",
+            reason="The newest runtime comes later to partitions other than aws.",
+        )
+    )
+    return {"runtime": "python3.13", "architectures": ["x86_64"]}
+
+
+@dataclass(frozen=True)
+class CustomResourceFunction:
+    """A function, and the role that it runs with."""
+
+    arn: str
+    role: FunctionRole
+
+
+def custom_resource_function(
+    scope: Construct,
+    source: str,
+    *,
+    description: str,
+    statements: Sequence[Mapping[str, Any]],
+    wildcards: str | None = None,
+    timeout_seconds: int = 60,
+    safeguards: Safeguards | None = None,
+) -> CustomResourceFunction:
+    """Make a function, its role and its log group in the scope: ``Function``, ``Role``, ``Logs``.
+
+    The code is inline (AWS takes 4,096 characters at least), so that it needs neither an asset
+    nor a bootstrapped account, and AWS puts its ``cfnresponse`` module beside it.
+
+    Parameters
+    ----------
+    scope : Construct
+    source : str
+        File in ``custom_resource_functions/`` without its ending; its ``handler`` is called.
+    description : str
+    statements : sequence of mapping
+        What the code may do, besides writing its log.
+    wildcards : str, optional
+        Why some of the statements have ``*`` for a resource; by default none has.
+    timeout_seconds : int
+    safeguards : Safeguards, optional
+        By default those of the scope.
+    """
+    guards = safeguards or safeguards_of(scope)
+    group = log_group(scope, guards, days=7)
+    role = FunctionRole(scope, guards, "act", [*statements, *guards.let_write_logs(group)])
+    if wildcards:
+        acknowledge_wildcard_resources(role.construct, ["*"], reason=wildcards)
+    function = lambda_.CfnFunction(
+        scope,
+        "Function",
+        code=lambda_.CfnFunction.CodeProperty(
+            zip_file=(_SOURCES / f"{source}.py").read_text(encoding="utf-8")
+        ),
+        description=description,
+        handler="index.handler",
+        role=role.arn,
+        memory_size=256,
+        timeout=timeout_seconds,
+        logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=group.ref),
+        **function_runtime(scope),
+    )
+    if role.before:
+        function.node.add_dependency(*role.before)
+    return CustomResourceFunction(function.attr_arn, role)

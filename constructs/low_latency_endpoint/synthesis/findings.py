@@ -1,0 +1,96 @@
+"""What validators say about a construct: findings acknowledged with a reason, and our warnings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import jsii
+from aws_cdk import Acknowledgment, Aws, Validations
+from constructs import IConstruct, IValidation
+
+from .asked_once import stack_of
+from .token_text import tokens
+from .validation import is_token
+
+
+def acknowledge_wildcard_resources(
+    construct: IConstruct, resources: Sequence[str], *, reason: str
+) -> None:
+    """Acknowledge cdk-nag's AwsSolutions-IAM5 for these resources, and no others.
+
+    The reason stays in the construct's metadata, so an audit of the assembly finds it.
+    """
+    acknowledgement = _Acknowledgement(construct, resources, reason)
+    acknowledgement.validate()
+    if not known_at_synth(resources):
+        # What another stack has is an import there, which synthesis makes before it validates.
+        construct.node.add_validation(acknowledgement)
+
+
+@jsii.implements(IValidation)
+class _Acknowledgement:
+    def __init__(self, construct: IConstruct, resources: Sequence[str], reason: str) -> None:
+        self._construct, self._resources, self._reason = construct, list(resources), reason
+
+    def validate(self) -> list[str]:
+        """Acknowledge the resources as they are spelled now; there is never a complaint."""
+        resolved: list[Any] = [_with_names(resource) for resource in self._resources]
+        if any(map(is_token, resolved)):
+            resolved = stack_of(self._construct).resolve(resolved)
+        Validations.of(self._construct).acknowledge(
+            *(
+                Acknowledgment(
+                    id=f"AwsSolutions-IAM5[Resource::{_spelled(value)}]", reason=self._reason
+                )
+                for value in resolved
+            )
+        )
+        return []
+
+
+def _with_names(text: str) -> str:
+    """With the names of a stack's own partition, Region and account in place of their tokens."""
+    for token, name in zip(pseudo_parameters(), ("Partition", "Region", "AccountId"), strict=True):
+        text = text.replace(token, f"<AWS::{name}>")
+    return text
+
+
+def _spelled(value: Any) -> str:
+    """A resolved value as cdk-nag spells it in a finding: ``arn:<AWS::Partition>:s3:::a/*``."""
+    if isinstance(value, str):
+        return value.replace("${", "<").replace("}", ">")  # as Fn::Sub has them
+    if isinstance(value, dict):
+        ((function, argument),) = value.items()
+        if function == "Fn::Join":
+            return str(argument[0]).join(_spelled(part) for part in argument[1])
+        if function in ("Fn::Sub", "Fn::ImportValue"):
+            return _spelled(argument)
+        if function == "Fn::GetAtt":
+            return f"<{'.'.join(argument)}>"
+        if function == "Ref":
+            return f"<{argument}>"
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def known_at_synth(texts: Sequence[str]) -> bool:
+    """Whether these texts have no tokens but partition, region and account of a stack."""
+    return not any(set(tokens(text)).difference(pseudo_parameters()) for text in texts)
+
+
+@cache
+def pseudo_parameters() -> tuple[str, str, str]:
+    """Partition, region and account: the same tokens in every stack, each a call to Node.js."""
+    return Aws.PARTITION, Aws.REGION, Aws.ACCOUNT_ID
+
+
+def warn(construct: IConstruct, id: str, message: str) -> None:
+    """Add a warning that the CDK CLI prints and that users can acknowledge by its ID.
+
+    The ID is prefixed ``low-latency-endpoint:``, acknowledge it as
+    ``Validations.of(construct).acknowledge(Acknowledgment(id="Annotation::low-latency-endpoint:...",
+    reason="..."))``.
+    """
+    Validations.of(construct).add_warning(f"low-latency-endpoint:{id}", message)

@@ -1,0 +1,217 @@
+"""What an organisation asks of everything that a stack makes: one key, one retention, its roles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from aws_cdk import Aws, RemovalPolicy
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from constructs import Construct, IConstruct, IDependable
+
+from ..plan.argument_kinds import checked_arguments
+from ..plan.load_test_fleet_rules import LOG_RETENTION
+from .iam_documents import allow, arn, document, trust
+from .validation import check
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_kms as kms
+
+
+_APPLIED = "_low_latency_endpoint_safeguards"
+_LOG_KEY_ACTIONS = (
+    "kms:Decrypt",
+    "kms:DescribeKey",
+    "kms:Encrypt",
+    "kms:GenerateDataKey",
+    "kms:GenerateDataKeyWithoutPlaintext",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
+)
+"""What CloudWatch Logs needs of a key, and through it (``kms:ViaService``) who writes a log:
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html"""
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class Safeguards:
+    """One key, one log retention and the roles for all that the constructs below a scope make.
+
+    Parameters
+    ----------
+    encryption_key : aws_kms.IKey, optional
+        Encrypts the log groups, the warm-up's dead letters and its functions' environments, the
+        results of load tests and :class:`AlarmTopic`; and, unless they have a key of their own,
+        captured data, core dumps and the instances' storage volumes, these where no instance type
+        of the configuration has local storage. By default keys of AWS's own. A key that is made in
+        the app gets the statements that CloudWatch Logs and alarms need in its policy; the policy
+        of another key has to have them, and to leave the rest to IAM policies of the account.
+    log_retention_days : int, optional
+        How long every log group keeps its log; by default a week for functions of custom
+        resources, a month for the rest.
+    function_role : aws_iam.IRole, optional
+        Runs all functions; by default each has a role of its own with the least that it needs.
+        What they need is attached to it, where CDK can change it.
+    flow_log_role : aws_iam.IRole, optional
+        Delivers the flow log, likewise.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE564 for a retention that CloudWatch Logs does not have.
+
+    Examples
+    --------
+    >>> from aws_cdk import App, Stack, aws_kms as kms
+    >>> from low_latency_endpoint import Safeguards
+    >>> stack = Stack(App(), "Serving")
+    >>> Safeguards(encryption_key=kms.Key(stack, "Key", enable_key_rotation=True),
+    ...            log_retention_days=365).apply_to(stack)
+    """
+
+    encryption_key: kms.IKey | None = None
+    log_retention_days: int | None = None
+    function_role: iam.IRole | None = None
+    flow_log_role: iam.IRole | None = None
+
+    def __post_init__(self) -> None:
+        check(LOG_RETENTION, self.log_retention_days, "log_retention_days")
+
+    def apply_to(self, scope: Construct) -> None:
+        """Hold for everything that is made below the scope from now on; the nearest scope wins.
+
+        What all endpoints of a stack share (two functions) follows the first of them: apply it to
+        the stack, so that there is one answer.
+        """
+        setattr(scope, _APPLIED, self)
+
+    def let_write_logs(self, group: logs.CfnLogGroup, *further: str) -> list[dict[str, Any]]:
+        """What a role needs to write into a log group, and to do ``further`` with it."""
+        statements = [
+            allow(["logs:CreateLogStream", "logs:PutLogEvents", *further], group.attr_arn)
+        ]
+        if self.encryption_key is not None:
+            statements.append(
+                allow(
+                    _LOG_KEY_ACTIONS,
+                    self.encryption_key.key_arn,
+                    condition={"StringEquals": {"kms:ViaService": _logs_service()}},
+                )
+            )
+        return statements
+
+
+def _logs_service() -> str:
+    """Asked for when it is needed: at import, this would call Node.js."""
+    return f"logs.{Aws.REGION}.{Aws.URL_SUFFIX}"
+
+
+def safeguards_of(scope: IConstruct) -> Safeguards:
+    """Those of the nearest scope that has some."""
+    for each in reversed(scope.node.scopes):
+        found = getattr(each, _APPLIED, None)
+        if found is not None:
+            return found  # type: ignore[no-any-return]  # as apply_to put it there
+    return Safeguards()
+
+
+def log_group(scope: Construct, safeguards: Safeguards, *, days: int) -> logs.CfnLogGroup:
+    """The log group ``Logs`` below the scope; kept for ``days`` unless the safeguards say more."""
+    key = safeguards.encryption_key
+    group = logs.CfnLogGroup(
+        scope,
+        "Logs",
+        retention_in_days=safeguards.log_retention_days or days,
+        kms_key_id=key.key_arn if key else None,
+    )
+    group.apply_removal_policy(RemovalPolicy.DESTROY)
+    if key is not None:
+        # Where the key is made in the app; the same statement twice counts once.
+        key.add_to_resource_policy(
+            iam.PolicyStatement.from_json(
+                allow(
+                    _LOG_KEY_ACTIONS,
+                    "*",
+                    principal={"Service": _logs_service()},
+                    condition={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": arn("logs", "*")}},
+                )
+            )
+        )
+    return group
+
+
+def attached(scope: Construct, id: str, role: iam.IRole, rights: Mapping[str, Any]) -> iam.Policy:
+    """A policy on a role that is given; one imported as immutable leaves it out."""
+    policy = iam.Policy(scope, id, document=iam.PolicyDocument.from_json(rights))
+    role.attach_inline_policy(policy)
+    return policy
+
+
+class FunctionRole:
+    """The role of a function: ``Role`` below its scope, or the one that the safeguards name.
+
+    Attributes
+    ----------
+    arn : str
+    construct : IConstruct
+        What carries the statements.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        safeguards: Safeguards,
+        policy_name: str,
+        statements: Sequence[Mapping[str, Any]],
+    ) -> None:
+        self._policy_name = policy_name
+        self._made: iam.CfnRole | None = None
+        self._given: iam.Policy | None = None
+        given = safeguards.function_role
+        self._role = given
+        self.construct: IConstruct
+        if given is None:
+            self._made = iam.CfnRole(
+                scope, "Role", assume_role_policy_document=trust("lambda.amazonaws.com")
+            )
+            self.arn, self.construct = self._made.attr_arn, self._made
+            self.allow(statements)
+        else:
+            self._given = attached(scope, "Rights", given, document(*statements))
+            self.arn, self.construct = given.role_arn, self._given
+
+    def allow(self, statements: Sequence[Mapping[str, Any]]) -> None:
+        """Replace what a made role may do; add what a given one lacks."""
+        if self._made is not None:
+            self._made.policies = [
+                iam.CfnRole.PolicyProperty(
+                    policy_name=self._policy_name, policy_document=document(*statements)
+                )
+            ]
+        elif self._given is not None:
+            # A statement that is there already counts once.
+            self._given.add_statements(
+                *(iam.PolicyStatement.from_json(statement) for statement in statements)
+            )
+
+    def also(
+        self, scope: Construct, id: str, policy_name: str, *statements: Mapping[str, Any]
+    ) -> IDependable:
+        """Add a policy of its own, made elsewhere in the stack; what depends on it."""
+        if self._role is not None:
+            return attached(scope, id, self._role, document(*statements))
+        assert self._made is not None
+        return iam.CfnPolicy(
+            scope,
+            id,
+            policy_name=policy_name,
+            roles=[self._made.ref],
+            policy_document=document(*statements),
+        )
+
+    @property
+    def before(self) -> list[IDependable]:
+        """What has to be there before a function runs with the role, beside the role."""
+        return [self._given] if self._given is not None else []

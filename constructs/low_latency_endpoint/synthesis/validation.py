@@ -1,0 +1,88 @@
+"""Limits applied to values that may be CDK tokens: what is not known yet passes."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from ..plan.durations import DURATION, milliseconds_of, seconds_of
+from ..plan.limits import Limit
+
+_NUMBER_TOKEN = b"\xfb\xff"  # of the double; see createTokenDouble in CDK's encoding.ts
+
+
+def is_token(value: Any) -> bool:
+    """Whether CDK will resolve this value later (no call into jsii, so cheap).
+
+    Examples
+    --------
+    >>> is_token("${Token[TOKEN.12]}"), is_token("us-east-1"), is_token(7)
+    (True, False, False)
+    """
+    if isinstance(value, str):
+        return "${Token[" in value or "#{Token[" in value
+    if isinstance(value, (int, float)):
+        return abs(value) > 1e280 and _encodes_token(value)
+    if isinstance(value, list):
+        return any(is_token(item) for item in value)
+    return False
+
+
+def _encodes_token(number: float) -> bool:
+    try:
+        return struct.pack(">d", number).startswith(_NUMBER_TOKEN)
+    except OverflowError:  # a whole number beyond all doubles
+        return False
+
+
+def check(limit: Limit, value: Any, where: str = "") -> Any:
+    """Return the value; raise the limit's error when it is known and outside the limit."""
+    return value if value is None or is_token(value) else limit.check(value, where)
+
+
+def check_seconds(limit: Limit, duration: Any, where: str = "") -> int | None:
+    """Whole seconds of a CDK ``Duration`` within a limit; ``None`` and tokens pass.
+
+    The limit of the API is in seconds; callers always say ``Duration``. A token passes as
+    ``Duration.seconds(token)`` only: CloudFormation cannot convert units.
+
+    Raises
+    ------
+    ConfigurationError
+        The limit's, and LLE801 for anything but a duration.
+    """
+    if duration is None:
+        return None
+    if _unresolved(duration):
+        try:
+            return int(duration.to_seconds())
+        except RuntimeError as problem:  # what jsii makes of CDK's refusal to convert
+            raise DURATION.error(
+                got="a token in another unit", allowed="Duration.seconds(token)", where=where
+            ) from problem
+    return int(check(limit, seconds_of(duration, where), where))
+
+
+def check_milliseconds(limit: Limit, duration: Any, where: str = "") -> float:
+    """Milliseconds of a duration that must be known at synth, within a limit.
+
+    Raises
+    ------
+    ConfigurationError
+        The limit's, and LLE801 for tokens and for anything but a duration.
+    """
+    if _unresolved(duration):
+        raise DURATION.error(
+            got="a token",
+            allowed="a duration known at synth: AWS wants it in microseconds, and "
+            "CloudFormation cannot convert",
+            where=where,
+        )
+    fractions = getattr(duration, "to_milliseconds", None)
+    milliseconds = fractions(integral=False) if fractions else milliseconds_of(duration, where)
+    return float(limit.check(milliseconds, where))
+
+
+def _unresolved(duration: Any) -> bool:
+    ask = getattr(duration, "is_unresolved", None)
+    return bool(ask and ask())

@@ -1,0 +1,224 @@
+"""The warm-up's two functions, with role, log group, dead letters and bounds."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from aws_cdk import Acknowledgment, Validations
+from aws_cdk import aws_events as events
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3_assets as s3_assets
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from ..synthesis.custom_resource_function import function_runtime
+from ..synthesis.findings import acknowledge_wildcard_resources
+from ..synthesis.iam_documents import allow, arn, document
+from ..synthesis.safeguards import FunctionRole, log_group, safeguards_of
+from .payload import WarmUpPayload, write_payloads
+
+_PACKAGE = "warm_up_function"
+_STAGING_OFF = "aws:cdk:disable-asset-staging"
+
+_INTERFACE_ACTIONS = (
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+    "ec2:UnassignPrivateIpAddresses",
+)
+"""What Lambda asks of a function's role to put it into a VPC."""
+
+
+def function_code(scope: Construct, payloads: Sequence[WarmUpPayload]) -> s3_assets.Asset:
+    """One archive for both functions: the package as it stands, and the payloads beside it."""
+    folder = Path(tempfile.mkdtemp(prefix="warm-up-"))
+    package = folder / _PACKAGE
+    package.mkdir()
+    for source in sorted((Path(__file__).parent / _PACKAGE).glob("*.py")):
+        shutil.copyfile(source, package / source.name)
+    write_payloads(payloads, folder / "payloads")
+    for path in folder.rglob("*"):
+        # Lambda's user must be able to read them, whatever this machine's umask.
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    asset = s3_assets.Asset(scope, "Code", path=str(folder))
+    if not scope.node.try_get_context(_STAGING_OFF):
+        shutil.rmtree(folder)  # the CDK has its copy
+    return asset
+
+
+class DeadLetters(Construct):
+    """Where events go that a function could not deal with; encrypted, TLS only, for 14 days."""
+
+    def __init__(self, scope: Construct, id: str) -> None:
+        super().__init__(scope, id)
+        self._key = safeguards_of(self).encryption_key
+        queue = sqs.CfnQueue(
+            self,
+            "Queue",
+            message_retention_period=14 * 24 * 3600,
+            kms_master_key_id=self._key.key_arn if self._key else None,
+            sqs_managed_sse_enabled=None if self._key else True,
+        )
+        sqs.CfnQueuePolicy(
+            self,
+            "Policy",
+            queues=[queue.ref],
+            policy_document=document(
+                {
+                    "Effect": "Deny",
+                    "Principal": "*",
+                    "Action": "sqs:*",
+                    "Resource": queue.attr_arn,
+                    "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+                }
+            ),
+        )
+        Validations.of(queue).acknowledge(
+            Acknowledgment(
+                id="AwsSolutions-SQS3", reason="The queue holds the dead letters itself."
+            )
+        )
+        self.arn: str = queue.attr_arn
+
+    def let_send(self) -> list[dict[str, Any]]:
+        """What a function's role needs to have Lambda send dead letters.
+
+        See "Configure KMS permissions for producers" of
+        https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html
+        """
+        statements = [allow(["sqs:SendMessage"], self.arn)]
+        if self._key is not None:
+            statements.append(allow(["kms:Decrypt", "kms:GenerateDataKey"], self._key.key_arn))
+        return statements
+
+
+class WarmUpFunction(Construct):
+    """One of the two functions.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    handler, description, environment, timeout_seconds, memory_mib
+        Of the function.
+    code : aws_s3_assets.Asset
+    dead_letters : DeadLetters
+    statements : sequence of mapping
+        What the function's code may do.
+    vpc : aws_lambda.CfnFunction.VpcConfigProperty, optional
+        By default the function runs outside any VPC.
+    retries, event_age_seconds : int
+        Bounds of an asynchronous invocation.
+    reserved_concurrency : int, optional
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        handler: str,
+        description: str,
+        code: s3_assets.Asset,
+        environment: Mapping[str, str],
+        timeout_seconds: int,
+        memory_mib: int,
+        dead_letters: DeadLetters,
+        statements: Sequence[Mapping[str, Any]],
+        vpc: lambda_.CfnFunction.VpcConfigProperty | None = None,
+        retries: int,
+        event_age_seconds: int,
+        reserved_concurrency: int | None,
+    ) -> None:
+        super().__init__(scope, id)
+        guards = safeguards_of(self)
+        group = log_group(self, guards, days=30)
+        # With a key the right to send dead letters opens the function's environment too.
+        self._statements = [*statements, *guards.let_write_logs(group), *dead_letters.let_send()]
+        if vpc is not None:
+            self._statements += _network_interfaces()
+        self.role = FunctionRole(self, guards, "warm-up", self._statements)
+        if vpc is not None:
+            acknowledge_wildcard_resources(
+                self.role.construct,
+                ["*"],
+                reason="Lambda puts the function into the VPC with these and knows the interfaces "
+                "only afterwards; the function's own code is denied them.",
+            )
+        self.function = lambda_.CfnFunction(
+            self,
+            "Function",
+            code=lambda_.CfnFunction.CodeProperty(
+                s3_bucket=code.s3_bucket_name, s3_key=code.s3_object_key
+            ),
+            description=description,
+            handler=f"{_PACKAGE}.{handler}",
+            role=self.role.arn,
+            memory_size=memory_mib,
+            timeout=timeout_seconds,
+            environment=lambda_.CfnFunction.EnvironmentProperty(variables=dict(environment)),
+            kms_key_arn=guards.encryption_key.key_arn if guards.encryption_key else None,
+            vpc_config=vpc,
+            dead_letter_config=lambda_.CfnFunction.DeadLetterConfigProperty(
+                target_arn=dead_letters.arn
+            ),
+            reserved_concurrent_executions=reserved_concurrency,
+            logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=group.ref),
+            **function_runtime(self),
+        )
+        self.function.node.add_dependency(*self.role.before)
+        lambda_.CfnEventInvokeConfig(
+            self,
+            "Retries",
+            function_name=self.function.ref,
+            qualifier="$LATEST",
+            maximum_retry_attempts=retries,
+            maximum_event_age_in_seconds=event_age_seconds,
+        )
+        self.arn: str = self.function.attr_arn
+
+    def allow(self, *statements: Mapping[str, Any]) -> None:
+        """Add to what the function may do."""
+        self._statements += statements
+        self.role.allow(self._statements)
+
+    def on(self, id: str, *, description: str, input: str | None = None, **rule: Any) -> None:
+        """Run on an EventBridge rule: ``event_pattern`` or ``schedule_expression``."""
+        made = events.CfnRule(
+            self,
+            id,
+            description=description,
+            targets=[events.CfnRule.TargetProperty(id="controller", arn=self.arn, input=input)],
+            **rule,
+        )
+        lambda_.CfnPermission(
+            self,
+            f"{id}Permission",
+            action="lambda:InvokeFunction",
+            function_name=self.function.ref,
+            principal="events.amazonaws.com",
+            source_arn=made.attr_arn,
+        )
+
+
+def _network_interfaces() -> list[dict[str, Any]]:
+    """Lambda may manage interfaces with the role; code that runs with it may not.
+
+    See https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html: the key
+    is present only in requests that come from within a function.
+    """
+    return [
+        allow(_INTERFACE_ACTIONS, "*"),
+        {
+            "Effect": "Deny",
+            "Action": list(_INTERFACE_ACTIONS),
+            "Resource": "*",
+            "Condition": {"ArnLike": {"lambda:SourceFunctionArn": arn("lambda", "function:*")}},
+        },
+    ]

@@ -1,0 +1,388 @@
+"""Makes the first, slow calls to an endpoint before callers do, and keeps it warm."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import cast
+
+from aws_cdk import Aws, CustomResource, Duration
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from ..hosting.endpoint import Endpoint
+from ..network.private_link import RuntimePrivateLink
+from ..network.zone_aligned_network import ZoneAlignedNetwork
+from ..plan.argument_kinds import checked_arguments
+from ..plan.endpoint_request import MODEL_BODY_BYTES
+from ..plan.latency_target import LatencyTarget
+from ..plan.limits import Range
+from ..plan.warm_up_rules import (
+    CONCURRENCY_PER_ZONE,
+    KEEP_WARM_EVERY,
+    KEEP_WARM_REQUESTS,
+    KEEP_WARM_TWICE,
+    KEEP_WARM_WINDOW,
+    LAST,
+    MARGIN_SECONDS,
+    REQUESTS,
+    RESERVED_CONCURRENCY,
+    TIMEOUT_SECONDS,
+    check_whole_minutes,
+    keep_warm_threshold,
+)
+from ..synthesis.asked_once import path_below, path_of, stack_of
+from ..synthesis.findings import acknowledge_wildcard_resources, warn
+from ..synthesis.iam_documents import allow, endpoint_arn
+from ..synthesis.validation import check, check_seconds
+from .lambda_function import DeadLetters, WarmUpFunction, function_code
+from .options import WarmUpMiss
+from .payload import WarmUpPayload, as_payloads, payload_digest
+
+DEFAULT_REQUESTS = 100
+
+_SENDER_SECONDS = 150  # as warm_up_function.controller has it
+_DEPLOYMENT_EVENT = "SageMaker Endpoint Deployment State Change"
+
+
+@checked_arguments
+class WarmUp(Construct):
+    """Sends test requests after each deployment, until the endpoint is as fast as it should be.
+
+    On create and on every new endpoint configuration, once the endpoint is in service, a function
+    in the network's subnets sends the payload through the interface endpoint: to each zone by its
+    zonal name, to all zones at the same time. It goes on until enough was sent and the last
+    requests of each zone succeed and meet the target, or the time is over. A delete never waits,
+    and neither a rollback nor a delete can fail for it.
+
+    Two functions do it. The *sender* sits in the isolated subnets and reaches the interface
+    endpoint, nothing else. The *controller* runs outside the VPC, because what it talks to has no
+    address inside: CloudFormation's answer goes to an S3 URL, traffic is read from CloudWatch, and
+    neither a NAT gateway nor an interface endpoint per service is worth their price for that.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    endpoint : Endpoint
+    private_link : RuntimePrivateLink
+        Its security group lets the sender in.
+    network : ZoneAlignedNetwork
+        The network the private link was made in; the sender takes one address in each subnet.
+    payload : WarmUpPayload or sequence of WarmUpPayload
+        What is sent; several in turn, for instance one for each model of a multi-model endpoint.
+    requests : int
+        Requests to send at least, in all zones together; by default 100. The plan's
+        ``warm_up_requests`` is what reaches every worker of the fleet.
+    concurrency_per_zone : int
+        Requests in flight in each zone; by default 4.
+    latency : LatencyTarget, optional
+        What the last requests must meet, as the sender sees it; by default they must succeed.
+    last : int
+        How many of the last requests of each zone are judged; by default 50, so that no single
+        one may exceed a p99.
+    timeout : Duration
+        How long requests are sent; by default 10 minutes, at most 13 minutes 30 seconds.
+    on_miss : WarmUpMiss
+        By default the deployment fails, and rolls back.
+    during_deployments : bool
+        Also send, one request at a time in each zone, while a deployment of SageMaker's bakes: a
+        share reaches the new fleet before it takes all traffic. By default yes.
+    metrics : bool
+        Also publish the report as metrics in the namespace ``LowLatencyEndpoint`` (billed as
+        custom metrics); by default it is in the log and in the attributes only.
+    reserved_concurrency : int, optional
+        Executions that each of the two functions reserves, and cannot exceed; at least 2. By
+        default they reserve none: AWS keeps at least 100 executions of an account unreserved, and
+        new accounts have 10 altogether, in which any reservation fails the deployment.
+
+    Attributes
+    ----------
+    outcome, requests_sent, failed_requests, zones_report : str
+        Of the last warm-up, as tokens, for instance for outputs. ``outcome`` is ``met``, ``sent``
+        (no target was given), ``missed`` or ``refused``; ``zones_report`` is JSON: counts, first
+        and last percentiles by zone.
+    sender, controller : WarmUpFunction
+
+    Raises
+    ------
+    ConfigurationError
+        LLE540 to LLE545, LLE548, LLE557; LLE216 for a network of another VPC; LLE801
+        and LLE807 for arguments of another kind.
+
+    Examples
+    --------
+    >>> from aws_cdk import App, Duration, Environment, Stack
+    >>> from low_latency_endpoint import *
+    >>> from low_latency_endpoint.warm_up.warm_up import WarmUp, WarmUpPayload
+    >>> stack = Stack(App(), "Sentiment",
+    ...               env=Environment(account="123456789012", region="us-east-1"))
+    >>> latency = LatencyTarget(p99=Duration.millis(200))
+    >>> sentiment = LowLatencyEndpoint(
+    ...     stack, "Sentiment", client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
+    ...     containers=[Container(image=ContainerImage.from_uri(
+    ...         "123456789012.dkr.ecr.us-east-1.amazonaws.com/sentiment:1"))],
+    ...     instance_type=InstanceType("ml.m5.xlarge"), latency=latency)
+    >>> warm_up = WarmUp(
+    ...     stack, "WarmUp", endpoint=sentiment.endpoint, private_link=sentiment.private_link,
+    ...     network=sentiment.network, latency=latency,
+    ...     payload=WarmUpPayload.from_json({"inputs": "I like you."}),
+    ...     requests=sentiment.plan.warm_up_requests)
+    >>> warm_up.keep_warm(every=Duration.minutes(1))
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        endpoint: Endpoint,
+        private_link: RuntimePrivateLink,
+        network: ZoneAlignedNetwork,
+        payload: WarmUpPayload | Sequence[WarmUpPayload],
+        requests: int = DEFAULT_REQUESTS,
+        concurrency_per_zone: int = 4,
+        latency: LatencyTarget | None = None,
+        last: int = 50,
+        timeout: Duration | None = None,
+        on_miss: WarmUpMiss = WarmUpMiss.FAIL,
+        during_deployments: bool = True,
+        metrics: bool = False,
+        reserved_concurrency: int | None = None,
+    ) -> None:
+        super().__init__(scope, id)
+        path = path_below(self, scope, id)
+        check(REQUESTS, requests, path)
+        check(CONCURRENCY_PER_ZONE, concurrency_per_zone, path)
+        check(LAST, last, path)
+        check(RESERVED_CONCURRENCY, reserved_concurrency, path)
+        seconds = _seconds(TIMEOUT_SECONDS, timeout, Duration.minutes(10), path)
+        private_link.check_serves(network, path)
+        payloads = as_payloads(payload, path)
+        if any(len(item.body) > MODEL_BODY_BYTES for item in payloads):
+            warn(
+                self,
+                "warmUpPayloadSize",
+                f"A warm-up payload is larger than {MODEL_BODY_BYTES:,} bytes, the limit in the "
+                "API's model; the guide says 25 MB.",
+            )
+        zones = self._zones(private_link)
+        self._endpoint = endpoint
+        self._zone_count = len(zones)
+        self._kept_warm = False
+        requests_per_zone = math.ceil(requests / len(zones))
+        code = function_code(self, payloads)
+        dead_letters = DeadLetters(self, "DeadLetters")
+        group = _sender_group(self, network, private_link)
+        stack = stack_of(self)
+        self.sender = WarmUpFunction(
+            self,
+            "Sender",
+            handler="sender.handler",
+            description=f"Sends warm-up requests to {endpoint.name_at_synth}",
+            code=code,
+            environment={
+                "WARM_UP": stack.to_json_string(
+                    {"endpoint": endpoint.name_at_synth, "zones": zones}
+                )
+            },
+            timeout_seconds=_SENDER_SECONDS,
+            memory_mib=1769,  # one vCPU, so that the function measures the endpoint, not itself
+            dead_letters=dead_letters,
+            statements=[
+                allow(["sagemaker:InvokeEndpoint"], endpoint_arn(self, endpoint.name_at_synth))
+            ],
+            vpc=lambda_.CfnFunction.VpcConfigProperty(
+                subnet_ids=[subnet.subnet_id for subnet in network.subnets],
+                security_group_ids=[group.security_group_id],
+            ),
+            retries=0,
+            event_age_seconds=300,
+            reserved_concurrency=reserved_concurrency,
+        )
+        self.controller = WarmUpFunction(
+            self,
+            "Controller",
+            handler="controller.handler",
+            description=f"Decides when {endpoint.name_at_synth} is warmed up",
+            code=code,
+            environment={
+                "SENDER": self.sender.arn,
+                "WARM_UP": json.dumps(
+                    {
+                        "endpoint": endpoint.name_at_synth,
+                        "variants": [variant.name for variant in endpoint.configuration.variants],
+                        "requests_per_zone": requests_per_zone,
+                    }
+                ),
+            },
+            timeout_seconds=seconds + MARGIN_SECONDS,
+            memory_mib=256,
+            dead_letters=dead_letters,
+            statements=[
+                allow(["lambda:InvokeFunction"], self.sender.arn),
+                # Nothing in CloudFormation's request says that it is rolling back.
+                allow(["cloudformation:DescribeStacks"], Aws.STACK_ID),
+            ],
+            retries=1,
+            event_age_seconds=3600,
+            reserved_concurrency=reserved_concurrency,
+        )
+        resource = CustomResource(
+            self,
+            "Resource",
+            resource_type="Custom::WarmUp",
+            service_token=self.controller.arn,
+            # A function that dies must not hold the stack for CloudFormation's hour.
+            service_timeout=Duration.seconds(seconds + MARGIN_SECONDS + 120),
+            properties={
+                "EndpointName": endpoint.endpoint_name,
+                "EndpointConfigName": endpoint.configuration.endpoint_config_name,
+                "RequestsPerZone": requests_per_zone,
+                "ConcurrencyPerZone": concurrency_per_zone,
+                "Last": last,
+                "Target": dict(latency.milliseconds) if latency else {},
+                "TimeoutSeconds": seconds,
+                "OnMiss": on_miss.value,
+                "Payload": payload_digest(payloads),
+                **({"Metrics": "true"} if metrics else {}),
+            },
+        )
+        # Their rules let the sender through; nothing else refers to them.
+        resource.node.add_dependency(group, *private_link.connections.security_groups)
+        if endpoint.confirmation is not None:
+            resource.node.add_dependency(endpoint.confirmation)  # what serves is what was meant
+        self.outcome: str = resource.get_att_string("Outcome")
+        self.requests_sent: str = resource.get_att_string("Requests")
+        self.failed_requests: str = resource.get_att_string("FailedRequests")
+        self.zones_report: str = resource.get_att_string("Zones")
+        if during_deployments:
+            self.controller.on(
+                "Deployments",
+                description=f"Deployments of {endpoint.name_at_synth}",
+                event_pattern={
+                    "source": ["aws.sagemaker"],
+                    "detail-type": [_DEPLOYMENT_EVENT],
+                    "resources": [endpoint.endpoint_arn],
+                },
+            )
+
+    def keep_warm(
+        self,
+        *,
+        every: Duration | None = None,
+        requests_per_zone: int = 1,
+        below_tps: float | None = None,
+        window: Duration | None = None,
+    ) -> None:
+        """Send a few requests to each zone on a schedule, while callers send hardly any.
+
+        The controller reads the endpoint's ``Invocations`` first, and sends only while there were
+        fewer than ``below_tps``. Those it sent itself count too.
+
+        Parameters
+        ----------
+        every : Duration
+            Whole minutes; by default 1 minute.
+        requests_per_zone : int
+            By default 1. Each request reaches one instance: give about as many as a zone has.
+        below_tps : float, optional
+            Requests per second of all callers; by default 1, or twice what keep-warm itself sends.
+        window : Duration
+            Time over which traffic is measured, in whole minutes; by default 5 minutes.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE549 to LLE555.
+        """
+        path = path_of(self)
+        if self._kept_warm:
+            raise KEEP_WARM_TWICE.error(got="a second keep_warm(...)", allowed="one", where=path)
+        seconds = _whole_minutes(KEEP_WARM_EVERY, every, Duration.minutes(1), path)
+        measured = _whole_minutes(KEEP_WARM_WINDOW, window, Duration.minutes(5), path)
+        check(KEEP_WARM_REQUESTS, requests_per_zone, path)
+        threshold = keep_warm_threshold(
+            zones=self._zone_count,
+            requests_per_zone=requests_per_zone,
+            every_seconds=seconds,
+            below_tps=below_tps,
+            where=path,
+        )
+        self._kept_warm = True
+        self.controller.allow(allow(["cloudwatch:GetMetricStatistics"], "*"))
+        acknowledge_wildcard_resources(
+            self.controller.role.construct,
+            ["*"],
+            reason="cloudwatch:GetMetricStatistics takes no resource.",
+        )
+        minutes = seconds // 60
+        self.controller.on(
+            "KeepWarm",
+            description=f"Keeps {self._endpoint.name_at_synth} warm while traffic is low",
+            schedule_expression=f"rate({minutes} minute{'s' if minutes > 1 else ''})",
+            input=json.dumps(
+                {
+                    "keep_warm": {
+                        "requests_per_zone": requests_per_zone,
+                        "below_tps": threshold,
+                        "window_seconds": measured,
+                    }
+                }
+            ),
+        )
+
+    def _zones(self, private_link: RuntimePrivateLink) -> dict[str, str]:
+        """Zone -> the name that is called there."""
+        if private_link.zonal_dns_names:
+            return dict(private_link.zonal_dns_names)
+        warn(
+            self,
+            "warmUpWithoutZonalNames",
+            "The interface endpoint's zonal names are not known (pass regional_dns_name to "
+            "from_interface_endpoint); warm-up requests go to the regional name, and which zone "
+            "answers is not under control.",
+        )
+        return {"region": private_link.dns_name}
+
+
+def _sender_group(
+    scope: Construct, network: ZoneAlignedNetwork, private_link: RuntimePrivateLink
+) -> ec2.SecurityGroup:
+    group = ec2.SecurityGroup(
+        scope,
+        "SecurityGroup",
+        vpc=network.vpc,
+        description="Warm-up: nothing in, the SageMaker Runtime interface endpoint out",
+        allow_all_outbound=False,
+    )
+    private_link.allow_from(group, "Warm-up")
+    if not private_link.connections.security_groups:
+        # An adopted interface endpoint whose groups are unknown: no rule could be added to them.
+        group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "HTTPS, to the endpoint")
+        return group
+    # The rule towards the link's group is a resource of its own, for which the CDK drops its
+    # stand-in; EC2 gives a group that is created without any rule one that allows everything.
+    resource = cast(ec2.CfnSecurityGroup, group.node.default_child)
+    resource.security_group_egress = [
+        ec2.CfnSecurityGroup.EgressProperty(
+            cidr_ip="255.255.255.255/32",
+            ip_protocol="icmp",
+            from_port=252,
+            to_port=86,
+            description="Disallow all traffic",
+        )
+    ]
+    return group
+
+
+def _seconds(limit: Range, stated: Duration | None, default: Duration, where: str) -> int:
+    seconds = check_seconds(limit, default if stated is None else stated, where)
+    assert seconds is not None
+    return seconds
+
+
+def _whole_minutes(limit: Range, stated: Duration | None, default: Duration, where: str) -> int:
+    return check_whole_minutes(limit, _seconds(limit, stated, default, where), where)

@@ -1,0 +1,147 @@
+"""``docs/settings.md``: tables of all settings, written from the models.
+
+``python docs/make_settings_tables.py docs/settings.md`` rewrites what stands between
+the two marks and leaves the hand-written text around them alone.
+"""
+
+from __future__ import annotations
+
+import sys
+import typing
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from low_latency_endpoint.settings.fields import Limited
+from low_latency_endpoint.settings.model_base import SettingsModel
+from low_latency_endpoint.settings.schema import merged, settings_json_schema
+from low_latency_endpoint.settings.stack import Settings
+
+BEGIN = "<!-- Generated from the models: make docs -->"
+END = "<!-- End of what is generated -->"
+
+
+def settings_tables() -> str:
+    """All settings as Markdown: one section and one table for each group."""
+    schema = settings_json_schema()
+    definitions = schema["$defs"]
+    parts = []
+    for path, model in _groups():
+        name = model.__name__
+        group = schema if model is Settings else definitions[name]
+        parts.append(f"## {_title(path)}\n\n{group['description']}\n")
+        parts.append(_table(model, group, definitions, path))
+    return "\n".join(parts)
+
+
+def rewrite(path: Path) -> None:
+    """Put the tables of today between the marks of a file."""
+    text = path.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    path.write_text(f"{before}{BEGIN}\n\n{settings_tables()}\n{END}{after}", encoding="utf-8")
+
+
+def _groups() -> Iterator[tuple[str, type[SettingsModel]]]:
+    """Every group with its path, in the order of the file, shared settings first."""
+    waiting: list[tuple[str, type[SettingsModel]]] = [("", Settings)]
+    while waiting:
+        path, model = waiting.pop(0)
+        yield path, model
+        waiting[:0] = [
+            (f"{path}.{name}{mark}".lstrip("."), below)
+            for name, field in model.model_fields.items()
+            for mark, below in _models_in(field.annotation)
+        ]
+
+
+def _models_in(annotation: Any, mark: str = "") -> list[tuple[str, type[SettingsModel]]]:
+    if isinstance(annotation, type) and issubclass(annotation, SettingsModel):
+        return [(mark, annotation)]
+    origin = typing.get_origin(annotation)
+    mark = "[]" if origin is tuple else ".*" if origin is dict else mark
+    return [found for each in typing.get_args(annotation) for found in _models_in(each, mark)]
+
+
+def _title(path: str) -> str:
+    return f"`{path.replace('.*', '.<key>')}`" if path else "The stack"
+
+
+def _anchor(path: str) -> str:
+    """The anchor that GitHub and MkDocs give to a heading."""
+    return "".join(c for c in _title(path).lower() if c.isalnum() or c in "_-")
+
+
+def _table(
+    model: type[SettingsModel], group: dict[str, Any], definitions: dict[str, Any], path: str
+) -> str:
+    rows = ["| Setting | Takes | Meaning | Example |", "|---|---|---|---|"]
+    for name, field in model.model_fields.items():
+        schema = group["properties"][name]
+        below = [f"{path}.{name}{mark}".lstrip(".") for mark, _ in _models_in(field.annotation)]
+        needed = " (required)" if name in group.get("required", ()) else ""
+        takes = _takes(merged(schema, definitions), definitions, below)
+        codes = sorted(
+            {limit.limit.rule.code for limit in _limits([field.annotation, *field.metadata])}
+        )
+        if codes:
+            takes += " · " + ", ".join(f"[{code}](errors.md#{code.lower()})" for code in codes)
+        example = (field.examples or [None])[0]
+        shown = "" if example is None else f"`{_flow({name: example})}`"
+        rows.append(f"| `{name}`{needed} | {takes} | {schema['description']} | {shown} |")
+    return "\n".join(rows) + "\n"
+
+
+def _takes(schema: dict[str, Any], definitions: dict[str, Any], below: list[str]) -> str:
+    """The kind of value in words."""
+    if ("oneOf" in schema and "properties" not in schema) or "anyOf" in schema:
+        kinds = [
+            _takes(merged(choice, definitions), definitions, below)
+            for choice in schema.get("oneOf", schema.get("anyOf", ()))
+        ]
+        return ", or ".join(kinds)
+    if "enum" in schema:
+        return ", ".join(
+            f"`{str(value).lower() if isinstance(value, bool) else value}`"
+            for value in schema["enum"]
+        )
+    kind = schema.get("type")
+    if kind is None:
+        return "any value"
+    if kind == "array":
+        item = merged(schema["items"], definitions)
+        return f"list of {_takes(item, definitions, below)}"
+    if kind == "object":
+        if below:
+            return f"[settings](#{_anchor(below[0])})"
+        return "mapping"
+    if kind == "boolean":
+        return "`true`, `false`"
+    if kind in ("integer", "number"):
+        low, high = schema["minimum"], schema.get("maximum")
+        noun = "whole number" if kind == "integer" else "number"
+        above_zero = 0 < low < 0.001  # stands for an open bound
+        if high is not None:
+            return f"{noun} {'above 0 and at most' if above_zero else f'from {low:g} to'} {high:g}"
+        return f"{noun} above 0" if above_zero else f"{noun} from {low:g}"
+    return "duration" if schema.get("pattern", "").endswith("(?:ms|s|m|h)$") else "text"
+
+
+def _limits(parts: Any) -> Iterator[Limited]:
+    for part in parts:
+        if isinstance(part, Limited):
+            yield part
+        elif part is not timedelta:
+            yield from _limits([*typing.get_args(part), *getattr(part, "__metadata__", ())])
+
+
+def _flow(value: Any) -> str:
+    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10_000)
+    return text.strip()[1:-1].replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    rewrite(Path(sys.argv[1]))

@@ -1,0 +1,5 @@
+"""``python -m local_sagemaker`` is the command ``local-sagemaker``."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,186 @@
+"""The WSGI application: our own services first, moto's for everything else."""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from moto.moto_server import werkzeug_app
+
+from . import protocols
+from .connections import ACCOUNT
+from .controls import control
+from .corrections.lambda_functions import CONCURRENT_EXECUTIONS
+from .protocols import ServiceError
+from .runtime.forwarding import forward, is_invocation
+from .runtime.service import Runtime
+
+logger = logging.getLogger(__name__)
+
+# Every answer of moto's would tell browsers that any page may read it.
+werkzeug_app.DISABLE_GLOBAL_CORS = True
+
+_MOTO = werkzeug_app.DomainDispatcherApplication(werkzeug_app.create_backend_app)
+"""One for the process, whose state moto keeps: it makes a Flask application for each service."""
+
+_SCOPE = re.compile(r"Credential=[^/]+/\d+/([^/]+)/([^/]+)/")
+"""Region and service of a signature."""
+
+Operation = Callable[["Caller", dict[str, Any]], "dict[str, Any] | None"]
+"""One API operation: takes who calls and the parameters, gives the result."""
+
+
+class PassOn(Exception):
+    """Raised by an operation that leaves this one request to moto."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Where a request belongs: account, region, the URL it came in by, the runtime behind it."""
+
+    region: str
+    url: str
+    account: str = ACCOUNT
+    runtime: Runtime = field(default_factory=Runtime)
+
+    def now(self) -> datetime:
+        """Give the present by the runtime's clock, so that records lie on the metrics' axis."""
+        return self.runtime.clock.moment()
+
+
+@dataclass(frozen=True)
+class OwnService:
+    """A service (or part of one) that is answered here and not by moto.
+
+    Parameters
+    ----------
+    name
+        botocore's name of the service, which is also its signing name.
+    operations
+        The operations answered here.
+    complete
+        Whether every other operation is refused (True) or left to moto (False).
+    """
+
+    name: str
+    operations: Mapping[str, Operation]
+    complete: bool = False
+
+
+class Application:
+    """Answers AWS requests.
+
+    Parameters
+    ----------
+    services
+        The services that go before moto's.
+    on_reset
+        What else must be forgotten when moto is told to reset.
+    runtime
+        What stands behind InvokeEndpoint; by default one that echoes.
+    """
+
+    def __init__(
+        self,
+        services: Iterable[OwnService],
+        on_reset: Iterable[Callable[[], None]] = (),
+        runtime: Runtime | None = None,
+    ) -> None:
+        self.runtime = runtime or Runtime()
+        self._services = {service.name: service for service in services}
+        self._on_reset = tuple(on_reset)
+        self.url = ""
+
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        path = "/" + environ.get("PATH_INFO", "").lstrip("/")
+        environ[CONCURRENT_EXECUTIONS] = self.runtime.options.concurrent_executions
+        if is_invocation(path):
+            return forward(self.runtime, environ, start_response)
+        if path.startswith("/_local"):
+            return self._controlled(path, environ, start_response)
+        if path == "/moto-api/reset":
+            return self._reset(environ, start_response)
+        return self._own(environ, start_response) or _MOTO(environ, start_response)
+
+    def _reset(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """Forget everything, moto's part included."""
+        for forget in self._on_reset:
+            forget()
+        self.runtime.reset()
+        return _MOTO(environ, start_response)
+
+    def _controlled(
+        self, path: str, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """Answer what is no part of AWS."""
+        body = environ["wsgi.input"].read()
+        status, answer = control(self.runtime, path, environ.get("QUERY_STRING", ""), body)
+        return _answered(start_response, status, "application/json", answer)
+
+    def _own(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes] | None:
+        """Answer a request to one of our own services; None for what is moto's."""
+        scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
+        service = self._services.get(scope[2]) if scope else None
+        if service is None or scope is None:
+            return None
+        target = environ.get("HTTP_X_AMZ_TARGET", "")
+        operation = target.rpartition(".")[2]
+        if not service.complete and operation not in service.operations:
+            return None
+        body = environ["wsgi.input"].read()
+        environ["wsgi.input"] = io.BytesIO(body)  # for moto, should it come to that
+        caller = Caller(scope[1], self.url, runtime=self.runtime)
+        try:
+            request: dict[str, Any] = {}
+            if not target:
+                query = environ.get("QUERY_STRING", "")
+                operation, request = protocols.parse_query(body, query, service.name)
+            if operation not in service.operations:
+                raise ServiceError(
+                    f"{service.name}:{operation} is not emulated by the local AWS", "InvalidAction"
+                )
+            if target:
+                request = protocols.parse_json(body, service.name, operation)
+            result = service.operations[operation](caller, request) or {}
+            write = protocols.write_json if target else protocols.write_query
+            answer, status = write(service.name, operation, result), 200
+        except PassOn:
+            return None
+        except ServiceError as error:
+            logger.info("%s %s refused: %s", service.name, operation, error.message)
+            answer, status = _refusal(error, bool(target)), error.status
+        except Exception as error:
+            # A mistake of ours must look like one (500), never like a service's refusal.
+            logger.exception("%s %s failed", service.name, operation)
+            fault = ServiceError(f"{type(error).__name__}: {error}", "InternalFailure", 500)
+            answer, status = _refusal(fault, bool(target)), 500
+        kind = "application/x-amz-json-1.1" if target else "text/xml"
+        return _answered(start_response, status, kind, answer)
+
+
+def _refusal(error: ServiceError, is_json: bool) -> bytes:
+    return protocols.write_json_error(error) if is_json else protocols.write_query_error(error)
+
+
+def _answered(
+    start_response: Callable[..., Any], status: int, kind: str, answer: bytes
+) -> Iterable[bytes]:
+    headers = [
+        ("Content-Type", kind),
+        ("Content-Length", str(len(answer))),
+        ("x-amzn-RequestId", str(uuid.uuid4())),
+    ]
+    start_response(f"{status} {'OK' if status == 200 else 'Error'}", headers)
+    return [answer]

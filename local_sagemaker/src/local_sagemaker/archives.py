@@ -1,0 +1,140 @@
+"""Unpacking what users give: functions' code and models' data, never more than fits.
+
+No entry comes to lie outside of its folder, and an archive that unpacks to more than its limit is
+refused before the disk is full.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+import zlib
+from pathlib import Path
+from typing import BinaryIO
+
+LARGEST_CODE = 262_144_000
+"""Bytes of a function's code, unpacked. Source: Lambda developer guide, "Lambda quotas"."""
+MOST_ENTRIES = 100_000
+"""Ours: AWS names no number."""
+SMALL_DATA = 2**28
+LARGEST_RATIO = 100
+"""Model data of more than `SMALL_DATA` bytes may be so many times its archive. Ours: weights do not
+pack well."""
+
+_BROKEN = (
+    EOFError,
+    OSError,
+    RuntimeError,
+    UnicodeError,
+    ValueError,
+    lzma.LZMAError,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+class Unpackable(Exception):
+    """An archive cannot or must not be unpacked; the message says why."""
+
+
+def check_code(code: bytes) -> None:
+    """Refuse a function's archive that Lambda refuses.
+
+    Raises
+    ------
+    Unpackable
+        In Lambda's words where they are known.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(code)) as archive:
+            entries = archive.infolist()
+    except _BROKEN:
+        raise Unpackable(
+            "Could not unzip uploaded file. Please check your file, then try to upload again."
+        ) from None
+    # No entry is read beyond the size that it declares.
+    size = sum(entry.file_size for entry in entries)
+    if size >= LARGEST_CODE:
+        raise Unpackable(f"Unzipped size must be smaller than {LARGEST_CODE} bytes: {size}")
+    if len(entries) > MOST_ENTRIES:
+        raise Unpackable(_too_many(len(entries)))
+
+
+def unpack_code(code: bytes, target: Path) -> None:
+    """Unpack a function's archive into a new folder.
+
+    Raises
+    ------
+    Unpackable
+        As `check_code`; the folder is then not there.
+    """
+    check_code(code)
+    partial = target.with_name(f"{target.name}.part")
+    try:
+        with zipfile.ZipFile(io.BytesIO(code)) as archive:
+            archive.extractall(partial)
+    except _BROKEN as error:
+        raise Unpackable(f"Could not unzip uploaded file: {error}") from None
+    partial.rename(target)
+
+
+def unpack_model_data(archive: BinaryIO, packed: int, target: Path) -> None:
+    """Unpack a model's tar archive, compressed with gzip as SageMaker wants it, into a folder.
+
+    Parameters
+    ----------
+    archive, packed
+        The archive, and its size in bytes.
+
+    Raises
+    ------
+    Unpackable
+        When it is none, would write outside of the folder, or is too large.
+    """
+    limit = max(SMALL_DATA, LARGEST_RATIO * packed)
+    try:
+        with (
+            gzip.GzipFile(fileobj=archive) as plain,
+            tarfile.open(fileobj=_Bounded(plain, limit), mode="r|") as tar,
+        ):
+            for number, entry in enumerate(tar, 1):
+                if number > MOST_ENTRIES:
+                    raise Unpackable(_too_many(number))
+                if entry.size > limit:  # a sparse file has more bytes than its archive
+                    raise Unpackable(_too_large(limit))
+                tar.extract(entry, target, filter="data")
+    except _BROKEN as error:
+        raise Unpackable(
+            f"it is no tar archive compressed with gzip that can be unpacked: {error}"
+        ) from None
+
+
+class _Bounded(io.RawIOBase):
+    """Gives what another file gives, up to a limit."""
+
+    def __init__(self, file: gzip.GzipFile, limit: int) -> None:
+        self._file = file
+        self._limit = self._left = limit
+
+    def read(self, size: int = -1) -> bytes:
+        """Read; what lies beyond the limit is an error."""
+        data = self._file.read(min(size, 2**20) if size >= 0 else 2**20)
+        self._left -= len(data)
+        if self._left < 0:
+            raise Unpackable(_too_large(self._limit))
+        return data
+
+
+def _too_large(limit: int) -> str:
+    return (
+        f"it unpacks to more than {limit} bytes; the local AWS takes {SMALL_DATA}, or "
+        f"{LARGEST_RATIO} times the archive"
+    )
+
+
+def _too_many(count: int) -> str:
+    return f"it has more than {MOST_ENTRIES} entries ({count} or more)"

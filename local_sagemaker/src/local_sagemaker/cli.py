@@ -1,0 +1,239 @@
+"""The command ``local-sagemaker``."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from . import __version__
+
+if TYPE_CHECKING:
+    from .server import LocalAws
+
+_SERVER = (
+    "What answers for endpoints with that image (URI, repository, or with *): simulated, "
+    "sentiment (scikit-learn), a URL on loopback, a command such as 'python serve.py', a "
+    "script with SageMaker's model_fn, or a JSON file."
+)
+
+
+app = typer.Typer(
+    name="local-sagemaker",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Run the command line; the entry point of ``local-sagemaker``."""
+    app()
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"local-sagemaker {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def serve(
+    context: typer.Context,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port on loopback; 0 takes a free one.")
+    ] = 0,
+    region: Annotated[str, typer.Option(help="Region of the AWS variables.")] = "us-east-1",
+    model_server: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="IMAGE=SERVER",
+            help=f"{_SERVER} May be repeated. Without it endpoints answer with "
+            "the request itself, and are neither measured nor scaled.",
+        ),
+    ] = None,
+    image: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URI",
+            help="A container image that is to be in its registry (ECR's), as if it had "
+            "been pushed. May be repeated.",
+        ),
+    ] = None,
+    clock_speed: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=10_000,
+            help="How many times faster than real time cold starts, cooldowns, "
+            "alarms and deployments pass.",
+        ),
+    ] = 1,
+    behave: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="OPTION=VALUE",
+            help="How AWS behaves where it leaves that open, as docs/limits.md "
+            "lists it: endpoint_handler=compares. May be repeated. The defaults are the worst that AWS "
+            "documents or its users report.",
+        ),
+    ] = None,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Run a local AWS until Ctrl-C; nothing leaves this machine.
+
+    Prints the variables that point the AWS CLI, boto3 and the CDK CLI at it, and to standard error
+    the URL of each zone's interface endpoint.
+
+    \b
+    Examples:
+      local-sagemaker --port 5000
+      local-sagemaker --model-server '*=simulated' --clock-speed 60
+      local-sagemaker --model-server 'team/ranker=ranker.json'
+      local-sagemaker --model-server 'team/ranker=python serve.py --fast'
+      local-sagemaker --image 123456789012.dkr.ecr.us-east-1.amazonaws.com/team/ranker:1
+      local-sagemaker --behave unchanged_configuration=deployed --behave interfaces_stay=60
+    """
+    if context.invoked_subcommand is not None:
+        return
+
+    def announce(aws: LocalAws) -> None:
+        for uri in image or ():
+            aws.add_image(uri)
+        for name, value in aws.exports().items():
+            typer.echo(f"export {name}={value}")
+        zones = aws.client("ec2").describe_availability_zones()["AvailabilityZones"]
+        for zone in sorted(each["ZoneId"] for each in zones):
+            typer.echo(f"# Callers in {zone}: {aws.runtime_url(zone)}", err=True)
+        typer.echo(
+            f"# Serving at {aws.url}, log in {aws.log_path}, what model servers write in "
+            f"{aws.model_server_folder}; Ctrl-C stops it and forgets everything.",
+            err=True,
+        )
+
+    with _explained():
+        from .foreground import serve_until
+        from .images import check_image
+        from .model_servers import parse_model_server
+        from .runtime.options import RuntimeOptions
+        from .server import LocalAwsError
+
+        with _refusing("--model-server"):
+            servers = dict(parse_model_server(one) for one in model_server or ())
+        with _refusing("--image"):
+            for uri in image or ():
+                check_image(uri)
+        with _refusing("--behave"):
+            options = RuntimeOptions.of_texts(behave or ())
+        with _refusing("--clock-speed"):
+            options = replace(options, model_servers=servers, clock_speed=clock_speed)
+        try:
+            serve_until(_stopped_by_signals(), region, port, options, announce)
+        except LocalAwsError as error:
+            typer.echo(str(error), err=True)
+            raise typer.Exit(2) from None
+
+
+def _stopped_by_signals() -> threading.Event:
+    """Give what Ctrl-C, SIGTERM and SIGHUP set.
+
+    Also in the seconds that the start takes: a signal in them must not leave files either.
+    """
+    stopped = threading.Event()
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):  # Windows has no SIGHUP
+            signal.signal(getattr(signal, name), lambda *_: stopped.set())
+    return stopped
+
+
+@app.command("add-model-server")
+def add_model_server(
+    model_server: Annotated[list[str], typer.Argument(metavar="IMAGE=SERVER", help=_SERVER)],
+) -> None:
+    """Put model servers into a local AWS that runs: endpoints made from now on have them.
+
+    It is the one that the environment names with what `local-sagemaker` printed. Commands run
+    in the current folder.
+
+    \b
+    Example:
+      local-sagemaker add-model-server 'team/ranker=python serve.py'
+    """
+    with _explained():
+        from .model_servers import parse_model_server
+
+        with _refusing("IMAGE=SERVER"):
+            servers = dict(parse_model_server(one) for one in model_server)
+        with _running() as aws:
+            aws.add_model_servers(servers)
+    typer.echo(f"Endpoints with {', '.join(servers)} have a model server from now on.", err=True)
+
+
+@app.command("add-image")
+def add_image(
+    uri: Annotated[list[str], typer.Argument(metavar="URI", help="An image's URI in ECR.")],
+) -> None:
+    """Put images into the registry of a local AWS that runs, as if they had been pushed.
+
+    \b
+    Example:
+      local-sagemaker add-image 123456789012.dkr.ecr.us-east-1.amazonaws.com/team/ranker:1
+    """
+    with _explained():
+        from .images import check_image
+
+        with _refusing("URI"):
+            for one in uri:
+                check_image(one)
+        with _running() as aws:
+            for one in uri:
+                aws.add_image(one)
+
+
+@contextlib.contextmanager
+def _running() -> Iterator[LocalAws]:
+    """Give the local AWS of the environment; says so when there is none, or not any more."""
+    from .server import LocalAws, LocalAwsError
+
+    try:
+        with LocalAws.of_environment() as aws:
+            yield aws
+    except LocalAwsError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
+
+
+@contextlib.contextmanager
+def _refusing(what: str) -> Iterator[None]:
+    """Say of which option or argument a value is wrong."""
+    try:
+        yield
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=what) from None
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """Say which package is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "moto").partition(".")[0]
+        if package == "sklearn":
+            typer.echo(str(error), err=True)
+            raise typer.Exit(2) from None
+        typer.echo(
+            f"The local AWS needs {package}, which is not installed: pip install local-sagemaker",
+            err=True,
+        )
+        raise typer.Exit(2) from None

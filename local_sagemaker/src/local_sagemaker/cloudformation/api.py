@@ -1,0 +1,215 @@
+"""The CloudFormation API: the operations that the CDK CLI and boto3 users call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..application import Caller, OwnService
+from ..protocols import ServiceError
+from . import descriptions
+from .change_sets import (
+    compute_changes,
+    create_change_set,
+    delete_change_set,
+    describe_change_set,
+    execute_change_set,
+    has_other_changes,
+)
+from .dependencies import check_references
+from .requests import check_updatable, new_stack, stacks_of, start, submission, template_body
+from .stacks import Stack
+from .template import Submission, parse_template
+
+
+def create_stack(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """CreateStack."""
+    stacks, submitted = stacks_of(caller), submission(caller, request, Submission())
+    with stacks.lock:
+        if request["StackName"] in stacks.alive:
+            raise ServiceError(
+                f"Stack [{request['StackName']}] already exists", "AlreadyExistsException"
+            )
+        stack = new_stack(caller, request, "CREATE_IN_PROGRESS", submitted)
+    on_failure = request.get("OnFailure", "ROLLBACK")
+    return start(caller, request, stack, stack.status, lambda it: it.create(on_failure=on_failure))
+
+
+def update_stack(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """UpdateStack."""
+    stack = stacks_of(caller).find(request["StackName"])
+    check_updatable(stack)
+    submitted = submission(caller, request, stack.submitted)
+    if not compute_changes(caller, stack, submitted) and not has_other_changes(stack, submitted):
+        raise ServiceError("No updates are to be performed.")
+    return start(caller, request, stack, "UPDATE_IN_PROGRESS", lambda it: it.update(submitted))
+
+
+def delete_stack(caller: Caller, request: dict[str, Any]) -> None:
+    """DeleteStack; deleting what does not exist succeeds, as at AWS."""
+    stacks = stacks_of(caller)
+    try:
+        stack = stacks.find(request["StackName"])
+    except ServiceError:
+        return
+    if stack.termination_protection:
+        raise ServiceError(
+            f"Stack [{stack.name}] cannot be deleted while TerminationProtection is enabled"
+        )
+    if stack.busy:
+        raise ServiceError(f"Stack:{stack.id} is in {stack.status} state and can not be deleted.")
+    for output in stack.outputs:
+        users = [n for n in stacks.importers(output.export or "") if n != stack.name]
+        if output.export and users:
+            raise ServiceError(
+                f"Export {output.export} cannot be deleted as it is in use by {', '.join(users)}"
+            )
+    retain = request.get("RetainResources", [])
+    start(caller, request, stack, "DELETE_IN_PROGRESS", lambda it: it.delete(retain))
+
+
+def set_termination_protection(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """UpdateTerminationProtection."""
+    stack = stacks_of(caller).find(request["StackName"])
+    stack.termination_protection = bool(request["EnableTerminationProtection"])
+    return {"StackId": stack.id}
+
+
+def validate_template(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """ValidateTemplate."""
+    template = parse_template(template_body(caller, request))
+    check_references(template)
+    return descriptions.template_summary(template)
+
+
+def get_template_summary(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """GetTemplateSummary."""
+    if request.get("StackName"):
+        return descriptions.template_summary(
+            stacks_of(caller).find(request["StackName"], or_deleted=True).submitted.template
+        )
+    return descriptions.template_summary(parse_template(template_body(caller, request)))
+
+
+def _read(view: Callable[[Stack], dict[str, Any]]) -> Callable[[Caller, dict[str, Any]], Any]:
+    """Make an operation out of a description of one stack."""
+
+    def operation(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+        return view(stacks_of(caller).find(request["StackName"], or_deleted=True))
+
+    return operation
+
+
+def describe_stacks(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """DescribeStacks."""
+    stacks = stacks_of(caller)
+    if request.get("StackName"):
+        return {"Stacks": [descriptions.stack(stacks.find(request["StackName"], or_deleted=True))]}
+    return {"Stacks": [descriptions.stack(stack) for stack in stacks.alive.values()]}
+
+
+def list_stacks(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """ListStacks."""
+    stacks = stacks_of(caller)
+    wanted = set(request.get("StackStatusFilter", []))
+    found = [*stacks.alive.values(), *stacks.deleted.values()]
+    return {
+        "StackSummaries": [
+            descriptions.stack(s) | {"TemplateDescription": s.submitted.template.get("Description")}
+            for s in found
+            if not wanted or s.status in wanted
+        ]
+    }
+
+
+def list_exports(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """ListExports."""
+    return {
+        "Exports": [
+            {"ExportingStackId": stack.id, "Name": name, "Value": output.value}
+            for name, (stack, output) in stacks_of(caller).exports().items()
+        ]
+    }
+
+
+def list_imports(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """ListImports."""
+    users = stacks_of(caller).importers(request["ExportName"])
+    if not users:
+        raise ServiceError(f"Export '{request['ExportName']}' is not imported by any stack.")
+    return {"Imports": users}
+
+
+def describe_stack_resource(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """DescribeStackResource."""
+    stack = stacks_of(caller).find(request["StackName"], or_deleted=True)
+    resource = stack.resources.get(request["LogicalResourceId"])
+    if resource is None:
+        raise ServiceError(
+            f"Resource {request['LogicalResourceId']} does not exist for stack {stack.name}"
+        )
+    return {"StackResourceDetail": descriptions.resource(stack, resource)}
+
+
+def describe_stack_resources(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """DescribeStackResources."""
+    stacks = stacks_of(caller)
+    wanted_id = request.get("PhysicalResourceId")
+    found = (
+        [stacks.find(request["StackName"], or_deleted=True)]
+        if request.get("StackName")
+        else list(stacks.alive.values())
+    )
+    return {
+        "StackResources": [
+            descriptions.resource(stack, resource)
+            for stack in found
+            for resource in stack.resources.values()
+            if request.get("LogicalResourceId") in (None, resource.logical_id)
+            and wanted_id in (None, resource.physical_id)
+        ]
+    }
+
+
+def continue_update_rollback(caller: Caller, request: dict[str, Any]) -> None:
+    """ContinueUpdateRollback: another try, without the resources to skip."""
+    stack = stacks_of(caller).find(request["StackName"])
+    if stack.status != "UPDATE_ROLLBACK_FAILED" or stack.continue_rollback is None:
+        raise ServiceError(
+            f"Stack:{stack.id} is in {stack.status} state and can not continue rolling back."
+        )
+    skipped = request.get("ResourcesToSkip", [])
+    if wrong := [name for name in skipped if name not in stack.unrolled]:
+        raise ServiceError(f"Stack resources that cannot be skipped: [{', '.join(wrong)}]")
+    work = stack.continue_rollback
+    start(caller, request, stack, "UPDATE_ROLLBACK_IN_PROGRESS", lambda it: work(skipped))
+
+
+CLOUDFORMATION = OwnService(
+    "cloudformation",
+    {
+        "CreateStack": create_stack,
+        "UpdateStack": update_stack,
+        "DeleteStack": delete_stack,
+        "CreateChangeSet": create_change_set,
+        "DescribeChangeSet": describe_change_set,
+        "ExecuteChangeSet": execute_change_set,
+        "DeleteChangeSet": delete_change_set,
+        "ListChangeSets": _read(descriptions.change_sets),
+        "DescribeStacks": describe_stacks,
+        "ListStacks": list_stacks,
+        "DescribeStackEvents": _read(descriptions.events),
+        "DescribeStackResource": describe_stack_resource,
+        "DescribeStackResources": describe_stack_resources,
+        "ListStackResources": _read(descriptions.resource_summaries),
+        "GetTemplate": _read(descriptions.template_of),
+        "GetTemplateSummary": get_template_summary,
+        "ValidateTemplate": validate_template,
+        "GetStackPolicy": _read(lambda stack: {}),
+        "UpdateTerminationProtection": set_termination_protection,
+        "ContinueUpdateRollback": continue_update_rollback,
+        "ListExports": list_exports,
+        "ListImports": list_imports,
+    },
+    complete=True,
+)

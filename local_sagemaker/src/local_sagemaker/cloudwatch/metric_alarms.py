@@ -1,0 +1,312 @@
+"""Judging one metric alarm at one moment.
+
+Sources: CloudWatch user guide, "Alarm evaluation", "Configuring how CloudWatch alarms treat missing
+data", "Percentile-based alarms and low data samples".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from .expression_functions import Series
+from .expression_parser import ExpressionError, functions_in, parse_expression
+from .metric_store import MetricStore, as_moment, metric_key, reason_data
+from .queries import Queries, Window, by_period
+from .statistics import compute, parse_statistic, samples_wanted
+
+EXTRA_DATAPOINTS = 2
+"""How far the evaluation range reaches beyond the evaluation periods.
+
+AWS's tables have 5 for 3 and say that it depends on period and resolution; no more is known.
+"""
+MAX_METRICS = 10
+
+_Comparison = Callable[[float, float, float, float], bool]
+_COMPARISONS: dict[str, tuple[str, _Comparison]] = {
+    "GreaterThanOrEqualToThreshold": (
+        "greater than or equal to",
+        lambda value, threshold, *_: value >= threshold,
+    ),
+    "GreaterThanThreshold": ("greater than", lambda value, threshold, *_: value > threshold),
+    "LessThanThreshold": ("less than", lambda value, threshold, *_: value < threshold),
+    "LessThanOrEqualToThreshold": (
+        "less than or equal to",
+        lambda value, threshold, *_: value <= threshold,
+    ),
+    "LessThanLowerOrGreaterThanUpperThreshold": (
+        "less than the lower or greater than the upper",
+        lambda value, _, lower, upper: value < lower or value > upper,
+    ),
+    "LessThanLowerThreshold": ("less than the lower", lambda value, _, lower, upper: value < lower),
+    "GreaterThanUpperThreshold": (
+        "greater than the upper",
+        lambda value, _, lower, upper: value > upper,
+    ),
+}
+"""Each operator in words, and judging a value by threshold, lower and upper bound."""
+
+
+class Point(NamedTuple):
+    """A datapoint of an alarm and whether it breaches."""
+
+    time: float
+    value: float
+    breaching: bool
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an evaluation says: a state with its reason, or to keep the present one."""
+
+    state: str | None
+    reason: str = ""
+    data: str = "{}"
+
+
+def judge(
+    points: Sequence[Point | None], evaluation_periods: int, datapoints_to_alarm: int, missing: str
+) -> str | None:
+    """Give the state that datapoints lead to; None is to keep the present one.
+
+    Parameters
+    ----------
+    points
+        The whole evaluation range, the newest first; None is a missing datapoint.
+    evaluation_periods, datapoints_to_alarm
+        N and M of M out of N.
+    missing
+        TreatMissingData: missing, ignore, breaching or notBreaching.
+    """
+    real = [(age, point) for age, point in enumerate(points, start=1) if point is not None]
+    judged = real[:evaluation_periods]
+    breaching = sum(point.breaching for _, point in judged)
+    if len(real) >= evaluation_periods or missing == "notBreaching":
+        return "ALARM" if breaching >= datapoints_to_alarm else "OK"
+    if missing == "breaching":
+        filled = evaluation_periods - len(real)
+        return "ALARM" if breaching + filled >= datapoints_to_alarm else "OK"
+    if not real:
+        return "INSUFFICIENT_DATA" if missing == "missing" else None
+    if breaching >= datapoints_to_alarm:
+        return "ALARM"
+    if breaching < len(real):
+        return "OK"
+    # Only breaching datapoints, but too few: "premature alarm state". AWS alarms once the oldest
+    # is as old as M, and does not say what it does before: the state is kept.
+    if missing == "missing" and real[-1][0] >= datapoints_to_alarm:
+        return "ALARM"
+    return None
+
+
+def evaluate(
+    settings: Mapping[str, Any],
+    store: MetricStore,
+    detectors: Mapping[str, Mapping[str, Any]],
+    at: float,
+    present: str = "",
+) -> Outcome:
+    """Judge an alarm by the data before a moment (seconds since 1970).
+
+    Of the present state no reason is worked out: CloudWatch keeps that of the last change.
+    """
+    count = int(settings["EvaluationPeriods"])
+    needed = int(settings.get("DatapointsToAlarm") or count)
+    queries = Queries(store, alarm_queries(settings), detectors)
+    main = main_query(settings, queries.queries)
+    period = queries.period(main)
+    end = at - at % (10 if period < 60 else 60)
+    window = Window(end - (count + EXTRA_DATAPOINTS) * period, end)
+    if too_few_samples(settings, store, Window(end - count * period, end)):
+        return Outcome(None)
+    points = _points(settings, queries, main, window, period)
+    default = "ignore" if settings.get("Namespace") == "AWS/DynamoDB" else "missing"
+    missing = settings.get("TreatMissingData") or default
+    state = judge(points, count, needed, missing)
+    if state in (None, present):
+        return Outcome(None)
+    return _explained(state, settings, points, count, needed, missing)
+
+
+def alarm_queries(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Give an alarm's queries; an alarm on one metric has one."""
+    if settings.get("Metrics"):
+        return list(settings["Metrics"])
+    metric = {
+        "Namespace": settings["Namespace"],
+        "MetricName": settings["MetricName"],
+        "Dimensions": settings.get("Dimensions") or [],
+    }
+    stat = {
+        "Metric": metric,
+        "Period": settings["Period"],
+        "Stat": settings.get("ExtendedStatistic") or settings.get("Statistic"),
+        "Unit": settings.get("Unit"),
+    }
+    return [{"Id": "m1", "MetricStat": stat, "ReturnData": True}]
+
+
+def main_query(
+    settings: Mapping[str, Any], queries: Sequence[Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """Give the query whose result is compared with the threshold or the band."""
+    band = settings.get("ThresholdMetricId")
+    returned = [q for q in queries if q.get("ReturnData", True) and q["Id"] != band]
+    if len(returned) != 1:
+        raise ExpressionError("Exactly one element of the metrics list should return data.")
+    return returned[0]
+
+
+def _points(
+    settings: Mapping[str, Any],
+    queries: Queries,
+    main: Mapping[str, Any],
+    window: Window,
+    period: int,
+) -> list[Point | None]:
+    """Give the datapoints of the window, the newest first."""
+    series = queries.result(main["Id"], window)
+    if not isinstance(series, Series):
+        raise ExpressionError(f"The expression '{main['Id']}' does not give one time series.")
+    uppers: dict[float, float] = {}
+    lowers: dict[float, float] = {}
+    band = settings.get("ThresholdMetricId")
+    if band:
+        pair = queries.result(band, window)
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ExpressionError(f"The expression '{band}' does not give an anomaly band.")
+        uppers, lowers = pair[0].values, pair[1].values
+    threshold = float(settings.get("Threshold") or 0.0)
+    violates = _COMPARISONS[settings["ComparisonOperator"]][1]
+    points: list[Point | None] = []
+    for time in reversed(window.grid(period)):
+        value = series.values.get(time)
+        if value is None or (band and time not in uppers):
+            points.append(None)
+            continue
+        upper, lower = uppers.get(time, 0.0), lowers.get(time, 0.0)
+        points.append(Point(time, value, violates(value, threshold, lower, upper)))
+    return points
+
+
+def too_few_samples(settings: Mapping[str, Any], store: MetricStore, window: Window) -> bool:
+    """Say whether EvaluateLowSampleCountPercentile keeps an alarm from being judged."""
+    statistic = parse_statistic(settings.get("ExtendedStatistic") or "")
+    if settings.get("EvaluateLowSampleCountPercentile") != "ignore" or statistic is None:
+        return False
+    key = metric_key(
+        settings["Namespace"], settings["MetricName"], settings.get("Dimensions") or ()
+    )
+    length = int(window.end - window.start)
+    (samples,) = by_period(store, key, length, window, settings.get("Unit")).values() or ([],)
+    counter = parse_statistic("SampleCount")
+    assert counter is not None
+    return (compute(counter, samples) or 0.0) < samples_wanted(statistic)
+
+
+def _explained(
+    state: str,
+    settings: Mapping[str, Any],
+    points: Sequence[Point | None],
+    count: int,
+    needed: int,
+    missing: str,
+) -> Outcome:
+    real = [point for point in points if point is not None][:count]
+    threshold = settings.get("Threshold")
+    data = reason_data(
+        version="1.0",
+        recentDatapoints=[point.value for point in reversed(real)],
+        threshold=threshold,
+        evaluatedDatapoints=[
+            {"timestamp": as_moment(point.time), "value": point.value} for point in real
+        ],
+    )
+    if state == "INSUFFICIENT_DATA":
+        return Outcome(state, f"Insufficient Data: {_count(count)} were unknown.", data)
+    if not real:
+        treated = "Breaching" if missing == "breaching" else "NonBreaching"
+        return Outcome(
+            state,
+            f"Threshold Crossed: no datapoints were received for {count} "
+            f"period{'' if count == 1 else 's'} and {_count(count, 'missing ')} "
+            f"{'was' if count == 1 else 'were'} treated as [{treated}].",
+            data,
+        )
+    shown = [point for point in real if point.breaching == (state == "ALARM")] or real
+    listed = ", ".join(
+        f"{point.value} ({as_moment(point.time):%d/%m/%y %H:%M:%S})" for point in shown
+    )
+    verb = ("was" if len(shown) == 1 else "were") + ("" if state == "ALARM" else " not")
+    against = "threshold" if threshold is None else f"threshold ({float(threshold)})"
+    minimum = needed if state == "ALARM" else count - needed + 1
+    change = "OK -> ALARM" if state == "ALARM" else "ALARM -> OK"
+    return Outcome(
+        state,
+        f"Threshold Crossed: {len(shown)} out of the last {count} datapoints [{listed}] {verb} "
+        f"{_COMPARISONS[settings['ComparisonOperator']][0]} the {against} "
+        f"(minimum {_count(minimum)} for {change} transition).",
+        data,
+    )
+
+
+def _count(number: int, kind: str = "") -> str:
+    return f"{number} {kind}datapoint{'' if number == 1 else 's'}"
+
+
+def problem_of(settings: Mapping[str, Any]) -> str | None:
+    """Say why PutMetricAlarm refuses an alarm; None when it does not."""
+    operator = str(settings.get("ComparisonOperator"))
+    if operator not in _COMPARISONS:
+        return f"ComparisonOperator {operator} is not known"
+    periods, needed = settings["EvaluationPeriods"], settings.get("DatapointsToAlarm")
+    if needed and needed > periods:
+        return "Datapoints to alarm must be less than or equal to the number of evaluation periods."
+    if ("Upper" in operator or "Lower" in operator) != ("ThresholdMetricId" in settings):
+        return "ThresholdMetricId goes with a comparison with an anomaly band, and only with that"
+    if "ThresholdMetricId" not in settings and settings.get("Threshold") is None:
+        return "Threshold must be specified"
+    if settings.get("EvaluateLowSampleCountPercentile") not in (None, "evaluate", "ignore"):
+        return (
+            f"Option {settings['EvaluateLowSampleCountPercentile']} is not supported. Supported "
+            "options for parameter EvaluateLowSampleCountPercentile are evaluate and ignore."
+        )
+    if settings.get("TreatMissingData", "missing") not in (
+        "missing",
+        "ignore",
+        "breaching",
+        "notBreaching",
+    ):
+        return f"TreatMissingData {settings['TreatMissingData']} is not known"
+    if not settings.get("Metrics"):
+        for name in ("Namespace", "MetricName", "Period"):
+            if name not in settings:
+                return f"{name} must be specified"
+        if bool(settings.get("Statistic")) == bool(settings.get("ExtendedStatistic")):
+            return "One of Statistic and ExtendedStatistic must be specified"
+    return _problem_of_queries(settings)
+
+
+def _problem_of_queries(settings: Mapping[str, Any]) -> str | None:
+    queries = Queries(MetricStore(), alarm_queries(settings))
+    stats = [query["MetricStat"] for query in queries.queries if "MetricStat" in query]
+    periods = {int(stat["Period"]) for stat in stats}
+    if any(period % 60 and period not in (10, 20, 30) for period in periods):
+        return "Period must be 10, 20, 30 or a multiple of 60"
+    if len(periods) > 1:
+        return "All metrics of an alarm must have the same period"
+    if len(stats) > MAX_METRICS:
+        return f"An alarm can have {MAX_METRICS} metrics at most"
+    try:
+        main = main_query(settings, queries.queries)
+        for query in queries.queries:
+            if "Expression" in query:
+                if "SEARCH" in functions_in(parse_expression(query["Expression"])):
+                    return "SEARCH is not supported on Metric Alarms."
+                queries.result(query["Id"], Window(0.0, 600.0))
+        # On no data at all: what is wrong with an expression shows without any.
+        _points(settings, queries, main, Window(0.0, 600.0), 60)
+    except ExpressionError as error:
+        return f"Error in expression: {error}"
+    return None

@@ -1,0 +1,137 @@
+"""What CloudWatch remembers, per account and region."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from moto.cloudwatch.models import cloudwatch_backends
+
+from .metric_store import MetricStore
+
+INITIAL_REASON = "Unchecked: Initial alarm creation"
+
+
+@dataclass
+class AlarmRecord:
+    """An alarm: what was put, and what evaluation made of it.
+
+    Attributes
+    ----------
+    name, alarm_arn : str
+        moto's resource tagging reads these two.
+    settings : dict
+        The parameters of the last PutMetricAlarm or PutCompositeAlarm, but for its tags.
+    outcome : dict
+        State and suppression, as DescribeAlarms names them.
+    suppressor_left : datetime, optional
+        When a composite's suppressor last went out of ALARM.
+    pending : list of dict
+        What the composite would have done had it not been suppressed: the latest change only.
+    """
+
+    name: str
+    alarm_arn: str
+    composite: bool
+    settings: dict[str, Any] = field(default_factory=dict)
+    outcome: dict[str, Any] = field(default_factory=dict)
+    suppressor_was_on: bool = False
+    suppressor_left: datetime | None = None
+    waiting_since: datetime | None = None
+    pending: dict[str, Any] | None = None
+
+    @property
+    def state(self) -> str:
+        """OK, ALARM or INSUFFICIENT_DATA."""
+        return str(self.outcome["StateValue"])
+
+    def described(self) -> dict[str, Any]:
+        """Give the alarm as DescribeAlarms does."""
+        return {
+            "AlarmName": self.name,
+            "AlarmArn": self.alarm_arn,
+            **{name: [] for name in _LISTS},
+            **self.settings,
+            **self.outcome,
+        }
+
+
+_LISTS = ("OKActions", "AlarmActions", "InsufficientDataActions")
+
+
+@dataclass
+class CloudWatchState:
+    """Alarms, detectors, history and what the alarms did."""
+
+    account: str
+    region: str
+    alarms: dict[str, AlarmRecord]
+    metrics: MetricStore = field(default_factory=MetricStore)
+    detectors: dict[str, dict[str, Any]] = field(default_factory=dict)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    published: list[dict[str, Any]] = field(default_factory=list)
+    """Every action taken: alarm, action (an ARN), state, time."""
+    clock: datetime | None = None
+    """The moment of the last evaluation whose time was given; None follows the machine's clock."""
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def present(self) -> datetime:
+        """Give the present, as evaluation was told last."""
+        return self.clock or now()
+
+    def find(self, name_or_arn: str) -> AlarmRecord | None:
+        """Give an alarm by name or ARN."""
+        name = name_or_arn.partition(":alarm:")[2] if ":alarm:" in name_or_arn else name_or_arn
+        return self.alarms.get(name)
+
+    def remember(
+        self, alarm: AlarmRecord, at: datetime, kind: str, summary: str, data: str
+    ) -> None:
+        """Write one line of an alarm's history."""
+        self.history.append(
+            {
+                "AlarmName": alarm.name,
+                "AlarmType": "CompositeAlarm" if alarm.composite else "MetricAlarm",
+                "Timestamp": at,
+                "HistoryItemType": kind,
+                "HistorySummary": summary,
+                "HistoryData": data,
+            }
+        )
+
+
+_lock = threading.Lock()
+
+
+def state_of(backend: Any) -> CloudWatchState:
+    """Give the state that belongs to one of moto's backends.
+
+    It hangs on the backend, so that a reset of moto forgets it too.
+    """
+    with _lock:
+        found = backend.__dict__.get("local_aws_state")
+        if found is None:
+            found = CloudWatchState(backend.account_id, backend.region_name, backend.alarms)
+            backend.local_aws_state = found
+        return found
+
+
+def state_at(place: tuple[str, str]) -> CloudWatchState:
+    """Give the state of an account and region."""
+    return state_of(cloudwatch_backends[place[0]][place[1]])
+
+
+def all_states() -> list[CloudWatchState]:
+    """Give the state of every account and region that has been used."""
+    return [
+        state_of(backend)
+        for account in list(cloudwatch_backends.values())
+        for backend in list(account.values())
+    ]
+
+
+def now() -> datetime:
+    """Give the present time with its zone."""
+    return datetime.now(UTC)

@@ -1,0 +1,122 @@
+"""Changes of state: recorded, and acted on."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from moto.sns.models import sns_backends
+
+from .metric_store import reason_data
+from .state import AlarmRecord, CloudWatchState
+
+logger = logging.getLogger(__name__)
+
+_ACTIONS = {
+    "OK": "OKActions",
+    "ALARM": "AlarmActions",
+    "INSUFFICIENT_DATA": "InsufficientDataActions",
+}
+
+
+def change_state(
+    state: CloudWatchState, alarm: AlarmRecord, new: str, reason: str, data: str, at: datetime
+) -> dict[str, Any] | None:
+    """Give an alarm a state; the change as `act` takes it, or None when the state was that before.
+
+    The reason stays that of the last change, as AWS leaves it.
+    """
+    old = dict(alarm.outcome)
+    if new == old["StateValue"]:
+        return None
+    alarm.outcome.update(
+        StateValue=new,
+        StateReason=reason,
+        StateReasonData=data,
+        StateUpdatedTimestamp=at,
+        StateTransitionedTimestamp=at,
+    )
+    history = {
+        "version": "1.0",
+        "oldState": {"stateValue": old["StateValue"], "stateReason": old["StateReason"]},
+        "newState": {"stateValue": new, "stateReason": reason, "stateReasonData": json.loads(data)},
+    }
+    summary = f"Alarm updated from {old['StateValue']} to {new}"
+    state.remember(alarm, at, "StateUpdate", summary, json.dumps(history))
+    return {"OldStateValue": old["StateValue"], "NewStateReason": reason, "StateChangeTime": at}
+
+
+def act(
+    state: CloudWatchState, alarm: AlarmRecord, change: Mapping[str, Any], at: datetime
+) -> None:
+    """Take the actions of an alarm's present state."""
+    if not alarm.settings["ActionsEnabled"]:
+        return
+    for action in alarm.settings.get(_ACTIONS[alarm.state], []):
+        problem = _publish(state, alarm, change, action)
+        state.published.append(
+            {
+                "AlarmName": alarm.name,
+                "Action": action,
+                "StateValue": alarm.state,
+                "Time": at,
+                "Problem": problem,
+            }
+        )
+        done = "Failed to execute" if problem else "Successfully executed"
+        data = {
+            "actionState": "Failed" if problem else "Succeeded",
+            "stateUpdateTimestamp": at,
+            "notificationResource": action,
+            "error": problem,
+        }
+        state.remember(alarm, at, "Action", f"{done} action {action}", reason_data(**data))
+
+
+def _publish(
+    state: CloudWatchState, alarm: AlarmRecord, change: Mapping[str, Any], action: str
+) -> str | None:
+    """Send to an SNS topic; gives what went wrong."""
+    if alarm.name.startswith("TargetTracking-"):
+        return None  # Application Auto Scaling's own alarm, on which the runtime acts
+    parts = action.split(":")
+    if len(parts) < 6 or parts[2] != "sns":
+        return "the local AWS acts on SNS topics only"
+    backend = sns_backends[parts[4]][parts[3]] if parts[4] == state.account else None
+    if backend is None or action not in backend.topics:
+        return "the topic does not exist"
+    try:
+        backend.publish(
+            reason_data(**_message(state, alarm, change)),
+            arn=action,
+            subject=f'{alarm.state}: "{alarm.name}" in {state.region}'[:100],
+        )
+    except Exception as error:
+        logger.exception("publishing to %s failed", action)
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def _message(
+    state: CloudWatchState, alarm: AlarmRecord, change: Mapping[str, Any]
+) -> dict[str, Any]:
+    settings = alarm.settings
+    message = {
+        "AlarmName": alarm.name,
+        "AlarmDescription": settings.get("AlarmDescription"),
+        "AWSAccountId": state.account,
+        "AlarmConfigurationUpdatedTimestamp": settings["AlarmConfigurationUpdatedTimestamp"],
+        "NewStateValue": alarm.state,
+        **change,
+        "Region": state.region,
+        "AlarmArn": alarm.alarm_arn,
+        **{name: settings.get(name, []) for name in _ACTIONS.values()},
+    }
+    if alarm.composite:
+        return {**message, "AlarmRule": settings["AlarmRule"]}
+    told = {*message, "ActionsEnabled"}
+    trigger = {n: v for n, v in settings.items() if n not in told and v is not None}
+    return {**message, "Trigger": trigger}

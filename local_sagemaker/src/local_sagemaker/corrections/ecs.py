@@ -1,0 +1,235 @@
+"""ECS: services keep what they are told, and tasks run."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from flask import request
+from moto.ecs.models import EC2ContainerServiceBackend, Task
+from moto.ecs.responses import EC2ContainerServiceResponse
+
+from .. import task_runner
+from ..admission import credentials_at
+from ..connections import ask, local_client
+from .replacing import around
+
+_KEPT = {
+    "capacityProviderStrategy": "capacity_provider_strategy",
+    "deploymentConfiguration": "deployment_configuration",
+    "enableECSManagedTags": "enable_ecs_managed_tags",
+    "enableExecuteCommand": "enable_execute_command",
+    "healthCheckGracePeriodSeconds": "health_check_grace_period_seconds",
+    "networkConfiguration": "network_configuration",
+    "platformVersion": "platform_version",
+    "propagateTags": "propagate_tags",
+}
+
+
+@around(EC2ContainerServiceResponse, "create_service", "update_service")
+def keep_settings(original: Callable[[Any], Any], self: Any) -> Any:
+    """Keep the settings when a service is created or updated."""
+    answer = original(self)
+    for parameter, attribute in _KEPT.items():
+        value = self._get_param(parameter)
+        if value is not None:
+            setattr(answer.result["service"], attribute, value)
+    return answer
+
+
+_START_SECONDS = 0.3
+"""How long a task shows PROVISIONING; at AWS the image's pull and start take most of a minute."""
+# Fargate tasks run as processes; those of container instances stay with moto.
+
+_requirements_of = EC2ContainerServiceBackend._calculate_task_resource_requirements
+
+
+def _requirements(definition: Any) -> Any:
+    """What a container instance must have left; Fargate has no instance, nor each container CPU."""
+    if "FARGATE" in (definition.requires_compatibilities or []):
+        return {"CPU": 0, "MEMORY": 0, "PORTS": [], "PORTS_UDP": []}
+    return _requirements_of(definition)
+
+
+EC2ContainerServiceBackend._calculate_task_resource_requirements = staticmethod(_requirements)
+
+
+@around(EC2ContainerServiceBackend)
+def run_task(
+    original: Callable[..., list[Any]], self: Any, *arguments: Any, **named: Any
+) -> list[Any]:
+    """Start the processes of tasks."""
+    tasks = original(self, *arguments, **named)
+    url = f"http://{request.host}"
+    for task in tasks:
+        if task.container_instance_arn is None:
+            _start(self, task, url)
+    return tasks
+
+
+def _start(backend: Any, task: Any, url: str) -> None:
+    definition = backend.describe_task_definition(task.task_definition_arn)
+    container = definition.container_definitions[0]
+    override: Mapping[str, Any] = next(
+        (
+            one
+            for one in (task.overrides or {}).get("containerOverrides", [])
+            if one.get("name") == container["name"]
+        ),
+        {},
+    )
+    command = [
+        *(container.get("entryPoint") or []),
+        *(override.get("command") or container.get("command") or []),
+    ]
+    environment = {
+        pair["name"]: pair["value"]
+        for pair in [*(container.get("environment") or []), *(override.get("environment") or [])]
+    }
+    task.enable_execute_command = bool(request.get_json(force=True).get("enableExecuteCommand"))
+    task.created_at = time.time()
+    task.stop_seconds = float(container.get("stopTimeout") or 30)
+    one = task.containers[0]
+    one.task_arn = task.task_arn
+    one.runtime_id = f"{task.id.replace('-', '')}-{int(task.created_at)}"
+    one.exit_code = None
+    one.exitCode = None
+    _address(task)
+    task.running = None
+    task.last_status = "PROVISIONING"
+    refused = task_runner.why_not(command)
+    if refused is not None:
+        _stopped(task, "TaskFailedToStart", f"CannotPullContainerError: {refused}", time.time())
+        return
+    task.running = task_runner.start(
+        task_runner.Task(
+            arn=task.task_arn,
+            command=command,
+            environment=environment,
+            region=backend.region_name,
+            url=url,
+            runtime_url=_runtime_url(url),
+            log=_logging(container, task.id, backend.region_name, url),
+            ended=task.advance,
+        )
+    )
+
+
+def _address(task: Any) -> None:
+    """Say that the task is reached on loopback, wherever AWS would say its own address."""
+    for attachment in task.attachments:
+        for detail in attachment["details"]:
+            if detail["name"] == "privateIPv4Address":
+                detail["value"] = task_runner.ADDRESS
+        task.containers[0].network_interfaces = [
+            {"attachmentId": attachment["id"], "privateIpv4Address": task_runner.ADDRESS}
+        ]
+
+
+def _runtime_url(url: str) -> str:
+    answer = ask(url, credentials_at(url).token, "/_local/runtime/url?zone=")
+    return str(json.loads(answer)["url"])
+
+
+def _logging(
+    container: Mapping[str, Any], task_id: str, region: str, url: str
+) -> Callable[[list[str]], None]:
+    """Give what writes into the container's log group; without one, nothing is kept."""
+    configuration = container.get("logConfiguration") or {}
+    options = configuration.get("options") or {}
+    group = options.get("awslogs-group")
+    if configuration.get("logDriver") != "awslogs" or not group:
+        return lambda lines: None
+    stream = f"{options.get('awslogs-stream-prefix', 'ecs')}/{container['name']}/{task_id}"
+    logs = local_client("logs", region, url)
+    logs.create_log_stream(logGroupName=group, logStreamName=stream)
+
+    def write(lines: list[str]) -> None:
+        now = int(time.time() * 1000)
+        events = [{"timestamp": now, "message": line or " "} for line in lines]
+        logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
+
+    return write
+
+
+@around(Task)
+def advance(_: Any, self: Any) -> None:
+    """Bring a task's status up to that of its process."""
+    if not hasattr(self, "running"):
+        self._tick += 1  # as moto has it
+        return
+    if self.running is None or self._status == "STOPPED":  # None: not yet started
+        return
+    code = self.running.exit_code
+    one = self.containers[0]
+    if code is not None:
+        one.exit_code = one.exitCode = code
+        reason = self.stopped_reason or "Essential container in task exited"
+        stop_code = "UserInitiated" if self.stopped_reason else "EssentialContainerExited"
+        _stopped(self, stop_code, reason, self.running.stopped_at or time.time())
+    elif self._status != "STOPPING":
+        started = time.time() - self.created_at >= _START_SECONDS
+        self.last_status = one.last_status = "RUNNING" if started else "PROVISIONING"
+        if started:
+            self.started_at = self.running.started_at
+
+
+def _stopped(task: Any, code: str, reason: str, at: float) -> None:
+    task.last_status = task.containers[0].last_status = "STOPPED"
+    task.desired_status = "STOPPED"
+    task.stop_code, task.stopped_reason, task.stopped_at = code, reason, at
+    _release(task)
+
+
+def _release(task: Any) -> None:
+    """Delete the task's network interface, which would keep its subnet from being deleted."""
+    from moto.ec2.models import ec2_backends
+
+    ec2 = ec2_backends[task._account_id][task.region_name]
+    for attachment in task.attachments:
+        attachment["status"] = "DELETED"
+        for detail in attachment["details"]:
+            if detail["name"] == "networkInterfaceId" and detail["value"] in ec2.enis:
+                ec2.delete_network_interface(detail["value"])
+
+
+@around(EC2ContainerServiceBackend)
+def stop_task(
+    original: Callable[..., Any], self: Any, cluster_str: str, task_str: str, reason: str
+) -> Any:
+    """Have a task end as ECS does: it is asked to, and then made to."""
+    cluster = self._get_cluster(cluster_str)
+    task = next(
+        (
+            one
+            for arn, one in self.tasks.get(cluster.name, {}).items()
+            if arn.endswith(task_str.split("/")[-1])
+        ),
+        None,
+    )
+    if task is None or not hasattr(task, "running"):
+        return original(self, cluster_str, task_str, reason)
+    task.advance()
+    if task._status != "STOPPED":
+        task.desired_status = "STOPPED"
+        task.stopped_reason = reason or "Task stopped by user"
+        task.last_status = "STOPPING"
+        task.running.terminate(task.stop_seconds)
+    return task
+
+
+@around(EC2ContainerServiceBackend)
+def list_tasks(
+    original: Callable[..., list[Any]], self: Any, *given: Any, **named: Any
+) -> list[Any]:
+    """List those that run unless others are asked for, as ECS does; moto lists stopped ones too."""
+    for tasks in self.tasks.values():
+        for task in tasks.values():
+            if hasattr(task, "running"):
+                task.advance()
+    wanted = inspect.signature(original).bind(self, *given, **named)
+    wanted.arguments["desiredStatus"] = wanted.arguments.get("desiredStatus") or "RUNNING"
+    return original(*wanted.args, **wanted.kwargs)

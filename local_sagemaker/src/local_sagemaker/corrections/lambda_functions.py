@@ -1,0 +1,129 @@
+"""Lambda: functions run here, and within the account's concurrency."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from flask import request
+from moto.awslambda import urls
+from moto.awslambda.exceptions import InvalidParameterValueException
+from moto.awslambda.models import LambdaBackend, LambdaFunction
+from moto.awslambda.responses import LambdaResponse
+
+from .. import lambda_runner
+from ..archives import Unpackable, check_code
+from .replacing import around
+
+# Lambda invocations: moto needs Docker; here the function runs in a subprocess.
+#
+# And archives that Lambda refuses are refused.
+
+
+_OF_THE_CODE = ("code_bytes", "code_digest", "code_sha_256", "code_size")
+
+
+def as_function(found: Any, url: str) -> lambda_runner.PythonFunction:
+    """Translate moto's function into the runner's."""
+    return lambda_runner.PythonFunction(
+        name=found.function_name,
+        arn=found.function_arn,
+        runtime=str(found.run_time),
+        handler=found.handler,
+        code=found.code_bytes,
+        timeout=int(found.timeout or 3),
+        memory=int(found.memory_size or 128),
+        environment={k: str(v) for k, v in (found.environment_vars or {}).items()},
+        region=found.region,
+        url=url,
+    )
+
+
+def run(found: Any, url: str, event: Any) -> lambda_runner.InvocationResult:
+    """Run moto's function, and write its output to its log group."""
+    found.logs_backend.ensure_log_group(found.logs_group_name)
+    outcome = lambda_runner.run(as_function(found, url), event)
+    found.save_logs(outcome.log or " ")
+    return outcome
+
+
+@around(LambdaFunction)
+def _invoke_lambda(_: Any, self: Any, event: Any = None) -> tuple[str, bool, str]:
+    payload = json.loads(event) if isinstance(event, str) else event
+    outcome = run(self, f"http://{request.host}", payload or {})
+    return outcome.payload, outcome.failed, outcome.log
+
+
+@around(LambdaFunction)
+def invoke(
+    original: Callable[..., Any], self: Any, body: Any, request_headers: Any, response_headers: Any
+) -> Any:
+    """Answer an invocation of the type Event before the function ends."""
+    if request_headers.get("x-amz-invocation-type") != "Event":
+        return original(self, body, request_headers, response_headers)
+    url, event = f"http://{request.host}", json.loads(body or "{}")
+    lambda_runner.in_background(self.function_arn, lambda: run(self, url, event))
+    return ""
+
+
+@around(LambdaFunction)
+def _set_function_code(original: Callable[..., Any], self: Any, spec: dict[str, Any]) -> None:
+    before = {name: getattr(self, name, None) for name in _OF_THE_CODE}
+    original(self, spec)
+    if not self.code_bytes or "ImageUri" in spec:
+        return
+    try:
+        check_code(self.code_bytes)
+    except Unpackable as error:
+        vars(self).update(before)
+        raise InvalidParameterValueException(str(error)) from None
+
+
+CONCURRENT_EXECUTIONS = "local_sagemaker.concurrent_executions"
+"""Where a request's environment has the account's quota."""
+
+_LEAST_UNRESERVED = 100
+"""Source: Lambda API reference, "PutFunctionConcurrency". Accounts with a smaller quota cannot
+reserve any: their users report a minimum of [10] or [50], the quota itself."""
+
+
+def _quota() -> int:
+    return int(request.environ[CONCURRENT_EXECUTIONS])
+
+
+def _unreserved(backend: Any, but: str = "") -> int:
+    """Give what is left of the quota, without the reservation of one function."""
+    return _quota() - sum(
+        int(each.reserved_concurrency or 0)
+        for each in backend.list_functions()
+        if each.function_name != but
+    )
+
+
+@around(LambdaBackend)
+def put_function_concurrency(
+    original: Callable[..., str], self: Any, function_name: str, reserved_concurrency: str
+) -> str:
+    """Refuse what leaves too little unreserved."""
+    name = self.get_function(function_name).function_name
+    least = min(_LEAST_UNRESERVED, _quota())
+    if _unreserved(self, but=name) - int(reserved_concurrency) < least:
+        raise InvalidParameterValueException(
+            "Specified ReservedConcurrentExecutions for function decreases account's "
+            f"UnreservedConcurrentExecution below its minimum value of [{least}]."
+        )
+    return original(self, function_name, reserved_concurrency)
+
+
+def _get_account_settings(self: Any) -> tuple[int, dict[str, str], str]:
+    limit = {
+        "ConcurrentExecutions": _quota(),
+        "UnreservedConcurrentExecutions": _unreserved(self.backend),
+    }
+    usage = {"FunctionCount": len(self.backend.list_functions())}
+    return 200, {}, json.dumps({"AccountLimit": limit, "AccountUsage": usage})
+
+
+LambdaResponse.get_account_settings = _get_account_settings
+urls.url_paths["{0}/(?P<api_version>[^/]+)/account-settings/?$"] = LambdaResponse.dispatch

@@ -1,0 +1,276 @@
+"""Deploying without the CDK CLI: for tests, in a second or two."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from .server import LocalAws
+
+_CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"]
+_BOOTSTRAP_VERSION = "/cdk-bootstrap/hnb659fds/version"
+
+
+class DeploymentFailed(Exception):
+    """A stack could not be deployed or deleted.
+
+    Parameters
+    ----------
+    reason
+        The first failure, in CloudFormation's words.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class DeployedStack:
+    """A stack after a deployment.
+
+    Attributes
+    ----------
+    status
+        The final status, such as `CREATE_COMPLETE`.
+    outputs
+        Output values by key.
+    resources
+        Physical ids by logical id.
+    events
+        The stack's whole history as DescribeStackEvents gives it, oldest first.
+    failure_reason
+        The first failure of this deployment, or None.
+    """
+
+    name: str
+    id: str
+    status: str
+    outputs: dict[str, str] = field(default_factory=dict)
+    resources: dict[str, str] = field(default_factory=dict)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    failure_reason: str | None = None
+
+
+def deploy_template(
+    aws: LocalAws,
+    source: str | Path | Mapping[str, Any],
+    stack_name: str,
+    parameters: Mapping[str, str] | None = None,
+    *,
+    expect_failure: bool = False,
+    tags: Mapping[str, str] | None = None,
+    timeout: float = 120.0,
+) -> DeployedStack:
+    """Create a stack, or update it when it exists, and wait for the end.
+
+    Parameters
+    ----------
+    source
+        A `cdk.out` folder (its file assets are published) or a template.
+    stack_name
+        The stack's name; in a `cdk.out` folder also which template is meant.
+    expect_failure
+        Give the failed stack instead of raising.
+
+    Raises
+    ------
+    DeploymentFailed
+        When the stack fails, unless that is expected.
+    """
+    cloudformation = aws.client("cloudformation")
+    if isinstance(source, Mapping):
+        body = json.dumps(source)
+    else:
+        body = _publish(aws, Path(source), stack_name)
+    arguments: dict[str, Any] = {
+        "StackName": stack_name,
+        "TemplateBody": body,
+        "Capabilities": _CAPABILITIES,
+        "Parameters": [
+            {"ParameterKey": key, "ParameterValue": value}
+            for key, value in (parameters or {}).items()
+        ],
+    }
+    if tags is not None:
+        arguments["Tags"] = [{"Key": key, "Value": value} for key, value in tags.items()]
+    before = _describe(cloudformation, stack_name)
+    if before is not None and before["StackStatus"] == "ROLLBACK_COMPLETE":
+        # A stack that failed at creation can only be deleted; the CDK CLI does the same.
+        delete_stack(aws, stack_name)
+        before = None
+    seen = 0
+    try:
+        if before is None:
+            stack_id = cloudformation.create_stack(**arguments)["StackId"]
+        else:
+            seen = len(_events(cloudformation, before["StackId"]))
+            stack_id = cloudformation.update_stack(**arguments)["StackId"]
+    except ClientError as error:
+        message = error.response["Error"]["Message"]
+        if before is not None and message == "No updates are to be performed.":
+            return _result(cloudformation, before["StackId"], seen)
+        if not expect_failure:
+            raise DeploymentFailed(message) from error
+        status = before["StackStatus"] if before else "REFUSED"
+        return DeployedStack(stack_name, "", status, failure_reason=message)
+    status = _wait(cloudformation, stack_id, timeout)
+    result = _result(cloudformation, stack_id, seen)
+    if status not in ("CREATE_COMPLETE", "UPDATE_COMPLETE") and not expect_failure:
+        raise DeploymentFailed(result.failure_reason or status)
+    return result
+
+
+def delete_stack(aws: LocalAws, stack_name: str, *, timeout: float = 120.0) -> None:
+    """Delete a stack and wait; one that does not exist is no error.
+
+    Raises
+    ------
+    DeploymentFailed
+        When a resource could not be deleted.
+    """
+    cloudformation = aws.client("cloudformation")
+    found = _describe(cloudformation, stack_name)
+    if found is None:
+        return
+    seen = len(_events(cloudformation, found["StackId"]))
+    try:
+        cloudformation.delete_stack(StackName=stack_name)
+    except ClientError as error:
+        raise DeploymentFailed(error.response["Error"]["Message"]) from error
+    if _wait(cloudformation, found["StackId"], timeout) != "DELETE_COMPLETE":
+        raise DeploymentFailed(
+            _failure(_events(cloudformation, found["StackId"])[seen:]) or "DELETE_FAILED"
+        )
+
+
+def _describe(cloudformation: Any, name: str) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
+    except ClientError as error:
+        if "does not exist" in error.response["Error"]["Message"]:
+            return None
+        raise
+    return found
+
+
+def _wait(cloudformation: Any, stack_id: str, timeout: float) -> str:
+    begun = time.monotonic()
+    while (waited := time.monotonic() - begun) < timeout:
+        found = _describe(cloudformation, stack_id)
+        assert found is not None, "a deleted stack is still found by its id"
+        status = str(found["StackStatus"])
+        if not status.endswith("_IN_PROGRESS"):
+            return status
+        # Asking takes the local AWS as long as creating a small resource: ask less and less often.
+        time.sleep(min(0.5, max(0.05, 0.2 * waited)))
+    raise DeploymentFailed(f"{stack_id} was still {status} after {timeout:.0f} s")
+
+
+def _events(cloudformation: Any, stack_id: str) -> list[dict[str, Any]]:
+    newest_first = cloudformation.describe_stack_events(StackName=stack_id)["StackEvents"]
+    return list(reversed(newest_first))
+
+
+def _failure(events: list[dict[str, Any]]) -> str | None:
+    for event in events:
+        if event["ResourceStatus"].endswith("_FAILED"):
+            return f"{event['LogicalResourceId']}: {event.get('ResourceStatusReason', '')}"
+    for event in events:
+        if "ROLLBACK" in event["ResourceStatus"] and event.get("ResourceStatusReason"):
+            return str(event["ResourceStatusReason"])
+    return None
+
+
+def _result(cloudformation: Any, stack_id: str, seen: int) -> DeployedStack:
+    found = _describe(cloudformation, stack_id)
+    assert found is not None
+    resources = cloudformation.describe_stack_resources(StackName=stack_id)["StackResources"]
+    events = _events(cloudformation, stack_id)
+    return DeployedStack(
+        name=found["StackName"],
+        id=stack_id,
+        status=found["StackStatus"],
+        outputs={o["OutputKey"]: o["OutputValue"] for o in found.get("Outputs", [])},
+        resources={r["LogicalResourceId"]: r.get("PhysicalResourceId", "") for r in resources},
+        events=events,
+        failure_reason=_failure(events[seen:]),
+    )
+
+
+# ------------------------------------------------------------------------------------------ assets
+
+
+def _publish(aws: LocalAws, folder: Path, stack_name: str) -> str:
+    """Publish a cloud assembly's file assets; gives the stack's template."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    stacks = {
+        artifact.get("properties", {}).get("stackName", name): artifact
+        for name, artifact in manifest["artifacts"].items()
+        if artifact["type"] == "aws:cloudformation:stack"
+    }
+    if stack_name not in stacks and len(stacks) == 1:
+        artifact = next(iter(stacks.values()))
+    elif stack_name in stacks:
+        artifact = stacks[stack_name]
+    else:
+        raise DeploymentFailed(f"{folder} has the stacks {', '.join(stacks)} but no {stack_name}")
+    for name in artifact.get("dependencies", []):
+        dependency = manifest["artifacts"][name]
+        if dependency["type"] == "cdk:asset-manifest":
+            _publish_files(aws, folder, dependency["properties"]["file"])
+    return (folder / artifact["properties"]["templateFile"]).read_text()
+
+
+def _publish_files(aws: LocalAws, folder: Path, manifest_file: str) -> None:
+    # CDK's bootstrap-version rule reads this parameter, bootstrapped or not.
+    ssm = aws.client("ssm")
+    try:
+        ssm.get_parameter(Name=_BOOTSTRAP_VERSION)
+    except ClientError:
+        ssm.put_parameter(Name=_BOOTSTRAP_VERSION, Value="30", Type="String")
+    manifest = json.loads((folder / manifest_file).read_text())
+    s3 = aws.client("s3")
+    for asset in manifest.get("files", {}).values():
+        path = folder / asset["source"]["path"]
+        data = _zipped(path) if asset["source"]["packaging"] == "zip" else path.read_bytes()
+        for destination in asset["destinations"].values():
+            bucket = _fill_in(aws, destination["bucketName"])
+            _ensure_bucket(s3, aws.region, bucket)
+            s3.put_object(Bucket=bucket, Key=_fill_in(aws, destination["objectKey"]), Body=data)
+
+
+def _fill_in(aws: LocalAws, text: str) -> str:
+    """Replace the place holders of an environment-agnostic assembly."""
+    for name, value in (("AccountId", aws.account), ("Region", aws.region), ("Partition", "aws")):
+        text = text.replace("${AWS::" + name + "}", value)
+    return text
+
+
+def _ensure_bucket(s3: Any, region: str, bucket: str) -> None:
+    try:
+        s3.head_bucket(Bucket=bucket)
+    except ClientError:
+        where = (
+            {}
+            if region == "us-east-1"
+            else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+        )
+        s3.create_bucket(Bucket=bucket, **where)
+
+
+def _zipped(folder: Path) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for file in sorted(folder.rglob("*")):
+            if file.is_file():
+                archive.write(file, file.relative_to(folder))
+    return buffer.getvalue()

@@ -1,0 +1,39 @@
+"""A process that is a local AWS, of a terminal or of another one: it serves until it is stopped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from .runtime.options import RuntimeOptions
+from .server import LocalAws
+
+
+def serve_until(
+    stopped: threading.Event,
+    region: str,
+    port: int,
+    runtime: RuntimeOptions,
+    announce: Callable[[LocalAws], None],
+    log_path: Path | None = None,
+) -> None:
+    """Serve in this process until something happens; nothing stays behind.
+
+    Parameters
+    ----------
+    announce
+        Called once when the server is ready.
+
+    Raises
+    ------
+    LocalAwsError
+        When it cannot start.
+    """
+    with LocalAws.in_process(region, port=port, runtime=runtime, log_path=log_path) as aws:
+        if not runtime.model_servers:  # otherwise the runtime evaluates, by its own clock
+            aws.evaluate_alarms_in_background()
+        announce(aws)
+        # A signal may reach another thread; its handler runs when this one wakes up.
+        while not stopped.wait(0.2):
+            pass

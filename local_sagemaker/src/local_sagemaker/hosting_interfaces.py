@@ -1,0 +1,120 @@
+"""SageMaker's network interfaces in its user's subnets: there with an endpoint, and for longer.
+
+They outlive endpoint and model, so that "stack deletion will fail after 15 minutes" on security
+group and subnets
+(https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/1327, open since 2022;
+https://github.com/hashicorp/terraform-provider-aws/issues/34397). For how long, nobody says, nor
+whether they go at all when their role went first: SageMaker asks the execution role for
+ec2:DeleteNetworkInterface ("SageMaker AI Roles", CreateModel in a VPC). Both can be chosen in
+`RuntimeOptions`; the worse is the default.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from moto.ec2.models import ec2_backends
+from moto.iam.access_control import IAMPolicy, PermissionResult
+from moto.iam.exceptions import NotFoundException
+from moto.iam.models import iam_backends
+
+from .hosting import Interfaces, all_hosting, hosting
+from .runtime.clock import Clock
+from .runtime.options import RuntimeOptions
+
+logger = logging.getLogger(__name__)
+
+_VARIANTS = ("ProductionVariants", "ShadowProductionVariants")
+_RIGHT = "ec2:DeleteNetworkInterface"
+
+
+def hold(
+    place: tuple[str, str], endpoint: str, config: Mapping[str, Any], described: Mapping[str, Any]
+) -> None:
+    """Make the interfaces of an endpoint's new fleet: one per instance, in its subnets by turns.
+
+    Models outside a VPC have none, and none is made in subnets that this local AWS does not have.
+    """
+    state, backend = hosting(*place), ec2_backends[place[0]][place[1]]
+    known = {subnet for by_zone in backend.subnets.values() for subnet in by_zone}
+    models = {
+        variant["VariantName"]: state.models.get(variant.get("ModelName", ""), {})
+        for key in _VARIANTS
+        for variant in config.get(key) or []
+    }
+    made = []
+    for variant in (variant for key in _VARIANTS for variant in described.get(key) or []):
+        name = variant["VariantName"]
+        network = models[name].get("VpcConfig") or {}
+        subnets = [subnet for subnet in network.get("Subnets") or () if subnet in known]
+        groups = [
+            group
+            for group in network.get("SecurityGroupIds") or ()
+            if backend.get_security_group_from_id(group)
+        ]
+        if not subnets or not groups:
+            continue
+        role = str(models[name].get("ExecutionRoleArn") or config.get("ExecutionRoleArn") or "")
+        # A role that never had the right is not held to it: nothing here asks for rights.
+        needed = role if _may_delete(place, role) else None
+        for number in range(int(variant.get("DesiredInstanceCount") or 1)):
+            interface = backend.create_network_interface(
+                backend.get_subnet(subnets[number % len(subnets)]),
+                [],
+                group_ids=groups,
+                description=f"SageMaker endpoint {endpoint}, variant {name}",
+            )
+            made.append((interface.id, needed))
+    with state.lock:
+        state.interfaces.append(Interfaces(endpoint, config["EndpointConfigName"], made))
+
+
+def let_go(
+    place: tuple[str, str],
+    endpoint: str,
+    clock: Clock,
+    options: RuntimeOptions,
+    but_for: str | None = None,
+) -> None:
+    """Let an endpoint's interfaces go in their time, but for the newest of a configuration."""
+    state = hosting(*place)
+    with state.lock:
+        held = [each for each in state.interfaces if each.endpoint == endpoint and not each.left]
+        stays = [each for each in held if each.config == but_for][-1:]
+        leaves = clock.now() + options.interfaces_time(clock.speed)
+        for each in held:
+            if each not in stays:
+                each.left = lambda: clock.now() >= leaves
+                each.needs_role = options.interfaces_need_role
+
+
+def remove_expired() -> None:
+    """Remove the interfaces whose time has come; those whose role is gone stay for good."""
+    for place, state in all_hosting():
+        with state.lock:
+            for due in [each for each in state.interfaces if each.left and each.left()]:
+                state.interfaces.remove(due)
+                for interface, role in due.made:
+                    if role and due.needs_role and not _may_delete(place, role):
+                        logger.warning("%s stays: %s has no %s any more", interface, role, _RIGHT)
+                    else:
+                        ec2_backends[place[0]][place[1]].enis.pop(interface, None)
+
+
+def _may_delete(place: tuple[str, str], role_arn: str) -> bool:
+    """Whether a role exists and has the right to delete interfaces."""
+    try:
+        role = iam_backends[place[0]]["aws"].get_role(role_arn.rpartition("/")[2])
+    except NotFoundException:
+        return False
+    policies = [
+        *map(IAMPolicy, role.policies.values()),
+        *map(IAMPolicy, role.managed_policies.values()),
+    ]
+    resource = f"arn:aws:ec2:{place[1]}:{place[0]}:network-interface/eni-0"
+    return any(
+        policy.is_action_permitted(_RIGHT, resource) == PermissionResult.PERMITTED
+        for policy in policies
+    )

@@ -1,0 +1,212 @@
+"""Runs a deployed Python function in a subprocess, without Docker.
+
+The code runs with the user's own rights on this machine. What it gets is a minimal environment:
+nothing of the user's, and an endpoint URL and keys that can only reach the local AWS. Children that
+a function leaves behind are frozen by Lambda; here they end with the invocation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .archives import Unpackable, unpack_code
+from .function_processes import ForkedFunction, close_host, forked_function
+from .held_folder import HeldFolder
+from .process_environment import process_environment
+from .supervised_process import SupervisedProcess
+
+logger = logging.getLogger(__name__)
+
+_BOOTSTRAP = Path(__file__).with_name("lambda_bootstrap.py")
+_INIT_SECONDS = 10.0
+"""Source: Lambda developer guide, "Lambda execution environment lifecycle" (init phase)."""
+_lock = threading.Lock()
+_folder: HeldFolder | None = None
+"""Where archives are unpacked, each into a folder called as its digest."""
+_running: set[ForkedFunction | SupervisedProcess] = set()
+_background: list[tuple[str, threading.Thread]] = []
+"""The asynchronous invocations, by the function's ARN."""
+
+
+@dataclass(frozen=True)
+class PythonFunction:
+    """What is needed to run a function."""
+
+    name: str
+    arn: str
+    runtime: str
+    handler: str
+    code: bytes
+    timeout: int
+    memory: int
+    environment: Mapping[str, str]
+    region: str
+    url: str
+
+
+@dataclass(frozen=True)
+class InvocationResult:
+    """How an invocation ended.
+
+    `payload` is the function's answer as JSON, or Lambda's error document when `failed`.
+    """
+
+    payload: str
+    failed: bool
+    log: str
+
+    @property
+    def error(self) -> str:
+        """The error's message, empty when there was none."""
+        if not self.failed:
+            return ""
+        document = json.loads(self.payload)
+        return str(document.get("errorMessage", self.payload))
+
+
+def run(function: PythonFunction, event: Any) -> InvocationResult:
+    """Invoke a function and wait for it."""
+    if not function.runtime.startswith("python"):
+        return _failure(
+            "Runtime.NotEmulated",
+            f"the local AWS runs Python functions only; {function.name} is {function.runtime}",
+        )
+    try:
+        root = _unpacked(function.code)
+    except Unpackable as error:
+        return _failure("Runtime.CodeNotUnpacked", str(error))
+    with tempfile.TemporaryDirectory(
+        dir=root.parent, prefix="run-", ignore_cleanup_errors=True
+    ) as scratch:
+        files = Path(scratch)
+        answer, log_file = files / "answer.json", files / "log"
+        (files / "event.json").write_text(json.dumps(event))
+        # The output goes to a file: a pipe ends when the last child that holds it does.
+        with log_file.open("wb") as output:
+            process = _start(function, root, files, output.fileno())
+            with _lock:
+                _running.add(process)
+            timed_out = False
+            try:
+                _wait_for_start(process, files / "begun")
+                process.wait(function.timeout)
+            except subprocess.TimeoutExpired:
+                timed_out = True
+            finally:
+                process.hang_up()  # whatever of it still runs ends
+                status = process.wait()
+                with _lock:
+                    _running.discard(process)
+        log = ""
+        with contextlib.suppress(FileNotFoundError):  # a reset took the folder away
+            log = log_file.read_text("utf-8", "replace")
+        if timed_out:
+            message = f"Task timed out after {function.timeout:.2f} seconds"
+            return _failure("Sandbox.Timedout", message, log)
+        if not answer.exists():
+            message = f"Runtime exited with error: exit status {status}"
+            return _failure("Runtime.ExitError", message, log)
+        result = json.loads(answer.read_text())
+        return InvocationResult(json.dumps(result["payload"]), result["failed"], log)
+
+
+def _start(
+    function: PythonFunction, root: Path, files: Path, log: int
+) -> ForkedFunction | SupervisedProcess:
+    """Start a function's process: forked where that is safe, else a Python of its own."""
+    environment = _environment(function, str(files))
+    event, answer = str(files / "event.json"), str(files / "answer.json")
+    if sys.platform != "linux":
+        command = [sys.executable, "-I", str(_BOOTSTRAP), event, answer]
+        return SupervisedProcess(command, environment, root, grace=0, output=log)
+    request = {"folder": str(root), "environment": environment, "event": event, "answer": answer}
+    (files / "request.json").write_text(json.dumps(request))
+    return forked_function(files / "request.json", log)
+
+
+def _wait_for_start(process: ForkedFunction | SupervisedProcess, begun: Path) -> None:
+    """Wait until the function's process runs, which its timeout does not count."""
+    deadline = time.monotonic() + _INIT_SECONDS
+    while not begun.exists() and process.exit_code is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+def in_background(arn: str, work: Callable[[], object]) -> None:
+    """Run a function's asynchronous invocation in a thread of its own."""
+
+    def logged() -> None:
+        try:
+            work()
+        except Exception:
+            logger.exception("the invocation of %s failed", arn)
+
+    thread = threading.Thread(target=logged, name=f"invocation of {arn}", daemon=True)
+    with _lock:
+        _background.append((arn, thread))
+        thread.start()
+
+
+def is_running(arn: str | None = None) -> bool:
+    """Whether an asynchronous invocation, of one function or of any, has not ended yet."""
+    with _lock:
+        _background[:] = [each for each in _background if each[1].is_alive()]
+        return any(arn in (None, name) for name, _ in _background)
+
+
+def _failure(kind: str, message: str, log: str = "") -> InvocationResult:
+    payload = json.dumps({"errorType": kind, "errorMessage": message})
+    return InvocationResult(payload, True, f"{log}\n{message}".strip())
+
+
+def _environment(function: PythonFunction, scratch: str) -> dict[str, str]:
+    return {
+        **process_environment(
+            function.environment, scratch, region=function.region, url=function.url
+        ),
+        "_HANDLER": function.handler,
+        "AWS_LAMBDA_FUNCTION_NAME": function.name,
+        "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
+        "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory),
+        "AWS_LAMBDA_LOG_GROUP_NAME": f"/aws/lambda/{function.name}",
+        "AWS_LAMBDA_LOG_STREAM_NAME": "local",
+        "AWS_EXECUTION_ENV": f"AWS_Lambda_{function.runtime}",
+        "LAMBDA_TASK_ROOT": str(_unpacked(function.code)),
+        "LOCAL_FUNCTION_ARN": function.arn,
+        "LOCAL_FUNCTION_TIMEOUT": str(function.timeout),
+    }
+
+
+def forget() -> None:
+    """Stop the functions that run, and remove all unpacked code."""
+    global _folder
+    with _lock:
+        for process in _running:
+            process.hang_up()
+        close_host()
+        if _folder is not None:
+            _folder.remove()
+            _folder = None
+
+
+def _unpacked(code: bytes) -> Path:
+    """Unpack a function's archive, once per archive."""
+    global _folder
+    with _lock:
+        if _folder is None:
+            _folder = HeldFolder("local-lambda-code-")
+        target = _folder.path / hashlib.sha256(code).hexdigest()
+        if not target.exists():
+            unpack_code(code, target)
+        return target

@@ -1,0 +1,123 @@
+"""Model servers as a command line names them: IMAGE=SERVER."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shlex
+import shutil
+from pathlib import Path
+
+from .specifications import (
+    CommandModelServer,
+    ModelServer,
+    SimulatedModelServer,
+    UrlModelServer,
+    from_document,
+    handlers_model_server,
+    sentiment_model_server,
+)
+
+_HANDLERS = {"model_fn", "input_fn", "predict_fn", "output_fn", "transform_fn"}
+_CHOICES = (
+    "a server is simulated, sentiment, a URL on loopback, a command such as 'python serve.py', a "
+    "script with model_fn, or a JSON file"
+)
+
+
+def parse_model_server(text: str) -> tuple[str, ModelServer]:
+    """Read ``IMAGE=SERVER``.
+
+    Parameters
+    ----------
+    text
+        The image as for `model_server_for`, and what stands behind it: ``simulated``,
+        ``sentiment``, a URL on loopback, a file with the JSON document of `from_document`, a
+        Python file with the handlers of SageMaker's inference toolkits, or a command with its
+        arguments. Commands run in the current folder.
+
+    Raises
+    ------
+    ValueError
+        When it is none of these, or could be two of them.
+    ModuleNotFoundError
+        For ``sentiment`` without scikit-learn.
+
+    Examples
+    --------
+    >>> parse_model_server("team/ranker=http://127.0.0.1:8080")
+    ('team/ranker', UrlModelServer(url='http://127.0.0.1:8080', in_process=False))
+    >>> parse_model_server("team/ranker=python serve.py --fast")[1].command[1:]
+    ('serve.py', '--fast')
+    """
+    image, _, what = text.partition("=")
+    what = what.strip()
+    if not image or not what or "\0" in text:
+        raise ValueError(f"IMAGE=SERVER is needed, such as '*=simulated': {text!r}")
+    if what == "simulated":
+        return image, SimulatedModelServer()
+    if what == "sentiment":
+        return image, sentiment_model_server()
+    if what.lower().startswith(("http://", "https://")):
+        return image, UrlModelServer(what)
+    path = Path(what)
+    try:
+        is_file = path.exists() and not path.is_dir()
+    except OSError:  # longer than any name
+        is_file = False
+    if is_file:
+        return image, _of_file(path)
+    return image, _of_command(what)
+
+
+def _of_file(path: Path) -> ModelServer:
+    if path.suffix == ".py":
+        return _of_script(path)
+    if path.suffix != ".json" and os.access(path, os.X_OK):
+        return CommandModelServer((str(path.resolve()),), directory=str(Path.cwd()))
+    try:
+        document = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ValueError(f"{path} is no JSON document ({why}); {_CHOICES}") from None
+    try:
+        return from_document(document)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _of_script(path: Path) -> ModelServer:
+    """A script with handlers is served; one without could be a server, or a forgotten handler."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} cannot be read as Python: {error}") from None
+    defined = {getattr(one, "name", "") for one in tree.body}
+    imported = {
+        alias.asname or alias.name
+        for one in tree.body
+        if isinstance(one, ast.ImportFrom)
+        for alias in one.names
+    }
+    if "model_fn" in defined | imported:
+        return handlers_model_server(path)
+    has = ", ".join(sorted(_HANDLERS & defined)) or "no handler"
+    raise ValueError(
+        f"{path} has {has}, and no model_fn, with which it would be served; to run it "
+        f"as a server of its own: 'python {path}'"
+    )
+
+
+def _of_command(text: str) -> ModelServer:
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no command: {error}") from None
+    if not words:
+        raise ValueError(f"{text!r} is no command; {_CHOICES}")
+    program = shutil.which(words[0])
+    if program is None:
+        raise ValueError(f"{words[0]} is neither a file nor a program on the PATH; {_CHOICES}")
+    # Absolute, since the local AWS may run elsewhere and with another PATH.
+    return CommandModelServer((os.path.abspath(program), *words[1:]), directory=str(Path.cwd()))

@@ -1,0 +1,348 @@
+"""Which model server stands behind an image: simulated, a command, or one that runs already."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import functools
+import importlib.util
+import json
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from pydantic import TypeAdapter, ValidationError
+
+from .service_times import ServiceTime
+
+CHOICE = "LOCAL_MODEL_SERVER"
+"""The container's environment variable that names a key of the mapping."""
+
+
+def check_numbers(settings: Any) -> None:
+    """Refuse infinity and what is no number among the fields of a dataclass.
+
+    Raises
+    ------
+    ValueError
+        With the field's name.
+    """
+    for one in dataclasses.fields(settings):
+        value = getattr(settings, one.name)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{one.name} must be a finite number: {value}")
+
+
+_RANGES = {
+    **dict.fromkeys(("failure_share", "hang_share"), (0, 1)),
+    **dict.fromkeys(("concurrency", "max_batch_size", "stream_chunks"), (1, math.inf)),
+    **dict.fromkeys(("cold_start", "cold_requests", "cold_factor"), (0, math.inf)),
+    **dict.fromkeys(("batch_slope", "slope", "queue_limit"), (0, math.inf)),
+    "ping_status": (200, 599),
+    "failure_status": (400, 599),
+}
+
+
+@dataclass(frozen=True)
+class SimulatedModelServer:
+    """A model server that computes nothing and takes the time it is told.
+
+    It answers `/invocations` with the request's own body and content type.
+
+    Parameters
+    ----------
+    service_time
+        Seconds per request on an idle server; by default 5 ms.
+    concurrency
+        Workers, each busy with one batch at a time; by default 1. More requests queue.
+    queue_limit
+        Waiting requests beyond which it answers 503; by default there is no limit.
+    max_batch_size, batch_slope
+        A worker takes up to so many waiting requests together; a batch of b takes
+        1 + slope x (b - 1) times the service time. By default 1: no batching.
+    slope
+        Continuous batching: while n of the workers are busy, each takes 1 + slope x (n - 1) times
+        as long as alone. By default 0: workers that do not feel each other. With many workers
+        it is a language model's server, with a slope of 1 a processor that all share.
+    cold_start
+        Seconds until `/ping` answers 200, by the runtime's clock; by default 0.
+    cold_requests, cold_factor
+        The first requests of an instance take so many times longer; by default none does.
+    failure_share, failure_status, failure_message
+        That share of requests is answered with that status; by default none.
+    hang_share
+        That share of requests is never answered; by default none.
+    slow_instances
+        Factor of the service time by the instance's place in its variant, counted from 0.
+    ping_status
+        What `/ping` answers once started; anything but 200 is unhealthy for ever.
+    cpu_idle, cpu_busy, memory, gpu_busy, gpu_memory
+        Utilisation told, in AWS's percent (CPU and GPU: 100 for each). CPU lies between idle and
+        busy in proportion to the workers' busy time, GPU between 0 and busy.
+    stream_chunks
+        Chunks that the answer comes in, spread over the service time; by default 1.
+    in_process
+        True: a task of the local AWS, which takes next to no time to start. False: a process of
+        its own for each instance.
+    seed
+        Of the random draws; each instance adds its place.
+
+    Examples
+    --------
+    >>> SimulatedModelServer(service_time=ServiceTime.constant(0.02), concurrency=4).concurrency
+    4
+    """
+
+    service_time: ServiceTime = field(default_factory=lambda: ServiceTime.constant(0.005))
+    concurrency: int = 1
+    queue_limit: int | None = None
+    max_batch_size: int = 1
+    batch_slope: float = 1.0
+    slope: float = 0.0
+    cold_start: float = 0.0
+    cold_requests: int = 0
+    cold_factor: float = 1.0
+    failure_share: float = 0.0
+    failure_status: int = 500
+    failure_message: str = "simulated failure"
+    hang_share: float = 0.0
+    slow_instances: Mapping[int, float] = field(default_factory=dict)
+    ping_status: int = 200
+    cpu_idle: float = 2.0
+    cpu_busy: float = 100.0
+    memory: float = 30.0
+    gpu_busy: float | None = None
+    gpu_memory: float | None = None
+    stream_chunks: int = 1
+    in_process: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_numbers(self)
+        for name, (least, most) in _RANGES.items():
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:
+                up_to = f" and at most {most}" if most < math.inf else ""
+                raise ValueError(f"{name} must be at least {least}{up_to}: {value}")
+        for place, factor in self.slow_instances.items():
+            if place < 0 or not 0 <= factor < math.inf:
+                raise ValueError(
+                    "slow_instances are places from 0 with a factor of at least 0: "
+                    f"{place}: {factor}"
+                )
+
+
+@dataclass(frozen=True)
+class CommandModelServer:
+    """Any program that speaks the container contract, a process for each instance.
+
+    Parameters
+    ----------
+    command
+        The program and its arguments. Its port is in the environment as SAGEMAKER_BIND_TO_PORT,
+        the variable that SageMaker's own serving toolkits read, and the folder with the model's
+        data as SM_MODEL_DIR; an argument may name both with a ``$``. It listens on 127.0.0.1.
+    environment
+        Further variables, which go before the model container's Environment.
+    directory
+        Where it runs; by default where the local AWS does.
+    in_process
+        Always False.
+    """
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    directory: str | None = None
+    in_process: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "command", tuple(self.command))
+        if not self.command or not self.command[0]:
+            raise ValueError("a command is needed")
+        if any(not name or "=" in name for name in self.environment):
+            raise ValueError(
+                f"names of variables are not empty and have no '=': {', '.join(self.environment)}"
+            )
+        texts = (*self.command, *self.environment, *self.environment.values())
+        if any("\0" in text for text in (*texts, self.directory or "")):
+            raise ValueError("no process can be given a text with a NUL character")
+
+
+@dataclass(frozen=True)
+class UrlModelServer:
+    """A model server that runs already and stands for every instance.
+
+    Parameters
+    ----------
+    url
+        Such as ``http://127.0.0.1:8080``; loopback only.
+    in_process
+        Always False.
+    """
+
+    url: str
+    in_process: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        try:
+            parts = urlsplit(self.url)
+            good = (parts.scheme, parts.hostname) in _LOOPBACK and parts.port
+        except ValueError:
+            good = False
+        if not good or parts.path not in ("", "/") or parts.query or parts.username is not None:
+            raise ValueError(f"a model server on loopback, as http://127.0.0.1:8080: {self.url}")
+
+
+_LOOPBACK = (("http", "127.0.0.1"), ("http", "localhost"))
+
+ModelServer = SimulatedModelServer | CommandModelServer | UrlModelServer
+
+_KINDS: dict[str, type[Any]] = {
+    "simulated": SimulatedModelServer,
+    "command": CommandModelServer,
+    "url": UrlModelServer,
+}
+
+ECHO = SimulatedModelServer(service_time=ServiceTime.constant(0.0), concurrency=10_000)
+"""What stands behind an image for which no model server is given."""
+
+
+NEVER_RUNS = SimulatedModelServer(ping_status=503)
+"""What stands behind an image that cannot run on its instances: never healthy, and logs nothing."""
+
+
+def sentiment_model_server() -> CommandModelServer:
+    """Give a text classifier of scikit-learn that really computes.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Without scikit-learn, which the ``sentiment`` extra brings.
+    """
+    if importlib.util.find_spec("sklearn") is None:
+        raise ModuleNotFoundError(
+            "the sentiment model server needs scikit-learn: "
+            "pip install 'local-sagemaker[sentiment]'",
+            name="sklearn",
+        )
+    return handlers_model_server(Path(__file__).with_name("sentiment.py"))
+
+
+def handlers_model_server(script: str | Path) -> CommandModelServer:
+    """Serve an inference script of SageMaker's toolkits: ``model_fn``, ``predict_fn`` and so on.
+
+    Parameters
+    ----------
+    script
+        The file; what it imports from beside it is found.
+    """
+    path = Path(script).resolve()
+    return CommandModelServer((sys.executable, "-m", f"{__package__}.handlers", str(path)))
+
+
+def to_document(server: ModelServer) -> dict[str, Any]:
+    """Write a server as a JSON document."""
+    kind = next(name for name, cls in _KINDS.items() if isinstance(server, cls))
+    fields = {f.name: getattr(server, f.name) for f in dataclasses.fields(server) if f.init}
+    if isinstance(server, SimulatedModelServer):
+        fields["service_time"] = dataclasses.asdict(server.service_time)
+        fields["slow_instances"] = {str(n): f for n, f in server.slow_instances.items()}
+    elif isinstance(server, CommandModelServer):
+        fields["environment"] = dict(server.environment)
+    return {"kind": kind, **fields}
+
+
+def from_document(document: Mapping[str, Any]) -> ModelServer:
+    """Read what `to_document` wrote; what it leaves out has its default.
+
+    Raises
+    ------
+    ValueError
+        For an unknown kind, an unknown or missing field, or a value out of range.
+
+    Examples
+    --------
+    >>> from_document({"kind": "simulated", "concurrency": 4,
+    ...     "service_time": {"kind": "lognormal", "values": [0.02, 0.08]}}).service_time
+    ServiceTime(kind='lognormal', values=(0.02, 0.08))
+    """
+    if not isinstance(document, Mapping):
+        raise ValueError(
+            f'a model server is an object such as {{"kind": "simulated"}}, not {_short(document)}'
+        )
+    fields = dict(document)
+    kind = fields.pop("kind", None)
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise ValueError(f"kind: one of {', '.join(_KINDS)}, not {_short(kind)}")
+    known = {f.name for f in dataclasses.fields(_KINDS[kind]) if f.init}
+    if unknown := sorted(map(str, fields.keys() - known)):
+        raise ValueError(
+            f"{kind} has no {_short(', '.join(unknown))}; it has {', '.join(sorted(known))}"
+        )
+    try:
+        # As JSON, where a list is a tuple and a key a number, but no text is a number.
+        text = json.dumps(fields, allow_nan=False)
+        return cast("ModelServer", _adapter(kind).validate_json(text, strict=True))
+    except ValidationError as error:
+        raise ValueError(
+            "; ".join(
+                f"{'.'.join(map(str, one['loc'])) or kind}: {one['msg'].removeprefix('Value error, ')}"
+                + (f", not {_short(one.get('input'))}" if one["loc"] else "")
+                for one in error.errors()
+            )
+        ) from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{kind}: {error}") from None
+
+
+@functools.cache
+def _adapter(kind: str) -> TypeAdapter[Any]:
+    return TypeAdapter(_KINDS[kind])
+
+
+def _short(value: object) -> str:
+    """Write a value, cut where it is long."""
+    try:
+        text = json.dumps(value, ensure_ascii=True) if not isinstance(value, str) else value
+    except (TypeError, ValueError, RecursionError):
+        text = type(value).__name__
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def model_server_for(
+    container: Mapping[str, Any], servers: Mapping[str, ModelServer]
+) -> ModelServer | None:
+    """Choose the model server for a container of a model.
+
+    Parameters
+    ----------
+    container
+        As CreateModel takes it.
+    servers
+        Servers by pattern. The key that the container's environment names as
+        ``LOCAL_MODEL_SERVER`` wins; otherwise the first one that matches the image's URI, its
+        repository, or repository and tag, with ``*`` for anything.
+
+    Examples
+    --------
+    >>> fast = SimulatedModelServer(service_time=ServiceTime.constant(0.001))
+    >>> image = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/ranker:3"
+    >>> model_server_for({"Image": image}, {"team/ranker": fast}) is fast
+    True
+    >>> model_server_for({"Image": image}, {"other*": fast}) is None
+    True
+    """
+    named = str((container.get("Environment") or {}).get(CHOICE, ""))
+    if named in servers:
+        return servers[named]
+    image = str(container.get("Image") or "")
+    path = image.partition("/")[2] or image
+    repository = path.partition("@")[0].partition(":")[0]
+    for pattern, server in servers.items():
+        if any(fnmatch.fnmatchcase(name, pattern) for name in (image, path, repository)):
+            return server
+    return None

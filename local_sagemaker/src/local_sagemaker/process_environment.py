@@ -1,0 +1,62 @@
+"""The environment of functions and tasks that the local AWS runs as processes of this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from .admission import Credentials, credentials_at
+
+# Variables by which a process could be turned towards a real account.
+_REDIRECTING = (
+    "AWS_ACCESS_KEY",
+    "AWS_CONFIG_FILE",
+    "AWS_CONTAINER_",
+    "AWS_DEFAULT_PROFILE",
+    "AWS_ENDPOINT_URL",
+    "AWS_IGNORE_CONFIGURED",
+    "AWS_PROFILE",
+    "AWS_ROLE_ARN",
+    "AWS_SECRET",
+    "AWS_SESSION_TOKEN",
+    "AWS_SHARED_CREDENTIALS",
+    "AWS_WEB_IDENTITY",
+)
+
+
+def process_environment(
+    own: Mapping[str, str], scratch: str, *, region: str, url: str
+) -> dict[str, str]:
+    """What the user has set, in a world that holds the local AWS and nothing else.
+
+    Parameters
+    ----------
+    own
+        The function's or container's variables; what could lead to an account is left out.
+    scratch
+        Folder that is home and for temporary files.
+    region, url
+        Of the local AWS.
+    """
+    return {
+        **{name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ},
+        "HOME": scratch,
+        "TMPDIR": scratch,
+        "LANG": "C.UTF-8",
+        **{name: value for name, value in own.items() if not name.startswith(_REDIRECTING)},
+        **aws_variables(region, url, credentials_at(url)),
+    }
+
+
+def aws_variables(region: str, url: str, credentials: Credentials) -> dict[str, str]:
+    """The variables by which a process finds the local AWS at a URL, and no account."""
+    return {
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+        "AWS_ENDPOINT_URL": url,
+        "AWS_ACCESS_KEY_ID": credentials.access_key,
+        "AWS_SECRET_ACCESS_KEY": credentials.secret_key,
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }

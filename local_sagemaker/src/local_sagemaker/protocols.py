@@ -1,0 +1,253 @@
+"""AWS's wire formats: moto reads and writes them, by botocore's service models.
+
+Two are needed: `query` (CloudFormation) and `json` (SageMaker, Application Auto Scaling). What AWS
+refuses of a JSON request before it comes to the service is refused here: moto does not look.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import urllib.parse
+import uuid
+from typing import Any
+from xml.sax.saxutils import escape
+
+import botocore.loaders
+from botocore.model import Shape
+from moto.core.model import ServiceModel
+from moto.core.parse import QueryParser
+from moto.core.serialize import JSONSerializer, QuerySerializer, SerializationContext
+
+_loader = botocore.loaders.create_loader()
+
+
+@functools.cache
+def service_model(service: str) -> ServiceModel:
+    """Give botocore's model of a service."""
+    # Not from a session: that would read the user's profile.
+    return ServiceModel(_loader.load_service_model(service, "service-2"), service)
+
+
+class ServiceError(Exception):
+    """A refusal, as the service would send it.
+
+    Parameters
+    ----------
+    message
+        The service's own words where they are known.
+    code
+        The error code that clients see.
+    status
+        The HTTP status.
+    """
+
+    def __init__(self, message: str, code: str = "ValidationError", status: int = 400) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.status = status
+
+
+class Invalid(ServiceError):
+    """A ValidationException: what the services with JSON make of most mistakes."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "ValidationException")
+
+
+# ------------------------------------------------------------------------------------------ query
+
+
+def parse_query(body: bytes, query_string: str, service: str) -> tuple[str, dict[str, Any]]:
+    """Read a query request; gives the operation's name and its parameters.
+
+    Raises
+    ------
+    ServiceError
+        For what cannot be read, and operations that the service does not have.
+    """
+    try:
+        text = body.decode("utf-8") or query_string
+    except UnicodeDecodeError as error:
+        raise ServiceError(f"The request is no UTF-8: {error}") from None
+    flat = dict(urllib.parse.parse_qsl(text, keep_blank_values=True))
+    name = flat.pop("Action", "")
+    flat.pop("Version", None)
+    model = service_model(service)
+    if name not in model.operation_names:
+        raise ServiceError(f"Could not find operation {name}", "InvalidAction")
+    try:
+        return name, QueryParser(model.operation_model(name)).parse({"values": flat})
+    except ValueError as error:
+        raise ServiceError(f"A number cannot be read: {str(error)[:150]}") from None
+
+
+def write_query(service: str, operation: str, result: dict[str, Any]) -> bytes:
+    """Write a query response."""
+    return _written(QuerySerializer, service, operation, result)
+
+
+def _written(serializer: Any, service: str, operation: str, result: dict[str, Any]) -> bytes:
+    """Write what the operation's output shape has, and nothing else."""
+    model = service_model(service).operation_model(operation)
+    context = SerializationContext(str(uuid.uuid4()))
+    return str(serializer(model, context).serialize(result)["body"]).encode()
+
+
+def write_query_error(error: ServiceError) -> bytes:
+    """Write a refusal in the query format."""
+    return (
+        "<ErrorResponse><Error><Type>Sender</Type>"
+        f"<Code>{escape(error.code)}</Code><Message>{escape(error.message)}</Message></Error>"
+        f"<RequestId>{uuid.uuid4()}</RequestId></ErrorResponse>"
+    ).encode()
+
+
+# ------------------------------------------------------------------------------------------- json
+
+
+def parse_json(body: bytes, service: str, operation: str) -> dict[str, Any]:
+    """Read a JSON request and hold it against the service's model (members, types, enums).
+
+    Raises
+    ------
+    ServiceError
+        SerializationException for what is no such document, ValidationException for values.
+    """
+    try:
+        request = read_json(body or b"{}")
+    except (ValueError, RecursionError):
+        raise ServiceError("The request is no JSON document", _UNREADABLE) from None
+    if not isinstance(request, dict):
+        raise ServiceError("The request is no JSON object", _UNREADABLE)
+    shape = service_model(service).operation_model(operation).input_shape
+    if shape is not None:
+        problems: list[str] = []
+        _check(shape, request, "", problems)
+        if problems:
+            count = len(problems)
+            noun = "error" if count == 1 else "errors"
+            raise Invalid(f"{count} validation {noun} detected: " + "; ".join(problems))
+    return request
+
+
+_UNREADABLE = "SerializationException"
+_JSON_TYPES: dict[str, tuple[type, ...]] = {
+    "structure": (dict,),
+    "map": (dict,),
+    "list": (list,),
+    "string": (str,),
+    "blob": (str,),
+    "boolean": (bool,),
+    "integer": (int, float),
+    "long": (int, float),
+    "float": (int, float),
+    "double": (int, float),
+    "timestamp": (int, float, str),
+}
+
+_LONG = 2.0**63
+
+
+def read_json(text: bytes) -> Any:
+    """Read a document whose numbers are numbers: Python's reader takes NaN and Infinity too."""
+    return json.loads(text, parse_constant=_unreadable, parse_float=_finite)
+
+
+def _unreadable(text: str) -> float:
+    raise ValueError(f"{text} is no number in JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _unreadable(text)
+
+
+def _fits(value: object, kind: str) -> bool:
+    if isinstance(value, bool):  # to Python a number
+        return kind == "boolean"
+    return isinstance(value, _JSON_TYPES[kind])
+
+
+def _check(shape: Shape, value: Any, path: str, problems: list[str]) -> None:
+    """Collect what AWS's own front end would refuse: it words the refusals like this.
+
+    Raises
+    ------
+    ServiceError
+        For a value of another JSON type: AWS reads no further.
+    """
+    kind = shape.type_name
+    where = path or "request"
+    if not _fits(value, kind):
+        raise ServiceError(
+            f"{where} is {type(value).__name__} where {kind} is expected", _UNREADABLE
+        )
+    if kind == "structure":
+        members = shape.members
+        for name in getattr(shape, "required_members", []):
+            if value.get(name) is None:
+                problems.append(
+                    f"Value null at '{_join(path, name)}' failed to satisfy constraint: "
+                    "Member must not be null"
+                )
+        for name, item in value.items():
+            if name not in members:
+                problems.append(f"Unknown parameter '{name}' at '{where}'")
+            elif item is not None:
+                _check(members[name], item, _join(path, name), problems)
+    elif kind == "list":
+        _check_size(len(value), shape, where, value, problems)
+        for position, item in enumerate(value, start=1):
+            _check(shape.member, item, f"{path}.{position}.member", problems)
+    elif kind == "map":
+        for key, item in value.items():
+            _check(shape.value, item, f"{path}.{key}", problems)
+    elif kind == "string":
+        if getattr(shape, "enum", None) and value not in shape.enum:
+            problems.append(
+                f"Value '{value}' at '{where}' failed to satisfy constraint: "
+                f"Member must satisfy enum value set: [{', '.join(shape.enum)}]"
+            )
+        _check_size(len(value), shape, where, value, problems, "have length")
+    elif kind in ("integer", "long", "float", "double"):
+        if not abs(value) < _LONG:
+            raise ServiceError(f"{where} is larger than any number here", _UNREADABLE)
+        _check_size(value, shape, where, value, problems, "have value")
+
+
+def _check_size(
+    size: float,
+    shape: Shape,
+    where: str,
+    value: Any,
+    problems: list[str],
+    verb: str = "have length",
+) -> None:
+    limits = shape.metadata
+    for bad, key, words in (
+        (size < limits.get("min", size), "min", "greater than or equal to"),
+        (size > limits.get("max", size), "max", "less than or equal to"),
+    ):
+        if bad:
+            problems.append(
+                f"Value '{value}' at '{where}' failed to satisfy constraint: "
+                f"Member must {verb} {words} {limits[key]}"
+            )
+
+
+def _join(path: str, name: str) -> str:
+    lower_camel = name[:1].lower() + name[1:]
+    return f"{path}.{lower_camel}" if path else lower_camel
+
+
+def write_json(service: str, operation: str, result: dict[str, Any]) -> bytes:
+    """Write a JSON response."""
+    return _written(JSONSerializer, service, operation, result)
+
+
+def write_json_error(error: ServiceError) -> bytes:
+    """Write a refusal in the JSON format."""
+    return json.dumps({"__type": error.code, "message": error.message}).encode()

@@ -1,0 +1,226 @@
+"""Asks a custom resource's function to create, update or delete.
+
+A plain function PUTs its answer to a URL; here that is a one-shot listener on loopback. CDK's
+Provider framework is a Node.js function that calls the user's handlers and answers for them; it is
+not run, its documented behaviour is followed instead, with the user's handlers called directly.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+import uuid
+from typing import Any
+
+from moto.awslambda.exceptions import UnknownFunctionException
+from moto.awslambda.utils import get_backend
+
+from .. import lambda_runner
+from ..corrections.lambda_functions import run
+from ..protocols import ServiceError
+from ..runtime.http_server import LOOPBACK, Connection, Limits, Request, listening
+from .properties import as_text
+from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
+
+_ON_EVENT = "USER_ON_EVENT_FUNCTION_ARN"
+_IS_COMPLETE = "USER_IS_COMPLETE_FUNCTION_ARN"
+_SERVICE_TIMEOUT = 3600
+"""Seconds, unless the resource says otherwise:
+https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudformation-customresource.html"""
+_LARGEST_ANSWER = 1024 * 1024
+_PAUSE = 0.02
+_ENDING = 10.0
+_COMPLETION_TIMEOUT = 120.0
+_COMPLETION_PAUSE = 0.2
+
+
+def send(at: Place, kind: str, details: dict[str, Any]) -> Created:
+    """Send a request to the resource's function and wait for the answer.
+
+    Parameters
+    ----------
+    kind
+        Create, Update or Delete.
+    details
+        Properties and, unless it is created, the physical id.
+
+    Raises
+    ------
+    ServiceError
+        When the function fails or does not answer; with the reason it gave.
+    """
+    token = details["ResourceProperties"]["ServiceToken"]
+    event = {
+        "RequestType": kind,
+        "ServiceToken": token,
+        "ResponseURL": "",
+        "StackId": at.stack_id,
+        "RequestId": str(uuid.uuid4()),
+        "LogicalResourceId": at.logical_id,
+        "ResourceType": at.type_name,
+        **details,
+    }
+    found = _find(at, token)
+    if _ON_EVENT in (found.environment_vars or {}):
+        return _provider(at, found, event)
+    return _plain(at, found, event)
+
+
+def _find(at: Place, arn: str) -> Any:
+    if not arn.startswith("arn:aws:lambda:"):
+        raise ServiceError(f"A ServiceToken other than a function's is not emulated: {arn}")
+    try:
+        return get_backend(at.account, at.region).get_function(arn)
+    except UnknownFunctionException as error:
+        raise ServiceError(f"Function not found: {arn}") from error
+
+
+def _plain(at: Place, found: Any, event: dict[str, Any]) -> Created:
+    received: dict[str, Any] = {}
+    # As at AWS whoever has the URL may answer, and it cannot be guessed.
+    path = f"/{secrets.token_urlsafe(24)}"
+
+    async def take(request: Request, connection: Connection) -> None:
+        if request.method != "PUT" or request.target != path:
+            connection.send(403, (), b"")
+            return
+        try:
+            answer = json.loads(request.body)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            connection.send(400, (), b"")
+            return
+        received.update(answer)
+        connection.send(200, (), b"")
+
+    given = (event.get("ResourceProperties") or {}).get("ServiceTimeout")
+    timeout = float(given or _SERVICE_TIMEOUT)
+    with listening(take, limits=Limits(largest_body=_LARGEST_ANSWER, chunked=True)) as listener:
+        url = f"http://{LOOPBACK}:{listener.port}{path}"
+        outcomes = _asked(at, found, {**event, "ResponseURL": url}, received, timeout)
+    if not received:
+        said = outcomes[0].error or outcomes[0].log[-500:] if outcomes else ""
+        raise ServiceError(
+            "CloudFormation did not receive a response from your Custom Resource: "
+            f"{said or 'the function ended without one'}"
+        )
+    if received.get("Status") != "SUCCESS":
+        raise ServiceError(
+            f"Received response status [FAILED] from custom resource. Message returned: "
+            f"{received.get('Reason', '')}"
+        )
+    if not received.get("PhysicalResourceId"):
+        raise ServiceError("Invalid PhysicalResourceId in the custom resource's response")
+    return Created(str(received["PhysicalResourceId"]), received.get("Data") or {})
+
+
+def _asked(
+    at: Place, found: Any, event: dict[str, Any], received: dict[str, Any], timeout: float
+) -> list[lambda_runner.InvocationResult]:
+    """Ask a function, and wait until it, or whoever it has told, answers.
+
+    The time is by the clock, and no shorter than the function's own by a real one: functions run
+    in real time. CloudFormation waits for all of it; here nobody waits when no function runs any
+    more that could answer. One that has answered may end: its log is still to be written.
+    """
+    outcomes: list[lambda_runner.InvocationResult] = []
+    arn = str(found.function_arn)
+    deadline, own = at.clock.now() + timeout, time.monotonic() + int(found.timeout or 3)
+    lambda_runner.in_background(arn, lambda: outcomes.append(run(found, at.url, event)))
+    while (
+        not received
+        and lambda_runner.is_running()
+        and (at.clock.now() < deadline or time.monotonic() < own)
+    ):
+        time.sleep(_PAUSE)
+    ends = time.monotonic() + _ENDING
+    while received and lambda_runner.is_running(arn) and time.monotonic() < ends:
+        time.sleep(_PAUSE)
+    return outcomes
+
+
+def _provider(at: Place, framework: Any, event: dict[str, Any]) -> Created:
+    """Follow https://docs.aws.amazon.com/cdk/api/v2/docs/aws-cdk-lib.custom_resources-readme.html."""
+    environment = framework.environment_vars
+    outcome = run(_find(at, environment[_ON_EVENT]), at.url, event)
+    if outcome.failed:
+        raise ServiceError(f"Received response status [FAILED]: {outcome.error}")
+    answer = json.loads(outcome.payload) or {}
+    if not isinstance(answer, dict):
+        raise ServiceError("onEvent must return an object or nothing")
+    physical_id = (
+        answer.get("PhysicalResourceId") or event.get("PhysicalResourceId") or event["RequestId"]
+    )
+    if event["RequestType"] == "Delete" and physical_id != event["PhysicalResourceId"]:
+        raise ServiceError(
+            "DELETE: cannot change the physical resource ID from "
+            f'"{event["PhysicalResourceId"]}" to "{physical_id}" during deletion'
+        )
+    data = dict(answer.get("Data") or {})
+    if environment.get(_IS_COMPLETE):
+        waiting = {**event, **answer, "PhysicalResourceId": physical_id, "Data": data}
+        data |= _wait_until_complete(at, environment[_IS_COMPLETE], waiting)
+    return Created(str(physical_id), data)
+
+
+def _wait_until_complete(at: Place, arn: str, event: dict[str, Any]) -> dict[str, Any]:
+    deadline = time.monotonic() + _COMPLETION_TIMEOUT
+    while time.monotonic() < deadline:
+        outcome = run(_find(at, arn), at.url, event)
+        if outcome.failed:
+            raise ServiceError(f"Received response status [FAILED]: {outcome.error}")
+        answer = json.loads(outcome.payload) or {}
+        if answer.get("IsComplete"):
+            return dict(answer.get("Data") or {})
+        if answer.get("Data"):
+            raise ServiceError('"Data" is not allowed if "IsComplete" is "False"')
+        time.sleep(_COMPLETION_PAUSE)
+    raise ServiceError(f"Operation timed out after {_COMPLETION_TIMEOUT:.0f} s")
+
+
+@emulated
+class CustomResource(ResourceType):
+    """A resource that a function of the stack looks after; see `custom_resources`."""
+
+    type_name = "AWS::CloudFormation::CustomResource"
+    properties = frozenset({"ServiceToken"})
+    replaces = frozenset({"ServiceToken"})
+
+    def honours(self, name: str) -> bool:
+        """Every property is honoured: all of them go to the function."""
+        return True
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        return send(at, "Create", {"ResourceProperties": _texts(properties)})
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> Created:
+        return send(
+            at,
+            "Update",
+            {
+                "ResourceProperties": _texts(properties),
+                "OldResourceProperties": _texts(existing.properties),
+                "PhysicalResourceId": existing.physical_id,
+            },
+        )
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        send(
+            at,
+            "Delete",
+            {
+                "ResourceProperties": _texts(existing.properties),
+                "PhysicalResourceId": existing.physical_id,
+            },
+        )
+
+
+def _texts(value: Any) -> Any:
+    """CloudFormation hands every scalar to the function as text."""
+    if isinstance(value, dict):
+        return {key: _texts(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_texts(item) for item in value]
+    return as_text(value)

@@ -1,0 +1,170 @@
+"""From a template's properties to an API call's parameters, refusing what would get lost.
+
+CloudFormation's property names and the service APIs' parameter names are the same but for case, so
+botocore's shapes are enough to translate one to the other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from botocore.model import Shape
+
+
+class PropertyNotEmulated(Exception):
+    """A property that no part of the local AWS would honour.
+
+    Parameters
+    ----------
+    path
+        Where it is, below the resource's properties.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+def call(client: Any, operation: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Call an API operation with a template's properties.
+
+    Parameters
+    ----------
+    client
+        A boto3 client.
+    operation
+        The method's name, such as `create_model`.
+    properties
+        Resolved properties, named as in the template or as in the API.
+    """
+    name = client.meta.method_to_api_mapping[operation]
+    shape = client.meta.service_model.operation_model(name).input_shape
+    return getattr(client, operation)(**coerce(shape, properties, ""))
+
+
+def coerce(shape: Shape, value: Any, path: str) -> Any:
+    """Give a value the types and the spelling that an API shape asks for."""
+    kind = shape.type_name
+    if kind == "structure":
+        return _structure(shape, value, path)
+    if kind == "list":
+        items = value if isinstance(value, list) else [value]
+        return [coerce(shape.member, item, path) for item in items]
+    if kind == "map":
+        if isinstance(value, list):
+            value = {item["Key"]: item["Value"] for item in value}
+        return {key: coerce(shape.value, item, f"{path}.{key}") for key, item in value.items()}
+    if kind in ("integer", "long"):
+        return int(float(value))
+    if kind in ("float", "double"):
+        return float(value)
+    if kind == "boolean":
+        return as_bool(value)
+    if kind == "string":
+        return as_text(value)
+    return value
+
+
+def _structure(shape: Shape, value: Any, path: str) -> dict[str, Any]:
+    members = {name.lower(): name for name in shape.members}
+    result = {}
+    for key, item in value.items():
+        where = f"{path}.{key}" if path else key
+        member = members.get(key.lower())
+        if member is None:
+            raise PropertyNotEmulated(where)
+        if item is not None:
+            result[member] = coerce(shape.members[member], item, where)
+    return result
+
+
+def as_bool(value: Any) -> bool:
+    """Read a template's boolean, which may be written as text."""
+    return value if isinstance(value, bool) else str(value).lower() == "true"
+
+
+def as_text(value: Any) -> str:
+    """Write a template's value as text; documents (policies) become JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value) if isinstance(value, (dict, list)) else str(value)
+
+
+def only(properties: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Give some of the properties, leaving out those that are not set."""
+    return {name: properties[name] for name in names if properties.get(name) is not None}
+
+
+def without(properties: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Give all of the properties but some."""
+    return {name: value for name, value in properties.items() if name not in names}
+
+
+def refuse_others(value: Mapping[str, Any], path: str, *names: str) -> None:
+    """Refuse what a hand-written translation would drop.
+
+    Raises
+    ------
+    PropertyNotEmulated
+        For keys other than those named.
+    """
+    if others := sorted(set(value) - set(names)):
+        raise PropertyNotEmulated(f"{path}.{', '.join(others)}")
+
+
+def tag_list(tags: Any) -> list[dict[str, str]]:
+    """Give tags as AWS's list of Key and Value, whichever of the two forms the template has."""
+    if isinstance(tags, Mapping):
+        return [{"Key": key, "Value": as_text(value)} for key, value in tags.items()]
+    return [{"Key": tag["Key"], "Value": as_text(tag["Value"])} for tag in tags or []]
+
+
+def tag_map(tags: Any) -> dict[str, str]:
+    """Give tags as a map, whichever of the two forms the template has."""
+    return {tag["Key"]: tag["Value"] for tag in tag_list(tags)}
+
+
+@dataclass(frozen=True)
+class Tagging:
+    """How the tags of one type of resource are changed.
+
+    Parameters
+    ----------
+    service, tag, untag
+        The operations.
+    resource, of
+        How they name the resource, and which of its attributes that is; by default its physical id.
+    tags, keys
+        How they call tags and the keys to remove.
+    spelt, gone
+        Give the tags to set, and the keys to remove, the form that they take.
+    more
+        Whatever else they need.
+    """
+
+    service: str
+    tag: str
+    untag: str
+    resource: str
+    of: str = ""
+    tags: str = "Tags"
+    keys: str = "TagKeys"
+    spelt: Callable[[Any], Any] = tag_list
+    gone: Callable[[list[str]], Any] = list
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    def change(self, client: Any, resource: str, old: Any, new: Any) -> None:
+        """Bring a resource's tags from what they were to what the template says."""
+        before, after = tag_map(old), tag_map(new)
+        changed = [tag for tag in tag_list(new) if before.get(tag["Key"]) != tag["Value"]]
+        removed = sorted(set(before) - set(after))
+        named = {self.resource: resource, **self.more}
+        if changed:
+            call(client, self.tag, {**named, self.tags: self.spelt(changed)})
+        if removed:
+            call(client, self.untag, {**named, self.keys: self.gone(removed)})

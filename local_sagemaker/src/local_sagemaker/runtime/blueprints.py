@@ -1,0 +1,164 @@
+"""From an endpoint configuration, as CreateEndpointConfig took it, to a fleet without instances."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from moto.ec2.models import ec2_backends
+from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
+
+from ..hosting import Hosting
+from ..model_servers.specifications import ECHO, NEVER_RUNS, ModelServer, model_server_for
+from .clock import Clock
+from .containers import Site
+from .fleet import Fleet, Variant
+from .meter import Dimensions, Place
+from .model_data import ModelData
+from .options import RuntimeOptions
+from .routing import Routing
+
+
+def _container(model: Mapping[str, Any]) -> Mapping[str, Any]:
+    containers = model.get("Containers") or [model.get("PrimaryContainer") or {}]
+    first: Mapping[str, Any] = containers[0]
+    return first
+
+
+def _chosen(
+    variant: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions
+) -> ModelServer | None:
+    model = hosting.models.get(variant.get("ModelName", ""), {})
+    return model_server_for(_container(model), options.model_servers)
+
+
+def server_of(variant: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions) -> ModelServer:
+    """Give the model server of a variant: of the mapping, or the one that echoes.
+
+    A container that needs another driver than its instances have never runs.
+    """
+    chosen = _chosen(variant, hosting, options)
+    if chosen is None:
+        return ECHO
+    image = str(_container(hosting.models.get(variant.get("ModelName", ""), {})).get("Image", ""))
+    return chosen if _has_its_driver(variant, image) else NEVER_RUNS
+
+
+# As DLCs' tags write it: cu130 is CUDA 13.0.
+_CUDA_13 = re.compile(r"(?<![a-z0-9])cu13\d(?!\d)")
+# Source: sagemaker-serve 1.27.0, model_builder_servers.py.
+_DEFAULT_DRIVER_IS_OLDER = {"g4dn", "g5", "g6", "g6e", "p4d", "p4de", "p5", "p5e", "p5en"}
+# Source: botocore 1.44.5, ProductionVariantInferenceAmiVersion (CUDA 12.4 at most).
+_OLDER_AMIS = {
+    "al2-ami-sagemaker-inference-gpu-2",
+    "al2-ami-sagemaker-inference-gpu-2-1",
+    "al2-ami-sagemaker-inference-gpu-3-1",
+    "al2-ami-sagemaker-inference-neuron-2",
+}
+
+
+def _has_its_driver(variant: Mapping[str, Any], image: str) -> bool:
+    """Say whether an image that SageMaker's SDK would give another AMI has an AMI that will do.
+
+    Source: aws/sagemaker-python-sdk#6281: otherwise it "crashes even before any logs can be
+    produced". AWS documents the default AMI of no family.
+    """
+    family = str(variant.get("InstanceType", "")).split(".")[1:2]
+    tag = image.partition("@")[0].rpartition("/")[2].lower()
+    if not _CUDA_13.search(tag) or not _DEFAULT_DRIVER_IS_OLDER.intersection(family):
+        return True
+    return variant.get("InferenceAmiVersion", "") not in {"", *_OLDER_AMIS}
+
+
+def is_live(config: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions) -> bool:
+    """Say whether a configuration has a model server of the mapping behind any variant."""
+    variants = config.get("ProductionVariants") or []
+    return any(_chosen(variant, hosting, options) is not None for variant in variants)
+
+
+def fleet_of(
+    place: Place,
+    endpoint: str,
+    config: Mapping[str, Any],
+    hosting: Hosting,
+    clock: Clock,
+    options: RuntimeOptions,
+    running: Callable[[], int],
+    site: Site,
+) -> Fleet:
+    """Make the fleet of a configuration."""
+    variants = []
+    for settings in config["ProductionVariants"]:
+        model = hosting.models.get(settings.get("ModelName", ""), {})
+        container = _container(model)
+        name = settings["VariantName"]
+        variants.append(
+            Variant(
+                name=name,
+                server=server_of(settings, hosting, options),
+                settings=settings,
+                environment=container.get("Environment") or {},
+                model_data=ModelData.of(container),
+                zones=_zones(place, (model.get("VpcConfig") or {}).get("Subnets") or ()),
+                routing=Routing.of(settings.get("RoutingConfig")),
+                multi_model=container.get("Mode") == "MultiModel",
+                weight=float(settings.get("InitialVariantWeight", 1.0)),
+                invocation_dimensions=((("EndpointName", endpoint), ("VariantName", name)),),
+            )
+        )
+    return Fleet(config["EndpointConfigName"], variants, clock, options, running, site)
+
+
+def desired_counts(described: Mapping[str, Any]) -> dict[str, int]:
+    """Give the instances that each variant of a described endpoint should have."""
+    return {
+        variant["VariantName"]: int(variant.get("DesiredInstanceCount", 1))
+        for variant in described.get("ProductionVariants") or []
+    }
+
+
+def _zones(place: Place, subnets: Sequence[str]) -> list[str]:
+    """Give the zones of a model's subnets; without any, two of the Region's."""
+    account, region = place
+    known = ec2_backends[account][region].subnets
+    found = {
+        subnet.availability_zone
+        for by_zone in known.values()
+        for subnet in by_zone.values()
+        if subnet.id in subnets
+    }
+    return sorted(found) or [f"{region}a", f"{region}b"]
+
+
+def zone_name(zone: str, region: str) -> str | None:
+    """Give the name of a zone from its name, its ID, or the zonal host name of an endpoint.
+
+    Examples
+    --------
+    >>> zone_name("use1-az4", "us-east-1") == zone_name("us-east-1a", "us-east-1")
+    False
+    >>> zone_name("vpce-0a-1b-us-east-1a.runtime.sagemaker.us-east-1.vpce.amazonaws.com",
+    ...           "us-east-1")
+    'us-east-1a'
+    """
+    for found in RegionsAndZonesBackend.zones.get(region, []):
+        name = str(found.name)
+        if zone in (name, found.zone_id) or zone.partition(".")[0].endswith(f"-{name}"):
+            return name
+    return None
+
+
+def instance_dimensions(
+    variant: Variant, instance_id: str, zone: str, region: str
+) -> list[Dimensions]:
+    """Give the further dimensions that enhanced metrics have for a request."""
+    base = variant.invocation_dimensions[0]
+    kind = str(variant.settings.get("InstanceType", ""))
+    by_zone: Dimensions = (
+        *base,
+        ("Region", region),
+        ("AvailabilityZone", zone),
+        ("InstanceType", kind),
+    )
+    return [(*base, ("InstanceId", instance_id)), by_zone]

@@ -1,0 +1,164 @@
+"""What an instance's container finds around it: its variables, its model's data, its log."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from moto.logs.models import logs_backends
+
+from .model_data import ModelData
+from .server_output import ServerOutput
+
+_MODEL = "/opt/ml/model"
+"""Where SageMaker puts a model's data. Source: developer guide, "Custom inference code"."""
+_MOST_LINES = 10_000
+"""Lines of one instance's output in CloudWatch Logs; its file has more."""
+_OF_PLACES = re.compile(r"\$\{?(SAGEMAKER_BIND_TO_PORT|SM_MODEL_DIR)\}?")
+
+
+@dataclass(frozen=True)
+class Site:
+    """What the containers of one endpoint have in common.
+
+    Parameters
+    ----------
+    endpoint, account, region
+        Whose they are.
+    folder
+        Where their files go; made when it is first asked for.
+    variables
+        The variables that lead to the local AWS and nowhere else.
+    now
+        Gives the time that log events have; without it nothing is put into CloudWatch Logs.
+    """
+
+    endpoint: str
+    account: str
+    region: str
+    folder: Callable[[], Path]
+    variables: Callable[[], Mapping[str, str]]
+    now: Callable[[], float] | None
+
+    def log(self, stream: str = "", lines: Sequence[str] = ()) -> None:
+        """Put lines into the endpoint's log group, which AWS keeps when the endpoint is deleted.
+
+        The group is there once a container runs, also when it writes nothing.
+        """
+        if self.now is None:
+            return
+        backend = logs_backends[self.account][self.region]
+        name = f"/aws/sagemaker/Endpoints/{self.endpoint}"
+        backend.ensure_log_group(name)
+        if lines:
+            group = backend.groups[name]
+            if stream not in group.streams:
+                backend.create_log_stream(name, stream)
+            moment = round(self.now() * 1000)
+            events = [{"timestamp": moment, "message": line} for line in lines]
+            group.streams[stream].put_log_events(events)
+            del group.streams[stream].events[:-_MOST_LINES]
+
+
+@dataclass(frozen=True)
+class Container:
+    """One container of a model, on one instance.
+
+    Parameters
+    ----------
+    site
+        Its endpoint's.
+    variant, instance
+        Their name and ID.
+    environment
+        As CreateModel took it.
+    model_data
+        What the model names; None when it names nothing.
+    """
+
+    site: Site
+    variant: str
+    instance: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    model_data: ModelData | None = None
+
+    @property
+    def _name(self) -> str:
+        return re.sub(r"[^\w.-]", "_", f"{self.site.endpoint}-{self.variant}-{self.instance}")
+
+    @property
+    def _base(self) -> Path:
+        return self.site.folder() / self._name
+
+    def output(self) -> ServerOutput:
+        """Give the log of what the server writes: a file, and the stream that AWS would have."""
+        stream = f"{self.variant}/{self.instance}"
+        return ServerOutput(
+            self.site.folder() / f"{self._name}.log", lambda lines: self.site.log(stream, lines)
+        )
+
+    def load(self) -> None:
+        """Unpack the model's data.
+
+        Raises
+        ------
+        ModelDataError
+            When there is none at the place that the model names, or it cannot be unpacked.
+        """
+        folder = self._base / "model"
+        folder.mkdir(parents=True, exist_ok=True)
+        if self.model_data is not None:
+            self.model_data.unpack(folder, self.site.account, self.site.region)
+
+    def remove(self) -> None:
+        """Remove the model's data; the log stays as long as the local AWS."""
+        shutil.rmtree(self._base, ignore_errors=True)
+
+    def variables(self, port: int, place: int, own: Mapping[str, str]) -> dict[str, str]:
+        """Give the environment of the server's process.
+
+        Parameters
+        ----------
+        port
+            The one to listen on.
+        place
+            The instance's, within its variant.
+        own
+            What the model server's description sets; it goes before everything but the port.
+        """
+        model = str(self._base / "model")
+        inherited = {n: v for n, v in os.environ.items() if not n.startswith("AWS_")}
+        given = {
+            name: model + value[len(_MODEL) :] if _is_in_model(value) else value
+            for name, value in self.environment.items()
+        }
+        return {
+            "PYTHONUNBUFFERED": "1",  # what it printed before it died is worth most
+            **inherited,
+            **self.site.variables(),
+            **given,
+            "SM_MODEL_DIR": model,
+            "SAGEMAKER_BASE_DIR": str(self._base),  # of SageMaker's inference toolkit
+            **own,
+            "SAGEMAKER_BIND_TO_PORT": str(port),
+            "LOCAL_INSTANCE_PLACE": str(place),
+        }
+
+
+def _is_in_model(value: str) -> bool:
+    return value == _MODEL or value.startswith(f"{_MODEL}/")
+
+
+def with_places(argument: str, variables: Mapping[str, str]) -> str:
+    """Put port and folder into an argument, for servers that take them nowhere else.
+
+    Examples
+    --------
+    >>> with_places("--port=$SAGEMAKER_BIND_TO_PORT", {"SAGEMAKER_BIND_TO_PORT": "8080"})
+    '--port=8080'
+    """
+    return _OF_PLACES.sub(lambda found: variables[found[1]], argument)

@@ -1,0 +1,256 @@
+"""The instances of each variant of one endpoint configuration."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..model_servers.specifications import NEVER_RUNS, ModelServer
+from .clock import Clock
+from .containers import Container, Site
+from .instances import Instance, StartupFailed
+from .meter import Dimensions
+from .model_data import ModelData, ModelDataError
+from .options import RuntimeOptions
+from .routing import Routing
+
+_DEFAULT_STARTUP = 240.0
+"""Seconds. Source: SageMaker developer guide of 2023, "Container health check"; since then the
+variant's ContainerStartupHealthCheckTimeoutInSeconds says it."""
+
+
+_NO_CAPACITY = (
+    "Unable to provision requested ML compute capacity due to InsufficientInstanceCapacity error. "
+    "Please retry using a different ML instance type or after some time."
+)
+"""As users report it, for instance in aws/deep-learning-containers#6673."""
+
+
+class FleetFailed(Exception):
+    """A variant did not come up; the message is AWS's FailureReason."""
+
+
+@dataclass(eq=False)
+class Variant:
+    """One production variant: its settings and its instances."""
+
+    name: str
+    server: ModelServer
+    settings: Mapping[str, Any]
+    environment: Mapping[str, str]
+    zones: Sequence[str]
+    routing: Routing
+    model_data: ModelData | None = None
+    multi_model: bool = False
+    weight: float = 1.0
+    opened: int | None = None
+    """How many of the instances take requests; None is all. A canary opens a part."""
+    instances: list[Instance] = field(default_factory=list)
+    sessions: dict[str, Instance] = field(default_factory=dict)
+    places: int = 0
+    under_way: int = 0
+    """Requests, as a serverless variant's MaxConcurrency counts them."""
+    invocation_dimensions: tuple[Dimensions, ...] = ()
+
+    @property
+    def ready(self) -> list[Instance]:
+        """The instances that take requests."""
+        found = [instance for instance in self.instances if instance.in_service]
+        return found if self.opened is None else found[: self.opened]
+
+    @property
+    def startup_timeout(self) -> float:
+        """Seconds that a container may take to become healthy."""
+        given = self.settings.get("ContainerStartupHealthCheckTimeoutInSeconds")
+        return float(given or _DEFAULT_STARTUP)
+
+
+class Fleet:
+    """The variants of an endpoint configuration with their instances.
+
+    Parameters
+    ----------
+    config_name
+        The endpoint configuration's.
+    variants
+        Without instances yet.
+    clock, options
+        The runtime's.
+    running
+        Counts the instances of all endpoints.
+    site
+        What the containers of the endpoint have in common.
+
+    Attributes
+    ----------
+    own_metrics : bool
+        Whether its requests count into series with EndpointConfigName too.
+    """
+
+    def __init__(
+        self,
+        config_name: str,
+        variants: list[Variant],
+        clock: Clock,
+        options: RuntimeOptions,
+        running: Callable[[], int],
+        site: Site,
+    ) -> None:
+        self.config_name = config_name
+        self.variants = {variant.name: variant for variant in variants}
+        self.own_metrics = False
+        self._clock = clock
+        self._options = options
+        self._running, self._site = running, site
+
+    def __iter__(self) -> Iterator[Variant]:
+        return iter(self.variants.values())
+
+    @property
+    def size(self) -> int:
+        """Instances of all variants."""
+        return sum(len(variant.instances) for variant in self)
+
+    def take_weights(self, record: Mapping[str, Any]) -> None:
+        """Share requests as an endpoint's description says."""
+        for described in record["ProductionVariants"]:
+            if variant := self.variants.get(described["VariantName"]):
+                variant.weight = float(described["DesiredWeight"])
+
+    async def start(self, counts: Mapping[str, int]) -> None:
+        """Start so many instances of each variant at the same time.
+
+        Raises
+        ------
+        FleetFailed
+            When a container did not become healthy in time; everything started is stopped.
+        """
+        orders = [
+            asyncio.ensure_future(self.scale(self.variants[name], count))
+            for name, count in counts.items()
+        ]
+        try:
+            await asyncio.gather(*orders)
+        except BaseException:
+            for order in orders:
+                order.cancel()
+            await asyncio.gather(*orders, return_exceptions=True)
+            self.stop()
+            raise
+
+    async def scale(self, variant: Variant, count: int) -> None:
+        """Bring a variant to a number of instances; returns once the new ones are healthy.
+
+        Raises
+        ------
+        FleetFailed
+            When a new one's container did not become healthy in time, or AWS has no room for it.
+        """
+        if count < len(variant.instances):
+            # The newest go first: the old ones have the warmer caches.
+            leaving = variant.instances[count:]
+            del variant.instances[count:]
+            self._retire(leaving)
+            return
+        added = [self._make(variant) for _ in range(count - len(variant.instances))]
+        if not added:
+            return
+        most = self._options.instance_limit
+        if most is not None and self._running() + len(added) > most:
+            raise FleetFailed(_NO_CAPACITY)
+        variant.instances += added
+        timeout = variant.startup_timeout
+        limit = self._options.startup_timeout_limit
+        if limit is not None and not variant.server.in_process:
+            timeout = min(timeout, limit)
+        try:
+            if self._options.provision_time:
+                await self._clock.sleep(self._options.provision_time)
+            if variant.server is not NEVER_RUNS:
+                self._site.log()
+            await asyncio.gather(*(one.start(timeout) for one in added))
+        except StartupFailed as failed:
+            self._remove(variant, added)
+            raise FleetFailed(
+                f"The primary container for production variant {variant.name} did not pass the "
+                "ping health check. Please check CloudWatch logs for this endpoint."
+                + (f" {failed}" if str(failed) else "")
+            ) from None
+        except ModelDataError as failed:
+            self._remove(variant, added)
+            raise FleetFailed(str(failed)) from None
+        except BaseException:
+            self._remove(variant, added)
+            raise
+
+    def _remove(self, variant: Variant, instances: list[Instance]) -> None:
+        for instance in instances:
+            with contextlib.suppress(ValueError):
+                variant.instances.remove(instance)
+        self._retire(instances)
+
+    def _make(self, variant: Variant) -> Instance:
+        place = variant.places
+        variant.places += 1
+        zone = variant.zones[place % len(variant.zones)]
+        container = Container(
+            self._site,
+            variant.name,
+            f"i-0{secrets.token_hex(8)}",
+            variant.environment,
+            variant.model_data,
+        )
+        return Instance(variant.server, place, zone, container, self._clock, self._options.routers)
+
+    def _retire(self, instances: list[Instance]) -> None:
+        """Stop instances once the requests under way on them are answered."""
+        for instance in instances:
+            instance.in_service = False
+        for variant in self:
+            for session in [s for s, i in variant.sessions.items() if i in instances]:
+                del variant.sessions[session]
+        task = asyncio.get_running_loop().create_task(_drain(instances))
+        _draining[task] = instances
+        task.add_done_callback(lambda ended: _draining.pop(ended, None))
+
+    def stop(self) -> None:
+        """Stop every instance."""
+        for variant in self:
+            leaving, variant.instances = variant.instances, []
+            self._retire(leaving)
+
+
+_draining: dict[asyncio.Task[None], list[Instance]] = {}
+_DRAIN_SECONDS = 60.0
+
+
+async def _drain(instances: list[Instance]) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _DRAIN_SECONDS
+    try:
+        while any(instance.under_way for instance in instances) and loop.time() < deadline:
+            await asyncio.sleep(0.02)
+    finally:
+        for instance in instances:
+            instance.stop()
+    for instance in instances:
+        await loop.run_in_executor(None, instance.wait_stopped)
+
+
+async def end_draining(timeout: float) -> None:
+    """Stop what is still being drained in this event loop, and wait until its processes ended."""
+    loop = asyncio.get_running_loop()
+    mine = {task: instances for task, instances in _draining.items() if task.get_loop() is loop}
+    for task in mine:
+        task.cancel()
+    await asyncio.gather(*mine, return_exceptions=True)
+    instances = [instance for each in mine.values() for instance in each]
+    for instance in instances:
+        instance.stop()  # a task that was cancelled before its first step has not
+    await asyncio.gather(
+        *(loop.run_in_executor(None, one.wait_stopped, timeout) for one in instances)
+    )

@@ -1,0 +1,298 @@
+"""One instance of a variant: its model server, whether it is healthy, what is under way on it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import socket
+import sys
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..model_servers.simulated import Simulation, serve
+from ..model_servers.specifications import (
+    CommandModelServer,
+    ModelServer,
+    SimulatedModelServer,
+    UrlModelServer,
+    to_document,
+)
+from ..supervised_process import SupervisedProcess
+from .clock import Clock
+from .containers import Container, with_places
+from .http_client import Broken, Connections, Response, Unreachable
+from .http_server import LOOPBACK, Listener
+from .server_output import ServerOutput
+
+logger = logging.getLogger(__name__)
+
+PING_TIMEOUT = 2.0
+"""Seconds. Source: SageMaker developer guide, "How containers serve requests"."""
+_PING_PAUSE = 0.02
+_KILL_AFTER = 30.0
+"""Seconds from SIGTERM to SIGKILL. Same source."""
+_TOLD = 500
+"""Characters of a server's output in a FailureReason, which has 1024 at most (API reference)."""
+
+
+class StartupFailed(Exception):
+    """The container did not answer `/ping` with 200 in time, or ended; the message says which."""
+
+
+class Instance:
+    """An instance with its model server.
+
+    Parameters
+    ----------
+    server
+        What runs on it.
+    place
+        Its place in its variant, from 0.
+    zone
+        The name of its Availability Zone.
+    container
+        What a server of its own process finds around it.
+    clock
+        The runtime's.
+    routers
+        How many routers count their own requests on it.
+    """
+
+    def __init__(
+        self,
+        server: ModelServer,
+        place: int,
+        zone: str,
+        container: Container,
+        clock: Clock,
+        routers: int,
+    ) -> None:
+        self.id = container.instance
+        self.place = place
+        self.zone = zone
+        self.in_service = False
+        self.outstanding = [0] * routers
+        self.peak = 0
+        """The most requests under way at a time since the last report."""
+        self._server = server
+        self._container = container
+        self._clock = clock
+        self._connections: Connections | None = None
+        self._simulation: Simulation | None = None
+        self._listener: Listener | None = None
+        self._process: SupervisedProcess | None = None
+        self._output: ServerOutput | None = None
+        self._tells_utilization = True
+        self._recovering: asyncio.Task[None] | None = None
+        self._stopped = False
+
+    # ------------------------------------------------------------------------------------- life
+
+    async def start(self, timeout: float) -> None:
+        """Start the model server and wait until it is healthy.
+
+        Parameters
+        ----------
+        timeout
+            Seconds: of the clock for a task, real ones for a process, whose start takes what it
+            takes.
+
+        Raises
+        ------
+        StartupFailed
+            When `/ping` does not answer 200 in time, or the process has ended.
+        ModelDataError
+            When a process would not find its model's data.
+        """
+        await self._launch()
+        now = self._clock.now if self._server.in_process else time.monotonic
+        deadline = now() + timeout
+        while not await self._healthy():
+            if self._process is not None and (code := self._process.exit_code) is not None:
+                raise StartupFailed(await self._words(f"Its process ended with exit code {code}."))
+            if now() >= deadline or self._stopped:
+                raise StartupFailed(await self._words(""))
+            await asyncio.sleep(_PING_PAUSE)
+        self.in_service = True
+
+    async def _words(self, what: str) -> str:
+        """Add what the server wrote last, and where all of it is."""
+        if self._output is None:
+            return what
+        if self._process is not None and self._process.exit_code is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self._output.settle)
+        ending = self._output.ending(_TOLD)
+        told = (
+            f"It wrote last, and all of it to {self._output.path}: {ending}"
+            if ending
+            else ("It wrote nothing.")
+        )
+        return f"{what} {told}".strip()
+
+    async def _launch(self) -> None:
+        host, port = LOOPBACK, 0
+        server = self._server
+        if isinstance(server, UrlModelServer):
+            parts = urlsplit(server.url)
+            host, port = parts.hostname or LOOPBACK, parts.port or 80
+        elif isinstance(server, SimulatedModelServer) and server.in_process:
+            self._simulation = Simulation(server, self.place, self._clock.sleep)
+            self._listener = await serve(self._simulation)
+            port = self._listener.port
+        else:
+            port = _free_port()
+            loop = asyncio.get_running_loop()
+            try:
+                self._process = await loop.run_in_executor(None, self._spawn, server, port)
+            except (OSError, ValueError) as error:  # no such folder, a variable with a NUL
+                raise StartupFailed(f"It cannot be started: {error}") from None
+            if self._stopped:
+                self._process.hang_up()
+        self._tells_utilization = True
+        self._connections = Connections(host, port)
+
+    def _spawn(self, server: ModelServer, port: int) -> SupervisedProcess:
+        if self._output is None:
+            self._output = self._container.output()
+            self._container.load()
+        directory = None
+        if isinstance(server, CommandModelServer):
+            variables = self._container.variables(port, self.place, server.environment)
+            command = [with_places(argument, variables) for argument in server.command]
+            directory = server.directory
+        else:
+            command = [sys.executable, "-m", Simulation.__module__]
+            own = {"LOCAL_SIMULATION": json.dumps(to_document(server))}
+            variables = self._container.variables(port, self.place, own)
+        process = SupervisedProcess(command, variables, directory)
+        self._output.follow(process.output)
+        return process
+
+    async def _healthy(self) -> bool:
+        if self._process is not None and self._process.exit_code is not None:
+            return False
+        try:
+            response = await asyncio.wait_for(self.request("/ping"), PING_TIMEOUT)
+        except (TimeoutError, Broken, Unreachable):
+            return False
+        return response.status == 200
+
+    def change(self, server: ModelServer) -> None:
+        """Behave as another simulated server from now on; any other server stays as it is."""
+        if self._simulation is not None and isinstance(server, SimulatedModelServer):
+            self._simulation.change(server)
+
+    def recover(self, *, doubted: bool = False) -> None:
+        """Take it out of service until it is healthy again; a process that died is restarted.
+
+        Parameters
+        ----------
+        doubted
+            Whether it may well be healthy, having hung up on one request: it is asked first.
+        """
+        self.in_service = doubted and self.in_service
+        if self._stopped or self._recovering is not None:
+            return
+        self._recovering = asyncio.get_running_loop().create_task(self._recover())
+
+    async def _recover(self) -> None:
+        while not self._stopped and not await self._healthy():
+            if self.in_service:
+                logger.warning("instance %s is out of service", self.id)
+                self.in_service = False
+            if self._process is not None and self._process.exit_code is not None:
+                self._hang_up()
+                with contextlib.suppress(StartupFailed):  # tried again, as long as it is wanted
+                    await self._launch()
+            await asyncio.sleep(0.2)
+        self.in_service = not self._stopped
+        self._recovering = None
+
+    def stop(self) -> None:
+        """Stop it: tasks at once, a process with SIGTERM and, 30 s later, SIGKILL."""
+        self._stopped, self.in_service = True, False
+        if self._recovering is not None:
+            self._recovering.cancel()
+        if self._connections is not None:
+            self._connections.close()
+        if self._simulation is not None:
+            self._simulation.stop()
+        if self._listener is not None:
+            self._listener.close()
+        if self._process is not None:
+            self._process.terminate()
+
+    def _hang_up(self) -> None:
+        if self._connections is not None:
+            self._connections.close()
+        if self._process is not None:
+            self._process.hang_up()
+
+    def wait_stopped(self, timeout: float = _KILL_AFTER) -> None:
+        """Wait for the end of its process and of all that came of it."""
+        if self._process is not None:
+            self._process.end(timeout)
+        if self._output is not None:
+            self._container.remove()
+
+    # ------------------------------------------------------------------------------------ requests
+
+    @property
+    def under_way(self) -> int:
+        """Requests under way, of all routers."""
+        return sum(self.outstanding)
+
+    def begin(self, router: int) -> None:
+        """Count a request in."""
+        self.outstanding[router] += 1
+        self.peak = max(self.peak, self.under_way)
+
+    def end(self, router: int) -> None:
+        """Count a request out."""
+        self.outstanding[router] -= 1
+
+    async def request(
+        self,
+        path: str,
+        headers: list[tuple[str, str]] | None = None,
+        body: bytes | None = None,
+        *,
+        streaming: bool = False,
+    ) -> Response:
+        """Ask the model server; with a body it is a POST.
+
+        Raises
+        ------
+        Unreachable, Broken
+            As `Connections.request`.
+        """
+        if self._connections is None:
+            raise Unreachable("not started")
+        method = "GET" if body is None else "POST"
+        return await self._connections.request(
+            method, path, headers or (), body or b"", streaming=streaming
+        )
+
+    async def utilization(self) -> dict[str, float]:
+        """Ask the model server for its utilisation; empty when it does not tell.
+
+        One that says it has no such page is not asked again: each time is a line in its log.
+        """
+        if not self._tells_utilization:
+            return {}
+        with contextlib.suppress(TimeoutError, Broken, Unreachable, ValueError):
+            response = await asyncio.wait_for(self.request("/utilization"), PING_TIMEOUT)
+            self._tells_utilization = response.status < 400 or response.status >= 500
+            if response.status == 200:
+                told: dict[str, Any] = json.loads(response.body)
+                return {name: float(value) for name, value in told.items()}
+        return {}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,382 @@
+"""InvokeEndpoint and InvokeEndpointWithResponseStream: from a caller's bytes to a model and back.
+
+Errors are in the words that AWS's own answers have been reported with; where none are known, in
+ours. Limits: SageMaker Runtime API reference, InvokeEndpoint.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+import uuid
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from .blueprints import instance_dimensions
+from .clock import Clock
+from .endpoints import RuntimeEndpoint
+from .event_stream import exception_event, payload_part
+from .fleet import Fleet, Variant
+from .http_client import Broken, Response, Unreachable
+from .http_server import Connection, Request
+from .instances import Instance
+from .meter import INVOCATIONS, Dimensions, Meter
+from .options import LARGEST_PAYLOAD, RuntimeOptions
+from .refusals import (
+    PREFIX,
+    ModelFailed,
+    Refusal,
+    check_lengths,
+    forwarded,
+    not_found,
+    refuse,
+    region_of,
+)
+from .routing import choose_instance, prefix_key
+
+_SUFFIXES = {"invocations": False, "invocations-response-stream": True}
+_STREAM_TYPE = "application/vnd.amazon.eventstream"
+
+
+@dataclass(slots=True)
+class _Call:
+    """A request on its way: what came, by which zone's listener, and who is to answer it."""
+
+    request: Request
+    connection: Connection
+    zone: str | None
+    streaming: bool
+    endpoint: RuntimeEndpoint
+    fleet: Fleet
+    variant: Variant
+    session: Instance | None
+    """The instance of the session that it belongs to."""
+
+    @property
+    def model(self) -> str | None:
+        """The model of a multi-model endpoint that it is for."""
+        return self.request.headers.get(PREFIX + "target-model")
+
+    @property
+    def dimensions(self) -> list[Dimensions]:
+        """What it counts into."""
+        return self.endpoint.dimensions(self.fleet, self.variant)
+
+
+Find = Callable[[str, str], Awaitable["RuntimeEndpoint | None"]]
+"""Gives the endpoint in service of a Region and name."""
+
+
+class Invocations:
+    """Answers the runtime's listeners.
+
+    Parameters
+    ----------
+    find
+        Finds an endpoint.
+    meter
+        Counts each request.
+    clock, options
+        The runtime's.
+    region
+        Of requests that are not signed.
+    """
+
+    def __init__(
+        self, find: Find, meter: Meter, clock: Clock, options: RuntimeOptions, region: str
+    ) -> None:
+        self._find = find
+        self._meter = meter
+        self._clock = clock
+        self.options = options
+        self._region = region
+        self._random = random.Random(options.seed)
+        self._recent: deque[float] = deque()
+        self._loaded: set[tuple[str, str]] = set()
+
+    def handler(self, zone: str | None) -> Callable[[Request, Connection], Awaitable[None]]:
+        """Give the handler of a zone's listener; None is the regional one."""
+
+        async def answer(request: Request, connection: Connection) -> None:
+            await self.answer(request, connection, zone)
+
+        return answer
+
+    async def answer(self, request: Request, connection: Connection, zone: str | None) -> None:
+        """Answer one request."""
+        try:
+            await self._invoke(request, connection, zone)
+        except Refusal as refusal:
+            refuse(connection, refusal)
+
+    async def _invoke(self, request: Request, connection: Connection, zone: str | None) -> None:
+        parts = request.target.partition("?")[0].split("/")
+        known = len(parts) == 4 and parts[1] == "endpoints" and parts[3] in _SUFFIXES
+        if not known or request.method != "POST":
+            raise Refusal(404, "UnknownOperationException", "")
+        name, streaming = unquote(parts[2]), _SUFFIXES[parts[3]]
+        if request.too_large:
+            connection.send(
+                413,
+                [("content-type", "text/plain")],
+                f"HTTP content length exceeded {LARGEST_PAYLOAD} bytes.".encode(),
+            )
+            return
+        headers = request.headers
+        check_lengths(headers)
+        self._throttle()
+        region = region_of(headers.get("authorization", "")) or self._region
+        endpoint = await self._find(region, name)
+        if endpoint is None or not endpoint.in_service:
+            raise Refusal(400, "ValidationError", not_found(name, endpoint))
+        call = _Call(
+            request, connection, zone, streaming, endpoint, *self._choose(endpoint, headers)
+        )
+        variant = call.variant
+        serverless = variant.settings.get("ServerlessConfig")
+        if serverless and variant.under_way >= serverless["MaxConcurrency"]:
+            raise Refusal(400, "ThrottlingException", "Rate exceeded")
+        variant.under_way += 1
+        try:
+            await self._serve(call)
+        finally:
+            variant.under_way -= 1
+
+    # ------------------------------------------------------------------------ before a model is met
+
+    def _throttle(self) -> None:
+        limit = self.options.requests_per_second
+        if limit is None:
+            return
+        now = time.monotonic()
+        while self._recent and self._recent[0] <= now - 1.0:
+            self._recent.popleft()
+        if len(self._recent) >= limit:
+            raise Refusal(400, "ThrottlingException", "Rate exceeded")
+        self._recent.append(now)
+
+    def _choose(
+        self, endpoint: RuntimeEndpoint, headers: dict[str, str]
+    ) -> tuple[Fleet, Variant, Instance | None]:
+        """Choose fleet and variant, and the instance when the request belongs to a session."""
+        for header in ("inference-component", "target-container-hostname"):
+            if PREFIX + header in headers:  # neither is here; AWS refuses both on other endpoints
+                raise Refusal(
+                    400, "ValidationError", f"Endpoint {endpoint.name} takes no {header} header."
+                )
+        session_id = headers.get(PREFIX + "session-id")
+        if session_id and session_id != "NEW_SESSION":
+            found = endpoint.session(session_id)
+            if found is None:
+                raise Refusal(400, "ValidationError", f"Session {session_id} not found.")
+            return found
+        wanted = headers.get(PREFIX + "target-variant")
+        fleet = endpoint.choose_fleet(self._random)
+        variant = endpoint.choose_variant(fleet, wanted, self._random)
+        if variant is None and wanted is not None:
+            raise Refusal(
+                400,
+                "ValidationError",
+                f"Variant {wanted} of endpoint {endpoint.name} of account {endpoint.place[0]} "
+                "not found.",
+            )
+        if variant is None:
+            raise Refusal(503, "ServiceUnavailable", "No production variant has a weight above 0.")
+        if (PREFIX + "target-model" in headers) != variant.multi_model:
+            verb = "requires the" if variant.multi_model else "does not support"
+            is_or_not = "a" if variant.multi_model else "not a"
+            raise Refusal(
+                400,
+                "ValidationError",
+                f"Endpoint {endpoint.name} is {is_or_not} multi-model endpoint and {verb} target "
+                "model header.",
+            )
+        return fleet, variant, None
+
+    def _instance(self, call: _Call, router: int) -> Instance:
+        """Choose the instance; a session has its own."""
+        if call.session is not None:
+            return call.session
+        variant, request = call.variant, call.request
+        ready = variant.ready
+        if call.zone is not None and self.options.zone_affinity:
+            ready = [instance for instance in ready if instance.zone == call.zone] or ready
+        if not ready:
+            if "ServerlessConfig" in variant.settings:
+                raise Refusal(
+                    429,
+                    "ModelNotReadyException",
+                    "The serverless endpoint variant's resources are still being provisioned.",
+                )
+            raise Refusal(
+                503, "ServiceUnavailable", f"No instance of variant {variant.name} is in service."
+            )
+        prefix_id = request.headers.get(PREFIX + "prefix-aware-id", "")
+        key = prefix_key(variant.routing, request.body, prefix_id)
+        return choose_instance(ready, variant.routing, router, key, self._random)
+
+    # --------------------------------------------------------------------------------- with a model
+
+    async def _serve(self, call: _Call) -> None:
+        """Call the model, answer, and count."""
+        router = call.connection.number % self.options.routers
+        model_seconds: float | None = None
+        status = 0
+        instance: Instance | None = None
+        try:
+            while True:
+                instance = self._instance(call, router)
+                instance.begin(router)
+                began = time.perf_counter()
+                try:
+                    answer = self._answer_in_parts if call.streaming else self._answer_at_once
+                    status, ended = await answer(call, instance)
+                    model_seconds = ended - began
+                    return
+                except Unreachable:
+                    # It took no request, so that the next one may have it.
+                    instance.recover()
+                    call.session = None
+                except ModelFailed as failed:
+                    model_seconds = time.perf_counter() - began
+                    status = failed.status
+                    raise failed.refusal from None
+                finally:
+                    instance.end(router)
+        except Refusal as refusal:
+            if model_seconds is None:
+                status, instance = refusal.status, None
+            refuse(call.connection, refusal)
+        finally:
+            self._count(call, instance, status, model_seconds)
+
+    def _count(
+        self, call: _Call, instance: Instance | None, status: int, model_seconds: float | None
+    ) -> None:
+        total = time.perf_counter() - call.request.received
+        endpoint, variant, dimensions = call.endpoint, call.variant, call.dimensions
+        if endpoint.enhanced and instance is not None:
+            dimensions += instance_dimensions(
+                variant, instance.id, instance.zone, endpoint.place[1]
+            )
+        model = None if model_seconds is None else round(model_seconds * 1e6)
+        overhead = max(0, round((total - (model_seconds or 0.0)) * 1e6))
+        in_service = sum(one.in_service for one in variant.instances)
+        self._meter.count(
+            endpoint.place, dimensions, self._clock.now(), in_service, status, model, overhead
+        )
+
+    async def _ask(self, call: _Call, instance: Instance) -> Response:
+        """Call the container; what is not 2xx becomes a ModelError."""
+        endpoint, streaming = call.endpoint, call.streaming
+        headers = forwarded(call.request.headers, streaming)
+        limit = self.options.invocation_timeout
+        try:
+            async with asyncio.timeout(limit):
+                response = await instance.request(
+                    "/invocations", headers, call.request.body, streaming=streaming
+                )
+        except TimeoutError:
+            raise self._timed_out(call, instance) from None
+        except Broken:
+            instance.recover(doubted=True)
+            raise ModelFailed.of(
+                endpoint, 0, "The connection to the container was closed before it answered."
+            ) from None
+        if not 200 <= response.status <= 299:
+            raw = response.body
+            if response.chunks is not None:
+                raw = b"".join([chunk async for chunk in response.chunks])
+            raise ModelFailed.of(endpoint, response.status, raw.decode("utf-8", "replace"))
+        return response
+
+    def _timed_out(self, call: _Call, instance: Instance) -> ModelFailed:
+        model = call.model
+        if model is not None and (instance.id, model) not in self._loaded:
+            # Source: SageMaker developer guide, "Invoke a multi-model endpoint".
+            return ModelFailed(
+                0, Refusal(429, "ModelNotReadyException", f"Model {model} is still being loaded.")
+            )
+        return ModelFailed.of(
+            call.endpoint,
+            0,
+            "Your invocation timed out while waiting for a response from container primary. Review "
+            "the latency metrics for each container in Amazon CloudWatch, resolve the issue, and "
+            "try again.",
+        )
+
+    async def _answer_at_once(self, call: _Call, instance: Instance) -> tuple[int, float]:
+        response = await self._ask(call, instance)
+        ended = time.perf_counter()
+        content_type = response.headers.get("content-type", "application/octet-stream")
+        headers = [("content-type", content_type), *self._returned(call, instance, response)]
+        call.connection.send(200, headers, response.body)
+        return response.status, ended
+
+    async def _answer_in_parts(self, call: _Call, instance: Instance) -> tuple[int, float]:
+        response, connection = await self._ask(call, instance), call.connection
+        assert response.chunks is not None
+        content_type = response.headers.get("content-type", "application/octet-stream")
+        connection.start_stream(
+            200,
+            [
+                ("content-type", _STREAM_TYPE),
+                (f"{PREFIX}content-type", content_type),
+                *self._returned(call, instance, response),
+            ],
+        )
+        problem: tuple[str, str] | None = None
+        try:
+            async with asyncio.timeout(self.options.stream_timeout):
+                async for chunk in response.chunks:
+                    await connection.send_chunk(payload_part(chunk))
+        except TimeoutError:
+            problem = (
+                "ModelInvocationTimeExceeded",
+                "The model did not finish sending its response in time.",
+            )
+        except Broken:
+            problem = ("StreamBroken", "The connection to the model was closed.")
+        ended = time.perf_counter()
+        if problem:
+            document = json.dumps({"Message": problem[1], "ErrorCode": problem[0]}).encode()
+            await connection.send_chunk(exception_event("ModelStreamError", document))
+        self._count_stream_errors(call, bool(problem))
+        connection.end_stream()
+        return 0 if problem else response.status, ended
+
+    def _count_stream_errors(self, call: _Call, broken: bool) -> None:
+        for dimensions in call.dimensions:
+            self._meter.put(
+                call.endpoint.place,
+                INVOCATIONS,
+                dimensions,
+                self._clock.now(),
+                [{"MetricName": "MidStreamErrors", "Unit": "None", "Value": float(broken)}],
+            )
+
+    def _returned(
+        self, call: _Call, instance: Instance, response: Response
+    ) -> list[tuple[str, str]]:
+        """Give the headers that go back to the caller, and follow the container's sessions."""
+        found = [
+            ("x-amzn-requestid", str(uuid.uuid4())),
+            ("x-amzn-invoked-production-variant", call.variant.name),
+        ]
+        for name in ("custom-attributes", "new-session-id", "closed-session-id"):
+            value = response.headers.get(PREFIX + name)
+            if value is None:
+                continue
+            found.append((PREFIX + name, value))
+            session_id = value.partition(";")[0].strip()
+            if name == "new-session-id":
+                call.variant.sessions[session_id] = instance
+            elif name == "closed-session-id":
+                call.variant.sessions.pop(session_id, None)
+        if call.model is not None:
+            self._loaded.add((instance.id, call.model))
+        return found

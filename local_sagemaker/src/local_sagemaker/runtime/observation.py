@@ -1,0 +1,122 @@
+"""What is told at intervals rather than by request: concurrency, utilisation, silence; alarms."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from ..cloudwatch import evaluation
+from ..cloudwatch.metric_store import as_moment
+from ..cloudwatch.state import all_states
+from .clock import TICK
+from .endpoints import RuntimeEndpoint
+from .fleet import Variant
+from .instances import Instance
+from .meter import INSTANCES, INVOCATIONS, Dimensions, Meter
+
+_MINUTE = 60.0
+
+
+class Observation:
+    """Publishes the periodic metrics, and has the alarms judged."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+
+    async def publish(self, endpoints: Sequence[RuntimeEndpoint], at: float) -> None:
+        """Publish what is due at a tick, for the time before it."""
+        for endpoint in endpoints:
+            told: dict[Instance, dict[str, float]] = {}
+            if at % endpoint.frequency < TICK:
+                instances = [
+                    instance
+                    for fleet in endpoint.fleets
+                    for variant in fleet
+                    for instance in variant.instances
+                    if instance.in_service
+                ]
+                answers = await asyncio.gather(*(one.utilization() for one in instances))
+                told = dict(zip(instances, answers, strict=True))
+            for fleet in endpoint.fleets:
+                for variant in fleet:
+                    # AWS lists EndpointConfigName for what counts requests, not for these two.
+                    base = list(variant.invocation_dimensions)
+                    self._concurrency(endpoint, variant, base, at)
+                    self._utilization(endpoint, variant, base, told, at)
+                    if at % _MINUTE < TICK:
+                        self._silence(endpoint, endpoint.dimensions(fleet, variant), at)
+
+    def _concurrency(
+        self, endpoint: RuntimeEndpoint, variant: Variant, base: list[Dimensions], at: float
+    ) -> None:
+        """Tell each instance's most requests at a time in the last ten seconds."""
+        begin = at - TICK
+        for instance in variant.instances:
+            if not instance.in_service:
+                continue
+            peak, instance.peak = instance.peak, instance.under_way
+            data = [
+                {
+                    "MetricName": "ConcurrentRequestsPerModel",
+                    "Unit": "None",
+                    "Value": float(peak),
+                    "StorageResolution": 1,
+                }
+            ]
+            for dimensions in _with_instance(endpoint, base, instance):
+                self._meter.put(endpoint.place, INVOCATIONS, dimensions, begin, data)
+
+    def _utilization(
+        self,
+        endpoint: RuntimeEndpoint,
+        variant: Variant,
+        base: list[Dimensions],
+        told: dict[Instance, dict[str, float]],
+        at: float,
+    ) -> None:
+        """Tell what the model servers told of their machines."""
+        begin = at - endpoint.frequency
+        for instance in variant.instances:
+            data = [
+                {"MetricName": name, "Unit": "Percent", "Value": value, "StorageResolution": 1}
+                for name, value in told.get(instance, {}).items()
+            ]
+            for dimensions in _with_instance(endpoint, base, instance) if data else ():
+                self._meter.put(endpoint.place, INSTANCES, dimensions, begin, data)
+
+    def _silence(self, endpoint: RuntimeEndpoint, base: list[Dimensions], at: float) -> None:
+        """Tell zero: without traffic SageMaker emits zeros, so that scaling in has data.
+
+        Source: SageMaker developer guide, "Auto scaling policies". Added to a minute with requests
+        a zero changes no Sum, the one statistic that AWS lists for these two.
+        """
+        data = [
+            {"MetricName": name, "Unit": "None", "Value": 0.0}
+            for name in ("Invocations", "InvocationsPerInstance")
+        ]
+        for dimensions in base:
+            self._meter.put(endpoint.place, INVOCATIONS, dimensions, at - _MINUTE, data)
+
+    @staticmethod
+    def judge(at: float) -> None:
+        """Have all alarms judged: every minute, or every tick when one has a shorter period."""
+        quick = any(
+            _period(alarm.settings) < _MINUTE
+            for state in all_states()
+            for alarm in state.alarms.values()
+        )
+        if quick or at % _MINUTE < TICK:
+            evaluation.evaluate(as_moment(at))
+
+
+def _period(settings: dict[str, object]) -> float:
+    period = settings.get("Period")
+    return float(period) if isinstance(period, (int, float)) else _MINUTE
+
+
+def _with_instance(
+    endpoint: RuntimeEndpoint, base: list[Dimensions], instance: Instance
+) -> list[Dimensions]:
+    if not endpoint.enhanced:
+        return base
+    return [*base, (*base[0], ("InstanceId", instance.id))]

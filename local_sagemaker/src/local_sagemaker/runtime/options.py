@@ -1,0 +1,182 @@
+"""How the local runtime behaves; what AWS fixes is the default."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from ..model_servers.specifications import ModelServer, check_numbers, from_document, to_document
+from .clock import check_clock
+
+EndpointHandler = Literal["waits", "compares"]
+UnchangedConfiguration = Literal["refused", "ignored", "deployed"]
+
+_INTERFACES_STAY = 1200.0
+"""Longer than the 15 minutes for which CloudFormation tries to delete a security group: stacks do
+fail to delete, which is all that is known (cloudformation-coverage-roadmap issue 1327)."""
+
+LARGEST_PAYLOAD = 25 * 1024 * 1024
+"""Source: SageMaker developer guide, "Model deployment options" (25 MB for real time)."""
+
+
+@dataclass(frozen=True)
+class RuntimeOptions:
+    """Settings of the local runtime.
+
+    Parameters
+    ----------
+    model_servers
+        Model servers by image; see `model_server_for`. An endpoint with none of them answers with
+        its request and is in service at once; with one of them it is started, updated and scaled
+        as AWS does.
+    invocation_timeout
+        Real seconds that a model may take; by default 60, as at AWS.
+    stream_timeout
+        Real seconds that a response stream may take; by default 480, as at AWS.
+    provision_time
+        Seconds by the clock from the order of an instance to the start of its container; by
+        default 0. At AWS it is minutes.
+    instance_limit
+        Instances that all endpoints together may run at a time, as if AWS had no more; what would
+        start beyond it fails with InsufficientInstanceCapacity. By default no limit.
+    startup_timeout_limit
+        Real seconds that a model server of its own process may take to become healthy, whatever
+        the variant allows; by default no limit but the variant's.
+    interfaces_stay
+        Seconds by the clock for which SageMaker's network interfaces stay when their fleet has
+        ended. By default 20 minutes; by a clock that is not faster than real time one second, and
+        none by one that stands still, so that nobody waits for real minutes.
+    interfaces_need_role
+        Whether they stay for good when the execution role, or its right to delete them, has gone
+        before they have. Not documented; by default yes, which is the worse.
+    routers
+        Routers in front of the instances; connections are dealt to them in turn, and each sees
+        only the outstanding requests it sent itself. By default 1.
+    zone_affinity
+        Send a request that came by a zone's name to that zone's instances when there are any; by
+        default no: how SageMaker's routing meets zones is not documented.
+    concurrent_executions
+        The account's quota of Lambda functions that run at a time; by default an established
+        account's 1000. New accounts have 10, and let none be reserved.
+    configuration_metrics_from_create
+        Whether the first fleet of an endpoint has the series with EndpointConfigName too. A fleet
+        that a deployment brought in has them from its first traffic on, for good (SageMaker
+        developer guide, "Auto-Rollback Configuration and Monitoring": they "last even after the
+        deployment is complete"); of the first one AWS says nothing. By default it has: whoever
+        takes the series for a deployment is wrong for longer.
+    requests_per_second
+        Beyond so many each second InvokeEndpoint is throttled; by default never.
+    endpoint_handler
+        What CloudFormation does after UpdateEndpoint; nobody has told what AWS's handler does.
+        ``waits`` (the default, and the worse) takes InService for success, also where SageMaker
+        rolled the update back and serves the former configuration, as Terraform's provider does
+        (hashicorp/terraform-provider-aws#46663, #48997, #39099); ``compares`` fails then.
+    unchanged_configuration
+        What UpdateEndpoint does with the configuration that serves already. ``refused`` (the
+        default) is what the API reference said until 2020: "You cannot update an endpoint with the
+        current EndpointConfig"; today's only says "you must create a new EndpointConfig".
+        ``ignored``: nothing happens; ``deployed``: a deployment like any other.
+    keeps_failure_reason
+        Whether an endpoint says FailureReason after an update that SageMaker rolled back, until
+        the next one (aws-controllers-k8s/sagemaker-controller#7); by default it does not, as
+        terraform-provider-aws#49020 reports.
+    clock_speed
+        Seconds of the runtime's clock per real second; 0 stands still until it is advanced. By
+        default 1.
+    clock_start
+        Where the runtime's clock starts, in seconds since 1970; by default now. Metrics of a fast
+        clock that starts in the past lie in the past, where reports look for them.
+    seed
+        Of the random choices; by default they differ from run to run.
+    """
+
+    model_servers: Mapping[str, ModelServer] = field(default_factory=dict)
+    invocation_timeout: float = 60.0
+    stream_timeout: float = 480.0
+    provision_time: float = 0.0
+    instance_limit: int | None = None
+    startup_timeout_limit: float | None = None
+    interfaces_stay: float | None = None
+    interfaces_need_role: bool = True
+    routers: int = 1
+    zone_affinity: bool = False
+    concurrent_executions: int = 1000
+    configuration_metrics_from_create: bool = True
+    requests_per_second: float | None = None
+    endpoint_handler: EndpointHandler = "waits"
+    unchanged_configuration: UnchangedConfiguration = "refused"
+    keeps_failure_reason: bool = False
+    clock_speed: float = 1.0
+    clock_start: float | None = None
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.routers < 1:
+            raise ValueError(f"at least one router is needed: {self.routers}")
+        for name in ("invocation_timeout", "stream_timeout"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be above 0: {getattr(self, name)}")
+        for name, choices in (
+            ("endpoint_handler", get_args(EndpointHandler)),
+            ("unchanged_configuration", get_args(UnchangedConfiguration)),
+        ):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} is one of {', '.join(choices)}: {getattr(self, name)}")
+        for name in ("provision_time", "interfaces_stay"):
+            if (getattr(self, name) or 0) < 0:
+                raise ValueError(f"{name} must not be negative: {getattr(self, name)}")
+        check_numbers(self)
+        check_clock(self.clock_speed, self.clock_start)
+
+    def interfaces_time(self, speed: float) -> float:
+        """Seconds for which network interfaces stay, by a clock of this speed."""
+        if self.interfaces_stay is not None:
+            return self.interfaces_stay
+        return _INTERFACES_STAY if speed > 1 else min(speed, 1.0)
+
+    @classmethod
+    def of_texts(cls, pairs: Iterable[str]) -> RuntimeOptions:
+        """Read options as a command line has them.
+
+        Raises
+        ------
+        ValueError
+            For an option that does not exist, and a value that it does not take.
+
+        Examples
+        --------
+        >>> options = RuntimeOptions.of_texts(["interfaces_stay=60", "interfaces_need_role=no"])
+        >>> options.interfaces_stay, options.interfaces_need_role
+        (60.0, False)
+        """
+        types = get_type_hints(cls)
+        for own in ("model_servers", "clock_speed"):  # they have options of their own
+            del types[own]
+        found = {}
+        for pair in pairs:
+            name, _, value = pair.partition("=")
+            if name not in types:
+                raise ValueError(f"{name!r} is none of {', '.join(types)}")
+            try:
+                found[name] = TypeAdapter(types[name]).validate_python(value)
+            except ValidationError as error:
+                raise ValueError(f"{pair}: {error.errors()[0]['msg']}") from None
+        return cls(**found)
+
+    def to_json(self) -> str:
+        """Write them for another process."""
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        fields["model_servers"] = {n: to_document(s) for n, s in self.model_servers.items()}
+        return json.dumps(fields)
+
+    @classmethod
+    def from_json(cls, text: str) -> RuntimeOptions:
+        """Read what `to_json` wrote."""
+        fields = json.loads(text)
+        fields["model_servers"] = {n: from_document(d) for n, d in fields["model_servers"].items()}
+        return cls(**fields)

@@ -1,0 +1,122 @@
+"""Refusals in AWS's words, and what a request's headers must be."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+from .endpoints import RuntimeEndpoint
+from .http_server import Connection
+
+
+class Refusal(Exception):
+    """An answer that is an error of SageMaker Runtime."""
+
+    def __init__(self, status: int, code: str, message: str, **fields: object) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.document = {"Message": message, **fields}
+
+
+class ModelFailed(Exception):
+    """The model was reached and did not answer with 2xx."""
+
+    def __init__(self, status: int, refusal: Refusal) -> None:
+        super().__init__(str(refusal))
+        self.status = status
+        self.refusal = refusal
+
+    @classmethod
+    def of(cls, endpoint: RuntimeEndpoint, status: int, message: str) -> ModelFailed:
+        """Make the ModelError of a status and a message."""
+        account, region = endpoint.place
+        side = "client" if 400 <= status <= 499 else "server"
+        group = f"/aws/sagemaker/Endpoints/{endpoint.name}"
+        text = (
+            f'Received {side} error ({status}) from primary with message "{message}". See '
+            f"https://{region}.console.aws.amazon.com/cloudwatch/home?region={region}"
+            f"#logEventViewer:group={group} in account {account} for more information."
+        )
+        refusal = Refusal(
+            424,
+            "ModelError",
+            text,
+            OriginalStatusCode=status,
+            OriginalMessage=message,
+            LogStreamArn=f"arn:aws:logs:{region}:{account}:log-group:{group}",
+        )
+        return cls(status, refusal)
+
+
+def refuse(connection: Connection, refusal: Refusal) -> None:
+    """Send a refusal."""
+    connection.send(
+        refusal.status,
+        [
+            ("content-type", "application/json"),
+            ("x-amzn-requestid", str(uuid.uuid4())),
+            ("x-amzn-errortype", refusal.code),
+        ],
+        json.dumps(refusal.document).encode(),
+    )
+
+
+def not_found(name: str, endpoint: RuntimeEndpoint | None, account: str = "123456789012") -> str:
+    """Write the message of an endpoint that does not exist, or does not serve yet."""
+    owner = endpoint.place[0] if endpoint is not None else account
+    return f"Endpoint {name} of account {owner} not found."
+
+
+PREFIX = "x-amzn-sagemaker-"
+_LENGTHS = {
+    "custom-attributes": 1024,
+    "target-model": 1024,
+    "target-variant": 63,
+    "target-container-hostname": 63,
+    "inference-id": 64,
+    "inference-component": 63,
+    "session-id": 256,
+    "prefix-aware-id": 64,
+}
+
+
+def check_lengths(headers: dict[str, str]) -> None:
+    """Refuse headers that are longer than they may be.
+
+    Raises
+    ------
+    Refusal
+        400 ValidationError.
+    """
+    for name, longest in _LENGTHS.items():
+        value = headers.get(PREFIX + name, "")
+        if len(value) > longest:
+            words = name.split("-")
+            member = words[0] + "".join(word.capitalize() for word in words[1:])
+            raise Refusal(
+                400,
+                "ValidationError",
+                f"1 validation error detected: Value '{value}' at '{member}' failed to satisfy "
+                f"constraint: Member must have length less than or equal to {longest}",
+            )
+
+
+def region_of(authorization: str) -> str | None:
+    """Read the Region from a signature's credential scope."""
+    scope = authorization.partition("Credential=")[2].split("/", 4)
+    return scope[2] if len(scope) > 3 else None
+
+
+def forwarded(headers: dict[str, str], streaming: bool) -> list[tuple[str, str]]:
+    """Give the headers that reach the container: all others are stripped, as at AWS."""
+    accept = headers.get(f"{PREFIX}accept") if streaming else headers.get("accept")
+    found = [(name, headers[name]) for name in ("content-type",) if name in headers]
+    if accept:
+        found.append(("accept", accept))
+    found += [
+        (name, value)
+        for name, value in headers.items()
+        if name.startswith(PREFIX) and name != f"{PREFIX}accept"
+    ]
+    return found

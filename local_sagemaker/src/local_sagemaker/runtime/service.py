@@ -1,0 +1,486 @@
+"""The runtime as the local AWS uses it: one thread with one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import itertools
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..admission import Credentials, admit_known
+from ..cloudwatch import evaluation
+from ..cloudwatch.state import state_at
+from ..held_folder import HeldFolder
+from ..hosting import hosting
+from ..hosting_interfaces import let_go
+from ..model_servers.specifications import ModelServer
+from ..process_environment import aws_variables
+from .blueprints import desired_counts, fleet_of, is_live, server_of, zone_name
+from .clock import TICK, Clock, Ticks
+from .containers import Site
+from .deployments import Deployment, RolledBack
+from .endpoints import RuntimeEndpoint
+from .fleet import Fleet, FleetFailed, end_draining
+from .http_server import LOOPBACK, Limits, Listener, listen
+from .invocations import Invocations
+from .loop_thread import LoopThread
+from .meter import Meter, Place
+from .observation import Observation
+from .options import LARGEST_PAYLOAD, RuntimeOptions
+from .scaling import TargetTracking
+from .statuses import failed, in_service, pending, set_status
+
+logger = logging.getLogger(__name__)
+
+ACCOUNT = "123456789012"
+_FLUSH_SECONDS = 0.2
+_END_SECONDS = 5.0
+"""For model servers to end with the local AWS; then they are made to."""
+
+
+class Runtime:
+    """SageMaker Runtime on loopback.
+
+    It starts with the first request for a URL or the first endpoint that needs it; until then it
+    is nothing but its options.
+
+    Parameters
+    ----------
+    options
+        How it behaves.
+    region
+        Of requests that are not signed, and of zones.
+    folder
+        The local AWS's, where its model servers' files go too; by default one of its own.
+
+    Attributes
+    ----------
+    aws_url : str
+        The local AWS's main URL, for model servers that call AWS; empty while it has none.
+    """
+
+    def __init__(
+        self,
+        options: RuntimeOptions | None = None,
+        region: str = "us-east-1",
+        folder: Path | None = None,
+    ) -> None:
+        self.aws_url = ""
+        self._folder = folder
+        self._held: HeldFolder | None = None
+        self.options = options or RuntimeOptions()
+        self.credentials = Credentials.new()
+        self.clock = Clock(self.options.clock_speed, self.options.clock_start)
+        self.meter = Meter()
+        self._region = region
+        self._endpoints: dict[tuple[Place, str], RuntimeEndpoint] = {}
+        self._listeners: dict[str | None, Listener] = {}
+        self._thread = LoopThread(self._begin, self._end)
+        self._invocations = Invocations(self._find, self.meter, self.clock, self.options, region)
+        self._ticks: Ticks | None = None
+        self._tracking = TargetTracking(self._scale_for_policy, self.clock.now)
+        self._background: list[asyncio.Task[None]] = []
+        self._observation = Observation(self.meter)
+
+    # --------------------------------------------------------------------------------- the thread
+
+    async def _begin(self) -> None:
+        self._background.append(asyncio.create_task(self._flush_for_ever()))
+        self._ticks = Ticks(self.clock, self._tick)
+        self._background.append(asyncio.create_task(self._ticks.run()))
+
+    def stop(self) -> None:
+        """Stop every model server, the listeners and the thread."""
+        self._thread.stop()
+        if self._held is not None:
+            self._held.remove()
+
+    async def _end(self) -> None:
+        for endpoint in self._endpoints.values():
+            endpoint.stop()
+        self._endpoints.clear()
+        for listener in self._listeners.values():
+            listener.close()
+        self._listeners.clear()
+        await end_draining(_END_SECONDS)
+        await asyncio.get_running_loop().run_in_executor(None, self.meter.flush)
+
+    def _in_loop(self, work: Callable[[], None]) -> None:
+        """Call something in the loop's thread, and wait for it."""
+
+        async def call() -> None:
+            work()
+
+        self._thread.run(call())
+
+    def reset(self) -> None:
+        """Forget every endpoint."""
+        if self._thread.runs:
+            self._in_loop(self._forget)
+
+    def _forget(self) -> None:
+        for endpoint in self._endpoints.values():
+            endpoint.stop()
+        self._endpoints.clear()
+        self._tracking = TargetTracking(self._scale_for_policy, self.clock.now)
+        self.meter.forget()
+
+    # ----------------------------------------------------------------------------------- listeners
+
+    def url(self, zone: str | None = None) -> str:
+        """Give the URL of the regional name, or of a zone's.
+
+        Parameters
+        ----------
+        zone
+            A zone's name, its ID, or its host name at the interface endpoint.
+
+        Raises
+        ------
+        ValueError
+            When the Region has no such zone.
+        """
+        name = None
+        if zone is not None:
+            name = zone_name(zone, self._region)
+            if name is None:
+                raise ValueError(f"{self._region} has no zone {zone}")
+        listener = self._thread.run(self._listen(name))
+        return f"http://{LOOPBACK}:{listener.port}"
+
+    async def _listen(self, zone: str | None) -> Listener:
+        if zone not in self._listeners:
+            self._listeners[zone] = await listen(
+                self._invocations.handler(zone),
+                admit=admit_known(self.credentials),
+                limits=Limits(largest_body=LARGEST_PAYLOAD),
+            )
+        return self._listeners[zone]
+
+    # ----------------------------------------------------------------------------------- endpoints
+
+    async def _find(self, region: str, name: str) -> RuntimeEndpoint | None:
+        """Give an endpoint; those without a model server of the mapping follow their records."""
+        place = (ACCOUNT, region)
+        state = hosting(*place)
+        record = state.endpoints.get(name)
+        endpoint = self._endpoints.get((place, name))
+        if record is None:
+            return None
+        if endpoint is None:
+            endpoint = RuntimeEndpoint(place, name, state, live=False)
+            self._endpoints[place, name] = endpoint
+        if not endpoint.live and endpoint.seen is not record["LastModifiedTime"]:
+            await self._follow(endpoint, record)
+        return endpoint
+
+    async def _follow(self, endpoint: RuntimeEndpoint, record: Mapping[str, Any]) -> None:
+        async with endpoint.lock:
+            seen = record["LastModifiedTime"]
+            if endpoint.seen is seen:
+                return
+            config = endpoint.hosting.configs.get(record["EndpointConfigName"])
+            if config is None:
+                return
+            counts = desired_counts(record)
+            fleet = endpoint.fleet
+            if fleet is None or fleet.config_name != record["EndpointConfigName"]:
+                new = self._fleet(endpoint, config)
+                new.own_metrics |= fleet is not None
+                await new.start(counts)
+                endpoint.fleet = new
+                if fleet is not None:
+                    fleet.stop()
+                fleet = new
+            for variant in fleet:
+                await fleet.scale(variant, counts[variant.name])
+            fleet.take_weights(record)
+            endpoint.seen = seen
+
+    def _fleet(self, endpoint: RuntimeEndpoint, config: Mapping[str, Any]) -> Fleet:
+        endpoint.take_metrics_config(config)
+        fleet = fleet_of(
+            endpoint.place,
+            endpoint.name,
+            config,
+            endpoint.hosting,
+            self.clock,
+            self.options,
+            running=lambda: sum(f.size for e in self._endpoints.values() for f in e.fleets),
+            site=self._site(endpoint),
+        )
+        first = endpoint.fleet is None
+        fleet.own_metrics = first and self.options.configuration_metrics_from_create
+        return fleet
+
+    @property
+    def folder(self) -> Path:
+        """Where its model servers' files are: a log for each instance, and the models' data."""
+        if self._folder is None:
+            self._held = HeldFolder("local-aws-")
+            self._folder = self._held.path
+        return self._folder / "model-servers"
+
+    def _site(self, endpoint: RuntimeEndpoint) -> Site:
+        account, region = endpoint.place
+        return Site(
+            endpoint.name,
+            account,
+            region,
+            lambda: self.folder,
+            lambda: aws_variables(region, self.aws_url, self.credentials),
+            self.clock.now if endpoint.live else None,
+        )
+
+    def set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
+        """Take other model servers: new instances have them, simulated ones change at once."""
+        if servers and not self.options.model_servers:
+            evaluation.BACKGROUND.stop()  # from here on alarms are judged by the runtime's clock
+        self._in_loop(lambda: self._set_model_servers(servers))
+
+    def add_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
+        """Take more model servers; they go before those that are there."""
+        others = {n: s for n, s in self.options.model_servers.items() if n not in servers}
+        self.set_model_servers({**servers, **others})
+
+    def _set_model_servers(self, servers: Mapping[str, ModelServer]) -> None:
+        self.options = dataclasses.replace(self.options, model_servers=servers)
+        self._invocations.options = self.options
+        for endpoint in self._endpoints.values():
+            for fleet in endpoint.fleets:
+                for variant in fleet:
+                    variant.server = server_of(variant.settings, endpoint.hosting, self.options)
+                    for instance in variant.instances:
+                        instance.change(variant.server)
+
+    def is_live(self, place: Place, config: Mapping[str, Any]) -> bool:
+        """Say whether an endpoint with this configuration is started rather than there at once."""
+        return bool(self.options.model_servers) and is_live(config, hosting(*place), self.options)
+
+    def owns(self, place: Place, name: str) -> bool:
+        """Say whether an endpoint that exists is one that was started."""
+        endpoint = self._endpoints.get((place, name))
+        return endpoint is not None and endpoint.live
+
+    def create(self, place: Place, name: str, config: Mapping[str, Any]) -> None:
+        """Start a new endpoint, whose record says Creating."""
+
+        def begin() -> None:
+            endpoint = RuntimeEndpoint(place, name, hosting(*place), live=True)
+            self._endpoints[place, name] = endpoint
+            endpoint.work = asyncio.create_task(self._bring_up(endpoint, config))
+
+        self._in_loop(begin)
+
+    async def _bring_up(self, endpoint: RuntimeEndpoint, config: Mapping[str, Any]) -> None:
+        fleet = self._fleet(endpoint, config)
+        endpoint.new_fleet = fleet
+        record = endpoint.record
+        assert record is not None
+        try:
+            await fleet.start(desired_counts(record))
+        except FleetFailed as error:
+            endpoint.new_fleet = None
+            failed(endpoint.hosting, record, self.clock.moment(), str(error))
+            return
+        endpoint.fleet, endpoint.new_fleet = fleet, None
+        in_service(endpoint.hosting, record, self.clock.moment())
+
+    def update(
+        self,
+        place: Place,
+        name: str,
+        config: Mapping[str, Any],
+        described: Mapping[str, Any],
+        deployment: Mapping[str, Any] | None,
+        done: Callable[[], None],
+    ) -> None:
+        """Replace an endpoint's fleet, whose record says Updating.
+
+        Parameters
+        ----------
+        described
+            What the record will say of the variants.
+        deployment
+            The DeploymentConfig.
+        done
+            Writes `described` into the record; called when the new fleet has taken over.
+        """
+
+        def begin() -> None:
+            endpoint = self._endpoints[place, name]
+            work = self._deploy(endpoint, config, described, deployment or {}, done)
+            endpoint.work = asyncio.create_task(work)
+
+        self._in_loop(begin)
+
+    async def _deploy(
+        self,
+        endpoint: RuntimeEndpoint,
+        config: Mapping[str, Any],
+        described: Mapping[str, Any],
+        deployment: Mapping[str, Any],
+        done: Callable[[], None],
+    ) -> None:
+        record = endpoint.record
+        assert record is not None
+        state = state_at(endpoint.place)
+
+        def alarms_on(names: list[str]) -> list[str]:
+            found = (state.alarms.get(alarm) for alarm in names)
+            return [alarm.name for alarm in found if alarm is not None and alarm.state == "ALARM"]
+
+        assert self._ticks is not None
+        work = Deployment(
+            endpoint,
+            self._fleet(endpoint, config),
+            desired_counts(described),
+            deployment,
+            self.clock,
+            self._ticks.caught_up,
+            alarms_on,
+            lambda status: pending(
+                endpoint.hosting, record, self.clock.moment(), config, described, status
+            ),
+        )
+        try:
+            await work.run()
+        except RolledBack as error:
+            former = endpoint.hosting.configs.get(record["EndpointConfigName"])
+            endpoint.take_metrics_config(former or {})
+            reason = str(error) if self.options.keeps_failure_reason else None
+            in_service(endpoint.hosting, record, self.clock.moment(), reason)
+        except FleetFailed as error:
+            set_status(
+                endpoint.hosting, record, self.clock.moment(), "UpdateRollbackFailed", str(error)
+            )
+        else:
+            done()
+            assert endpoint.fleet is not None
+            endpoint.fleet.take_weights(record)
+            in_service(endpoint.hosting, record, self.clock.moment())
+        finally:
+            if endpoint.record is record:  # else it was deleted meanwhile, with all it had
+                let_go(
+                    endpoint.place,
+                    endpoint.name,
+                    self.clock,
+                    self.options,
+                    but_for=record["EndpointConfigName"],
+                )
+
+    def scale(self, place: Place, name: str) -> None:
+        """Bring a started endpoint to the counts and weights that its record wants."""
+
+        def begin() -> None:
+            endpoint = self._endpoints[place, name]
+            endpoint.work = asyncio.create_task(self._resize(endpoint, None))
+
+        self._in_loop(begin)
+
+    async def _resize(
+        self, endpoint: RuntimeEndpoint, ended: Callable[[str | None], None] | None
+    ) -> None:
+        record, fleet = endpoint.record, endpoint.fleet
+        assert record is not None
+        assert fleet is not None
+        fleet.take_weights(record)
+        problem = None
+        try:
+            await asyncio.gather(
+                *(
+                    fleet.scale(fleet.variants[name], count)
+                    for name, count in desired_counts(record).items()
+                )
+            )
+        except FleetFailed as error:
+            problem = str(error)
+        for variant in record["ProductionVariants"]:
+            if problem:
+                count = len(fleet.variants[variant["VariantName"]].instances)
+                variant["DesiredInstanceCount"] = count
+        in_service(endpoint.hosting, record, self.clock.moment(), problem)
+        if ended is not None:
+            ended(problem)
+
+    def _scale_for_policy(
+        self, place: Place, name: str, variant: str, count: int, ended: Callable[[str | None], None]
+    ) -> bool:
+        """Move a variant's capacity for a scaling policy; runs in the loop."""
+        endpoint = self._endpoints.get((place, name))
+        record = endpoint.record if endpoint is not None else None
+        if endpoint is None or record is None or not endpoint.live:
+            return False
+        if record["EndpointConfigName"] not in endpoint.hosting.configs:
+            ended(f"Could not find endpoint configuration {record['EndpointConfigName']}.")
+            return True
+        for described in record["ProductionVariants"]:
+            if described["VariantName"] == variant:
+                described["DesiredInstanceCount"] = count
+        set_status(endpoint.hosting, record, self.clock.moment(), "Updating")
+        endpoint.work = asyncio.get_running_loop().create_task(self._resize(endpoint, ended))
+        return True
+
+    def delete(self, place: Place, name: str) -> None:
+        """Stop a deleted endpoint's instances."""
+        if self._thread.runs and (place, name) in self._endpoints:
+            self._in_loop(lambda: self._endpoints.pop((place, name)).stop())
+
+    # --------------------------------------------------------------------------- metrics and clock
+
+    async def _flush_for_ever(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_FLUSH_SECONDS)
+            try:
+                await loop.run_in_executor(None, self.meter.flush)
+            except Exception:
+                # Metrics that cannot be put must not end the metrics that can.
+                logger.exception("putting metrics failed")
+
+    async def _tick(self, at: float) -> None:
+        """Publish what is due, judge the alarms, scale; nothing of it without model servers."""
+        if not self.options.model_servers:
+            return
+        live = [e for e in self._endpoints.values() if e.live and e.fleet is not None]
+        await self._observation.publish(live, at)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self.meter.flush)
+        await loop.run_in_executor(None, self._observation.judge, at)
+        for place in {endpoint.place for endpoint in live}:
+            self._tracking.act(place, at)
+
+    def flush(self) -> None:
+        """Put every request that has been answered so far into CloudWatch."""
+        if self._thread.runs:
+            self._thread.run(asyncio.sleep(0))  # an answer is counted right after it was sent
+        self.meter.flush()
+
+    def advance(self, seconds: float) -> float:
+        """Move the clock on, with everything that happens meanwhile; gives its new time.
+
+        Raises
+        ------
+        ValueError
+            For a jump that the clock does not take.
+        """
+        self.clock.check_jump(seconds)
+        return self._thread.run(self._advance(seconds), None)
+
+    async def _advance(self, seconds: float) -> float:
+        assert self._ticks is not None
+        # Counted, not subtracted: of a large number ten seconds take nothing away.
+        whole, rest = divmod(seconds, TICK)
+        for step in itertools.chain(itertools.repeat(TICK, int(whole)), [rest] if rest else []):
+            self.clock.advance(step)
+            await self._ticks.caught_up()
+            # Deployments and cold starts that waited for this moment take their next step.
+            await asyncio.sleep(0.002)
+        return self.clock.now()
+
+    def set_speed(self, speed: float) -> None:
+        """Run the clock at another speed."""
+        self.clock.set_speed(speed)

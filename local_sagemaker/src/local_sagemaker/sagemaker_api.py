@@ -1,0 +1,349 @@
+"""SageMaker's hosting API: models, endpoint configurations, endpoints.
+
+moto drops most of a variant's fields, knows an old list of instance types and has no
+UpdateEndpoint. Here a request is held against botocore's model of the API (which has the list of
+instance types) and kept whole. Everything else of SageMaker is left to moto.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from .application import Caller, Operation, OwnService, PassOn
+from .hosting import Hosting, hosting
+from .hosting_interfaces import hold, let_go
+from .protocols import Invalid
+from .runtime.statuses import creating
+from .variants import check_deployment_config, check_scalable_variants, describe_variants
+
+_KINDS = {
+    "Model": ("models", "model"),
+    "EndpointConfig": ("configs", "endpoint configuration"),
+    "Endpoint": ("endpoints", "endpoint"),
+}
+"""Where each kind is kept, and what its refusals call it."""
+
+
+def _state(caller: Caller) -> Hosting:
+    return hosting(caller.account, caller.region)
+
+
+def _store(caller: Caller, kind: str) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = getattr(_state(caller), _KINDS[kind][0])
+    return found
+
+
+def _arn(caller: Caller, kind: str, name: str) -> str:
+    word = "endpoint-config" if kind == "EndpointConfig" else kind.lower()
+    return f"arn:aws:sagemaker:{caller.region}:{caller.account}:{word}/{name.lower()}"
+
+
+def _find(caller: Caller, kind: str, name: str) -> dict[str, Any]:
+    found = _store(caller, kind).get(name)
+    if found is None:
+        raise Invalid(f'Could not find {_KINDS[kind][1]} "{_arn(caller, kind, name)}".')
+    return found
+
+
+def _add(caller: Caller, kind: str, record: dict[str, Any]) -> dict[str, Any]:
+    """Keep a record under its name; gives the answer to its Create."""
+    state, store, name = _state(caller), _store(caller, kind), record[f"{kind}Name"]
+    arn = record[f"{kind}Arn"] = _arn(caller, kind, name)
+    with state.lock:
+        if name in store:
+            raise Invalid(f'Cannot create already existing {_KINDS[kind][1]} "{arn}".')
+        state.tags[arn] = {tag["Key"]: tag["Value"] for tag in record.pop("Tags", None) or []}
+        store[name] = record
+    return {f"{kind}Arn": arn}
+
+
+def _remove(caller: Caller, kind: str, name: str) -> None:
+    _find(caller, kind, name)
+    state = _state(caller)
+    with state.lock:
+        del _store(caller, kind)[name]
+        state.tags.pop(_arn(caller, kind, name), None)
+
+
+def _describe(kind: str) -> Operation:
+    """Make DescribeModel and its like."""
+    return lambda caller, request: _find(caller, kind, request[f"{kind}Name"])
+
+
+def _list(kind: str) -> Operation:
+    """Make ListModels and its like; of each record the answer has what its shape has."""
+
+    def operation(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+        wanted, status = request.get("NameContains", ""), request.get("StatusEquals")
+        return {
+            f"{kind}s": [
+                record
+                for name, record in list(_store(caller, kind).items())
+                if wanted in name and status in (None, record.get("EndpointStatus"))
+            ]
+        }
+
+    return operation
+
+
+# ------------------------------------------------------------------------------------------ models
+
+
+def create_model(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """CreateModel."""
+    if bool(request.get("PrimaryContainer")) == bool(request.get("Containers")):
+        raise Invalid("One and only one of PrimaryContainer and Containers must be specified")
+    record = {"EnableNetworkIsolation": False, **request, "CreationTime": caller.now()}
+    return _add(caller, "Model", record)
+
+
+def delete_model(caller: Caller, request: dict[str, Any]) -> None:
+    """DeleteModel."""
+    _remove(caller, "Model", request["ModelName"])
+
+
+# ----------------------------------------------------------------------------------- configurations
+
+
+def create_endpoint_config(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """CreateEndpointConfig."""
+    variants = [
+        *(request.get("ProductionVariants") or []),
+        *(request.get("ShadowProductionVariants") or []),
+    ]
+    names = [variant["VariantName"] for variant in variants]
+    for variant in variants:
+        if variant.get("ModelName"):
+            _find(caller, "Model", variant["ModelName"])
+        if names.count(variant["VariantName"]) > 1:
+            raise Invalid(f"Production variant names must be unique: {variant['VariantName']}")
+    record = {**copy.deepcopy(request), "CreationTime": caller.now()}
+    for variant in record["ProductionVariants"]:
+        if "ServerlessConfig" not in variant:
+            variant.setdefault("InitialVariantWeight", 1.0)
+    return _add(caller, "EndpointConfig", record)
+
+
+def delete_endpoint_config(caller: Caller, request: dict[str, Any]) -> None:
+    """DeleteEndpointConfig, also of one in use, which AWS forbids in words only.
+
+    "You must not delete an EndpointConfig in use by an endpoint that is live" (API reference). The
+    endpoint goes on serving, and its next update or scaling fails: "Could not find endpoint
+    configuration" (hashicorp/terraform-provider-aws#40048, #46663).
+    """
+    _remove(caller, "EndpointConfig", request["EndpointConfigName"])
+
+
+# ---------------------------------------------------------------------------------------- endpoints
+
+
+def create_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """CreateEndpoint; in service at once unless a model server has to be started."""
+    name = request["EndpointName"]
+    config = _find(caller, "EndpointConfig", request["EndpointConfigName"])
+    created = caller.now()
+    record = {
+        "EndpointName": name,
+        "EndpointConfigName": config["EndpointConfigName"],
+        "EndpointStatus": "InService",
+        "CreationTime": created,
+        "LastModifiedTime": created,
+        "LastDeploymentConfig": request.get("DeploymentConfig"),
+        "Tags": request.get("Tags"),
+        **_from_config(caller, config, {}, retained=frozenset()),
+    }
+    check_deployment_config(request.get("DeploymentConfig"), record)
+    place = (caller.account, caller.region)
+    live = caller.runtime.is_live(place, config)
+    if live:
+        creating(record, created)
+    answer = _add(caller, "Endpoint", record)
+    hold(place, name, config, record)
+    if live:
+        caller.runtime.create(place, name, config)
+    return answer
+
+
+def _settled(caller: Caller, name: str) -> dict[str, Any]:
+    """Give an endpoint that nothing is being done to; AWS refuses to change any other."""
+    endpoint = _find(caller, "Endpoint", name)
+    if endpoint["EndpointStatus"] in ("Creating", "Updating", "RollingBack"):
+        raise Invalid(f'Cannot update in-progress endpoint "{endpoint["EndpointArn"]}".')
+    return endpoint
+
+
+def _unchanged(caller: Caller, endpoint: dict[str, Any], config: dict[str, Any]) -> bool:
+    """Say whether an update brings nothing; see `RuntimeOptions.unchanged_configuration`."""
+    if endpoint["EndpointConfigName"] != config["EndpointConfigName"]:
+        return False
+    wanted = caller.runtime.options.unchanged_configuration
+    if wanted == "refused":
+        raise Invalid(
+            f'Cannot update endpoint "{endpoint["EndpointArn"]}" with its current endpoint '
+            f'configuration "{config["EndpointConfigArn"]}".'
+        )
+    return wanted == "ignored"
+
+
+def _from_config(
+    caller: Caller,
+    config: dict[str, Any],
+    current: dict[str, dict[str, Any]],
+    retained: frozenset[str],
+) -> dict[str, Any]:
+    """Give the parts of an endpoint's description that come from its configuration."""
+    models = _state(caller).models
+    result: dict[str, Any] = {
+        key: config.get(key) for key in ("AsyncInferenceConfig", "ExplainerConfig")
+    }
+    for key in ("ProductionVariants", "ShadowProductionVariants"):
+        result[key] = (
+            describe_variants(config.get(key) or [], models, current, retained, caller.now())
+            or None
+        )
+    capture = config.get("DataCaptureConfig")
+    result["DataCaptureConfig"] = capture and {
+        "EnableCapture": capture.get("EnableCapture", False),
+        "CaptureStatus": "Started" if capture.get("EnableCapture") else "Stopped",
+        "CurrentSamplingPercentage": capture["InitialSamplingPercentage"],
+        "DestinationS3Uri": capture["DestinationS3Uri"],
+        "KmsKeyId": capture.get("KmsKeyId", ""),
+    }
+    return result
+
+
+def update_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """UpdateEndpoint: new configuration, with or without the present counts and weights."""
+    endpoint = _settled(caller, request["EndpointName"])
+    config = _find(caller, "EndpointConfig", request["EndpointConfigName"])
+    deployment = request.get("DeploymentConfig")
+    former = _find(caller, "EndpointConfig", endpoint["EndpointConfigName"])
+    if _unchanged(caller, endpoint, config):
+        return {"EndpointArn": endpoint["EndpointArn"]}
+    check_scalable_variants(caller, endpoint["EndpointName"], former, config)
+    current = {v["VariantName"]: v for v in endpoint.get("ProductionVariants") or []}
+    retained: frozenset[str] = frozenset()
+    if request.get("RetainAllVariantProperties"):
+        excluded = {
+            entry["VariantPropertyType"]
+            for entry in request.get("ExcludeRetainedVariantProperties") or []
+        }
+        retained = frozenset({"DesiredInstanceCount", "DesiredWeight"} - excluded)
+    described = _from_config(caller, config, current, retained)
+    check_deployment_config(deployment, described)
+    if request.get("RetainDeploymentConfig"):
+        deployment = endpoint["LastDeploymentConfig"]
+
+    def take_over() -> None:
+        with _state(caller).lock:
+            endpoint.update(described)
+            endpoint["EndpointConfigName"] = config["EndpointConfigName"]
+            endpoint["LastModifiedTime"] = caller.now()
+            endpoint["LastDeploymentConfig"] = deployment
+
+    place = (caller.account, caller.region)
+    hold(place, endpoint["EndpointName"], config, described)
+    if caller.runtime.owns(place, endpoint["EndpointName"]):
+        endpoint["EndpointStatus"], endpoint["FailureReason"] = "Updating", None
+        caller.runtime.update(
+            place, endpoint["EndpointName"], config, described, deployment, take_over
+        )
+    else:
+        take_over()
+        let_go(
+            place,
+            endpoint["EndpointName"],
+            caller.runtime.clock,
+            caller.runtime.options,
+            but_for=config["EndpointConfigName"],
+        )
+    return {"EndpointArn": endpoint["EndpointArn"]}
+
+
+def update_weights_and_capacities(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """UpdateEndpointWeightsAndCapacities."""
+    endpoint = _settled(caller, request["EndpointName"])
+    _find(caller, "EndpointConfig", endpoint["EndpointConfigName"])
+    place = (caller.account, caller.region)
+    live = caller.runtime.owns(place, endpoint["EndpointName"])
+    variants = {v["VariantName"]: v for v in endpoint["ProductionVariants"]}
+    for wanted in request["DesiredWeightsAndCapacities"]:
+        if wanted["VariantName"] not in variants:
+            raise Invalid(
+                f'The variant name(s) "{wanted["VariantName"]}" is/are not present within '
+                f'endpoint configuration "{endpoint["EndpointConfigName"]}".'
+            )
+    for wanted in request["DesiredWeightsAndCapacities"]:
+        variant = variants[wanted["VariantName"]]
+        if "DesiredWeight" in wanted:
+            variant["DesiredWeight"] = variant["CurrentWeight"] = wanted["DesiredWeight"]
+        if "DesiredInstanceCount" in wanted:
+            count = wanted["DesiredInstanceCount"]
+            variant["DesiredInstanceCount"] = count
+            if not live:
+                variant["CurrentInstanceCount"] = count
+    endpoint["LastModifiedTime"] = caller.now()
+    if live:
+        endpoint["EndpointStatus"] = "Updating"
+        caller.runtime.scale(place, endpoint["EndpointName"])
+    return {"EndpointArn": endpoint["EndpointArn"]}
+
+
+def delete_endpoint(caller: Caller, request: dict[str, Any]) -> None:
+    """DeleteEndpoint; its scalable targets stay, deregistering them is the caller's part."""
+    _settled(caller, request["EndpointName"])
+    _remove(caller, "Endpoint", request["EndpointName"])
+    place = (caller.account, caller.region)
+    caller.runtime.delete(place, request["EndpointName"])
+    let_go(place, request["EndpointName"], caller.runtime.clock, caller.runtime.options)
+
+
+# --------------------------------------------------------------------------------------------- tags
+
+
+def _tags(work: Callable[[dict[str, str], dict[str, Any]], None]) -> Operation:
+    """Make a tag operation; tags of anything that is not hosting are moto's."""
+
+    def operation(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+        tags = _state(caller).tags.get(request["ResourceArn"])
+        if tags is None:
+            raise PassOn
+        work(tags, request)
+        return {"Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}
+
+    return operation
+
+
+def _add_tags(tags: dict[str, str], request: dict[str, Any]) -> None:
+    tags.update({tag["Key"]: tag["Value"] for tag in request["Tags"]})
+
+
+def _delete_tags(tags: dict[str, str], request: dict[str, Any]) -> None:
+    for key in request["TagKeys"]:
+        tags.pop(key, None)
+
+
+SAGEMAKER = OwnService(
+    "sagemaker",
+    {
+        "CreateModel": create_model,
+        "DescribeModel": _describe("Model"),
+        "ListModels": _list("Model"),
+        "DeleteModel": delete_model,
+        "CreateEndpointConfig": create_endpoint_config,
+        "DescribeEndpointConfig": _describe("EndpointConfig"),
+        "ListEndpointConfigs": _list("EndpointConfig"),
+        "DeleteEndpointConfig": delete_endpoint_config,
+        "CreateEndpoint": create_endpoint,
+        "DescribeEndpoint": _describe("Endpoint"),
+        "ListEndpoints": _list("Endpoint"),
+        "UpdateEndpoint": update_endpoint,
+        "UpdateEndpointWeightsAndCapacities": update_weights_and_capacities,
+        "DeleteEndpoint": delete_endpoint,
+        "AddTags": _tags(_add_tags),
+        "ListTags": _tags(lambda tags, request: None),
+        "DeleteTags": _tags(_delete_tags),
+    },
+)

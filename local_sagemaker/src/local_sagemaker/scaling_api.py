@@ -1,0 +1,230 @@
+"""Application Auto Scaling: targets, policies, scheduled actions.
+
+moto does not know all of SageMaker's dimensions, keeps policies of targets that are gone and
+returns only part of what was put. What a variant's policies do is in `runtime.scaling`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from .application import Caller, Operation, OwnService
+from .hosting import Scaling, TargetKey, hosting, scaling
+from .protocols import Invalid, ServiceError
+from .runtime.scaling import drop_alarms, make_alarms
+
+
+def _state(caller: Caller) -> Scaling:
+    return scaling(caller.account, caller.region)
+
+
+def _key(request: dict[str, Any]) -> TargetKey:
+    return request["ServiceNamespace"], request["ResourceId"], request["ScalableDimension"]
+
+
+def _target(caller: Caller, request: dict[str, Any]) -> TargetKey:
+    key = _key(request)
+    if key not in _state(caller).targets:
+        raise ServiceError(
+            f"No scalable target registered for service namespace: {key[0]}, resource ID: "
+            f"{key[1]}, scalable dimension: {key[2]}",
+            "ObjectNotFoundException",
+        )
+    return key
+
+
+def register_scalable_target(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """RegisterScalableTarget: create or update."""
+    state, key = _state(caller), _key(request)
+    if not key[2].startswith(f"{key[0]}:"):
+        raise Invalid("Unsupported service namespace, resource type or scalable dimension")
+    _check_resource(caller, key)
+    target = state.targets.get(key) or {
+        "ServiceNamespace": key[0],
+        "ResourceId": key[1],
+        "ScalableDimension": key[2],
+        "CreationTime": caller.now(),
+        "RoleARN": _service_linked_role(caller, key[0]),
+        "SuspendedState": {
+            "DynamicScalingInSuspended": False,
+            "DynamicScalingOutSuspended": False,
+            "ScheduledScalingSuspended": False,
+        },
+        "ScalableTargetARN": f"arn:aws:application-autoscaling:{caller.region}:{caller.account}:"
+        f"scalable-target/{uuid.uuid4().hex}",
+    }
+    changed = dict(target)
+    for name in ("MinCapacity", "MaxCapacity"):
+        if name in request:
+            changed[name] = request[name]
+        elif name not in changed:
+            raise Invalid(f"{name} must be specified for a new scalable target")
+    if changed["MinCapacity"] > changed["MaxCapacity"]:
+        raise Invalid("Maximum capacity cannot be less than minimum capacity")
+    changed["SuspendedState"] = {**target["SuspendedState"], **request.get("SuspendedState", {})}
+    state.targets[key] = changed
+    if request.get("Tags"):
+        state.tags.setdefault(changed["ScalableTargetARN"], {}).update(request["Tags"])
+    return {"ScalableTargetARN": changed["ScalableTargetARN"]}
+
+
+def _check_resource(caller: Caller, key: TargetKey) -> None:
+    """Hold a SageMaker variant against the endpoints that exist."""
+    parts = key[1].split("/")
+    if key[0] != "sagemaker" or parts[0] != "endpoint":
+        return
+    endpoint = hosting(caller.account, caller.region).endpoints.get(parts[1])
+    variants = [v["VariantName"] for v in (endpoint or {}).get("ProductionVariants") or []]
+    if parts[-1] not in variants:
+        raise Invalid(
+            f"ResourceId {key[1]} does not name a production variant of an endpoint that exists"
+        )
+
+
+def _service_linked_role(caller: Caller, namespace: str) -> str:
+    suffix = {"sagemaker": "SageMakerEndpoint", "ecs": "ECSService"}.get(namespace, namespace)
+    return (
+        f"arn:aws:iam::{caller.account}:role/aws-service-role/{namespace}.application-autoscaling."
+        f"amazonaws.com/AWSServiceRoleForApplicationAutoScaling_{suffix}"
+    )
+
+
+def _describe(kept: str, answer: str, wanted: str) -> Operation:
+    """Make an operation that lists some of what is kept: of a target, and of some names."""
+    name = wanted.removesuffix("s")
+
+    def operation(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+        records = getattr(_state(caller), kept)
+        names, filters = (
+            request.get(wanted),
+            ("ServiceNamespace", "ResourceId", "ScalableDimension"),
+        )
+        return {
+            answer: [
+                record
+                for record in (records if isinstance(records, list) else list(records.values()))
+                if all(request.get(each) in (None, record[each]) for each in filters)
+                and (not names or record[name] in names)
+            ]
+        }
+
+    return operation
+
+
+def deregister_scalable_target(caller: Caller, request: dict[str, Any]) -> None:
+    """DeregisterScalableTarget: its policies and scheduled actions go with it."""
+    state, key = _state(caller), _target(caller, request)
+    state.tags.pop(state.targets[key]["ScalableTargetARN"], None)
+    del state.targets[key]
+    for entry, policy in state.policies.items():
+        if entry[0] == key:
+            drop_alarms((caller.account, caller.region), policy)
+    for store in (state.policies, state.actions):
+        for entry in [e for e in store if e[0] == key]:
+            del store[entry]
+
+
+def put_scaling_policy(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """PutScalingPolicy: create or replace."""
+    state, key = _state(caller), _target(caller, request)
+    entry = (key, request["PolicyName"])
+    before = state.policies.get(entry, {})
+    arn = before.get("PolicyARN") or _policy_arn(
+        caller, key, "scalingPolicy", request["PolicyName"]
+    )
+    kind = request.get("PolicyType") or before.get("PolicyType") or "StepScaling"
+    wanted = {
+        "StepScaling": "StepScalingPolicyConfiguration",
+        "TargetTrackingScaling": "TargetTrackingScalingPolicyConfiguration",
+        "PredictiveScaling": "PredictiveScalingPolicyConfiguration",
+    }[kind]
+    if not request.get(wanted):
+        raise Invalid(f"{wanted} must be specified for {kind}")
+    if kind == "PredictiveScaling" and key[0] != "ecs":
+        raise Invalid(f"Predictive scaling is not supported for service namespace {key[0]}")
+    created = before.get("CreationTime") or caller.now()
+    policy = {
+        **request,
+        "PolicyType": kind,
+        "PolicyARN": arn,
+        "CreationTime": created,
+        "Alarms": [],
+    }
+    place = (caller.account, caller.region)
+    drop_alarms(place, before)
+    if kind == "TargetTrackingScaling" and key[2] == "sagemaker:variant:DesiredInstanceCount":
+        policy["Alarms"] = make_alarms(place, policy)
+    state.policies[entry] = policy
+    return {"PolicyARN": arn, "Alarms": policy["Alarms"]}
+
+
+def _policy_arn(caller: Caller, key: TargetKey, kind: str, name: str) -> str:
+    word = "policyName" if kind == "scalingPolicy" else "scheduledActionName"
+    return (
+        f"arn:aws:autoscaling:{caller.region}:{caller.account}:{kind}:{uuid.uuid4()}:"
+        f"resource/{key[0]}/{key[1]}:{word}/{name}"
+    )
+
+
+def delete_scaling_policy(caller: Caller, request: dict[str, Any]) -> None:
+    """DeleteScalingPolicy."""
+    entry = (_key(request), request["PolicyName"])
+    policy = _state(caller).policies.pop(entry, None)
+    if policy is not None:
+        drop_alarms((caller.account, caller.region), policy)
+    else:
+        raise ServiceError(
+            f"No scaling policy found for service namespace: {entry[0][0]}, resource ID: "
+            f"{entry[0][1]}, scalable dimension: {entry[0][2]}, policy name: {entry[1]}",
+            "ObjectNotFoundException",
+        )
+
+
+def put_scheduled_action(caller: Caller, request: dict[str, Any]) -> None:
+    """PutScheduledAction: create or update."""
+    state, key = _state(caller), _target(caller, request)
+    entry = (key, request["ScheduledActionName"])
+    before = state.actions.get(entry)
+    if before is None and "Schedule" not in request:
+        raise Invalid("Schedule must be specified")
+    base = before or {
+        "ScheduledActionARN": _policy_arn(caller, key, "scheduledAction", entry[1]),
+        "CreationTime": caller.now(),
+    }
+    state.actions[entry] = {**base, **request}
+
+
+def delete_scheduled_action(caller: Caller, request: dict[str, Any]) -> None:
+    """DeleteScheduledAction."""
+    entry = (_key(request), request["ScheduledActionName"])
+    if _state(caller).actions.pop(entry, None) is None:
+        raise ServiceError(
+            f"No scheduled action found with name {entry[1]}", "ObjectNotFoundException"
+        )
+
+
+def list_tags(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """ListTagsForResource."""
+    return {"Tags": _state(caller).tags.get(request["ResourceARN"], {})}
+
+
+APPLICATION_AUTO_SCALING = OwnService(
+    "application-autoscaling",
+    {
+        "RegisterScalableTarget": register_scalable_target,
+        "DescribeScalableTargets": _describe("targets", "ScalableTargets", "ResourceIds"),
+        "DeregisterScalableTarget": deregister_scalable_target,
+        "PutScalingPolicy": put_scaling_policy,
+        "DescribeScalingPolicies": _describe("policies", "ScalingPolicies", "PolicyNames"),
+        "DeleteScalingPolicy": delete_scaling_policy,
+        "PutScheduledAction": put_scheduled_action,
+        "DescribeScheduledActions": _describe(
+            "actions", "ScheduledActions", "ScheduledActionNames"
+        ),
+        "DeleteScheduledAction": delete_scheduled_action,
+        "DescribeScalingActivities": _describe("activities", "ScalingActivities", ""),
+        "ListTagsForResource": list_tags,
+    },
+    complete=True,
+)

@@ -1,0 +1,60 @@
+"""The process that `LocalAws.start` starts; for a terminal there is `local-sagemaker`."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import logging
+import os
+import shutil
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from .foreground import serve_until
+from .runtime.options import RuntimeOptions
+from .server import LocalAws
+
+
+def main() -> None:
+    """Serve until the parent closes our standard input, which its death does too."""
+    parser = argparse.ArgumentParser(
+        prog="python -m local_sagemaker.separate_process", description=__doc__
+    )
+    parser.add_argument("--region", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--log", type=Path, required=True)
+    parser.add_argument("--folder", type=Path, required=True, help="removed at the end")
+    parser.add_argument("--runtime", required=True, help="options of the runtime, as JSON")
+    arguments = parser.parse_args()
+    # Ctrl-C goes to every process of a terminal: what happens then is the parent's to say.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    stopped = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    threading.Thread(target=_wait_for_parent, args=[stopped], daemon=True).start()
+    logging.captureWarnings(True)
+    options = RuntimeOptions.from_json(arguments.runtime)
+    serve_until(stopped, arguments.region, arguments.port, options, _tell_parent, arguments.log)
+    shutil.rmtree(arguments.folder, ignore_errors=True)  # should the parent not be there any more
+    # Not sys.exit: threads of running operations must not delay the end.
+    os._exit(0)
+
+
+def _wait_for_parent(stopped: threading.Event) -> None:
+    sys.stdin.read()
+    stopped.set()
+
+
+def _tell_parent(aws: LocalAws) -> None:
+    told = {
+        "url": aws.url,
+        "credentials": dataclasses.asdict(aws.credentials),
+        "model_servers": str(aws.model_server_folder),
+    }
+    print(json.dumps(told), flush=True)
+
+
+if __name__ == "__main__":
+    main()

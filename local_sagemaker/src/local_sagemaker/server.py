@@ -1,0 +1,426 @@
+"""The local AWS as its users see it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.parse
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from .admission import TOKEN_VARIABLE, Credentials
+from .connections import ACCOUNT, ask, close_clients, new_client
+from .held_folder import HeldFolder
+from .images import add_image
+from .leftovers import find_leftovers
+from .model_servers.specifications import ModelServer, to_document
+from .runtime.options import RuntimeOptions
+
+
+class LocalAwsError(RuntimeError):
+    """The local AWS could not be started."""
+
+
+class LocalAws:
+    """An AWS on this machine's loopback interface.
+
+    Make one with `LocalAws.start` (its own process) or `LocalAws.in_process` (a thread of this
+    one). It is a context manager; leaving it stops the server and forgets everything in it.
+
+    Examples
+    --------
+    >>> with LocalAws.in_process(region="us-east-1") as aws:
+    ...     aws.client("sts").get_caller_identity()["Account"]
+    '123456789012'
+    """
+
+    def __init__(
+        self,
+        url: str,
+        region: str,
+        log_path: Path,
+        stop: Callable[[], None],
+        credentials: Credentials,
+    ) -> None:
+        self.url = url
+        self.credentials = credentials
+        self._runtime_urls: dict[str | None, str] = {}
+        self.region = region
+        self.account = ACCOUNT
+        self.log_path = log_path
+        self.model_server_folder = log_path.parent / "model-servers"
+        """Where the output of each model server is, in a file of its own."""
+        self._stop = stop
+        self._clients: dict[tuple[str, str], Any] = {}
+
+    # --------------------------------------------------------------------------------- starting
+
+    @classmethod
+    def start(
+        cls,
+        region: str = "us-east-1",
+        *,
+        port: int = 0,
+        model_servers: Mapping[str, ModelServer] | None = None,
+        runtime: RuntimeOptions | None = None,
+        log_path: Path | None = None,
+    ) -> LocalAws:
+        """Start a local AWS in its own process; ready when this returns.
+
+        Parameters
+        ----------
+        region
+            The region that `environment` and `client` name. The server answers for all of them.
+        port
+            The port; a free one when it is 0.
+        model_servers
+            Model servers by the container image that they stand for: see `model_server_for`. An
+            endpoint without one answers with the request's own body and is in service at once.
+        runtime
+            Further options of the runtime behind InvokeEndpoint.
+        log_path
+            Where to write the log; by default a temporary file that goes when the server stops.
+
+        Raises
+        ------
+        LocalAwsError
+            When the server does not come up; the message has the end of its log.
+        """
+        folder = HeldFolder("local-aws-")
+        log_path = log_path or folder.path / "server.log"
+        source_root = str(Path(__file__).resolve().parents[1])
+        environment = _without_aws(dict(os.environ))
+        environment["PYTHONPATH"] = os.pathsep.join(
+            filter(None, [source_root, environment.get("PYTHONPATH")])
+        )
+        # The child removes the folder itself when this process has died and cannot.
+        environment["TMPDIR"] = str(folder.path)
+        command = [sys.executable, "-m", "local_sagemaker.separate_process"]
+        command += ["--region", region, "--port", str(port), "--log", str(log_path)]
+        command += ["--folder", str(folder.path)]
+        command += ["--runtime", _options(model_servers, runtime).to_json()]
+        with open(log_path, "ab", opener=_for_its_user_only) as log:
+            # The child lives as long as this pipe: when this process dies, however it dies, the
+            # child reads end-of-file and goes too.
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=environment,
+                text=True,
+            )
+        assert process.stdout is not None
+        # Over the pipe, which nobody else reads: not by arguments, nor by the log.
+        told = process.stdout.readline()
+        if not told:
+            process.kill()
+            process.communicate()
+            ending = log_path.read_text()[-3000:]
+            folder.remove()
+            raise LocalAwsError(f"the local AWS did not start:\n{ending}")
+
+        def stop() -> None:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+            try:
+                process.wait(timeout=15)  # model servers have seconds to end
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            process.stdout.close()
+            folder.remove()
+
+        started = json.loads(told)
+        credentials = Credentials(**started["credentials"])
+        aws = cls(started["url"], region, log_path, stop, credentials)
+        aws.model_server_folder = Path(started["model_servers"])
+        return aws
+
+    @classmethod
+    def in_process(
+        cls,
+        region: str = "us-east-1",
+        *,
+        port: int = 0,
+        model_servers: Mapping[str, ModelServer] | None = None,
+        runtime: RuntimeOptions | None = None,
+        log_path: Path | None = None,
+    ) -> LocalAws:
+        """Start a local AWS in a thread of this process, for fast tests.
+
+        All that run in one process share one state, which is forgotten when the last of them
+        stops; `reset` clears it at once. The parameters are those of `start`.
+
+        Raises
+        ------
+        LocalAwsError
+            When the port is taken.
+        """
+        from . import serving
+        from .runtime.service import Runtime
+
+        folder = HeldFolder("local-aws-")
+        log_path = log_path or folder.path / "server.log"
+        with contextlib.ExitStack() as starting:
+            starting.callback(folder.remove)
+            starting.enter_context(serving.logging_to(log_path))
+            behind = Runtime(_options(model_servers, runtime), region, folder.path)
+            url = starting.enter_context(serving.serving_in_thread(port, behind))
+            stop = starting.pop_all().close
+        aws = cls(url, region, log_path, stop, behind.credentials)
+        aws.model_server_folder = behind.folder
+        return aws
+
+    @classmethod
+    def of_environment(cls) -> LocalAws:
+        """Give the running local AWS that this process's environment names; see `exports`.
+
+        Stopping it does nothing: it is whoever's who started it.
+
+        Raises
+        ------
+        LocalAwsError
+            When the environment names none, or it does not answer.
+        """
+        given = {
+            name: os.environ.get(name, "")
+            for name in (
+                "AWS_ENDPOINT_URL",
+                "AWS_ACCESS_KEY_ID",
+                "AWS_SECRET_ACCESS_KEY",
+                TOKEN_VARIABLE,
+            )
+        }
+        missing = [name for name, value in given.items() if not value]
+        url = given["AWS_ENDPOINT_URL"].rstrip("/")
+        if missing or urllib.parse.urlsplit(url).hostname not in ("localhost", "127.0.0.1"):
+            raise LocalAwsError(
+                "the environment names no local AWS: set the variables that `local-sagemaker` "
+                f"printed ({', '.join(missing) or f'AWS_ENDPOINT_URL is {url}'})"
+            )
+        credentials = Credentials(
+            given["AWS_ACCESS_KEY_ID"], given["AWS_SECRET_ACCESS_KEY"], given[TOKEN_VARIABLE]
+        )
+        region = os.environ.get("AWS_REGION") or "us-east-1"
+        aws = cls(url, region, Path(os.devnull), lambda: None, credentials)
+        try:
+            aws.runtime_time()
+        except urllib.error.HTTPError as error:
+            raise LocalAwsError(
+                f"the local AWS at {url} refuses the environment's token "
+                f"({error.code}): has it been started anew?"
+            ) from None
+        except OSError as error:
+            raise LocalAwsError(f"no local AWS answers at {url}: {error}") from None
+        return aws
+
+    def stop(self) -> None:
+        """Stop the server and remove its temporary files. Stopping twice is no error."""
+        stop, self._stop = self._stop, lambda: None
+        stop()
+        close_clients(self.url)
+        while self._clients:
+            self._clients.popitem()[1].close()
+
+    def __enter__(self) -> LocalAws:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # ------------------------------------------------------------------------------------ using
+
+    @property
+    def port(self) -> int:
+        """The port that the server listens on."""
+        return int(self.url.rpartition(":")[2])
+
+    def exports(self) -> dict[str, str]:
+        """Give the variables that point AWS's tools at this local AWS, and away from any other."""
+        return {
+            "AWS_ENDPOINT_URL": self.url,
+            # The main URL answers InvokeEndpoint too, some milliseconds later.
+            "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": self.runtime_url(),
+            "AWS_ACCESS_KEY_ID": self.credentials.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.credentials.secret_key,
+            TOKEN_VARIABLE: self.credentials.token,
+            "AWS_REGION": self.region,
+            "AWS_DEFAULT_REGION": self.region,
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "CDK_DEFAULT_ACCOUNT": self.account,
+            "CDK_DEFAULT_REGION": self.region,
+            "CDK_DISABLE_CLI_TELEMETRY": "1",
+        }
+
+    def environment(self) -> dict[str, str]:
+        """Give a full environment for a subprocess.
+
+        It is this process's environment without any of its AWS variables, plus `exports`, so
+        that neither a profile nor a key of the user's can be picked up.
+        """
+        return {**_without_aws(dict(os.environ)), **self.exports()}
+
+    def client(self, service: str, region: str | None = None) -> Any:
+        """Give a boto3 client bound to this local AWS: the same one for the same arguments.
+
+        The local AWS itself works with clients of its own, so what is registered with this one's
+        events changes nothing but this caller's requests.
+        """
+        url = self.runtime_url() if service == "sagemaker-runtime" else self.url
+        key = (service, region or self.region)
+        if key not in self._clients:
+            self._clients[key] = new_client(*key, url, self.credentials)
+        return self._clients[key]
+
+    def runtime_url(self, zone: str | None = None) -> str:
+        """Give the URL at which InvokeEndpoint answers.
+
+        Parameters
+        ----------
+        zone
+            A client zone's name or ID, or its host name at the interface endpoint: each zone has a
+            listener of its own. By default the regional one.
+
+        Raises
+        ------
+        LocalAwsError
+            When the Region has no such zone.
+        """
+        if zone not in self._runtime_urls:
+            query = urllib.parse.urlencode({"zone": zone or ""})
+            try:
+                answer = json.loads(self._post(f"/_local/runtime/url?{query}"))
+            except urllib.error.HTTPError as error:
+                raise LocalAwsError(json.loads(error.read())["error"]) from None
+            self._runtime_urls[zone] = answer["url"]
+        return self._runtime_urls[zone]
+
+    def add_image(self, uri: str, architecture: str = "amd64") -> None:
+        """Put a container image into a registry, as if somebody had pushed it.
+
+        Any account's registry will do, such as AWS's own of Deep Learning Containers. What the
+        image contains is not asked for: model servers stand for it.
+
+        Parameters
+        ----------
+        uri
+            Such as ``763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-inference:2.6.0-cpu``.
+        architecture
+            As Docker calls it: amd64 or arm64.
+
+        Raises
+        ------
+        ValueError
+            When the URI is not that of a tag in an ECR registry.
+        """
+        add_image(self.client, uri, architecture)
+
+    def set_model_servers(self, model_servers: Mapping[str, ModelServer]) -> None:
+        """Take other model servers, to inject a fault or to fix it.
+
+        New instances have them; running simulated ones behave as the new ones from the next
+        request on, running processes stay as they are.
+        """
+        documents = {name: to_document(server) for name, server in model_servers.items()}
+        self._post("/_local/runtime/model-servers", json.dumps(documents).encode())
+
+    def add_model_servers(self, model_servers: Mapping[str, ModelServer]) -> None:
+        """Take more model servers, which go before those that are there; see `set_model_servers`.
+
+        An endpoint that was created without one stays as it is: it answers with its request.
+        """
+        documents = {name: to_document(server) for name, server in model_servers.items()}
+        self._post("/_local/runtime/model-servers?keep=true", json.dumps(documents).encode())
+
+    def flush_metrics(self) -> None:
+        """Put every request answered so far into CloudWatch, which takes 0.2 s by itself."""
+        self._post("/_local/runtime/flush")
+
+    def runtime_time(self) -> datetime:
+        """Give the time by the runtime's clock, which its metrics carry."""
+        moment = json.loads(self._post("/_local/runtime/time"))["time"]
+        return datetime.fromtimestamp(moment, UTC)
+
+    def advance(self, seconds: float) -> None:
+        """Move the runtime's clock on: deployments, alarms and scaling do what falls due."""
+        self._post(f"/_local/runtime/advance?seconds={seconds}")
+
+    def set_clock_speed(self, factor: float) -> None:
+        """Run the runtime's clock so many times faster than real time; 0 stops it."""
+        self._post(f"/_local/runtime/speed?factor={factor}")
+
+    def leftovers(self) -> list[str]:
+        """List the resources that still exist, as `service: what` lines.
+
+        What every account has anyway (default VPC, AWS-managed keys) and what belongs to the CDK
+        bootstrap stack is left out.
+        """
+        return find_leftovers(self.client, self.account, self.region)
+
+    def evaluate_alarms(self, at: datetime | None = None, *, since: datetime | None = None) -> None:
+        """Evaluate all alarms on the data before a moment, as CloudWatch does every minute.
+
+        Parameters
+        ----------
+        at
+            The moment; by default the present.
+        since
+            Evaluate after each minute from here up to `at`, as time passing would.
+        """
+        moments = {"at": at, "since": since}
+        given = {name: str(m.timestamp()) for name, m in moments.items() if m is not None}
+        self._post(f"/_local/cloudwatch/evaluate?{urllib.parse.urlencode(given)}")
+
+    def evaluate_alarms_in_background(self, on: bool = True) -> None:
+        """Evaluate all alarms every minute from now on, or no longer.
+
+        A server of its own process (`LocalAws.start`) does so from the start, one of this process
+        does not.
+        """
+        self._post(f"/_local/cloudwatch/background?on={str(on).lower()}")
+
+    def alarm_actions(self) -> list[dict[str, Any]]:
+        """List what alarms have done: alarm, action, state, time, and the problem if one arose."""
+        actions: list[dict[str, Any]] = json.loads(self._post("/_local/cloudwatch/actions"))[
+            "actions"
+        ]
+        return actions
+
+    def _post(self, path: str, body: bytes = b"") -> bytes:
+        return ask(self.url, self.credentials.token, path, body)
+
+    def reset(self) -> None:
+        """Forget everything: stacks, resources, metrics."""
+        self._post("/moto-api/reset")
+
+
+def _options(
+    model_servers: Mapping[str, ModelServer] | None, runtime: RuntimeOptions | None
+) -> RuntimeOptions:
+    options = runtime or RuntimeOptions()
+    return dataclasses.replace(options, model_servers=model_servers) if model_servers else options
+
+
+def _without_aws(environment: dict[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith("AWS_")
+        and name not in ("CDK_DEFAULT_ACCOUNT", "CDK_DEFAULT_REGION", "BOTO_CONFIG", TOKEN_VARIABLE)
+    }
+
+
+def _for_its_user_only(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

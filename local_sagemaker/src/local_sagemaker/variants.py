@@ -1,0 +1,146 @@
+"""The rules about production variants and deployments that an endpoint update meets."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from .application import Caller
+from .hosting import scaling, variant_resource_id
+from .protocols import Invalid
+
+_DIMENSION = "sagemaker:variant:DesiredInstanceCount"
+_COPIED = ("ManagedInstanceScaling", "RoutingConfig", "CapacityReservationConfig")
+
+
+def describe_variants(
+    variants: list[dict[str, Any]],
+    models: dict[str, dict[str, Any]],
+    current: dict[str, dict[str, Any]],
+    retained: frozenset[str],
+    at: datetime,
+) -> list[dict[str, Any]]:
+    """Describe variants as DescribeEndpoint does.
+
+    Parameters
+    ----------
+    variants
+        From the endpoint configuration.
+    models
+        All models by name.
+    current
+        The endpoint's variants by name as they are now.
+    retained
+        Which of DesiredInstanceCount and DesiredWeight keep their present value.
+    at
+        When the images' tags are resolved.
+    """
+    result = []
+    for variant in variants:
+        name = variant["VariantName"]
+        before = current.get(name, {})
+        described: dict[str, Any] = {"VariantName": name}
+        images = _images(models.get(variant.get("ModelName", ""), {}), at)
+        if images:
+            described["DeployedImages"] = images
+        weight = variant.get("InitialVariantWeight", 1.0)
+        if "DesiredWeight" in retained:
+            weight = before.get("DesiredWeight", weight)
+        described["CurrentWeight"] = described["DesiredWeight"] = weight
+        if "ServerlessConfig" in variant:
+            described["CurrentServerlessConfig"] = variant["ServerlessConfig"]
+        else:
+            count = variant.get("InitialInstanceCount", 1)
+            if "DesiredInstanceCount" in retained:
+                count = before.get("DesiredInstanceCount", count)
+            described["CurrentInstanceCount"] = described["DesiredInstanceCount"] = count
+        described |= {key: variant[key] for key in _COPIED if key in variant}
+        result.append(described)
+    return result
+
+
+def _images(model: dict[str, Any], at: datetime) -> list[dict[str, Any]]:
+    containers = model.get("Containers") or [model.get("PrimaryContainer") or {}]
+    return [
+        {
+            "SpecifiedImage": container["Image"],
+            "ResolvedImage": container["Image"],
+            "ResolutionTime": at,
+        }
+        for container in containers
+        if container.get("Image")
+    ]
+
+
+def check_deployment_config(deployment: dict[str, Any] | None, described: dict[str, Any]) -> None:
+    """Refuse a deployment configuration with two policies, or with sizes out of range.
+
+    Parameters
+    ----------
+    deployment
+        The DeploymentConfig.
+    described
+        The endpoint as it is to be: its variants have the instances that sizes are shares of.
+    """
+    if not deployment:
+        return
+    blue_green = deployment.get("BlueGreenUpdatePolicy")
+    rolling = deployment.get("RollingUpdatePolicy")
+    if blue_green and rolling:
+        raise Invalid(
+            "Only one update policy can be specified in DeploymentConfig: "
+            "BlueGreenUpdatePolicy or RollingUpdatePolicy"
+        )
+    if rolling:
+        _check_batches(rolling, described)
+    if not blue_green:
+        return
+    routing = blue_green["TrafficRoutingConfiguration"]
+    for kind, field in (("CANARY", "CanarySize"), ("LINEAR", "LinearStepSize")):
+        if (routing["Type"] == kind) != (field in routing):
+            verb = "must" if routing["Type"] == kind else "must not"
+            raise Invalid(f"{field} {verb} be specified for traffic routing type {routing['Type']}")
+
+
+def _check_batches(rolling: dict[str, Any], described: dict[str, Any]) -> None:
+    """Hold the sizes against RollingUpdatePolicy's ranges; the words of the refusal are ours."""
+    total = sum(
+        variant.get("DesiredInstanceCount", 0)
+        for variant in described.get("ProductionVariants") or []
+    )
+    # Of the rollback's batch nothing is said but its default, 100 percent.
+    for name, least, most in (("MaximumBatchSize", 5, 50), ("RollbackMaximumBatchSize", 0, 100)):
+        size = rolling.get(name)
+        if size is None:
+            continue
+        share = size["Value"]
+        if size["Type"] == "INSTANCE_COUNT":
+            share = 100 * size["Value"] / max(total, 1)
+        if not least <= share <= most:
+            raise Invalid(
+                f"{name} of {size['Value']} ({size['Type']}) for {total} instances must be "
+                f"between {least}% and {most}% of the variant's total instance count"
+            )
+
+
+def check_scalable_variants(
+    caller: Caller, endpoint: str, former: dict[str, Any], config: dict[str, Any]
+) -> None:
+    """Refuse to remove, or to change the instance type of, a variant that scaling watches."""
+    targets = scaling(caller.account, caller.region).targets
+    wanted = {v["VariantName"]: v for v in config["ProductionVariants"]}
+    blocked = []
+    for variant in former.get("ProductionVariants") or []:
+        name = variant["VariantName"]
+        if ("sagemaker", variant_resource_id(endpoint, name), _DIMENSION) not in targets:
+            continue
+        same_type = name in wanted and (
+            wanted[name].get("InstanceType") == variant.get("InstanceType")
+        )
+        if not same_type:
+            blocked.append(name)
+    if blocked:
+        raise Invalid(
+            f'The variant(s) "[{", ".join(blocked)}]" must be deregistered as scalable targets '
+            "with AutoScaling before they can be removed or have their instance type updated."
+        )

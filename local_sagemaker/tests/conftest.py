@@ -1,0 +1,73 @@
+"""One local AWS for all tests of this folder, and a stack of its own for each test."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from stacks_under_test import TRUST, TestStack
+
+from local_sagemaker import LocalAws, RuntimeOptions
+
+# How long an example takes says nothing on a machine that does other work.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
+
+# Programs that tests interrupt inherit what a job in the background has: SIGINT ignored, for good.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# No test may reach an account, not even one that forgets to ask for the local AWS.
+for name in [name for name in os.environ if name.startswith("AWS_")]:
+    del os.environ[name]
+os.environ.update(
+    AWS_CONFIG_FILE=os.devnull,
+    AWS_SHARED_CREDENTIALS_FILE=os.devnull,
+    AWS_EC2_METADATA_DISABLED="true",
+)
+# Nobody starts EC2 instances: moto need not make its images anew for each local AWS.
+os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def aws() -> Iterator[LocalAws]:
+    """A local AWS in a thread of the test process."""
+    # What outlives endpoints has tests of its own (test_drained_interfaces.py); here nobody waits.
+    options = RuntimeOptions(interfaces_stay=0)
+    with LocalAws.in_process(region="us-east-1", runtime=options) as running:
+        yield running
+
+
+@pytest.fixture
+def stack(aws: LocalAws) -> Iterator[TestStack]:
+    """A stack with a name of its own, deleted after the test."""
+    under_test = TestStack(aws, f"Test{next(_numbers)}")
+    yield under_test
+    under_test.delete()
+
+
+@pytest.fixture
+def role() -> dict[str, Any]:
+    """A role to run models and functions with."""
+    return {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}}
+
+
+@pytest.fixture
+def vpc() -> dict[str, Any]:
+    """A VPC in which private DNS works."""
+    return {
+        "Type": "AWS::EC2::VPC",
+        "Properties": {
+            "CidrBlock": "10.0.0.0/16",
+            "EnableDnsSupport": True,
+            "EnableDnsHostnames": True,
+        },
+    }

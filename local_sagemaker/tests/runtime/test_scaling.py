@@ -1,0 +1,187 @@
+"""Target tracking: from requests over metrics and alarms to instances."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
+
+DIMENSION = "sagemaker:variant:DesiredInstanceCount"
+PER_INSTANCE = "SageMakerVariantInvocationsPerInstance"
+CONCURRENT = "SageMakerVariantConcurrentRequestsPerModelHighResolution"
+
+
+class Tracked:
+    """An endpoint whose variant is scaled on invocations per instance."""
+
+    def __init__(
+        self,
+        here: Any,
+        *,
+        least: int = 1,
+        most: int = 10,
+        instances: int = 1,
+        target: float = 6.0,
+        metric: str = PER_INSTANCE,
+        **policy: Any,
+    ) -> None:
+        self.here = here
+        self.name = here.endpoint({"InitialInstanceCount": instances})
+        self.scaling = here.aws.client("application-autoscaling")
+        self.key = {
+            "ServiceNamespace": "sagemaker",
+            "ScalableDimension": DIMENSION,
+            "ResourceId": f"endpoint/{self.name}/variant/primary",
+        }
+        self.scaling.register_scalable_target(**self.key, MinCapacity=least, MaxCapacity=most)
+        self.answer = self.scaling.put_scaling_policy(
+            **self.key,
+            PolicyName="track",
+            PolicyType="TargetTrackingScaling",
+            TargetTrackingScalingPolicyConfiguration={
+                "TargetValue": target,
+                "PredefinedMetricSpecification": {"PredefinedMetricType": metric},
+                **policy,
+            },
+        )
+        here.to_full_minute()
+
+    def minute(self, requests: int) -> int:
+        """Send requests, let a minute pass; the desired count after it."""
+        self.here.invoke_many(self.name, requests, at_once=2)
+        self.here.aws.advance(60)
+        return self.desired
+
+    @property
+    def desired(self) -> int:
+        return self.here.settled(self.name)["ProductionVariants"][0]["DesiredInstanceCount"]
+
+    @property
+    def activities(self) -> list[dict[str, Any]]:
+        return self.scaling.describe_scaling_activities(**self.key)["ScalingActivities"]
+
+
+@pytest.fixture
+def quick(site):
+    """A local AWS whose model takes no time."""
+    return site({"model": SimulatedModelServer(service_time=ServiceTime.constant(0.0))})
+
+
+def test_the_alarms_are_those_that_aws_makes(quick):
+    tracked = Tracked(quick, target=100.0)
+    names = [alarm["AlarmName"] for alarm in tracked.answer["Alarms"]]
+    found = quick.aws.client("cloudwatch").describe_alarms(AlarmNames=names)["MetricAlarms"]
+    high, low = sorted(found, key=lambda alarm: alarm["AlarmName"])
+    assert high["AlarmName"].startswith(f"TargetTracking-{tracked.key['ResourceId']}-AlarmHigh-")
+    assert (high["Threshold"], high["EvaluationPeriods"], high["Period"]) == (100.0, 3, 60)
+    assert (low["Threshold"], low["EvaluationPeriods"], low["Period"]) == (90.0, 15, 60)
+    assert high["MetricName"] == low["MetricName"] == "InvocationsPerInstance"
+    assert high["AlarmActions"] == [tracked.answer["PolicyARN"]]
+    tracked.scaling.delete_scaling_policy(**tracked.key, PolicyName="track")
+    assert quick.aws.client("cloudwatch").describe_alarms(AlarmNames=names)["MetricAlarms"] == []
+
+
+def test_out_after_three_minutes_in_proportion_and_in_after_fifteen(quick):
+    tracked = Tracked(quick, target=6.0, ScaleInCooldown=0)
+    assert [tracked.minute(18) for _ in range(2)] == [1, 1]
+    assert tracked.minute(18) == 3  # 18 per instance, 6 wanted
+    (activity,) = tracked.activities
+    assert activity["StatusCode"] == "Successful"
+    assert activity["Description"] == "Setting desired instance count to 3."
+    assert "in state ALARM triggered policy track" in activity["Cause"]
+    # Silence: fourteen minutes are not enough, and the fifteenth brings it to the minimum.
+    assert [tracked.minute(0) for _ in range(14)][-1] == 3
+    assert tracked.minute(0) == 1
+    assert len(tracked.activities) == 2
+
+
+def test_new_instances_take_requests(quick):
+    tracked = Tracked(quick, target=6.0)
+    for _ in range(3):
+        tracked.minute(18)
+    tracked.minute(18)
+    assert quick.minutes(tracked.name, "InvocationsPerInstance", "Sum", 1) == [pytest.approx(6.0)]
+
+
+def test_the_cooldown_holds_a_second_step_back(quick):
+    tracked = Tracked(quick, target=6.0, ScaleOutCooldown=230)
+    counts = [tracked.minute(12) for _ in range(3)]
+    assert counts == [1, 1, 2]
+    # Twice the traffic: three minutes above the target, but the cooldown is almost four.
+    assert [tracked.minute(48) for _ in range(3)] == [2, 2, 2]
+    assert tracked.minute(48) == 8
+
+
+@pytest.mark.parametrize(("most", "expected"), [(4, 4), (50, 9)])
+def test_not_beyond_the_maximum(quick, most, expected):
+    tracked = Tracked(quick, target=2.0, most=most)
+    assert [tracked.minute(18) for _ in range(3)][-1] == expected
+
+
+def test_not_below_the_minimum(quick):
+    tracked = Tracked(quick, least=2, instances=4, ScaleInCooldown=0)
+    assert [tracked.minute(0) for _ in range(15)][-1] == 2
+
+
+@pytest.mark.parametrize("how", ["policy", "suspended"])
+def test_scaling_in_can_be_switched_off(quick, how):
+    policy = {"DisableScaleIn": True} if how == "policy" else {}
+    tracked = Tracked(quick, instances=3, ScaleInCooldown=0, **policy)
+    if how == "suspended":
+        tracked.scaling.register_scalable_target(
+            **tracked.key, SuspendedState={"DynamicScalingInSuspended": True}
+        )
+    assert [tracked.minute(0) for _ in range(17)][-1] == 3
+    assert tracked.activities == []
+
+
+def test_scaling_out_can_be_suspended(quick):
+    tracked = Tracked(quick)
+    tracked.scaling.register_scalable_target(
+        **tracked.key, SuspendedState={"DynamicScalingOutSuspended": True}
+    )
+    assert [tracked.minute(18) for _ in range(4)][-1] == 1
+
+
+def test_the_ten_second_metric_scales_out_within_half_a_minute(site):
+    slow = SimulatedModelServer(service_time=ServiceTime.constant(0.1), concurrency=8)
+    here = site({"model": slow})
+    tracked = Tracked(here, metric=CONCURRENT, target=2.0)
+    found = []
+    for _ in range(3):
+        here.invoke_many(tracked.name, 6, at_once=6)
+        here.aws.advance(10)
+        found.append(tracked.desired)
+    assert found == [1, 1, 3]
+
+
+def test_an_instance_that_does_not_start_fails_the_activity(quick):
+    tracked = Tracked(quick, target=6.0)
+    quick.invoke_many(tracked.name, 18)
+    for _ in range(2):
+        quick.aws.advance(60)
+        quick.invoke_many(tracked.name, 18)
+    quick.aws.set_model_servers({"model": SimulatedModelServer(ping_status=500)})
+    quick.aws.advance(60)
+    assert quick.described(tracked.name)["EndpointStatus"] == "Updating"
+    (activity,) = tracked.activities
+    assert activity["StatusCode"] == "InProgress"
+    quick.aws.advance(300)
+    assert tracked.desired == 1
+    (activity,) = tracked.activities
+    assert activity["StatusCode"] == "Failed"
+    assert "did not pass the ping health check" in activity["StatusMessage"]
+
+
+def test_on_a_fast_clock_it_happens_by_itself(site):
+    model = SimulatedModelServer(service_time=ServiceTime.constant(0.0))
+    here = site({"model": model}, clock_speed=240.0)
+    tracked = Tracked(here, target=20.0, most=3)
+    for _ in range(200):
+        here.invoke_many(tracked.name, 50, at_once=2)
+        if tracked.desired == 3:
+            break
+    assert tracked.desired == 3
+    here.until(tracked.name, lambda d: d["ProductionVariants"][0]["DesiredInstanceCount"] == 1)

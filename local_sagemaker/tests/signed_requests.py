@@ -1,0 +1,51 @@
+"""Requests written by hand, over a raw socket."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came over a raw socket."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+def raw(port: int, data: bytes) -> Answer:
+    """Send bytes; the answer, whose connection the request closes."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+        connection.sendall(data)
+        got = b""
+        while chunk := connection.recv(65536):
+            got += chunk
+    head, _, body = got.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = {n.lower(): v.strip() for n, _, v in (line.partition(":") for line in lines)}
+    return Answer(int(first.split(" ")[1]), headers, body)
+
+
+def ask(
+    port: int, method: str, target: str, headers: Mapping[str, str] | None = None, body: bytes = b""
+) -> Answer:
+    """Send one request, written by hand."""
+    given = {
+        "Host": f"localhost:{port}",
+        "Content-Length": str(len(body)),
+        "Connection": "close",
+        **(headers or {}),
+    }
+    lines = [f"{method} {target} HTTP/1.1", *(f"{n}: {v}" for n, v in given.items()), "", ""]
+    return raw(port, "\r\n".join(lines).encode() + body)
+
+
+def signed(key: str, service: str) -> dict[str, str]:
+    """Give a header that says a signature was made."""
+    return {
+        "Authorization": f"AWS4-HMAC-SHA256 Credential={key}/20260101/us-east-1/{service}/"
+        "aws4_request, SignedHeaders=host, Signature=0"
+    }

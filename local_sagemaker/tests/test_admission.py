@@ -1,0 +1,622 @@
+"""Who is let in: the user who started it. No web page, no other user of the machine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+import botocore.config
+import pytest
+from botocore.exceptions import ClientError
+from signed_requests import Answer, ask, raw, signed
+
+from local_sagemaker import LocalAws, RuntimeOptions
+from local_sagemaker.model_servers import SimulatedModelServer
+from local_sagemaker.model_servers.simulated import Simulation
+from local_sagemaker.runtime.http_server import listening
+
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium on this machine: install the package `chromium`"
+)
+EVIL = "https://evil.example"
+FOREIGN_KEYS = ("testing", "AKIAIOSFODNN7EXAMPLE", "AKIA" + "A" * 16, "", "%", "é")
+
+
+def port_of(url: str) -> int:
+    port = urlsplit(url).port
+    assert port
+    return port
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[LocalAws]:
+    """A local AWS with an endpoint and a bucket that somebody may want."""
+    options = RuntimeOptions(clock_speed=0.0)
+    servers = {"*": SimulatedModelServer()}
+    with LocalAws.in_process(model_servers=servers, runtime=options) as running:
+        running.reset()
+        running.client("s3").create_bucket(Bucket="mine")
+        running.client("s3").put_object(Bucket="mine", Key="k", Body=b"secret")
+        sagemaker = running.client("sagemaker")
+        sagemaker.create_model(
+            ModelName="m",
+            ExecutionRoleArn="arn:aws:iam::123456789012:role/r",
+            PrimaryContainer={"Image": "1.dkr.ecr.us-east-1.amazonaws.com/a:1"},
+        )
+        sagemaker.create_endpoint_config(
+            EndpointConfigName="c",
+            ProductionVariants=[
+                {
+                    "VariantName": "v",
+                    "ModelName": "m",
+                    "InstanceType": "ml.c7i.large",
+                    "InitialInstanceCount": 1,
+                }
+            ],
+        )
+        sagemaker.create_endpoint(EndpointName="e", EndpointConfigName="c")
+        sagemaker.get_waiter("endpoint_in_service").wait(
+            EndpointName="e", WaiterConfig={"Delay": 1, "MaxAttempts": 20}
+        )
+        yield running
+
+
+@pytest.fixture(params=["main", "runtime", "zone"])
+def door(request: pytest.FixtureRequest, aws: LocalAws) -> int:
+    """Each port at which this local AWS answers."""
+    urls: dict[str, Callable[[], str]] = {
+        "main": lambda: aws.url,
+        "runtime": aws.runtime_url,
+        "zone": lambda: aws.runtime_url("use1-az1"),
+    }
+    return port_of(urls[request.param]())
+
+
+@pytest.fixture
+def key(aws: LocalAws) -> str:
+    return aws.exports()["AWS_ACCESS_KEY_ID"]
+
+
+@pytest.fixture
+def token(aws: LocalAws) -> str:
+    return aws.exports()["LOCAL_SAGEMAKER_TOKEN"]
+
+
+def invoke(port: int, headers: Mapping[str, str]) -> Answer:
+    return ask(
+        port,
+        "POST",
+        "/endpoints/e/invocations",
+        {"Content-Type": "application/json", **headers},
+        b'{"a": 1}',
+    )
+
+
+class TestPages:
+    """What browsers add to a page's request, and a page cannot leave out."""
+
+    @pytest.mark.parametrize(
+        "added",
+        [
+            {"Origin": EVIL},
+            {"Origin": "null"},
+            {"Origin": "http://localhost:8000"},
+            {"Origin": ""},
+            {"Sec-Fetch-Site": "cross-site"},
+            {"Sec-Fetch-Site": "same-site"},
+            {"Sec-Fetch-Site": "anything"},
+        ],
+    )
+    def test_a_page_is_refused_with_the_right_key(self, door, key, added):
+        assert invoke(door, signed(key, "sagemaker")).body == b'{"a": 1}'
+        answer = invoke(door, {**signed(key, "sagemaker"), **added})
+        assert answer.status == 403
+        assert b"web page" in answer.body
+
+    def test_its_own_origin_is_no_better(self, door, key):
+        own = {"Origin": f"http://localhost:{door}", "Sec-Fetch-Site": "same-origin"}
+        assert invoke(door, {**signed(key, "sagemaker"), **own}).status == 403
+
+    @pytest.mark.parametrize(
+        "host",
+        [
+            "evil.example:{}",
+            "evil.example",
+            "localhost",
+            "127.0.0.1",
+            "localhost:1",
+            "127.0.0.2:{}",
+            "localhost.evil.example:{}",
+            "evillocalhost:{}",
+            "localhost:{}@evil.example",
+            "evil.example#localhost:{}",
+            "[::2]:{}",
+            "0.0.0.0:{}",
+            "",
+            ":{}",
+            "localhost:{}0",
+        ],
+    )
+    def test_a_name_that_is_not_ours_is_refused(self, door, key, host):
+        answer = invoke(door, {**signed(key, "sagemaker"), "Host": host.format(door)})
+        assert answer.status == 403
+
+    @pytest.mark.parametrize(
+        "host",
+        [
+            "localhost:{}",
+            "127.0.0.1:{}",
+            "[::1]:{}",
+            "LOCALHOST:{}",
+            "runtime.sagemaker.localhost:{}",
+        ],
+    )
+    def test_our_own_names_are_answered(self, door, key, host):
+        answer = invoke(door, {**signed(key, "sagemaker"), "Host": host.format(door)})
+        assert answer.status == 200
+
+    def test_two_hosts_are_none(self, door, key):
+        lines = [
+            "POST /endpoints/e/invocations HTTP/1.1",
+            f"Host: localhost:{door}",
+            "Host: evil.example",
+            "Content-Length: 0",
+            "Connection: close",
+            *(f"{n}: {v}" for n, v in signed(key, "sagemaker").items()),
+            "",
+            "",
+        ]
+        assert raw(door, "\r\n".join(lines).encode()).status == 403
+
+    def test_no_host_is_none(self, door, key):
+        head = (
+            "POST /endpoints/e/invocations HTTP/1.0\r\nContent-Length: 0\r\n"
+            f"Authorization: {signed(key, 'sagemaker')['Authorization']}\r\n\r\n"
+        )
+        assert raw(door, head.encode()).status == 403
+
+    def test_a_preflight_is_not_granted(self, door, key):
+        asked = {
+            "Origin": EVIL,
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": "authorization,x-local-aws-token",
+        }
+        for headers in (asked, {**asked, **signed(key, "s3")}):
+            answer = ask(door, "OPTIONS", "/", headers)
+            assert answer.status == 403
+            assert not [name for name in answer.headers if name.startswith("access-control")]
+
+    def test_no_answer_tells_a_browser_that_others_may_read_it(self, aws, key):
+        answer = ask(aws.port, "GET", "/", signed(key, "s3"))
+        assert (answer.status, b"<Name>mine</Name>" in answer.body) == (200, True)
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+
+    def test_a_web_socket_is_none(self, door):
+        answer = ask(
+            door,
+            "GET",
+            "/",
+            {
+                "Connection": "Upgrade",
+                "Upgrade": "websocket",
+                "Sec-WebSocket-Version": "13",
+                "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+                "Origin": EVIL,
+            },
+        )
+        assert answer.status == 403
+
+    def test_model_servers_of_ours_answer_none(self):
+        with listening(Simulation(SimulatedModelServer(), 0)) as listener:
+
+            def answer(headers: Mapping[str, str]) -> int:
+                return ask(listener.port, "POST", "/invocations", headers, b"x").status
+
+            assert answer({}) == 200
+            assert answer({"Origin": EVIL}) == 403
+            assert answer({"Host": f"evil.example:{listener.port}"}) == 403
+
+
+class TestOtherUsers:
+    """Another process here, which knows the port and nothing else."""
+
+    @pytest.mark.parametrize("foreign", FOREIGN_KEYS)
+    def test_an_invocation_needs_the_key(self, door, foreign):
+        answer = invoke(door, signed(foreign, "sagemaker"))
+        assert answer.status == 403
+        assert json.loads(answer.body)["message"]
+
+    def test_an_unsigned_invocation_is_refused_as_at_aws(self, door):
+        answer = invoke(door, {})
+        assert answer.status == 403
+        assert answer.headers["x-amzn-errortype"] == "MissingAuthenticationTokenException"
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/_local/runtime/model-servers",
+            "/_local/runtime/time",
+            "/_local/cloudwatch/actions",
+            "/_local/nothing",
+            "/%5flocal/runtime/time",
+            "//_local/runtime/time",
+            "/moto-api/reset",
+            "//moto-api/reset",
+            "/%6doto-api/reset",
+            "/moto-api/data.json",
+            "/moto-api/",
+            "/moto-api/config",
+        ],
+    )
+    @pytest.mark.parametrize("method", ["GET", "POST"])
+    def test_controls_need_the_token(self, aws, key, path, method):
+        wrong = [
+            {},
+            {"X-Local-Aws-Token": ""},
+            {"X-Local-Aws-Token": "x" * 32},
+            {"X-Local-Aws-Token": "é"},
+            {"X-Local-Aws-Token": key},
+            signed(key, "s3"),
+        ]
+        command = {"*": {"kind": "command", "command": ["true"]}}
+        for headers in wrong:
+            answer = ask(aws.port, method, path, headers, json.dumps(command).encode())
+            assert answer.status == 403, (headers, answer.body)
+        assert aws.client("s3").list_buckets()["Buckets"][0]["Name"] == "mine"
+        assert (
+            aws.client("sagemaker-runtime")
+            .invoke_endpoint(EndpointName="e", Body=b"as before")["Body"]
+            .read()
+            == b"as before"
+        )
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/",
+            "/mine",
+            "/mine/k",
+            "/mine/k?versionId=1",
+            "/latest/meta-data/iam/security-credentials/default-role",
+            "/favicon.ico",
+            "/us-east-1_x/.well-known/jwks.json",
+        ],
+    )
+    def test_nothing_is_read_without_a_key(self, aws, path):
+        for headers in ({}, *(signed(one, "s3") for one in FOREIGN_KEYS)):
+            answer = ask(aws.port, "GET", path, headers)
+            assert answer.status == 403
+            assert b"secret" not in answer.body
+
+    @pytest.mark.parametrize(
+        "query",
+        [
+            "X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20260101%2Fus-east-1%2Fs3%2Faws4_request",
+            "AWSAccessKeyId=testing&Signature=x&Expires=9999999999",
+        ],
+    )
+    def test_a_url_signed_with_another_key_is_refused(self, aws, query):
+        assert ask(aws.port, "GET", f"/mine/k?{query}").status == 403
+
+    def test_no_role_is_assumed_without_a_key(self, aws):
+        form = {"Content-Type": "application/x-www-form-urlencoded"}
+        for action in (
+            "AssumeRoleWithWebIdentity",
+            "AssumeRoleWithSAML",
+            "AssumeRole",
+            "GetSessionToken",
+        ):
+            body = (
+                f"Action={action}&Version=2011-06-15&RoleSessionName=x&WebIdentityToken=x"
+                "&RoleArn=arn:aws:iam::123456789012:role/r"
+            ).encode()
+            assert ask(aws.port, "POST", "/", form, body).status == 403
+
+    def test_another_local_aws_has_another_key(self, aws, key, token):
+        with LocalAws.in_process() as other:
+            exports = other.exports()
+            assert exports["AWS_ACCESS_KEY_ID"] != key
+            assert exports["LOCAL_SAGEMAKER_TOKEN"] != token
+            assert ask(other.port, "GET", "/", signed(key, "s3")).status == 403
+            given = {"X-Local-Aws-Token": token}
+            assert ask(other.port, "POST", "/_local/runtime/time", given).status == 403
+
+    def test_a_body_that_nobody_wants_is_not_kept(self, aws):
+        large = ask(aws.port, "POST", "/", signed("testing", "s3"), b"x" * 3_000_000)
+        assert large.status == 403
+
+
+class TestItsUser:
+    def test_the_key_has_awss_form(self, aws, key):
+        assert re.fullmatch(r"AKIA[A-Z2-7]{16}", key)
+        assert aws.client("sts").get_caller_identity()["Account"] == aws.account
+
+    def test_the_token_opens_the_controls(self, aws, token):
+        given = {"X-Local-Aws-Token": token}
+        for method in ("GET", "POST"):
+            answer = ask(aws.port, method, "/_local/runtime/time", given)
+            assert answer.status == 200
+            told = json.loads(answer.body)
+            assert told == {"time": pytest.approx(aws.runtime_time().timestamp(), abs=1e-3)}
+
+    def test_a_signed_url_needs_nothing_else(self, aws):
+        for version in ("s3", "s3v4"):
+            exports = aws.exports()
+            s3 = boto3.client(
+                "s3",
+                "us-east-1",
+                endpoint_url=aws.url,
+                config=botocore.config.Config(signature_version=version),
+                aws_access_key_id=exports["AWS_ACCESS_KEY_ID"],
+                aws_secret_access_key=exports["AWS_SECRET_ACCESS_KEY"],
+            )
+            where = {"Bucket": "mine", "Key": "k"}
+            url = s3.generate_presigned_url("get_object", Params=where)
+            with urllib.request.urlopen(url, timeout=60) as answer:
+                assert answer.read() == b"secret"
+            there = s3.generate_presigned_url("put_object", Params={**where, "Key": version})
+            request = urllib.request.Request(
+                there, b"put", {"Content-Type": "application/octet-stream"}, method="PUT"
+            )
+            urllib.request.urlopen(request, timeout=60).close()
+            assert s3.get_object(Bucket="mine", Key=version)["Body"].read() == b"put"
+
+    def test_a_bucket_in_the_host_name(self, aws, key):
+        host = {"Host": f"mine.localhost:{aws.port}"}
+        assert ask(aws.port, "GET", "/k", {**signed(key, "s3"), **host}).status == 200
+        assert ask(aws.port, "GET", "/k", host).status == 403
+
+    def test_a_key_that_sts_gave_is_known(self, aws, door):
+        given = aws.client("sts").assume_role(
+            RoleArn="arn:aws:iam::123456789012:role/cdk", RoleSessionName="cdk"
+        )["Credentials"]
+        assert invoke(door, signed(given["AccessKeyId"], "sagemaker")).status == 200
+
+    def test_a_key_that_iam_gave_is_known_until_it_is_taken_back(self, aws, door):
+        iam = aws.client("iam")
+        iam.create_user(UserName="u")
+        try:
+            made = iam.create_access_key(UserName="u")["AccessKey"]["AccessKeyId"]
+            assert invoke(door, signed(made, "sagemaker")).status == 200
+            iam.update_access_key(UserName="u", AccessKeyId=made, Status="Inactive")
+            assert invoke(door, signed(made, "sagemaker")).status == 403
+            iam.update_access_key(UserName="u", AccessKeyId=made, Status="Active")
+            assert invoke(door, signed(made, "sagemaker")).status == 200
+            iam.delete_access_key(UserName="u", AccessKeyId=made)
+            assert invoke(door, signed(made, "sagemaker")).status == 403
+        finally:
+            iam.delete_user(UserName="u")
+
+    @pytest.mark.parametrize(
+        ("service", "call", "code", "status"),
+        [
+            ("s3", "list_buckets", "InvalidAccessKeyId", 403),
+            ("ec2", "describe_vpcs", "AuthFailure", 401),
+            ("cloudformation", "list_stacks", "InvalidClientTokenId", 403),
+            ("sts", "get_caller_identity", "InvalidClientTokenId", 403),
+            ("route53", "list_hosted_zones", "InvalidClientTokenId", 403),
+            ("sagemaker", "list_models", "UnrecognizedClientException", 403),
+            ("cloudwatch", "list_metrics", "UnrecognizedClientException", 403),
+            ("lambda", "list_functions", "UnrecognizedClientException", 403),
+        ],
+    )
+    def test_a_wrong_key_is_refused_in_the_services_words(self, aws, service, call, code, status):
+        client = boto3.client(
+            service,
+            "us-east-1",
+            endpoint_url=aws.url,
+            aws_access_key_id="AKIAIOSFODNN7EXAMPLE",
+            aws_secret_access_key="x",
+            config=botocore.config.Config(retries={"max_attempts": 0}),
+        )
+        with pytest.raises(ClientError) as raised:
+            getattr(client, call)()
+        response = raised.value.response
+        assert response["Error"]["Code"] == code
+        assert response["ResponseMetadata"]["HTTPStatusCode"] == status
+
+    def test_a_wrong_key_at_the_runtime(self, aws, door):
+        client = boto3.client(
+            "sagemaker-runtime",
+            "us-east-1",
+            endpoint_url=f"http://127.0.0.1:{door}",
+            aws_access_key_id="AKIAIOSFODNN7EXAMPLE",
+            aws_secret_access_key="x",
+        )
+        with pytest.raises(ClientError, match="security token included in the request is invalid"):
+            client.invoke_endpoint(EndpointName="e", Body=b"")
+
+
+def test_what_opens_it_is_written_nowhere_but_into_the_environment(tmp_path):
+    log = tmp_path / "server.log"
+    with LocalAws.start(log_path=log) as aws:
+        aws.client("s3").create_bucket(Bucket="mine")
+        url = aws.client("s3").generate_presigned_url("list_objects", Params={"Bucket": "mine"})
+        urllib.request.urlopen(url, timeout=60).close()
+        aws.advance(1)
+        exports = aws.exports()
+        secrets = [
+            exports[name]
+            for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "LOCAL_SAGEMAKER_TOKEN")
+        ]
+        assert all(len(one) >= 20 for one in secrets)
+        lines = [
+            path.read_bytes().decode("utf-8", "replace")
+            for path in Path("/proc").glob("[0-9]*/cmdline")
+            if _readable(path)
+        ]
+        assert any("local_sagemaker" in line for line in lines)
+        assert not [one for one in secrets for line in lines if one in line]
+        assert "GET /mine?" in log.read_text()
+        assert not [one for one in secrets if one in log.read_text()]
+        assert stat.S_IMODE(log.stat().st_mode) == 0o600
+        folders = [
+            Path(found) for line in lines for found in re.findall(r"/\S*local-aws-[^\s\0/]*", line)
+        ]
+        assert folders
+        assert not [one for one in folders if one.is_dir() and one.stat().st_mode & 0o077]
+
+
+def _readable(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return bool(path.read_bytes())
+    return False
+
+
+def test_another_process_with_the_environment_is_let_in(aws):
+    code = (
+        "import boto3; print(boto3.client('s3').list_buckets()['Buckets'][0]['Name']); "
+        "r = boto3.client('sagemaker-runtime').invoke_endpoint(EndpointName='e', Body=b'x'); "
+        "print(r['Body'].read())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=aws.environment(),
+        text=True,
+        capture_output=True,
+        timeout=60,
+    )
+    assert done.stdout.split() == ["mine", "b'x'"], done.stderr
+
+
+ATTACKS = """<script>
+const main = "http://localhost:MAIN", runtime = "http://127.0.0.1:RUNTIME";
+const done = {};
+const evil = JSON.stringify({"*": {kind: "command", command: ["touch", "RAN"]}});
+const auth = service => ({Authorization:
+  `AWS4-HMAC-SHA256 Credential=KEY/20260101/us-east-1/${service}/aws4_request, Signature=0`});
+async function attack(name, work) {
+  try { done[name] = await work(); } catch (error) { done[name] = "refused by the browser"; }
+}
+const read = async (url, options) => {
+  const answer = await fetch(url, options);
+  return `${answer.type} ${answer.status} ${await answer.text()}`;
+};
+(async () => {
+  await attack("simple", () => read(`${main}/_local/runtime/model-servers`,
+    {method: "POST", mode: "no-cors", headers: {"Content-Type": "text/plain"}, body: evil}));
+  await attack("reset", () => read(`${main}/moto-api/reset`, {method: "POST", mode: "no-cors"}));
+  await attack("buckets", () => read(`${main}/`, {headers: auth("s3")}));
+  await attack("object", () => read(`${main}/mine/k`));
+  await attack("create", () => read(`${main}/`, {method: "POST", headers: {
+    ...auth("cloudformation"), "Content-Type": "application/x-www-form-urlencoded"},
+    body: "Action=CreateStack&StackName=evil&TemplateBody=" +
+      encodeURIComponent(JSON.stringify({Resources: {T: {Type: "AWS::SNS::Topic"}}}))}));
+  await attack("invoke", () => read(`${runtime}/endpoints/e/invocations`,
+    {method: "POST", headers: auth("sagemaker"), body: "x"}));
+  await attack("token", () => read(`${main}/_local/runtime/time`,
+    {headers: {"X-Local-Aws-Token": "TOKEN"}}));
+  await attack("socket", () => new Promise(resolve => {
+    const socket = new WebSocket(`ws://localhost:MAIN/`);
+    socket.onopen = () => resolve("open");
+    socket.onerror = () => resolve("refused by the browser");
+  }));
+  await attack("frame", () => new Promise(resolve => {
+    const frame = document.createElement("iframe");
+    frame.name = "sink";
+    document.body.append(frame);
+    const form = document.createElement("form");
+    Object.assign(form, {method: "POST", action: `${main}/moto-api/reset`, target: "sink"});
+    document.body.append(form);
+    frame.onload = () => resolve("sent");
+    form.submit();
+  }));
+  await fetch("/told", {method: "POST", body: JSON.stringify(done)});
+})();
+</script>"""
+
+
+@needs_chromium
+@pytest.mark.parametrize("with_secrets", [False, True], ids=["knows nothing", "knows the keys"])
+def test_a_page_in_a_real_browser_gets_nothing(aws, tmp_path, key, token, with_secrets):
+    assert CHROMIUM is not None
+    ran = tmp_path / "ran"
+    page = f"<!doctype html><html><body>{ATTACKS}</body></html>"
+    for name, value in {
+        "MAIN": aws.port,
+        "RUNTIME": port_of(aws.runtime_url()),
+        "RAN": ran,
+        "KEY": key if with_secrets else "AKIAIOSFODNN7EXAMPLE",
+        "TOKEN": token if with_secrets else "x",
+    }.items():
+        page = page.replace(name, str(value))
+    told: dict[str, Any] = {}
+    came = threading.Event()
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(page.encode())
+
+        def do_POST(self) -> None:
+            told.update(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+            came.set()
+
+        def log_message(self, *arguments: Any) -> None:
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        browser = subprocess.Popen(
+            [
+                CHROMIUM,
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--no-first-run",
+                "--disable-dev-shm-usage",
+                f"--user-data-dir={tmp_path / 'chromium'}",
+                "--remote-debugging-port=0",
+                f"http://localhost:{server.server_port}/",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            assert came.wait(120), "the page told nothing"
+        finally:
+            browser.kill()
+            browser.wait()
+            server.shutdown()
+    # What was sent without a preflight cannot be read; all else was not even sent.
+    assert told.pop("simple") == told.pop("reset") == "opaque 0 "
+    assert told.pop("frame") == "sent"
+    assert set(told) == {"buckets", "object", "create", "invoke", "token", "socket"}
+    assert set(told.values()) == {"refused by the browser"}
+    assert not ran.exists()
+    assert [b["Name"] for b in aws.client("s3").list_buckets()["Buckets"]] == ["mine"]
+    assert aws.client("cloudformation").list_stacks()["StackSummaries"] == []
+    # The model server is still ours: a new instance runs no command.
+    sagemaker = aws.client("sagemaker")
+    sagemaker.update_endpoint_weights_and_capacities(
+        EndpointName="e",
+        DesiredWeightsAndCapacities=[
+            {"VariantName": "v", "DesiredInstanceCount": 3 if with_secrets else 2}
+        ],
+    )
+    aws.advance(30)
+    sagemaker.get_waiter("endpoint_in_service").wait(
+        EndpointName="e", WaiterConfig={"Delay": 1, "MaxAttempts": 20}
+    )
+    assert not ran.exists()

@@ -1,0 +1,424 @@
+"""Alarms of the local AWS are judged as CloudWatch's documentation says."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+import urllib.error
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import botocore.exceptions
+import pytest
+
+from local_sagemaker import LocalAws
+from local_sagemaker.admission import TOKEN_VARIABLE
+from local_sagemaker.cloudwatch.evaluation import Evaluator
+from local_sagemaker.connections import ask
+
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def cloudwatch(aws) -> Any:
+    """A client, in a CloudWatch that knows nothing yet."""
+    aws.reset()
+    yield aws.client("cloudwatch")
+    aws.reset()
+
+
+def put(
+    client: Any,
+    name: str,
+    *values: float | None,
+    first: datetime = NOON,
+    period: timedelta = MINUTE,
+    **more: Any,
+) -> None:
+    """One datum per period; None is a missing one."""
+    data = [
+        {"MetricName": name, "Timestamp": first + number * period, "Value": value, **more}
+        for number, value in enumerate(values)
+        if value is not None
+    ]
+    for start in range(0, len(data), 500):
+        client.put_metric_data(Namespace="Test", MetricData=data[start : start + 500])
+
+
+def alarm(client: Any, name: str, metric: str = "m", **more: Any) -> None:
+    settings: dict[str, Any] = {
+        "AlarmName": name,
+        "Namespace": "Test",
+        "MetricName": metric,
+        "Statistic": "Maximum",
+        "Period": 60,
+        "EvaluationPeriods": 1,
+        "Threshold": 0.5,
+        "ComparisonOperator": "GreaterThanThreshold",
+        **more,
+    }
+    client.put_metric_alarm(**{k: v for k, v in settings.items() if v is not None})
+
+
+def described(client: Any, name: str) -> dict[str, Any]:
+    found = client.describe_alarms(AlarmNames=[name], AlarmTypes=["MetricAlarm", "CompositeAlarm"])
+    (only,) = found["MetricAlarms"] + found["CompositeAlarms"]
+    return only
+
+
+def state(client: Any, name: str) -> str:
+    return described(client, name)["StateValue"]
+
+
+def set_state(client: Any, name: str, value: str) -> None:
+    client.set_alarm_state(AlarmName=name, StateValue=value, StateReason="test")
+
+
+# "Configuring how CloudWatch alarms treat missing data": both tables, the newest datapoint on the
+# right; states in the order of TREATMENTS, None for "Retain current state".
+TREATMENTS = ("missing", "ignore", "breaching", "notBreaching")
+NO_DATA, A = "INSUFFICIENT_DATA", "ALARM"
+THREE_OF_THREE = {
+    "0 - X - X": ("OK", "OK", "OK", "OK"),
+    "0 - - - -": ("OK", "OK", "OK", "OK"),
+    "- - - - -": (NO_DATA, None, A, "OK"),
+    "0 X X - X": (A, A, A, A),
+    "- - X - -": (A, None, A, "OK"),
+}
+TWO_OF_THREE = {
+    "0 - X - X": (A, A, A, A),
+    "0 0 X 0 X": (A, A, A, A),
+    "0 - X - -": ("OK", "OK", A, "OK"),
+    "- - - - 0": ("OK", "OK", A, "OK"),
+    "- - - X -": (A, None, A, "OK"),
+}
+# "Avoiding premature transitions": not yet in ALARM. That the state is kept is our reading.
+NOT_YET = {"- - - - X": (None, None, A, "OK"), "- - - X -": (None, None, A, "OK")}
+
+
+@pytest.mark.parametrize("before", ["OK", "ALARM"])
+@pytest.mark.parametrize(
+    ("needed", "table"),
+    [(3, THREE_OF_THREE), (2, TWO_OF_THREE), (3, NOT_YET)],
+    ids=["3 of 3", "2 of 3", "premature"],
+)
+def test_missing_data_by_aws_tables(aws, cloudwatch, needed, table, before):
+    five = timedelta(minutes=5)
+    for row, (points, _) in enumerate(table.items()):
+        values = [{"0": 0.0, "X": 1.0, "-": None}[point] for point in points.split()]
+        put(cloudwatch, f"row{row}", *values, period=five)
+        for treatment in TREATMENTS:
+            alarm(
+                cloudwatch,
+                f"{row}-{treatment}",
+                f"row{row}",
+                Period=300,
+                EvaluationPeriods=3,
+                DatapointsToAlarm=needed,
+                TreatMissingData=treatment,
+            )
+            set_state(cloudwatch, f"{row}-{treatment}", before)
+    aws.evaluate_alarms(NOON + 5 * five)
+    for row, (points, expected) in enumerate(table.items()):
+        found = tuple(state(cloudwatch, f"{row}-{treatment}") for treatment in TREATMENTS)
+        assert found == tuple(value or before for value in expected), points
+
+
+@pytest.mark.parametrize(
+    ("operator", "breaching"),
+    [
+        ("GreaterThanThreshold", [6]),
+        ("GreaterThanOrEqualToThreshold", [5, 6]),
+        ("LessThanThreshold", [4]),
+        ("LessThanOrEqualToThreshold", [4, 5]),
+    ],
+)
+def test_comparison(aws, cloudwatch, operator, breaching):
+    for value in (4, 5, 6):
+        put(cloudwatch, f"m{value}", value)
+        alarm(cloudwatch, f"a{value}", f"m{value}", Threshold=5, ComparisonOperator=operator)
+    aws.evaluate_alarms(NOON + MINUTE)
+    assert [v for v in (4, 5, 6) if state(cloudwatch, f"a{v}") == "ALARM"] == breaching
+
+
+def test_the_window_slides_by_the_minute_whatever_the_period(aws, cloudwatch):
+    """A period of 5 minutes: "at the end of minute 6 ... data from minute 2 to minute 6"."""
+    put(cloudwatch, "m", 1, first=NOON)
+    put(cloudwatch, "m", 0, 0, 0, 0, 0, first=NOON + MINUTE)
+    alarm(cloudwatch, "a", Period=300)
+    aws.evaluate_alarms(NOON + 5 * MINUTE)
+    assert state(cloudwatch, "a") == "ALARM"
+    aws.evaluate_alarms(NOON + 6 * MINUTE)
+    assert state(cloudwatch, "a") == "OK"
+
+
+def test_a_minute_that_is_not_over_is_not_judged(aws, cloudwatch):
+    put(cloudwatch, "m", 0, 1)
+    alarm(cloudwatch, "a")
+    aws.evaluate_alarms(NOON + 1.9 * MINUTE)
+    assert state(cloudwatch, "a") == "OK"
+    aws.evaluate_alarms(NOON + 2 * MINUTE)
+    assert state(cloudwatch, "a") == "ALARM"
+
+
+def test_high_resolution_alarms_see_ten_seconds(aws, cloudwatch):
+    ten = timedelta(seconds=10)
+    for resolution, name in ((1, "fine"), (60, "coarse")):
+        put(cloudwatch, name, 0, 0, 1, period=ten, StorageResolution=resolution)
+        alarm(cloudwatch, name, name, Period=10, TreatMissingData="notBreaching")
+    aws.evaluate_alarms(NOON + 2 * ten)
+    assert state(cloudwatch, "fine") == "OK"
+    aws.evaluate_alarms(NOON + 3 * ten)
+    assert state(cloudwatch, "fine") == "ALARM"
+    # Kept by the minute: all of it counts for the minute's first ten seconds.
+    assert state(cloudwatch, "coarse") == "ALARM"
+
+
+@pytest.mark.parametrize(("samples", "expected"), [(999, "OK"), (1000, "ALARM")])
+def test_a_percentile_of_few_samples_is_not_judged(aws, cloudwatch, samples, expected):
+    """Ten over one minus the percentile: 1000 for p99."""
+    cloudwatch.put_metric_data(
+        Namespace="Test",
+        MetricData=[{"MetricName": "m", "Timestamp": NOON, "Values": [1.0], "Counts": [samples]}],
+    )
+    common = {"Statistic": None, "ExtendedStatistic": "p99"}
+    alarm(cloudwatch, "waits", **common, EvaluateLowSampleCountPercentile="ignore")
+    alarm(cloudwatch, "judges", **common, EvaluateLowSampleCountPercentile="evaluate")
+    set_state(cloudwatch, "waits", "OK")
+    aws.evaluate_alarms(NOON + MINUTE)
+    assert state(cloudwatch, "waits") == expected
+    assert state(cloudwatch, "judges") == "ALARM"
+
+
+def test_a_unit_selects_the_data(aws, cloudwatch):
+    put(cloudwatch, "m", 1, Unit="Seconds")
+    alarm(cloudwatch, "seconds", Unit="Seconds")
+    alarm(cloudwatch, "bytes", Unit="Bytes")
+    aws.evaluate_alarms(NOON + MINUTE)
+    assert (state(cloudwatch, "seconds"), state(cloudwatch, "bytes")) == (A, NO_DATA)
+
+
+def band_alarm(client: Any, operator: str) -> None:
+    stat = {"Metric": {"Namespace": "Test", "MetricName": "m"}, "Period": 60, "Stat": "Average"}
+    client.put_metric_alarm(
+        AlarmName=operator,
+        ComparisonOperator=operator,
+        EvaluationPeriods=1,
+        ThresholdMetricId="band",
+        TreatMissingData="ignore",
+        Metrics=[
+            {"Id": "m", "MetricStat": stat, "ReturnData": True},
+            {"Id": "band", "Expression": "ANOMALY_DETECTION_BAND(m, 2)", "ReturnData": True},
+        ],
+    )
+
+
+BOTH = "LessThanLowerOrGreaterThanUpperThreshold"
+UPPER, LOWER = "GreaterThanUpperThreshold", "LessThanLowerThreshold"
+
+
+@pytest.mark.parametrize(
+    ("value", "alarming"),
+    [
+        # Before: 90 and 110 by turns, so mean 100 and standard deviation 10: from 80 to 120.
+        (119, set()),
+        (121, {BOTH, UPPER}),
+        (81, set()),
+        (79, {BOTH, LOWER}),
+    ],
+)
+def test_anomaly_bands(aws, cloudwatch, value, alarming):
+    # The evaluation range is three datapoints, the band comes from what is before them.
+    put(cloudwatch, "m", *[90, 110] * 20, 100, 100, value)
+    for operator in (BOTH, UPPER, LOWER):
+        band_alarm(cloudwatch, operator)
+        set_state(cloudwatch, operator, "OK")
+    aws.evaluate_alarms(NOON + 43 * MINUTE)
+    assert {n for n in (BOTH, UPPER, LOWER) if state(cloudwatch, n) == "ALARM"} == alarming
+
+
+def test_a_detector_leaves_out_what_it_is_told_to(aws, cloudwatch):
+    put(cloudwatch, "m", *[90, 110] * 20, *[1000] * 40, 100, 100, 200)
+    band_alarm(cloudwatch, BOTH)
+    set_state(cloudwatch, BOTH, "OK")
+    end = NOON + 83 * MINUTE
+    aws.evaluate_alarms(end)
+    assert state(cloudwatch, BOTH) == "OK"
+    campaign = {"StartTime": NOON + 40 * MINUTE, "EndTime": NOON + 80 * MINUTE}
+    cloudwatch.put_anomaly_detector(
+        SingleMetricAnomalyDetector={"Namespace": "Test", "MetricName": "m", "Stat": "Average"},
+        Configuration={"ExcludedTimeRanges": [campaign]},
+    )
+    aws.evaluate_alarms(end)
+    assert state(cloudwatch, BOTH) == "ALARM"
+    (detector,) = cloudwatch.describe_anomaly_detectors()["AnomalyDetectors"]
+    assert detector["Configuration"]["ExcludedTimeRanges"] == [campaign]
+
+
+# ----------------------------------------------------------------------- states, reasons, actions
+
+
+@pytest.fixture
+def pages(aws, cloudwatch) -> Any:
+    """A topic, and what a subscriber got from it since the last question."""
+    topic = aws.client("sns").create_topic(Name="pages")["TopicArn"]
+    queue = aws.client("sqs").create_queue(QueueName="pages")["QueueUrl"]
+    queue_arn = topic.replace(":sns:", ":sqs:")
+    aws.client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=queue_arn)
+
+    def received() -> list[dict[str, Any]]:
+        got = aws.client("sqs").receive_message(QueueUrl=queue, MaxNumberOfMessages=10)
+        for message in got.get("Messages", []):
+            aws.client("sqs").delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
+        bodies = [json.loads(message["Body"]) for message in got.get("Messages", [])]
+        return [{**json.loads(b["Message"]), "Subject": b["Subject"]} for b in bodies]
+
+    received.topic = topic
+    return received
+
+
+def test_an_action_is_taken_once_per_change(aws, cloudwatch, pages):
+    alarm(
+        cloudwatch,
+        "a",
+        AlarmActions=[pages.topic],
+        OKActions=[pages.topic],
+        AlarmDescription="look here",
+        EvaluationPeriods=3,
+        DatapointsToAlarm=2,
+    )
+    put(cloudwatch, "m", 0, 0, 1, 1, 1, 1, 0, 0)
+    aws.evaluate_alarms(NOON + 8 * MINUTE, since=NOON + 2 * MINUTE)
+    first, second, third = pages()
+    assert [m["NewStateValue"] for m in (first, second, third)] == ["OK", "ALARM", "OK"]
+    assert second["AlarmDescription"] == "look here"
+    assert second["StateChangeTime"] == "2026-03-02T12:04:00.000+0000"
+    assert second["Subject"] == 'ALARM: "a" in us-east-1'
+    assert second["NewStateReason"] == (
+        "Threshold Crossed: 2 out of the last 3 datapoints [1.0 (02/03/26 12:03:00), "
+        "1.0 (02/03/26 12:02:00)] were greater than the threshold (0.5) "
+        "(minimum 2 datapoints for OK -> ALARM transition)."
+    )
+    history = cloudwatch.describe_alarm_history(AlarmName="a", ScanBy="TimestampAscending")
+    kinds = [item["HistoryItemType"] for item in history["AlarmHistoryItems"]]
+    assert sorted(kinds) == ["Action"] * 3 + ["ConfigurationUpdate"] + ["StateUpdate"] * 3
+    assert "Alarm updated from OK to ALARM" in [
+        item["HistorySummary"] for item in history["AlarmHistoryItems"]
+    ]
+
+
+def test_disabled_actions_are_not_taken(aws, cloudwatch, pages):
+    alarm(cloudwatch, "a", AlarmActions=[pages.topic])
+    cloudwatch.disable_alarm_actions(AlarmNames=["a"])
+    set_state(cloudwatch, "a", "ALARM")
+    assert (state(cloudwatch, "a"), pages()) == ("ALARM", [])
+    set_state(cloudwatch, "a", "OK")
+    cloudwatch.enable_alarm_actions(AlarmNames=["a"])
+    set_state(cloudwatch, "a", "ALARM")
+    assert len(pages()) == 1
+
+
+def test_an_action_that_fails_is_recorded(aws, cloudwatch):
+    nowhere = "arn:aws:sns:us-east-1:123456789012:nowhere"
+    alarm(cloudwatch, "a", AlarmActions=[nowhere])
+    set_state(cloudwatch, "a", "ALARM")
+    (entry,) = aws.alarm_actions()
+    assert (entry["Action"], entry["Problem"]) == (nowhere, "the topic does not exist")
+
+
+def test_what_was_set_lasts_until_the_next_evaluation(aws, cloudwatch):
+    put(cloudwatch, "m", 0)
+    alarm(cloudwatch, "a")
+    set_state(cloudwatch, "a", "ALARM")
+    assert described(cloudwatch, "a")["StateReason"] == "test"
+    aws.evaluate_alarms(NOON + MINUTE)
+    assert state(cloudwatch, "a") == "OK"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"DatapointsToAlarm": 2}, "less than or equal to the number of evaluation periods"),
+        ({"ComparisonOperator": "GreaterThanUpperThreshold"}, "ThresholdMetricId"),
+        ({"Statistic": None}, "One of Statistic and ExtendedStatistic"),
+        ({"Statistic": None, "ExtendedStatistic": "p101"}, "p101"),
+        ({"Period": 45}, "Period must be"),
+    ],
+)
+def test_refused_alarms(cloudwatch, change, words):
+    with pytest.raises(botocore.exceptions.ClientError, match=words):
+        alarm(cloudwatch, "a", **change)
+
+
+# --------------------------------------------------------------------------------- who evaluates
+
+
+def wait_for(client: Any, name: str, wanted: str) -> None:
+    deadline = time.monotonic() + 60
+    while state(client, name) != wanted and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert state(client, name) == wanted
+
+
+def test_the_background_evaluates_by_itself_until_it_is_stopped(cloudwatch):
+    alarm(cloudwatch, "a", TreatMissingData="breaching")
+    background = Evaluator(timedelta(milliseconds=20))
+    assert state(cloudwatch, "a") == NO_DATA
+    background.start()
+    wait_for(cloudwatch, "a", "ALARM")
+    background.stop()
+    set_state(cloudwatch, "a", "OK")
+    time.sleep(0.1)
+    assert (state(cloudwatch, "a"), background.running) == ("OK", False)
+
+
+def test_a_server_of_its_own_process_evaluates_when_told_to():
+    def background(aws: LocalAws, query: str) -> dict[str, Any]:
+        token = aws.exports()[TOKEN_VARIABLE]
+        return json.loads(ask(aws.url, token, f"/_local/cloudwatch/background?on={query}"))
+
+    with LocalAws.start() as aws:
+        client = aws.client("cloudwatch")
+        put(client, "m", 1)
+        alarm(client, "a")
+        aws.evaluate_alarms(NOON + MINUTE)
+        assert state(client, "a") == "ALARM"
+        assert background(aws, "true") == {"running": True}
+        assert background(aws, "false") == {"running": False}
+
+
+@pytest.mark.parametrize("path", ["evaluate?at=soon", "nothing"])
+def test_the_hook_refuses_what_it_cannot_read(aws, path):
+    with pytest.raises(urllib.error.HTTPError, match=r"HTTP Error 40[04]"):
+        ask(aws.url, aws.exports()[TOKEN_VARIABLE], f"/_local/cloudwatch/{path}")
+
+
+def test_history_is_found_by_time_and_kind(aws):
+    aws.reset()
+    cloudwatch = aws.client("cloudwatch")
+    cloudwatch.put_metric_alarm(
+        AlarmName="a",
+        Namespace="N",
+        MetricName="M",
+        Period=60,
+        Statistic="Sum",
+        Threshold=1,
+        EvaluationPeriods=1,
+        ComparisonOperator="GreaterThanThreshold",
+    )
+    cloudwatch.set_alarm_state(AlarmName="a", StateValue="OK", StateReason="by hand")
+    (change,) = cloudwatch.describe_alarm_history(
+        AlarmName="a",
+        HistoryItemType="StateUpdate",
+        AlarmTypes=["MetricAlarm"],
+        StartDate=datetime.now(UTC) - timedelta(hours=1),
+        EndDate=datetime.now(UTC) + timedelta(hours=1),
+    )["AlarmHistoryItems"]
+    assert change["HistorySummary"] == "Alarm updated from INSUFFICIENT_DATA to OK"
+    assert not cloudwatch.describe_alarm_history(
+        AlarmName="a", EndDate=datetime.now(UTC) - timedelta(hours=1)
+    )["AlarmHistoryItems"]
+    aws.reset()

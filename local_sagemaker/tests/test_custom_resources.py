@@ -1,0 +1,192 @@
+"""AWS::CloudFormation::CustomResource, Custom::* and CDK's Provider framework."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from local_sagemaker import lambda_runner
+
+CUSTOM = "Custom::Thing"
+PLAIN = """
+import cfnresponse
+def handler(event, context):
+    properties = event["ResourceProperties"]
+    if properties.get("Fail") == event["RequestType"]:
+        cfnresponse.send(event, context, cfnresponse.FAILED, {}, "id", reason="asked to fail")
+        return
+    if properties.get("Silent"):
+        return
+    data = {
+        "Kind": event["RequestType"],
+        "Type": event["ResourceType"],
+        "Flag": properties.get("Flag"),
+        "Old": event.get("OldResourceProperties", {}).get("Size", "none"),
+    }
+    cfnresponse.send(event, context, cfnresponse.SUCCESS, data, "id-" + properties["Name"])
+"""
+
+
+def function(code: str, **environment: Any) -> dict[str, Any]:
+    return {
+        "Type": "AWS::Lambda::Function",
+        "Properties": {
+            "Code": {"ZipFile": code},
+            "Handler": "index.handler",
+            "Runtime": "python3.12",
+            "Timeout": 30,
+            "Role": {"Fn::GetAtt": ["Role", "Arn"]},
+            "Environment": {"Variables": environment},
+        },
+    }
+
+
+def thing(**properties: Any) -> dict[str, Any]:
+    return {"ServiceToken": {"Fn::GetAtt": ["Fn", "Arn"]}, **properties}
+
+
+WANTED = ("Kind", "Type", "Flag", "Old")
+
+
+def test_plain_custom_resource(stack, role):
+    others = {"Role": role, "Fn": function(PLAIN)}
+    made = stack.deploy(CUSTOM, thing(Name="a", Size=1, Flag=True), WANTED, **others)
+    assert made.ref == "id-a"
+    # Scalars reach a function as text.
+    assert made.attributes == {"Kind": "Create", "Type": CUSTOM, "Flag": "true", "Old": "none"}
+    changed = stack.deploy(CUSTOM, thing(Name="a", Size=2, Flag=False), WANTED, **others)
+    assert changed.ref == "id-a"
+    assert changed.attributes["Kind"] == "Update"
+    assert (changed.attributes["Flag"], changed.attributes["Old"]) == ("false", "1")
+    replaced = stack.deploy(CUSTOM, thing(Name="b", Size=2, Flag=False), WANTED, **others)
+    assert replaced.ref == "id-b"
+    history = [
+        (event["ResourceStatus"], event.get("PhysicalResourceId"))
+        for event in replaced.stack.events
+        if event["LogicalResourceId"] == "It"
+    ]
+    assert history[-1] == ("DELETE_COMPLETE", "id-a")
+
+
+def test_a_failing_custom_resource_fails_the_stack_with_its_reason(stack, role):
+    others = {"Role": role, "Fn": function(PLAIN)}
+    reason = stack.refusal(CUSTOM, thing(Name="a", Fail="Create"), **others)
+    assert "asked to fail" in reason
+    stack.delete()
+    reason = stack.refusal(CUSTOM, thing(Name="a", Silent="yes"), **others)
+    assert "did not receive a response from your Custom Resource" in reason
+
+
+def test_a_failed_update_of_a_custom_resource_is_undone(stack, role):
+    others = {"Role": role, "Fn": function(PLAIN)}
+    stack.deploy(CUSTOM, thing(Name="a", Size=1, Flag=1), WANTED, **others)
+    assert "asked to fail" in stack.refusal(CUSTOM, thing(Name="a", Fail="Update"), **others)
+    again = stack.deploy(CUSTOM, thing(Name="a", Size=3, Flag=1), WANTED, **others)
+    assert again.attributes["Old"] == "1"
+
+
+def test_an_attribute_that_was_not_answered_is_an_error(stack, role):
+    outputs = {"O": {"Value": {"Fn::GetAtt": ["It", "Nothing"]}}}
+    resources = {
+        "It": {"Type": CUSTOM, "Properties": thing(Name="a")},
+        "Role": role,
+        "Fn": function(PLAIN),
+    }
+    failed = stack.template({"Resources": resources, "Outputs": outputs}, expect_failure=True)
+    assert failed.status == "ROLLBACK_COMPLETE"
+    assert "Vendor response doesn't contain Nothing attribute" in failed.failure_reason
+
+
+ON_EVENT = """
+def handler(event, context):
+    return {"PhysicalResourceId": "provided", "Data": {"Kind": event["RequestType"]}}
+"""
+IS_COMPLETE = """
+import boto3
+def handler(event, context):
+    ssm = boto3.client("ssm")
+    if event["RequestType"] == "Delete":
+        return {"IsComplete": True}
+    try:
+        ssm.get_parameter(Name="/provider/asked")
+    except ssm.exceptions.ParameterNotFound:
+        ssm.put_parameter(Name="/provider/asked", Value=event["PhysicalResourceId"], Type="String")
+        return {"IsComplete": False}
+    return {"IsComplete": True, "Data": {"Done": "yes"}}
+"""
+
+
+def test_the_provider_frameworks_handlers_are_called(aws, stack, role):
+    framework = function(
+        "never run",
+        USER_ON_EVENT_FUNCTION_ARN={"Fn::GetAtt": ["OnEvent", "Arn"]},
+        USER_IS_COMPLETE_FUNCTION_ARN={"Fn::GetAtt": ["IsComplete", "Arn"]},
+    )
+    framework["Properties"]["Runtime"] = "nodejs22.x"
+    others = {
+        "Role": role,
+        "Fn": framework,
+        "OnEvent": function(ON_EVENT),
+        "IsComplete": function(IS_COMPLETE),
+    }
+    made = stack.deploy(
+        "AWS::CloudFormation::CustomResource", thing(A=1), ("Kind", "Done"), **others
+    )
+    assert made.ref == "provided"
+    assert made.attributes == {"Kind": "Create", "Done": "yes"}
+    asked = aws.client("ssm").get_parameter(Name="/provider/asked")["Parameter"]["Value"]
+    assert asked == "provided"
+    changed = stack.deploy(
+        "AWS::CloudFormation::CustomResource", thing(A=2), ("Kind", "Done"), **others
+    )
+    assert changed.attributes["Kind"] == "Update"
+    aws.client("ssm").delete_parameter(Name="/provider/asked")
+
+
+GOES_ON = """
+import json, time
+import boto3, cfnresponse
+def handler(event, context):
+    turns = event["Turns"] = event.get("Turns", 0) + 1
+    if turns > int(event["ResourceProperties"]["Turns"]):
+        cfnresponse.send(event, context, cfnresponse.SUCCESS, {"Turns": str(turns)}, "it")
+        return
+    time.sleep(0.2)
+    boto3.client("lambda").invoke(
+        FunctionName=context.invoked_function_arn, InvocationType="Event",
+        Payload=json.dumps(event))
+"""
+
+
+def test_an_answer_may_come_from_a_later_invocation(stack, role):
+    others = {"Role": role, "Fn": function(GOES_ON)}
+    made = stack.deploy(CUSTOM, thing(Turns=2), ("Turns",), **others)
+    assert made.attributes == {"Turns": "3"}
+    stack.deploy(CUSTOM, thing(Turns=0), ("Turns",), **others)
+
+
+def test_an_asynchronous_invocation_is_answered_before_it_ends(aws, stack, role, tmp_path):
+    others = {"Role": role}
+    waits = function(
+        "import os, time\ndef handler(event, context):\n"
+        "    while not os.path.exists(event):\n        time.sleep(0.01)\n"
+    )
+    made = stack.deploy(
+        "AWS::Lambda::Function", waits["Properties"] | {"Timeout": 60}, ("Arn",), **others
+    )
+    answer = aws.client("lambda").invoke(
+        FunctionName=made.ref, InvocationType="Event", Payload=json.dumps(str(tmp_path / "go on"))
+    )
+    assert lambda_runner.is_running(made.attributes["Arn"])
+    (tmp_path / "go on").touch()
+    assert answer["StatusCode"] == 202
+
+
+def test_nobody_waits_longer_than_the_resource_says(stack, role):
+    others = {"Role": role, "Fn": function(GOES_ON)}
+    others["Fn"]["Properties"]["Timeout"] = 2
+    started = time.monotonic()
+    reason = stack.refusal(CUSTOM, thing(Turns=20, ServiceTimeout=2), **others)
+    assert "did not receive a response" in reason
+    assert time.monotonic() - started > 2

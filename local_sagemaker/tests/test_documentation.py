@@ -1,0 +1,264 @@
+"""What the pages say: the first call works, links lead somewhere, the tables are complete."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dataclasses
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+
+import local_sagemaker
+from local_sagemaker import RuntimeOptions, resources
+from local_sagemaker.resources.resource_type import REGISTRY
+
+pytest_plugins = ("pytester",)
+PROJECT = Path(__file__).resolve().parents[1]
+README = PROJECT / "README.md"
+PAGES = [README, *sorted((PROJECT / "docs").glob("*.md"))]
+SOURCES = PROJECT / "src" / "local_sagemaker"
+
+
+# ------------------------------------------------------------------------------ README's snippets
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with README's files, which the test runs in."""
+    blocks = re.findall(
+        r"^```(?:python|ini)\n# (\S+)\n(.*?)^```",
+        README.read_text("utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
+    assert [name for name, _ in blocks] == [
+        "serve.py",
+        "first_invoke.py",
+        "pytest.ini",
+        "test_shout.py",
+    ]
+    for name, text in blocks:
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # as where nothing ran before
+    # `python serve.py` is the interpreter that has the package.
+    monkeypatch.setenv(
+        "PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    )
+    return tmp_path
+
+
+@contextlib.contextmanager
+def command_of_the_page() -> Iterator[dict[str, str]]:
+    """README's command as a process; gives the variables that it prints."""
+    (words,) = re.findall(
+        r"^\$ local-sagemaker --model-server '(.*)'$", README.read_text("utf-8"), re.MULTILINE
+    )
+    with subprocess.Popen(
+        [sys.executable, "-m", "local_sagemaker", "--model-server", words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        exported: dict[str, str] = {}
+        while "CDK_DISABLE_CLI_TELEMETRY" not in exported:  # the last of them
+            line = process.stdout.readline()
+            assert line, "it ended"
+            key, _, value = line.strip().removeprefix("export ").partition("=")
+            exported[key] = value
+        try:
+            yield exported
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def test_the_first_call(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with command_of_the_page() as variables:
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        runpy.run_path("first_invoke.py", run_name="__main__")
+    assert capsys.readouterr().out == "b'HELLO'\n"
+
+
+def test_the_fixture(project: Path, pytester: pytest.Pytester) -> None:
+    shutil.copytree(project, pytester.path, dirs_exist_ok=True)
+    found = pytester.runpytest_inprocess(
+        "-q", "-p", "local_sagemaker.pytest_plugin", "-p", "no:cacheprovider"
+    )
+    found.assert_outcomes(passed=1)
+
+
+# ------------------------------------------------------------------------------- links and names
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)]+)\)", page.read_text("utf-8"))
+    for link in links:
+        if link.startswith("https://"):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.is_file(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_every_page_is_one_hop_from_the_readme() -> None:
+    linked = set(re.findall(r"\]\((docs/[a-z-]+\.md)", README.read_text("utf-8")))
+    assert linked == {f"docs/{page.name}" for page in PAGES[1:]}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_module_that_is_named_is_there(page: Path) -> None:
+    for name in re.findall(r"`([a-z_/]+\.py)`", page.read_text("utf-8")):
+        assert (
+            (SOURCES / name).is_file()
+            or name in ("serve.py", "inference.py")
+            or (PROJECT.parent / name).is_file()
+        ), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_snippet_is_python_and_imports_what_there_is(page: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    for block in blocks:
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+                "local_sagemaker"
+            ):
+                exec(ast.unparse(node), {})
+
+
+def test_a_question_on_deletes_is_answered_in_two_hops() -> None:
+    """README -> page -> module."""
+    (row,) = [line for line in README.read_text("utf-8").splitlines() if "is deleted?" in line]
+    link = re.search(r"\((docs/cloudformation\.md)#(on-a-delete)\)", row)
+    assert link
+    section = (PROJECT / link[1]).read_text("utf-8").split("## On a delete")[1].split("\n## ")[0]
+    for module in re.findall(r"`([a-z_/0-9]+\.py)`", section):
+        assert (SOURCES / module).is_file(), module
+    assert "`cloudformation/resource_work.py`, `delete_all`" in section
+    assert "def delete_all" in (SOURCES / "cloudformation" / "resource_work.py").read_text()
+
+
+def test_the_page_on_choices_names_options() -> None:
+    page = (PROJECT / "docs" / "limits.md").read_text("utf-8")
+    named = re.findall(r"^\| `(\w+)`:", page, re.MULTILINE)
+    fields = {field.name for field in dataclasses.fields(RuntimeOptions)}
+    assert len(named) >= 10
+    assert set(named) <= fields
+
+
+# ------------------------------------------------------------------------------ what is emulated
+
+
+def test_the_table_of_types_equals_the_registry() -> None:
+    resources.load()
+    page = (PROJECT / "docs" / "cloudformation.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(AWS::[A-Za-z0-9:]+)` \| (.*) \|$", page, re.MULTILINE)
+    assert dict(rows) == {
+        name: ", ".join(sorted(kind.properties)) if name != _CUSTOM else "all"
+        for name, kind in REGISTRY.items()
+    }
+    assert [name for name, _ in rows] == sorted(REGISTRY)
+    assert f"| {len(REGISTRY)} types, each" in README.read_text("utf-8")
+
+
+_CUSTOM = "AWS::CloudFormation::CustomResource"
+
+
+def test_every_module_of_types_is_loaded() -> None:
+    folder = Path(resources.__file__).parent
+    makers = {path.stem for path in folder.glob("*.py") if "@emulated" in path.read_text()}
+    assert makers == set(resources.MODULES)
+
+
+# Modules that name types without making resources of them.
+_NOT_MADE = {Path(__file__).name, "test_refusals.py", "test_schemas.py"}
+
+
+def test_every_type_is_deployed_by_a_test_of_this_folder() -> None:
+    """The tests of a type create, change and delete it; here it is only that none is forgotten."""
+    resources.load()
+    named = set()
+    for path in Path(__file__).parent.glob("test_*.py"):
+        if path.name not in _NOT_MADE:
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    named.add(node.value)
+    assert sorted(set(REGISTRY) - named) == []
+
+
+# --------------------------------------------------------------------- a project of its own
+
+
+def test_it_imports_nothing_but_what_it_asks_for() -> None:
+    """What is imported is declared, or comes with what is declared: flask and botocore."""
+    text = (PROJECT / "pyproject.toml").read_text("utf-8")
+    declared = {
+        re.split(r"[\[><=]", name)[0]
+        for name in re.findall(
+            r'^    "([a-z0-9\[\]>=<,.]+)",$',
+            text.split("dependencies = [")[1].split("]\n")[0],
+            re.MULTILINE,
+        )
+    }
+    names = {"pyyaml": "yaml"}
+    allowed = {names.get(name, name) for name in declared} | {
+        "botocore",
+        "flask",
+        "local_sagemaker",
+        # Started as programs of their own, by path, beside each other.
+        "botocore_data",
+        "lambda_bootstrap",
+        "process_supervisor",
+        *sys.stdlib_module_names,
+    }
+    optional = {"sklearn", "pytest", "cfnlint"}
+    found: dict[str, str] = {}
+    for path in SOURCES.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            modules = (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+                if isinstance(node, ast.ImportFrom) and not node.level
+                else []
+            )
+            found.update({module.partition(".")[0]: path.name for module in modules})
+    assert {name: path for name, path in found.items() if name not in allowed | optional} == {}
+    assert "low_latency_endpoint" not in found
+    assert declared <= {*found, "pyyaml"}
+
+
+def test_no_relative_import_leaves_the_package() -> None:
+    for path in SOURCES.rglob("*.py"):
+        depth = len(path.relative_to(SOURCES).parts)
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                assert node.level <= depth, f"{path}: line {node.lineno}"
+
+
+def test_all_that_is_public_is_there() -> None:
+    for name in local_sagemaker.__all__:
+        assert getattr(local_sagemaker, name) is not None
+    with pytest.raises(AttributeError):
+        _ = local_sagemaker.nothing_of_that_name

@@ -1,0 +1,330 @@
+"""ECS tasks run as processes: their life, their log, and that nothing of them is left."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local_sagemaker import LocalAws, delete_stack, deploy_template, process_supervisor
+
+pytestmark = pytest.mark.realtime
+
+SLEEP = "import time; print('up', flush=True); time.sleep(600)"
+LOG = {"logDriver": "awslogs", "options": {"awslogs-group": "tasks", "awslogs-stream-prefix": "p"}}
+
+
+class Cluster:
+    """A cluster and short words for what the tests do with it."""
+
+    def __init__(self, aws: LocalAws) -> None:
+        self.aws, self.ecs, ec2 = aws, aws.client("ecs"), aws.client("ec2")
+        self.ecs.create_cluster(clusterName="tasks")
+        self.subnet = ec2.describe_subnets()["Subnets"][0]["SubnetId"]
+        self.group = ec2.describe_security_groups()["SecurityGroups"][0]["GroupId"]
+        aws.client("logs").create_log_group(logGroupName="tasks")
+
+    def define(self, **container: Any) -> str:
+        answer = self.ecs.register_task_definition(
+            family="task",
+            requiresCompatibilities=["FARGATE"],
+            networkMode="awsvpc",
+            cpu="256",
+            memory="512",
+            containerDefinitions=[
+                {"name": "one", "image": "nobody/nothing:1", "logConfiguration": LOG, **container}
+            ],
+        )
+        return str(answer["taskDefinition"]["taskDefinitionArn"])
+
+    def run(
+        self, code: str, count: int = 1, override: dict[str, Any] | None = None, **container: Any
+    ) -> list[str]:
+        container.setdefault("entryPoint", ["python", "-c"])
+        container.setdefault("command", [code])
+        answer = self.ecs.run_task(
+            cluster="tasks",
+            taskDefinition=self.define(**container),
+            launchType="FARGATE",
+            count=count,
+            startedBy="test",
+            networkConfiguration={
+                "awsvpcConfiguration": {"subnets": [self.subnet], "securityGroups": [self.group]}
+            },
+            overrides={"containerOverrides": [{"name": "one", **(override or {})}]},
+        )
+        self.started = {task["taskArn"]: task["lastStatus"] for task in answer["tasks"]}
+        return list(self.started)
+
+    def described(self, arn: str) -> dict[str, Any]:
+        (task,) = self.ecs.describe_tasks(cluster="tasks", tasks=[arn])["tasks"]
+        return dict(task)
+
+    def until(self, arn: str, status: str) -> dict[str, Any]:
+        return wait_for(
+            lambda: found if (found := self.described(arn))["lastStatus"] == status else None
+        )
+
+    def log(self, arn: str) -> list[str]:
+        events = self.aws.client("logs").get_log_events(
+            logGroupName="tasks", logStreamName=f"p/one/{arn.rpartition('/')[2]}"
+        )["events"]
+        return [event["message"] for event in events]
+
+
+def wait_for(found: Callable[[], Any], seconds: float = 60) -> Any:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if answer := found():
+            return answer
+        time.sleep(0.05)
+    raise AssertionError("waited in vain")
+
+
+def variables(**pairs: str) -> list[dict[str, str]]:
+    return [{"name": name, "value": value} for name, value in pairs.items()]
+
+
+def processes(marker: str) -> list[int]:
+    """Processes of this machine whose command line has the marker."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and folder.name != str(os.getpid()):
+            try:
+                line = (folder / "cmdline").read_bytes().decode(errors="replace")
+            except OSError:
+                continue
+            if marker in line:
+                found.append(int(folder.name))
+    return found
+
+
+# A module's own: it is reset, and in-process servers share their state.
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with LocalAws.in_process(region="us-east-1") as aws:
+        aws.reset()
+        yield Cluster(aws)
+        aws.reset()
+
+
+def test_a_task_starts_runs_and_ends_with_its_exit_code(cluster):
+    (arn,) = cluster.run("import time; print('hello', flush=True); time.sleep(1); exit(7)")
+    seen = [cluster.started[arn]]  # a busy machine may be too slow to see it by asking
+    wait_for(lambda: seen.append(cluster.described(arn)["lastStatus"]) or seen[-1] == "STOPPED")
+    assert list(dict.fromkeys(seen)) == ["PROVISIONING", "RUNNING", "STOPPED"]
+    task = cluster.described(arn)
+    assert task["containers"][0]["exitCode"] == 7
+    assert task["stopCode"] == "EssentialContainerExited"
+    assert task["stoppedAt"] > task["startedAt"] >= task["createdAt"]
+    assert cluster.log(arn) == ["hello"]
+    assert arn not in cluster.ecs.list_tasks(cluster="tasks")["taskArns"]
+    assert (
+        arn
+        in cluster.ecs.list_tasks(cluster="tasks", desiredStatus="STOPPED", startedBy="test")[
+            "taskArns"
+        ]
+    )
+
+
+def test_its_address_is_loopback_everywhere_it_is_said(cluster):
+    (arn,) = cluster.run(SLEEP)
+    task = cluster.until(arn, "RUNNING")
+    details = {d["name"]: d["value"] for d in task["attachments"][0]["details"]}
+    assert details["privateIPv4Address"] == "127.0.0.1"
+    assert details["subnetId"] == cluster.subnet
+    (interface,) = task["containers"][0]["networkInterfaces"]
+    assert interface["privateIpv4Address"] == "127.0.0.1"
+    cluster.ecs.stop_task(cluster="tasks", task=arn)
+
+
+def test_environment_of_definition_and_run_but_none_of_this_machines(cluster, monkeypatch):
+    monkeypatch.setenv("MY_SECRET", "mine")
+    monkeypatch.setenv("AWS_PROFILE", "production")
+    code = (
+        "import os; print(sorted(k + '=' + v for k, v in os.environ.items() "
+        "if k[:3] in ('AWS', 'MY_', 'A_1', 'B_2')), flush=True)"
+    )
+    (arn,) = cluster.run(
+        code,
+        environment=variables(A_1="defined", B_2="defined"),
+        override={"environment": variables(B_2="given", AWS_ENDPOINT_URL="https://aws.amazon.com")},
+    )
+    cluster.until(arn, "STOPPED")
+    (line,) = cluster.log(arn)
+    assert "'A_1=defined'" in line
+    assert "'B_2=given'" in line
+    assert f"'AWS_ENDPOINT_URL={cluster.aws.url}'" in line
+    assert "production" not in line
+    assert "mine" not in line
+
+
+def test_stopping_asks_first_and_then_makes_it(cluster):
+    polite = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
+        "print('up', flush=True); time.sleep(600)"
+    )
+    deaf = polite.replace("lambda *_: sys.exit(5)", "signal.SIG_IGN")
+    (first,), (second,) = cluster.run(polite), cluster.run(deaf, stopTimeout=2)
+    for arn in (first, second):
+        wait_for(lambda arn=arn: cluster.log(arn))
+        answer = cluster.ecs.stop_task(cluster="tasks", task=arn, reason="enough")["task"]
+        assert (answer["desiredStatus"], answer["lastStatus"]) == ("STOPPED", "STOPPING")
+    task = cluster.until(first, "STOPPED")
+    assert task["containers"][0]["exitCode"] == 5
+    assert (task["stopCode"], task["stoppedReason"]) == ("UserInitiated", "enough")
+    assert cluster.until(second, "STOPPED")["containers"][0]["exitCode"] == 137
+
+
+def test_an_interface_of_its_own_that_goes_with_it(cluster):
+    def interfaces() -> int:
+        answer = cluster.aws.client("ec2").describe_network_interfaces(
+            Filters=[{"Name": "subnet-id", "Values": [cluster.subnet]}]
+        )
+        return len(answer["NetworkInterfaces"])
+
+    before = interfaces()
+    arns = cluster.run("import time; time.sleep(1)", count=2)
+    assert interfaces() == before + 2
+    wait_for(lambda: interfaces() == before)  # without anybody asking for the tasks
+    assert {cluster.described(arn)["attachments"][0]["status"] for arn in arns} == {"DELETED"}
+
+
+@pytest.mark.parametrize(
+    ("container", "named"),
+    [
+        ({"entryPoint": [], "command": ["nginx"]}, "nginx"),
+        ({"entryPoint": [], "command": []}, "the image's own command"),
+    ],
+)
+def test_what_is_not_python_does_not_start_and_says_why(cluster, container, named):
+    (arn,) = cluster.run("", **container)
+    task = cluster.described(arn)
+    assert (task["lastStatus"], task["stopCode"]) == ("STOPPED", "TaskFailedToStart")
+    assert task["stoppedReason"].startswith("CannotPullContainerError: the local AWS has no Docker")
+    assert task["stoppedReason"].endswith(named)
+
+
+def test_a_task_that_nobody_knows_is_ecss_refusal(cluster):
+    with pytest.raises(ClientError):
+        cluster.ecs.stop_task(cluster="no-such-cluster", task="x")
+
+
+def test_reset_stops_them(cluster):
+    marker = f"'reset-{os.getpid()}'"
+    cluster.run(f"{marker}; {SLEEP}", count=2)
+    wait_for(lambda: len(processes(marker)) >= 4)  # each with its supervisor
+    cluster.aws.reset()
+    wait_for(lambda: not processes(marker))
+    cluster.__init__(cluster.aws)  # for whoever comes next
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_none_outlives_the_local_aws(end):
+    marker = f"'outlives-{end}-{os.getpid()}'"
+    program = (
+        "import runpy, sys\n"
+        f"here = runpy.run_path({__file__!r})\n"
+        "with here['LocalAws'].start() as aws:\n"
+        f"    here['Cluster'](aws).run({f'{marker}; {SLEEP}'!r})\n"
+        "    print('started', flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        text=True,
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[2],
+    ) as owner:
+        assert owner.stdin is not None
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "started\n"
+        # The task, its supervisor, and the owner, whose command line has the marker too.
+        wait_for(lambda: len(processes(marker)) >= 3)
+        if end == "kill":
+            owner.kill()
+        owner.stdin.close()
+    wait_for(lambda: not processes(marker))
+
+
+def test_no_signal_is_too_early_for_the_supervisor():
+    marker = f"'early-{os.getpid()}'"
+    for number in range(25):
+        command = [
+            sys.executable,
+            "-I",
+            process_supervisor.__file__,
+            "2",
+            sys.executable,
+            "-c",
+            f"{marker}; {SLEEP}",
+        ]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+        ) as supervisor:
+            time.sleep(0.004 * number)
+            supervisor.terminate()
+            supervisor.wait(20)
+    wait_for(lambda: not processes(marker))
+
+
+# --- references between stacks --------------------------------------------------------------------
+
+GIVING = {
+    "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
+    "Outputs": {"Arn": {"Value": {"Ref": "Topic"}}},
+}
+
+
+def taking(**more: Any) -> dict[str, Any]:
+    reference = {"Fn::GetStackOutput": {"StackName": "Giving", "OutputName": "Arn", **more}}
+    return {
+        "Resources": {
+            "It": {
+                "Type": "AWS::SSM::Parameter",
+                "Properties": {
+                    "Type": "String",
+                    "Value": {"Fn::Join": ["", ["topic ", reference]]},
+                },
+            }
+        },
+        "Outputs": {"Name": {"Value": {"Ref": "It"}}},
+    }
+
+
+@pytest.mark.parametrize("more", [{}, {"Region": "us-east-1"}], ids=["own", "named"])
+def test_a_weak_reference_reads_another_stacks_output_and_does_not_hold_it(cluster, more):
+    aws = cluster.aws
+    given = deploy_template(aws, GIVING, "Giving")
+    taken = deploy_template(aws, taking(**more), "Taking")
+    value = aws.client("ssm").get_parameter(Name=taken.outputs["Name"])["Parameter"]["Value"]
+    assert value == f"topic {given.outputs['Arn']}"
+    # An export in use could not be deleted; this one can.
+    delete_stack(aws, "Giving")
+    delete_stack(aws, "Taking")
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"OutputName": "Nope"}, "stack Giving has no output Nope"),
+        ({"StackName": "Nobody"}, "stack Nobody has no output Arn, or does not exist"),
+        ({"Region": "eu-west-1"}, "stack Giving has no output Arn"),
+        ({"RoleArn": "arn:aws:iam::1:role/r"}, "Fn::GetStackOutput with RoleArn is not emulated"),
+    ],
+)
+def test_a_weak_reference_to_nothing_fails_the_stack_and_says_so(cluster, more, reason):
+    deploy_template(cluster.aws, GIVING, "Giving")
+    failed = deploy_template(cluster.aws, taking(**more), "Taking", expect_failure=True)
+    assert reason in str(failed.failure_reason)
+    delete_stack(cluster.aws, "Taking")
+    delete_stack(cluster.aws, "Giving")

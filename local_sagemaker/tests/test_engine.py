@@ -1,0 +1,405 @@
+"""The CloudFormation engine: order, update, replacement, rollback, outputs, exports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from local_sagemaker import DeploymentFailed, LocalAws, delete_stack, deploy_template
+
+PARAMETER = "AWS::SSM::Parameter"
+
+
+def parameter(value: Any, **more: Any) -> dict[str, Any]:
+    properties = {"Type": "String", "Value": value, **more.pop("properties", {})}
+    return {"Type": PARAMETER, "Properties": properties, **more}
+
+
+def topic(**properties: Any) -> dict[str, Any]:
+    return {"Type": "AWS::SNS::Topic", "Properties": properties}
+
+
+def _number(default: str, **more: Any) -> dict[str, Any]:
+    return {"Parameters": {"p": {"Type": "Number", "Default": default, **more}}}
+
+
+def bad_endpoint_config() -> dict[str, Any]:
+    """A resource that is refused by its service, not by the engine."""
+    variant = {"VariantName": "v", "ModelName": "no-such-model", "InstanceType": "ml.c7i.large"}
+    return {
+        "Type": "AWS::SageMaker::EndpointConfig",
+        "Properties": {"ProductionVariants": [{**variant, "InitialInstanceCount": 1}]},
+    }
+
+
+def read(aws: LocalAws, name: str) -> str:
+    return aws.client("ssm").get_parameter(Name=name)["Parameter"]["Value"]
+
+
+def completed(stack: Any, status: str) -> list[str]:
+    return [e["LogicalResourceId"] for e in stack.events if e["ResourceStatus"] == status]
+
+
+def test_creates_in_the_order_of_references_and_depends_on(stack):
+    deployed = stack.template(
+        {
+            "Resources": {
+                "Third": parameter({"Fn::Sub": "after ${Second}"}),
+                "Second": parameter({"Ref": "First"}),
+                "Fourth": parameter("x", DependsOn="Third"),
+                "First": topic(),
+            }
+        }
+    )
+    order = completed(deployed, "CREATE_COMPLETE")
+    assert order == ["First", "Second", "Third", "Fourth", stack.name]
+
+
+def test_deletes_in_reverse_order(aws, stack):
+    deployed = stack.template({"Resources": {"A": topic(), "B": parameter({"Ref": "A"})}})
+    stack.delete()
+    events = aws.client("cloudformation").describe_stack_events(StackName=deployed.id)
+    gone = [
+        e["LogicalResourceId"]
+        for e in reversed(events["StackEvents"])
+        if e["ResourceStatus"] == "DELETE_COMPLETE"
+    ]
+    assert gone == ["B", "A", stack.name]
+
+
+def test_a_failed_create_leaves_nothing(aws, stack):
+    template = {"Resources": {"Good": topic(TopicName="left-over"), "Bad": bad_endpoint_config()}}
+    template["Resources"]["Bad"]["DependsOn"] = "Good"
+    failed = stack.template(template, expect_failure=True)
+    assert failed.status == "ROLLBACK_COMPLETE"
+    assert 'Could not find model "arn:aws:sagemaker' in failed.failure_reason
+    assert "Bad" in failed.failure_reason
+    assert failed.resources == {}
+    arns = [t["TopicArn"] for t in aws.client("sns").list_topics()["Topics"]]
+    assert not any("left-over" in arn for arn in arns)
+
+
+def test_a_failed_create_raises_with_the_reason(stack):
+    with pytest.raises(DeploymentFailed, match="no-such-model"):
+        stack.template({"Resources": {"Bad": bad_endpoint_config()}})
+
+
+def test_a_failed_update_leaves_every_described_setting_as_it_was(aws, stack):
+    good = {
+        "Topic": topic(DisplayName="before"),
+        "Kept": parameter("before", properties={"Description": "as it was"}),
+        "Removed": parameter("still here"),
+    }
+    outputs = {"Value": {"Value": {"Fn::GetAtt": ["Kept", "Value"]}}}
+    first = stack.template({"Resources": good, "Outputs": outputs})
+    bad = {
+        "Topic": topic(DisplayName="after"),
+        "Kept": parameter("after"),
+        "New": parameter("new"),
+        "Bad": {**bad_endpoint_config(), "DependsOn": ["Topic", "Kept", "New"]},
+    }
+    failed = stack.template({"Resources": bad, "Outputs": outputs}, expect_failure=True)
+    assert failed.status == "UPDATE_ROLLBACK_COMPLETE"
+    assert "no-such-model" in failed.failure_reason
+    assert failed.resources == first.resources
+    assert failed.outputs == {"Value": "before"}
+    assert read(aws, first.resources["Kept"]) == "before"
+    described = aws.client("ssm").describe_parameters(
+        ParameterFilters=[{"Key": "Name", "Values": [first.resources["Kept"]]}]
+    )["Parameters"]
+    assert described[0]["Description"] == "as it was"
+    attributes = aws.client("sns").get_topic_attributes(TopicArn=first.resources["Topic"])
+    assert attributes["Attributes"]["DisplayName"] == "before"
+    names = [p["Name"] for p in aws.client("ssm").describe_parameters()["Parameters"]]
+    assert not any(name.startswith(f"{stack.name}-New") for name in names)
+
+
+def test_a_replacement_rolled_back_keeps_the_old_resource(aws, stack):
+    before = {"T": topic(TopicName="replace-1"), "P": parameter({"Ref": "T"})}
+    first = stack.template({"Resources": before})
+    after = {
+        "T": topic(TopicName="replace-2"),
+        "P": parameter({"Ref": "T"}),
+        "Bad": {**bad_endpoint_config(), "DependsOn": "P"},
+    }
+    failed = stack.template({"Resources": after}, expect_failure=True)
+    assert failed.resources == first.resources
+    assert read(aws, first.resources["P"]) == first.resources["T"]
+    arns = [t["TopicArn"].rpartition(":")[2] for t in aws.client("sns").list_topics()["Topics"]]
+    assert "replace-1" in arns
+    assert "replace-2" not in arns
+
+
+def test_replacement_makes_the_new_first_and_cleans_up_last(aws, stack):
+    first = stack.template(
+        {"Resources": {"T": topic(TopicName="one"), "P": parameter({"Ref": "T"})}}
+    )
+    second = stack.template(
+        {"Resources": {"T": topic(TopicName="two"), "P": parameter({"Ref": "T"})}}
+    )
+    assert second.resources["T"].endswith(":two")
+    assert second.resources["P"] == first.resources["P"]
+    assert read(aws, second.resources["P"]) == second.resources["T"]
+    history = [(e["LogicalResourceId"], e["ResourceStatus"]) for e in second.events]
+    history = history[history.index((stack.name, "UPDATE_IN_PROGRESS")) :]
+    assert history.index(("T", "UPDATE_COMPLETE")) < history.index(("P", "UPDATE_COMPLETE"))
+    assert history.index(("P", "UPDATE_COMPLETE")) < history.index(("T", "DELETE_IN_PROGRESS"))
+    assert first.resources["T"] not in str(aws.client("sns").list_topics()["Topics"])
+
+
+def test_a_fixed_name_cannot_be_replaced(stack):
+    model = {"ModelName": "fixed", "ExecutionRoleArn": "arn:aws:iam::123456789012:role/r"}
+
+    def of(image: str) -> dict[str, Any]:
+        properties = {**model, "PrimaryContainer": {"Image": image}}
+        return {"Resources": {"M": {"Type": "AWS::SageMaker::Model", "Properties": properties}}}
+
+    stack.template(of("one"))
+    failed = stack.template(of("two"), expect_failure=True)
+    assert failed.status == "UPDATE_ROLLBACK_COMPLETE"
+    assert (
+        "CloudFormation cannot update a stack when a custom-named resource requires replacing. "
+        "Rename fixed and update the stack again."
+    ) in failed.failure_reason
+
+
+def test_no_change_is_no_update(aws, stack):
+    template = {"Resources": {"P": parameter("same")}}
+    first = stack.template(template)
+    second = stack.template(template)
+    assert len(second.events) == len(first.events)
+    with pytest.raises(aws.client("cloudformation").exceptions.ClientError) as refused:
+        aws.client("cloudformation").update_stack(StackName=stack.name, UsePreviousTemplate=True)
+    assert refused.value.response["Error"]["Message"] == "No updates are to be performed."
+
+
+def test_an_update_touches_only_what_changed(stack):
+    stack.template({"Resources": {"A": parameter("1"), "B": parameter("1")}})
+    second = stack.template({"Resources": {"A": parameter("2"), "B": parameter("1")}})
+    assert completed(second, "UPDATE_COMPLETE") == ["A", stack.name]
+
+
+def test_a_removed_resource_is_deleted_and_a_retained_one_is_not(aws, stack):
+    first = stack.template(
+        {
+            "Resources": {
+                "Stays": parameter("1"),
+                "Goes": parameter("1"),
+                "Kept": parameter("1", DeletionPolicy="Retain"),
+            }
+        }
+    )
+    second = stack.template({"Resources": {"Stays": parameter("1")}})
+    assert set(second.resources) == {"Stays"}
+    assert read(aws, first.resources["Kept"]) == "1"
+    with pytest.raises(aws.client("ssm").exceptions.ParameterNotFound):
+        read(aws, first.resources["Goes"])
+    aws.client("ssm").delete_parameter(Name=first.resources["Kept"])
+
+
+def test_a_changed_type_is_refused(stack):
+    stack.template({"Resources": {"X": parameter("1")}})
+    failed = stack.template({"Resources": {"X": topic()}}, expect_failure=True)
+    assert "Update of resource type is not permitted" in failed.failure_reason
+    assert "[X]" in failed.failure_reason
+    assert failed.status == "UPDATE_ROLLBACK_COMPLETE"
+
+
+def test_parameters_conditions_mappings_and_outputs(stack):
+    template = {
+        "Parameters": {
+            "Size": {"Type": "Number", "Default": 2},
+            "List": {"Type": "CommaDelimitedList", "Default": "a,b"},
+        },
+        "Mappings": {"Map": {"us-east-1": {"Name": "virginia"}}},
+        "Conditions": {"Big": {"Fn::Equals": [{"Ref": "Size"}, "5"]}},
+        "Resources": {
+            "Small": parameter({"Fn::FindInMap": ["Map", {"Ref": "AWS::Region"}, "Name"]}),
+            "OnlyBig": parameter("big", Condition="Big"),
+        },
+        "Outputs": {
+            "Joined": {"Value": {"Fn::Join": ["+", {"Ref": "List"}]}},
+            "Second": {"Value": {"Fn::Select": [1, {"Fn::Split": ["/", "a/b/c"]}]}},
+            "Chosen": {"Value": {"Fn::If": ["Big", "big", "small"]}},
+            "Named": {"Value": {"Fn::GetAtt": ["Small", "Value"]}},
+            "Hidden": {"Condition": "Big", "Value": {"Ref": "OnlyBig"}},
+            "Zone": {"Value": {"Fn::Select": [1, {"Fn::GetAZs": ""}]}},
+            "Block": {"Value": {"Fn::Select": [1, {"Fn::Cidr": ["10.0.0.0/16", 2, 8]}]}},
+        },
+    }
+    small = stack.template(template)
+    assert set(small.resources) == {"Small"}
+    assert small.outputs == {
+        "Joined": "a+b",
+        "Second": "b",
+        "Chosen": "small",
+        "Named": "virginia",
+        "Zone": "us-east-1b",
+        "Block": "10.0.1.0/24",
+    }
+    big = stack.template(template, parameters={"Size": "5"})
+    assert set(big.resources) == {"Small", "OnlyBig"}
+    assert big.outputs["Chosen"] == "big"
+
+
+def test_get_azs_gives_the_zones_of_its_own_region():
+    with LocalAws.in_process(region="eu-west-1") as ireland:
+        template = {
+            "Resources": {"P": parameter({"Fn::Join": [",", {"Fn::GetAZs": ""}]})},
+            "Outputs": {"Zones": {"Value": {"Fn::GetAtt": ["P", "Value"]}}},
+        }
+        deployed = deploy_template(ireland, template, "Zones")
+        delete_stack(ireland, "Zones")
+    assert deployed.outputs["Zones"] == "eu-west-1a,eu-west-1b,eu-west-1c"
+
+
+def test_an_ssm_typed_parameter_keeps_its_name_over_updates(aws, stack):
+    ssm = aws.client("ssm")
+    ssm.put_parameter(Name="/test/version", Value="21", Type="String")
+    template = {
+        "Parameters": {
+            "Version": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/test/version"}
+        },
+        "Resources": {"P": parameter({"Ref": "Version"})},
+    }
+    first = stack.template(template)
+    assert read(aws, first.resources["P"]) == "21"
+    ssm.put_parameter(Name="/test/version", Value="22", Type="String", Overwrite=True)
+    cloudformation = aws.client("cloudformation")
+    cloudformation.update_stack(
+        StackName=stack.name,
+        UsePreviousTemplate=True,
+        Parameters=[{"ParameterKey": "Version", "UsePreviousValue": True}],
+    )
+    cloudformation.get_waiter("stack_update_complete").wait(
+        StackName=stack.name, WaiterConfig={"Delay": 0.1}
+    )
+    assert read(aws, first.resources["P"]) == "22"
+    described = cloudformation.describe_stacks(StackName=stack.name)["Stacks"][0]["Parameters"]
+    assert described == [
+        {"ParameterKey": "Version", "ParameterValue": "/test/version", "ResolvedValue": "22"}
+    ]
+    ssm.delete_parameter(Name="/test/version")
+
+
+def test_an_export_in_use_cannot_be_changed_or_deleted(aws, stack):
+    def producer(value: str) -> dict[str, Any]:
+        output = {"Value": value, "Export": {"Name": "shared"}}
+        return {"Resources": {"P": parameter("x")}, "Outputs": {"Shared": output}}
+
+    stack.template(producer("one"))
+    user = f"{stack.name}User"
+    template = {"Resources": {"P": parameter({"Fn::ImportValue": "shared"})}}
+    imported = deploy_template(aws, template, user)
+    assert read(aws, imported.resources["P"]) == "one"
+    changed = stack.template(producer("two"), expect_failure=True)
+    assert changed.status == "UPDATE_ROLLBACK_COMPLETE"
+    assert changed.outputs == {"Shared": "one"}
+    with pytest.raises(DeploymentFailed, match=f"as it is in use by {user}"):
+        stack.delete()
+    delete_stack(aws, user)
+    assert stack.template(producer("two")).outputs == {"Shared": "two"}
+
+
+def test_importing_what_nobody_exports_fails(stack):
+    reason = stack.refusal(PARAMETER, {"Type": "String", "Value": {"Fn::ImportValue": "nobody"}})
+    assert "No export named nobody found." in reason
+
+
+def test_reading_a_deleted_stack_creates_nothing(aws, stack):
+    deployed = stack.template(
+        {"Resources": {"P": parameter("x")}, "Outputs": {"P": {"Value": {"Ref": "P"}}}}
+    )
+    stack.delete()
+    cloudformation = aws.client("cloudformation")
+    found = cloudformation.describe_stacks(StackName=deployed.id)["Stacks"][0]
+    assert found["StackStatus"] == "DELETE_COMPLETE"
+    resources = cloudformation.describe_stack_resources(StackName=deployed.id)["StackResources"]
+    assert resources == []
+    with pytest.raises(aws.client("ssm").exceptions.ParameterNotFound):
+        read(aws, deployed.resources["P"])
+    with pytest.raises(cloudformation.exceptions.ClientError, match="does not exist"):
+        cloudformation.describe_stacks(StackName=stack.name)
+
+
+def test_stack_tags_reach_the_resources(aws, stack):
+    deployed = stack.template({"Resources": {"T": topic()}}, tags={"team": "one"})
+    arn = deployed.resources["T"]
+    tags = aws.client("sns").list_tags_for_resource(ResourceArn=arn)["Tags"]
+    assert tags == [{"Key": "team", "Value": "one"}]
+    stack.template({"Resources": {"T": topic()}}, tags={"team": "two"})
+    tags = aws.client("sns").list_tags_for_resource(ResourceArn=arn)["Tags"]
+    assert tags == [{"Key": "team", "Value": "two"}]
+
+
+def test_yaml_with_short_forms(aws, stack):
+    body = """
+Resources:
+  Topic:
+    Type: AWS::SNS::Topic
+  Parameter:
+    Type: AWS::SSM::Parameter
+    Properties:
+      Type: String
+      Value: !Sub "${Topic.TopicName}@${AWS::Region}"
+Outputs:
+  Name:
+    Value: !GetAtt Topic.TopicName
+  Value:
+    Value: !GetAtt Parameter.Value
+"""
+    cloudformation = aws.client("cloudformation")
+    cloudformation.create_stack(StackName=stack.name, TemplateBody=body)
+    cloudformation.get_waiter("stack_create_complete").wait(
+        StackName=stack.name, WaiterConfig={"Delay": 0.1}
+    )
+    found = cloudformation.describe_stacks(StackName=stack.name)["Stacks"][0]["Outputs"]
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in found}
+    assert outputs["Value"] == f"{outputs['Name']}@us-east-1"
+
+
+@pytest.mark.parametrize(
+    ("resources", "words"),
+    [
+        ({"A": parameter({"Ref": "Nowhere"})}, r"Unresolved resource dependencies \[Nowhere\]"),
+        (
+            {"A": parameter({"Ref": "B"}), "B": parameter({"Ref": "A"})},
+            r"Circular dependency between resources: \[A, B\]",
+        ),
+    ],
+)
+def test_a_malformed_template_is_refused_at_once(aws, stack, resources, words):
+    with pytest.raises(DeploymentFailed, match=words):
+        stack.template({"Resources": resources})
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ({"Resourcez": {}}, "Invalid template property or properties .'Resourcez'."),
+        ({"Outputs": {"o": {"Value": "x", "Foo": 1}}}, "/Outputs/o. has invalid properties .'Foo'"),
+        ({"Outputs": {"o": {"Description": "x"}}}, "/Outputs/o. needs Value"),
+        ({"Parameters": {"p": {"Type": "String", "Max": 1}}}, "/Parameters/p. has invalid"),
+        ({"Parameters": {"p": {"Default": "1"}}}, "/Parameters/p. needs Type"),
+        (_number("9", MaxValue=3), "Parameter 'p' must have a value of at most 3"),
+        (_number("1", MinValue="2"), "Parameter 'p' must have a value of at least 2"),
+        (_number("1,x", Type="List<Number>"), "Parameter 'p' must be a number"),
+        (_number("abc", Type="String", MaxLength=2), "'p' must have a length of at most 2"),
+        (_number("9", MaxValue=3, ConstraintDescription="Up to three"), "Up to three"),
+    ],
+)
+def test_a_template_with_a_section_out_of_order_is_refused_at_once(stack, part, words):
+    with pytest.raises(DeploymentFailed, match=words):
+        stack.template({"Resources": {"T": topic()}, **part})
+
+
+def test_an_iam_resource_needs_the_acknowledgement(aws, stack, role):
+    import json
+
+    cloudformation = aws.client("cloudformation")
+    with pytest.raises(cloudformation.exceptions.ClientError) as refused:
+        cloudformation.create_stack(
+            StackName=stack.name, TemplateBody=json.dumps({"Resources": {"R": role}})
+        )
+    assert refused.value.response["Error"]["Code"] == "InsufficientCapabilitiesException"

@@ -1,0 +1,374 @@
+"""AWS::Lambda::*, and running functions without Docker."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stacks_under_test import TestStack
+
+from local_sagemaker import LocalAws, archives, lambda_runner
+from local_sagemaker.runtime.options import RuntimeOptions
+
+FUNCTION = "AWS::Lambda::Function"
+ECHO = """
+import json, os
+def handler(event, context):
+    print("hello from", context.function_name)
+    return {"event": event, "stage": os.environ.get("STAGE"), "arn": context.invoked_function_arn}
+"""
+
+
+def function(code: str = ECHO, **more: Any) -> dict[str, Any]:
+    return {
+        "Code": {"ZipFile": code},
+        "Handler": "index.handler",
+        "Runtime": "python3.12",
+        "Role": {"Fn::GetAtt": ["Role", "Arn"]},
+        **more,
+    }
+
+
+def invoke(aws: Any, name: str, event: Any) -> tuple[Any, str | None]:
+    answer = aws.client("lambda").invoke(FunctionName=name, Payload=json.dumps(event))
+    return json.loads(answer["Payload"].read()), answer.get("FunctionError")
+
+
+def test_function_is_created_run_and_updated(aws, stack, role):
+    settings = {"Timeout": 20, "MemorySize": 256, "Environment": {"Variables": {"STAGE": "one"}}}
+    made = stack.deploy(FUNCTION, function(**settings), ("Arn",), Role=role)
+    found = aws.client("lambda").get_function_configuration(FunctionName=made.ref)
+    assert found["FunctionArn"] == made.attributes["Arn"]
+    assert (found["Timeout"], found["MemorySize"], found["Runtime"]) == (20, 256, "python3.12")
+    answer, error = invoke(aws, made.ref, {"a": 1})
+    assert error is None
+    assert answer == {"event": {"a": 1}, "stage": "one", "arn": made.attributes["Arn"]}
+    streams = aws.client("logs").filter_log_events(logGroupName=f"/aws/lambda/{made.ref}")
+    assert any("hello from" in event["message"] for event in streams["events"])
+
+    code = "def handler(event, context):\n    return 'new'\n"
+    changed = stack.deploy(FUNCTION, function(code, Timeout=5), Role=role)
+    assert changed.ref == made.ref
+    assert invoke(aws, made.ref, {}) == ("new", None)
+    found = aws.client("lambda").get_function_configuration(FunctionName=made.ref)
+    assert (found["Timeout"], found["MemorySize"]) == (5, 128)
+    assert "Variables" not in found.get("Environment", {}) or not found["Environment"]["Variables"]
+
+    renamed = stack.deploy(FUNCTION, function(code, FunctionName="renamed"), Role=role)
+    assert renamed.ref == "renamed"
+    names = [f["FunctionName"] for f in aws.client("lambda").list_functions()["Functions"]]
+    assert made.ref not in names
+
+
+def test_function_from_an_archive_in_s3(aws, stack, role):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("package/code.py", "from . import part\nhandler = part.handler\n")
+        archive.writestr("package/__init__.py", "")
+        archive.writestr("package/part.py", "def handler(event, context):\n    return event['x']\n")
+    s3 = aws.client("s3")
+    s3.create_bucket(Bucket="functions")
+    s3.put_object(Bucket="functions", Key="code.zip", Body=buffer.getvalue())
+    properties = function(Code={"S3Bucket": "functions", "S3Key": "code.zip"})
+    made = stack.deploy(FUNCTION, {**properties, "Handler": "package/code.handler"}, Role=role)
+    assert invoke(aws, made.ref, {"x": 42}) == (42, None)
+    s3.delete_object(Bucket="functions", Key="code.zip")
+    s3.delete_bucket(Bucket="functions")
+
+
+def test_a_function_reaches_the_local_aws_and_nothing_of_the_users(aws, stack, role, monkeypatch):
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "the user's own")
+    monkeypatch.setenv("SECRET_OF_THE_USER", "secret")
+    code = """
+import boto3, os
+def handler(event, context):
+    identity = boto3.client("sts").get_caller_identity()
+    return {"account": identity["Account"], "env": dict(os.environ)}
+"""
+    own = {"Variables": {"AWS_ENDPOINT_URL_STS": "https://sts.amazonaws.com", "MINE": "1"}}
+    made = stack.deploy(FUNCTION, function(code, Environment=own, Timeout=30), Role=role)
+    answer, error = invoke(aws, made.ref, {})
+    assert error is None
+    assert answer["account"] == aws.account
+    environment = answer["env"]
+    assert environment["AWS_ENDPOINT_URL"].endswith(str(aws.port))
+    assert environment["MINE"] == "1"
+    assert "AWS_ENDPOINT_URL_STS" not in environment
+    assert "SECRET_OF_THE_USER" not in environment
+    assert "the user's own" not in environment.values()
+
+
+def test_a_functions_error_is_told(aws, stack, role):
+    code = "def handler(event, context):\n    raise ValueError('too bad')\n"
+    made = stack.deploy(FUNCTION, function(code), Role=role)
+    answer, error = invoke(aws, made.ref, {})
+    assert error
+    assert (answer["errorType"], answer["errorMessage"]) == ("ValueError", "too bad")
+
+
+def runner_function(**more: Any) -> lambda_runner.PythonFunction:
+    settings: dict[str, Any] = {
+        "name": "f",
+        "arn": "arn",
+        "runtime": "python3.12",
+        "handler": "index.handler",
+        "code": b"",
+        "timeout": 1,
+        "memory": 128,
+        "environment": {},
+        "region": "us-east-1",
+        "url": "http://localhost:1",
+    }
+    return lambda_runner.PythonFunction(**{**settings, **more})
+
+
+def archive_of(code: str) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("index.py", code)
+    return buffer.getvalue()
+
+
+def test_a_function_that_hangs_is_stopped():
+    code = archive_of("import time\ndef handler(event, context):\n    time.sleep(60)\n")
+    outcome = lambda_runner.run(runner_function(code=code), {})
+    assert outcome.failed
+    assert outcome.error == "Task timed out after 1.00 seconds"
+
+
+DETACHED = """
+import os, pathlib, subprocess, sys, time
+def handler(event, context):
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], **event["how"])
+    pathlib.Path(event["told"]).write_text(str(child.pid))
+    print("said before the end", flush=True)
+    time.sleep(event["seconds"])
+    return "done"
+"""
+
+
+@pytest.mark.parametrize("how", [{}, {"start_new_session": True}], ids=["child", "own session"])
+@pytest.mark.parametrize("seconds", [0, 60], ids=["returns", "hangs"])
+def test_a_child_that_a_function_leaves_ends_with_the_invocation(how, seconds, tmp_path):
+    """It kept the pipe open: the function had returned, and was said to have timed out."""
+    told = tmp_path / "child"
+    # The time to start is not counted; starting a child is. And one that is over for certain.
+    function = runner_function(code=archive_of(DETACHED), timeout=2 if seconds else 60)
+    outcome = lambda_runner.run(function, {"told": str(told), "how": how, "seconds": seconds})
+    assert "said before the end" in outcome.log
+    if seconds:
+        assert outcome.error == "Task timed out after 2.00 seconds"
+    else:
+        assert (outcome.payload, outcome.failed) == ('"done"', False)
+    child = Path("/proc", told.read_text(), "stat")
+    assert not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_a_library_that_a_function_brings_goes_before_the_one_that_is_there():
+    """boto3 is in the process already that functions are forked from."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("boto3.py", "mine = 'yes'\n")
+        archive.writestr(
+            "index.py",
+            "import boto3, botocore\n"
+            "def handler(event, context):\n"
+            "    return [boto3.mine, len(botocore.__version__) > 0]\n",
+        )
+    outcome = lambda_runner.run(runner_function(code=buffer.getvalue(), timeout=60), {})
+    assert outcome.payload == '["yes", true]'
+
+
+HOST = """
+from pathlib import Path
+import os
+def handler(event, context):
+    return int(Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1])
+"""
+
+
+def test_functions_run_after_the_process_that_they_are_forked_from_was_killed():
+    function = runner_function(code=archive_of(HOST), timeout=60)
+    first = int(lambda_runner.run(function, {}).payload)
+    assert int(lambda_runner.run(function, {}).payload) == first
+    os.kill(first, signal.SIGKILL)
+    outcome = lambda_runner.run(function, {})
+    assert not outcome.failed
+    assert int(outcome.payload) != first
+    lambda_runner.forget()
+    assert not Path(f"/proc/{outcome.payload}").exists()
+
+
+def bomb(size: int, entries: int = 1) -> bytes:
+    """An archive of zeros, a thousandth of what it unpacks to."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("index.py", "def handler(event, context):\n    return 1\n")
+        for number in range(entries):
+            with archive.open(f"{number}.bin", "w") as entry:
+                for _ in range(0, size, 2**20):
+                    entry.write(bytes(min(size, 2**20)))
+    return buffer.getvalue()
+
+
+REFUSED = [
+    pytest.param(
+        lambda: bomb(250 * 2**20),
+        "Unzipped size must be smaller than 262144000 bytes",
+        {},
+        id="too large",
+    ),
+    pytest.param(
+        lambda: bomb(2 * 2**20, 2),
+        "Unzipped size must be smaller than 3145728",
+        {"LARGEST_CODE": 3 * 2**20},
+        id="too large together",
+    ),
+    pytest.param(
+        lambda: bomb(0, 1001), "more than 1000 entries", {"MOST_ENTRIES": 1000}, id="too many"
+    ),
+    pytest.param(lambda: b"no archive", "Could not unzip uploaded file", {}, id="no archive"),
+]
+
+
+def test_how_much_of_an_archive_is_too_much():
+    assert (archives.LARGEST_CODE, archives.MOST_ENTRIES) == (262_144_000, 100_000)
+
+
+@pytest.mark.parametrize(("code", "words", "limits"), REFUSED)
+def test_code_that_lambda_would_not_unpack_is_refused(aws, monkeypatch, code, words, limits):
+    for name, limit in limits.items():  # lower ones, so that making an archive takes no seconds
+        monkeypatch.setattr(archives, name, limit)
+    made = code()
+    outcome = lambda_runner.run(runner_function(code=made), {})
+    assert outcome.failed
+    assert words in outcome.error
+    if len(made) > 2**20:  # sending it adds nothing
+        return
+    client = aws.client("lambda")
+    names = {
+        "FunctionName": "large",
+        "Runtime": "python3.12",
+        "Handler": "index.handler",
+        "Role": "arn:aws:iam::123456789012:role/any",
+    }
+    aws.client("iam").create_role(RoleName="any", AssumeRolePolicyDocument="{}")
+    try:
+        with pytest.raises(client.exceptions.InvalidParameterValueException, match=words):
+            client.create_function(**names, Code={"ZipFile": made})
+        assert client.list_functions()["Functions"] == []
+        client.create_function(**names, Code={"ZipFile": archive_of(ECHO)})
+        before = client.get_function_configuration(FunctionName="large")["CodeSha256"]
+        with pytest.raises(client.exceptions.InvalidParameterValueException, match=words):
+            client.update_function_code(FunctionName="large", ZipFile=made)
+        after = client.get_function_configuration(FunctionName="large")["CodeSha256"]
+        assert before == after
+        client.delete_function(FunctionName="large")
+    finally:
+        aws.client("iam").delete_role(RoleName="any")
+
+
+def test_a_runtime_other_than_python_is_refused():
+    outcome = lambda_runner.run(runner_function(runtime="nodejs22.x"), {})
+    assert outcome.failed
+    assert "runs Python functions only" in outcome.error
+
+
+def test_permission_version_alias_and_event_invoke_config(aws, stack, role):
+    lambda_ = aws.client("lambda")
+    fn = {"Type": FUNCTION, "Properties": function()}
+    permission = {
+        "FunctionName": {"Ref": "Fn"},
+        "Action": "lambda:InvokeFunction",
+        "Principal": "events.amazonaws.com",
+    }
+    invoke_config = {
+        "Type": "AWS::Lambda::EventInvokeConfig",
+        "Properties": {
+            "FunctionName": {"Ref": "Fn"},
+            "Qualifier": "$LATEST",
+            "MaximumRetryAttempts": 0,
+        },
+    }
+    version = {"Type": "AWS::Lambda::Version", "Properties": {"FunctionName": {"Ref": "Fn"}}}
+    alias = {
+        "Type": "AWS::Lambda::Alias",
+        "Properties": {
+            "FunctionName": {"Ref": "Fn"},
+            "Name": "live",
+            "FunctionVersion": {"Fn::GetAtt": ["Version", "Version"]},
+        },
+    }
+    others = {"Role": role, "Fn": fn, "Config": invoke_config, "Version": version, "Alias": alias}
+    made = stack.deploy("AWS::Lambda::Permission", permission, **others)
+    name = made.stack.resources["Fn"]
+    (statement,) = json.loads(lambda_.get_policy(FunctionName=name)["Policy"])["Statement"]
+    assert statement["Principal"] == {"Service": "events.amazonaws.com"}
+    config = lambda_.get_function_event_invoke_config(FunctionName=name)
+    assert config["MaximumRetryAttempts"] == 0
+    assert made.stack.resources["Version"].endswith(":1")
+    assert lambda_.get_alias(FunctionName=name, Name="live")["FunctionVersion"] == "1"
+
+    invoke_config["Properties"]["MaximumRetryAttempts"] = 2
+    alias["Properties"]["Description"] = "changed"
+    changed = stack.deploy(
+        "AWS::Lambda::Permission", {**permission, "Principal": "sns.amazonaws.com"}, **others
+    )
+    assert changed.ref != made.ref
+    (statement,) = json.loads(lambda_.get_policy(FunctionName=name)["Policy"])["Statement"]
+    assert statement["Principal"] == {"Service": "sns.amazonaws.com"}
+    config = lambda_.get_function_event_invoke_config(FunctionName=name)
+    assert config["MaximumRetryAttempts"] == 2
+    assert lambda_.get_alias(FunctionName=name, Name="live")["Description"] == "changed"
+
+
+@pytest.mark.parametrize("code", [{"ImageUri": "x"}])
+def test_code_that_cannot_be_run_is_refused(stack, role, code):
+    assert "Code.ImageUri" in stack.refusal(FUNCTION, {**function(), "Code": code}, Role=role)
+
+
+class TestReservedConcurrency:
+    """PutFunctionConcurrency keeps 100 executions unreserved, or all that the account has."""
+
+    @pytest.fixture(
+        params=[(1000, 900, 100), (150, 50, 100), (50, 0, 50), (10, 0, 10)],
+        ids=lambda found: f"quota-{found[0]}",
+    )
+    def account(self, request):
+        quota, most, minimum = request.param
+        options = RuntimeOptions(concurrent_executions=quota)
+        with LocalAws.in_process(runtime=options) as running:
+            yield running, quota, most, minimum
+
+    def test_what_an_account_lets_be_reserved(self, account, role):
+        aws, quota, most, minimum = account
+        stack = TestStack(aws, f"Reserving{quota}")
+        lambda_ = aws.client("lambda")
+
+        def unreserved() -> int:
+            limit = lambda_.get_account_settings()["AccountLimit"]
+            assert limit["ConcurrentExecutions"] == quota
+            return limit["UnreservedConcurrentExecutions"]
+
+        def reserving(count: int) -> dict[str, Any]:
+            return function(ReservedConcurrentExecutions=count)
+
+        assert unreserved() == quota
+        reason = stack.refusal(FUNCTION, reserving(most + 1), Role=role)
+        assert f"below its minimum value of [{minimum}]" in reason
+        assert lambda_.list_functions()["Functions"] == []
+        stack.delete()
+        if most:
+            made = stack.deploy(FUNCTION, reserving(most - 1), Role=role)
+            assert unreserved() == quota - most + 1
+            # Its own reservation does not count against a new one.
+            assert stack.deploy(FUNCTION, reserving(most), Role=role).ref == made.ref
+            assert unreserved() == quota - most
+        stack.delete()
+        assert unreserved() == quota

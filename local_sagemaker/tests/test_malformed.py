@@ -1,0 +1,373 @@
+"""What is malformed is refused with 400 and a reason: by the controls, and by our own services."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from signed_requests import Answer, ask, signed
+from typer.testing import CliRunner
+
+from local_sagemaker import LocalAws, RuntimeOptions
+from local_sagemaker.application import OwnService
+from local_sagemaker.cli import app
+from local_sagemaker.cloudformation.api import CLOUDFORMATION
+from local_sagemaker.model_servers import SimulatedModelServer
+from local_sagemaker.protocols import service_model
+from local_sagemaker.runtime.clock import FASTEST, LONGEST_JUMP, Clock
+from local_sagemaker.sagemaker_api import SAGEMAKER
+from local_sagemaker.scaling_api import APPLICATION_AUTO_SCALING
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[LocalAws]:
+    """A local AWS whose clock stands still; it may be left in any state."""
+    servers = {"*": SimulatedModelServer()}
+    options = RuntimeOptions(clock_speed=0.0)
+    with LocalAws.in_process(model_servers=servers, runtime=options) as running:
+        yield running
+        running.reset()
+
+
+def told(aws: LocalAws, path: str, body: bytes = b"") -> tuple[int, dict[str, Any]]:
+    """POST to a control."""
+    token = aws.exports()["LOCAL_SAGEMAKER_TOKEN"]
+    answer = ask(aws.port, "POST", path, {"X-Local-Aws-Token": token}, body)
+    return answer.status, json.loads(answer.body)
+
+
+class TestControls:
+    @pytest.mark.parametrize(
+        "seconds",
+        ["1e300", "inf", "-inf", "nan", "-1", "-1e-9", "1e400", "86401", "soon", "", "1,0", "0x1"],
+    )
+    def test_the_clock_jumps_no_further_than_told(self, aws, seconds):
+        before = aws.runtime_time()
+        status, document = told(aws, f"/_local/runtime/advance?seconds={seconds}")
+        assert status == 400
+        assert document["error"]
+        assert aws.runtime_time() == before
+
+    @pytest.mark.parametrize("seconds", ["1e300", "nan", "-1"])
+    def test_the_allowed_range_is_told(self, aws, seconds):
+        _, document = told(aws, f"/_local/runtime/advance?seconds={seconds}")
+        assert "0 to 86400 s" in document["error"]
+
+    def test_the_clock_goes_exactly_as_far_as_it_is_told(self, aws):
+        before = aws.runtime_time()
+        for seconds in (0.0, 0.25, 10.0, 25.5):
+            aws.advance(seconds)
+        # Floating-point seconds since 1970 are exact to less than a microsecond.
+        assert abs(aws.runtime_time() - before - timedelta(seconds=35.75)) < timedelta(
+            milliseconds=1
+        )
+
+    @pytest.mark.parametrize("factor", ["inf", "nan", "-1", "-inf", "1e300", "10001", "fast", ""])
+    def test_the_clock_runs_no_faster_than_told(self, aws, factor):
+        status, document = told(aws, f"/_local/runtime/speed?factor={factor}")
+        assert (status, bool(document["error"])) == (400, True)
+        assert aws.runtime_time() == aws.runtime_time()
+
+    @pytest.mark.parametrize(
+        "query",
+        [
+            "at=1e30",
+            "at=nan",
+            "at=inf",
+            "at=-1e30",
+            "at=soon",
+            "at=9999999999999",
+            "at=0001-01-01T00:00:00+14:00",
+            "at=9999-12-31T23:59:59-14:00",
+            "since=0&step=0",
+            "since=0&step=-1",
+            "since=0&step=nan",
+            "since=0&step=inf",
+            "since=0&step=1e-300",
+            "since=0&step=1e300",
+            "since=0&step=1",
+            "since=0",
+            "step=0",
+        ],
+    )
+    def test_alarms_are_evaluated_at_moments_there_are(self, aws, query):
+        status, document = told(aws, f"/_local/cloudwatch/evaluate?{query}")
+        assert (status, bool(document["error"])) == (400, True)
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b"",
+            b"no JSON",
+            b"[]",
+            b"null",
+            b"5",
+            b'"x"',
+            b'{"a": null}',
+            b'{"a": []}',
+            b'{"a": 5}',
+            b'{"a": {}}',
+            b'{"a": {"kind": []}}',
+            b'{"a": {"kind": "other"}}',
+            b"\xff{}",
+            b'{"a": {"kind": "command", "command": 5}}',
+            b'{"a": {"kind": "command", "command": []}}',
+            b'{"a": {"kind": "command"}}',
+            b'{"a": {"kind": "url", "url": 5}}',
+            b'{"a": {"kind": "url", "url": "http://evil.example"}}',
+            b'{"a": {"kind": "simulated", "concurrency": "x"}}',
+            b'{"a": {"kind": "simulated", "memory": "much"}}',
+            b'{"a": {"kind": "simulated", "cold_start": NaN}}',
+            b'{"a": {"kind": "simulated", "cold_start": 1e999}}',
+            b'{"a": {"kind": "simulated", "service_time": 5}}',
+            b'{"a": {"kind": "simulated", "service_time": {}}}',
+            b'{"a": {"kind": "simulated", "service_time": {"kind": "constant", "values": [-1]}}}',
+            b'{"a": {"kind": "simulated", "slow_instances": []}}',
+            b'{"a": {"kind": "simulated", "slow_instances": {"x": 1}}}',
+            b'{"a": {"kind": "simulated", "nothing": 1}}',
+            b"[" * 100_000,
+            b'{"a": {"kind": "simulated", "cold_requests": ' + b"9" * 5000 + b"}}",
+        ],
+    )
+    def test_model_servers_are_what_they_can_be(self, aws, body):
+        status, document = told(aws, "/_local/runtime/model-servers", body)
+        assert (status, bool(document["error"])) == (400, True)
+
+    def test_a_server_that_is_one_is_taken(self, aws):
+        document = {
+            "a": {
+                "kind": "simulated",
+                "concurrency": 2,
+                "slow_instances": {"0": 2},
+                "service_time": {"kind": "lognormal", "values": [0.02, 0.08]},
+            },
+            "*": {"kind": "simulated"},
+        }
+        body = json.dumps(document).encode()
+        assert told(aws, "/_local/runtime/model-servers", body) == (200, {})
+
+    @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(st.data())
+    def test_nothing_that_can_be_sent_to_a_control_is_an_internal_failure(self, aws, data):
+        number = st.one_of(
+            st.floats(max_value=30),
+            st.integers(max_value=30),
+            st.floats(min_value=LONGEST_JUMP + 1),
+            st.sampled_from([-0.0, math.inf, 1e18]),
+        )
+        value = st.one_of(number.map(str), st.text(max_size=8))
+        names = ["seconds", "factor", "at", "since", "step", "region", "on", "zone", "x"]
+        query = data.draw(st.lists(st.tuples(st.sampled_from(names), value), max_size=4))
+        raw = urlencode([(name, each.encode("utf-8", "surrogatepass")) for name, each in query])
+        path = data.draw(
+            st.sampled_from(
+                [
+                    "runtime/advance",
+                    "runtime/speed",
+                    "runtime/url",
+                    "runtime/flush",
+                    "runtime/time",
+                    "runtime/model-servers",
+                    "cloudwatch/evaluate",
+                    "cloudwatch/actions",
+                    "runtime/",
+                    "cloudwatch",
+                    "else",
+                ]
+            )
+        )
+        document = st.recursive(
+            st.one_of(st.none(), st.booleans(), st.floats(), st.text(max_size=5)),
+            lambda inner: st.one_of(
+                st.lists(inner, max_size=3),
+                st.dictionaries(
+                    st.sampled_from(["kind", "a", "command", "service_time", "values"]),
+                    st.one_of(inner, st.sampled_from(["simulated", "url"])),
+                    max_size=4,
+                ),
+            ),
+            max_leaves=8,
+        )
+        body = data.draw(
+            st.one_of(st.binary(max_size=20), document.map(lambda each: json.dumps(each).encode()))
+        )
+        status, answer = told(aws, f"/_local/{path}?{raw}", body)
+        assert status in (200, 400, 404)
+        assert status == 200 or answer["error"]
+        aws.set_clock_speed(0)
+
+
+def test_the_clocks_own_range():
+    clock = Clock(speed=FASTEST, start=0.0)
+    assert clock.speed == FASTEST
+    for wrong in (math.nan, math.inf, FASTEST * 1.001, -0.1):
+        with pytest.raises(ValueError, match="speed"):
+            clock.set_speed(wrong)
+        with pytest.raises(ValueError, match=r"finite|speed"):
+            RuntimeOptions(clock_speed=wrong)
+    for start in (math.nan, -1.0, 1e12):
+        with pytest.raises(ValueError, match=r"between 1970 and 9999|finite"):
+            RuntimeOptions(clock_start=start)
+    near_the_end = Clock(speed=0.0, start=253_402_300_799.0 - LONGEST_JUMP)
+    near_the_end.advance(LONGEST_JUMP)
+    assert near_the_end.moment().year == 9999
+    with pytest.raises(ValueError, match="9999"):
+        near_the_end.advance(1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--port", "-1"], "--port"),
+        (["--port", "99999"], "--port"),
+        (["--port", "x"], "--port"),
+        (["--clock-speed", "inf"], "--clock-speed"),
+        (["--clock-speed", "nan"], "--clock-speed"),
+        (["--clock-speed", "-1"], "--clock-speed"),
+        (["--clock-speed", "10001"], "--clock-speed"),
+        (["--behave", "clock_start=nan"], "--behave"),
+        (["--behave", "interfaces_stay=inf"], "--behave"),
+        (["--model-server", "x=[1]"], "--model-server"),
+        (["--model-server", "x=5"], "--model-server"),
+        (["--model-server", 'x={"kind": "command", "command": 5}'], "command: Input should be"),
+        (["--model-server", 'x={"kind": "simulated", "memory": []}'], "memory: Input should be"),
+    ],
+)
+def test_the_command_refuses_what_it_cannot_serve(arguments, named, tmp_path):
+    if arguments[0] == "--model-server":
+        image, _, document = arguments[1].partition("=")
+        file = tmp_path / "server.json"
+        file.write_text(document)
+        arguments = ["--model-server", f"{image}={file}"]
+    done = CliRunner().invoke(app, [*arguments], env={"COLUMNS": "500"})
+    assert done.exit_code == 2, done.output
+    assert named in done.output
+    assert "Traceback" not in done.output
+
+
+def called(aws: LocalAws, service: OwnService, operation: str, body: bytes) -> Answer:
+    """Call an operation of ours with any body."""
+    model = service_model(service.name)
+    key = aws.exports()["AWS_ACCESS_KEY_ID"]
+    headers = signed(key, model.metadata.get("signingName", service.name))
+    if model.metadata["protocol"] == "json":
+        headers |= {
+            "X-Amz-Target": f"{model.metadata['targetPrefix']}.{operation}",
+            "Content-Type": "application/x-amz-json-1.1",
+        }
+    else:
+        headers |= {"Content-Type": "application/x-www-form-urlencoded"}
+    return ask(aws.port, "POST", "/", headers, body)
+
+
+class TestOwnServices:
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b"no JSON",
+            b"[]",
+            b"5",
+            b"null",
+            b'"x"',
+            b"\xff",
+            b"[" * 100_000,
+            b'{"EndpointName": 5}',
+            b'{"EndpointName": []}',
+            b'{"EndpointName": {"a": 1}}',
+            b'{"EndpointName": NaN}',
+            b'{"EndpointName": true}',
+            b'{"EndpointName": 1e999}',
+        ],
+    )
+    def test_what_is_no_request_cannot_be_read(self, aws, body):
+        answer = called(aws, SAGEMAKER, "DescribeEndpoint", body)
+        assert answer.status == 400
+        assert json.loads(answer.body)["__type"] == "SerializationException"
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b"\xff",
+            b"Action=CreateStack&StackName=%ff&TimeoutInMinutes=soon",
+            b"",
+            b"Action=",
+            b"Action=CreateStack&TimeoutInMinutes=1e9&StackName=a",
+            b"=&&&=",
+            b"Action=Nothing",
+        ],
+    )
+    def test_what_is_no_query_is_refused(self, aws, body):
+        assert called(aws, CLOUDFORMATION, "CreateStack", body).status == 400
+
+    @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(st.data())
+    def test_no_request_is_an_internal_failure(self, aws, data):
+        service = data.draw(st.sampled_from([SAGEMAKER, APPLICATION_AUTO_SCALING]))
+        # Tags of what is not hosting are moto's to answer.
+        ours = sorted(name for name in service.operations if not name.endswith("Tags"))
+        operation = data.draw(st.sampled_from(ours))
+        shape = service_model(service.name).operation_model(operation).input_shape
+        request = data.draw(requests(shape, depth=4))
+        answer = called(aws, service, operation, json.dumps(request).encode())
+        assert answer.status in (200, 400), (operation, request, answer.body)
+
+
+anything = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.just([]),
+    st.just({}),
+    st.just([None]),
+    st.just({"": 1}),
+)
+
+
+def requests(shape: Any, depth: int) -> st.SearchStrategy[Any]:
+    """Values as a shape wants them, now and then another."""
+    kind = shape.type_name
+    if depth == 0:
+        return anything
+    if kind == "structure":
+        fitting = st.fixed_dictionaries(
+            {name: requests(shape.members[name], depth - 1) for name in shape.required_members},
+            optional={
+                name: requests(member, depth - 1)
+                for name, member in shape.members.items()
+                if name not in shape.required_members
+            },
+        )
+    elif kind == "list":
+        fitting = st.lists(requests(shape.member, depth - 1), min_size=1, max_size=2)
+    elif kind == "map":
+        fitting = st.dictionaries(st.text(max_size=4), requests(shape.value, depth - 1), max_size=2)
+    elif kind == "string":
+        fitting = st.sampled_from(
+            list(getattr(shape, "enum", ()))
+            or [
+                "a",
+                "x" * 70,
+                "endpoint/e/variant/v",
+                "arn:aws:iam::123456789012:role/r",
+                "",
+                "é",
+                quote("é"),
+                "1",
+            ]
+        )
+    elif kind == "boolean":
+        fitting = st.booleans()
+    elif kind == "timestamp":
+        fitting = st.integers(0, 2_000_000_000)
+    else:
+        fitting = st.integers(-1, 100)
+    return st.integers(0, 15).flatmap(lambda draw: anything if draw == 0 else fitting)

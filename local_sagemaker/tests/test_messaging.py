@@ -1,0 +1,178 @@
+"""AWS::SNS::*, AWS::SQS::*, AWS::Events::*, AWS::Scheduler::*."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+ALLOW = {
+    "Version": "2012-10-17",
+    "Statement": [
+        {"Sid": "mine", "Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}
+    ],
+}
+
+
+def test_topic_with_inline_subscriptions(aws, stack):
+    sns = aws.client("sns")
+
+    def subscribers(arn: str) -> list[str]:
+        found = sns.list_subscriptions_by_topic(TopicArn=arn)["Subscriptions"]
+        return [subscription["Endpoint"] for subscription in found]
+
+    def subscription(address: str) -> list[dict[str, str]]:
+        return [{"Protocol": "email", "Endpoint": address}]
+
+    properties = {"DisplayName": "one", "Subscription": subscription("a@example.com")}
+    made = stack.deploy("AWS::SNS::Topic", properties, ("TopicArn", "TopicName"))
+    assert made.ref == made.attributes["TopicArn"]
+    assert made.ref.endswith(":" + made.attributes["TopicName"])
+    assert subscribers(made.ref) == ["a@example.com"]
+    tags = [{"Key": "k", "Value": "v"}]
+    properties = {"Subscription": subscription("b@example.com"), "Tags": tags}
+    assert stack.deploy("AWS::SNS::Topic", properties).ref == made.ref
+    assert subscribers(made.ref) == ["b@example.com"]
+    assert sns.get_topic_attributes(TopicArn=made.ref)["Attributes"]["DisplayName"] == ""
+    assert sns.list_tags_for_resource(ResourceArn=made.ref)["Tags"] == tags
+    stack.delete()
+    assert sns.list_subscriptions()["Subscriptions"] == []
+
+
+def test_topic_policy(aws, stack):
+    sns = aws.client("sns")
+    topic = {"Type": "AWS::SNS::Topic", "Properties": {}}
+
+    def policy(arn: str) -> dict[str, Any]:
+        return json.loads(sns.get_topic_attributes(TopicArn=arn)["Attributes"]["Policy"])
+
+    properties = {"PolicyDocument": ALLOW, "Topics": [{"Ref": "A"}]}
+    made = stack.deploy("AWS::SNS::TopicPolicy", properties, A=topic, B=topic)
+    a, b = made.stack.resources["A"], made.stack.resources["B"]
+    assert policy(a) == ALLOW
+    properties["Topics"] = [{"Ref": "B"}]
+    stack.deploy("AWS::SNS::TopicPolicy", properties, A=topic, B=topic)
+    assert policy(b) == ALLOW
+    assert policy(a) != ALLOW
+
+
+def test_subscription(aws, stack):
+    sns = aws.client("sns")
+    others = {
+        "Topic": {"Type": "AWS::SNS::Topic", "Properties": {}},
+        "Queue": {"Type": "AWS::SQS::Queue", "Properties": {}},
+    }
+    properties = {
+        "TopicArn": {"Ref": "Topic"},
+        "Protocol": "sqs",
+        "Endpoint": {"Fn::GetAtt": ["Queue", "Arn"]},
+        "FilterPolicy": {"a": ["b"]},
+        "RawMessageDelivery": True,
+    }
+    made = stack.deploy("AWS::SNS::Subscription", properties, **others)
+    found = sns.get_subscription_attributes(SubscriptionArn=made.ref)["Attributes"]
+    assert found["RawMessageDelivery"] == "true"
+    assert json.loads(found["FilterPolicy"]) == {"a": ["b"]}
+    changed = stack.deploy(
+        "AWS::SNS::Subscription", {**properties, "FilterPolicy": {"a": ["c"]}}, **others
+    )
+    assert changed.ref == made.ref
+    found = sns.get_subscription_attributes(SubscriptionArn=made.ref)["Attributes"]
+    assert json.loads(found["FilterPolicy"]) == {"a": ["c"]}
+    replaced = stack.deploy(
+        "AWS::SNS::Subscription", {**properties, "Protocol": "email", "Endpoint": "a@b.c"}, **others
+    )
+    assert replaced.ref != made.ref
+
+
+def test_queue_and_its_policy(aws, stack):
+    sqs = aws.client("sqs")
+
+    def attributes(url: str) -> dict[str, str]:
+        return sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+
+    policy = {
+        "Type": "AWS::SQS::QueuePolicy",
+        "Properties": {"Queues": [{"Ref": "It"}], "PolicyDocument": ALLOW},
+    }
+    properties = {"VisibilityTimeout": 60, "DelaySeconds": 5}
+    made = stack.deploy(
+        "AWS::SQS::Queue", properties, ("Arn", "QueueName", "QueueUrl"), Policy=policy
+    )
+    found = attributes(made.ref)
+    assert made.attributes["Arn"] == found["QueueArn"]
+    assert made.attributes["QueueUrl"] == made.ref
+    assert (found["VisibilityTimeout"], found["DelaySeconds"]) == ("60", "5")
+    assert json.loads(found["Policy"]) == ALLOW
+    changed = stack.deploy("AWS::SQS::Queue", {"VisibilityTimeout": 90})
+    found = attributes(made.ref)
+    assert changed.ref == made.ref
+    assert (found["VisibilityTimeout"], found["DelaySeconds"]) == ("90", "0")
+    assert not found.get("Policy")
+    renamed = stack.deploy("AWS::SQS::Queue", {"QueueName": "named"})
+    assert renamed.ref.endswith("/named")
+    assert sqs.list_queues().get("QueueUrls") == [renamed.ref]
+
+
+def test_rule(aws, stack):
+    events = aws.client("events")
+    topic = {"Type": "AWS::SNS::Topic", "Properties": {}}
+
+    def target(number: int) -> dict[str, Any]:
+        return {"Id": f"t{number}", "Arn": {"Ref": "Topic"}, "Input": json.dumps({"n": number})}
+
+    properties = {"ScheduleExpression": "rate(5 minutes)", "Targets": [target(1), target(2)]}
+    made = stack.deploy("AWS::Events::Rule", properties, ("Arn",), Topic=topic)
+    found = events.describe_rule(Name=made.ref)
+    assert (found["Arn"], found["State"]) == (made.attributes["Arn"], "ENABLED")
+    assert found["ScheduleExpression"] == "rate(5 minutes)"
+    changed = stack.deploy(
+        "AWS::Events::Rule",
+        {
+            "EventPattern": {"source": ["aws.sagemaker"]},
+            "State": "DISABLED",
+            "Targets": [target(2)],
+        },
+        Topic=topic,
+    )
+    assert changed.ref == made.ref
+    found = events.describe_rule(Name=made.ref)
+    assert json.loads(found["EventPattern"]) == {"source": ["aws.sagemaker"]}
+    assert found["State"] == "DISABLED"
+    targets = events.list_targets_by_rule(Rule=made.ref)["Targets"]
+    assert [(t["Id"], t["Input"]) for t in targets] == [("t2", '{"n": 2}')]
+    assert stack.deploy("AWS::Events::Rule", {**properties, "Name": "n"}, Topic=topic).ref == "n"
+    with pytest.raises(events.exceptions.ResourceNotFoundException):
+        events.describe_rule(Name=made.ref)
+
+
+def test_schedule_in_a_group(aws, stack, role):
+    scheduler = aws.client("scheduler")
+    others = {
+        "Role": role,
+        "Group": {"Type": "AWS::Scheduler::ScheduleGroup", "Properties": {"Name": "group"}},
+    }
+    properties = {
+        "GroupName": {"Ref": "Group"},
+        "FlexibleTimeWindow": {"Mode": "OFF"},
+        "ScheduleExpression": "rate(1 minute)",
+        "ScheduleExpressionTimezone": "Europe/Berlin",
+        "Target": {
+            "Arn": "arn:aws:lambda:us-east-1:123456789012:function:f",
+            "RoleArn": {"Fn::GetAtt": ["Role", "Arn"]},
+            "Input": {"Fn::Sub": '{"stack": "${AWS::StackName}"}'},
+        },
+    }
+    made = stack.deploy("AWS::Scheduler::Schedule", properties, ("Arn",), **others)
+    found = scheduler.get_schedule(Name=made.ref, GroupName="group")
+    assert made.attributes["Arn"] == found["Arn"]
+    assert found["State"] == "ENABLED"
+    assert found["ScheduleExpressionTimezone"] == "Europe/Berlin"
+    assert json.loads(found["Target"]["Input"]) == {"stack": stack.name}
+    properties |= {"ScheduleExpression": "rate(2 minutes)", "State": "DISABLED"}
+    assert stack.deploy("AWS::Scheduler::Schedule", properties, **others).ref == made.ref
+    found = scheduler.get_schedule(Name=made.ref, GroupName="group")
+    assert (found["ScheduleExpression"], found["State"]) == ("rate(2 minutes)", "DISABLED")
+    stack.delete()
+    assert scheduler.list_schedules()["Schedules"] == []

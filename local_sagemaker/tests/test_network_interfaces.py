@@ -1,0 +1,205 @@
+"""SageMaker's network interfaces outlive their endpoint, and hold what they are in meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from stacks_under_test import TRUST
+
+from local_sagemaker import (
+    DeploymentFailed,
+    LocalAws,
+    RuntimeOptions,
+    delete_stack,
+    deploy_template,
+)
+
+RIGHTS = json.dumps(
+    {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Action": "ec2:DeleteNetworkInterface", "Resource": "*"}],
+    }
+)
+
+
+@dataclass(frozen=True)
+class World:
+    """An endpoint with three instances in two subnets."""
+
+    aws: LocalAws
+    group: str
+    subnets: list[str]
+
+    def interfaces(self, name: str, value: str) -> set[str]:
+        found = self.aws.client("ec2").describe_network_interfaces(
+            Filters=[{"Name": name, "Values": [value]}]
+        )["NetworkInterfaces"]
+        return {each["NetworkInterfaceId"] for each in found}
+
+    @property
+    def in_group(self) -> set[str]:
+        return self.interfaces("group-id", self.group)
+
+    def configure(self, name: str, instances: int) -> None:
+        self.aws.client("sagemaker").create_endpoint_config(
+            EndpointConfigName=name,
+            ProductionVariants=[
+                {
+                    "VariantName": "primary",
+                    "ModelName": "held",
+                    "InstanceType": "ml.m5.xlarge",
+                    "InitialInstanceCount": instances,
+                }
+            ],
+        )
+
+    def refusal(self, operation: str, **arguments: Any) -> str:
+        with pytest.raises(ClientError) as refused:
+            getattr(self.aws.client("ec2"), operation)(**arguments)
+        return str(refused.value.response["Error"]["Code"])
+
+
+@pytest.fixture
+def world() -> Iterator[Callable[..., World]]:
+    """Make one on a clock that stands still."""
+    running: list[LocalAws] = []
+
+    def make(**options: Any) -> World:
+        aws = LocalAws.in_process(
+            region="sa-east-1", runtime=RuntimeOptions(clock_speed=0, **options)
+        )
+        running.append(aws)
+        ec2, iam, sagemaker = map(aws.client, ("ec2", "iam", "sagemaker"))
+        vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+        subnets = [
+            ec2.create_subnet(
+                VpcId=vpc, CidrBlock=f"10.0.{n}.0/24", AvailabilityZone=f"sa-east-1{zone}"
+            )["Subnet"]["SubnetId"]
+            for n, zone in enumerate("ab")
+        ]
+        group = ec2.create_security_group(VpcId=vpc, GroupName="model", Description="model")
+        role = iam.create_role(RoleName="held", AssumeRolePolicyDocument=json.dumps(TRUST))
+        iam.put_role_policy(RoleName="held", PolicyName="rights", PolicyDocument=RIGHTS)
+        sagemaker.create_model(
+            ModelName="held",
+            ExecutionRoleArn=role["Role"]["Arn"],
+            PrimaryContainer={"Image": "123456789012.dkr.ecr.sa-east-1.amazonaws.com/model:1"},
+            VpcConfig={"Subnets": subnets, "SecurityGroupIds": [group["GroupId"]]},
+        )
+        made = World(aws, group["GroupId"], subnets)
+        made.configure("three", 3)
+        sagemaker.create_endpoint(EndpointName="held", EndpointConfigName="three")
+        return made
+
+    yield make
+    for aws in running:
+        iam = aws.client("iam")
+        with contextlib.suppress(ClientError):  # tests take them away
+            iam.delete_role_policy(RoleName="held", PolicyName="rights")
+        with contextlib.suppress(ClientError):
+            iam.delete_role(RoleName="held")
+        sagemaker = aws.client("sagemaker")
+        for endpoint in sagemaker.list_endpoints()["Endpoints"]:
+            sagemaker.delete_endpoint(EndpointName=endpoint["EndpointName"])
+        for config in sagemaker.list_endpoint_configs()["EndpointConfigs"]:
+            sagemaker.delete_endpoint_config(EndpointConfigName=config["EndpointConfigName"])
+        sagemaker.delete_model(ModelName="held")
+        aws.stop()
+
+
+def test_they_stay_when_the_endpoint_is_gone_and_hold_group_and_subnets(world):
+    given = world(interfaces_stay=1200)
+    aws = given.aws
+    assert len(given.in_group) == 3
+    assert sorted(len(given.interfaces("subnet-id", s)) for s in given.subnets) == [1, 2]
+    aws.client("sagemaker").delete_endpoint(EndpointName="held")
+    aws.advance(1190)
+    assert len(given.in_group) == 3
+    assert given.refusal("delete_security_group", GroupId=given.group) == "DependencyViolation"
+    assert given.refusal("delete_subnet", SubnetId=given.subnets[0]) == "DependencyViolation"
+    aws.advance(20)
+    assert given.in_group == set()
+    aws.client("ec2").delete_security_group(GroupId=given.group)
+    for subnet in given.subnets:
+        aws.client("ec2").delete_subnet(SubnetId=subnet)
+
+
+def test_those_of_a_replaced_fleet_go_and_those_of_the_new_one_stay(world):
+    given = world(interfaces_stay=60)
+    old = given.in_group
+    given.configure("two", 2)
+    given.aws.client("sagemaker").update_endpoint(EndpointName="held", EndpointConfigName="two")
+    assert len(given.in_group) == 5
+    given.aws.advance(70)
+    assert len(given.in_group) == 2
+    assert not given.in_group & old
+
+
+@pytest.mark.parametrize("needed", [True, False])
+def test_without_their_role_they_may_stay_for_good(world, needed):
+    given = world(interfaces_stay=60, interfaces_need_role=needed)
+    given.aws.client("sagemaker").delete_endpoint(EndpointName="held")
+    given.aws.client("iam").delete_role_policy(RoleName="held", PolicyName="rights")
+    given.aws.client("iam").delete_role(RoleName="held")
+    given.aws.advance(7200)
+    assert len(given.in_group) == (3 if needed else 0)
+
+
+def test_a_role_that_goes_after_them_is_none_of_their_matter(world):
+    given = world(interfaces_stay=60)
+    given.aws.client("sagemaker").delete_endpoint(EndpointName="held")
+    given.aws.advance(70)
+    given.aws.client("iam").delete_role_policy(RoleName="held", PolicyName="rights")
+    assert given.in_group == set()
+
+
+def test_by_default_they_stay_for_longer_than_cloudformation_tries():
+    usual = RuntimeOptions()
+    assert usual.interfaces_time(30) > 900
+    # Nobody waits for real minutes, and by a clock that stands still they would never go.
+    assert usual.interfaces_time(1) == 1
+    assert usual.interfaces_time(0) == 0
+    assert RuntimeOptions(interfaces_stay=7).interfaces_time(0) == 7
+
+
+NETWORK = {
+    "Resources": {
+        "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}},
+        "Group": {
+            "Type": "AWS::EC2::SecurityGroup",
+            "Properties": {"VpcId": {"Ref": "Vpc"}, "GroupDescription": "held"},
+        },
+        "Subnet": {
+            "Type": "AWS::EC2::Subnet",
+            "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.0.0/24"},
+        },
+    }
+}
+
+
+def test_cloudformation_tries_for_fifteen_minutes_and_keeps_what_the_rest_needs():
+    with LocalAws.in_process(runtime=RuntimeOptions(clock_speed=900)) as aws:
+        made = deploy_template(aws, NETWORK, "Held").resources
+        ec2 = aws.client("ec2")
+        interface = ec2.create_network_interface(SubnetId=made["Subnet"], Groups=[made["Group"]])[
+            "NetworkInterface"
+        ]
+        before = aws.runtime_time()
+        with pytest.raises(DeploymentFailed, match="dependen"):
+            delete_stack(aws, "Held")
+        assert (aws.runtime_time() - before).total_seconds() >= 2 * 900
+        left = aws.client("cloudformation").describe_stack_resources(StackName="Held")
+        states = {r["LogicalResourceId"]: r["ResourceStatus"] for r in left["StackResources"]}
+        assert states == {
+            "Vpc": "CREATE_COMPLETE",
+            "Group": "DELETE_FAILED",
+            "Subnet": "DELETE_FAILED",
+        }
+        ec2.delete_network_interface(NetworkInterfaceId=interface["NetworkInterfaceId"])
+        delete_stack(aws, "Held")

@@ -1,0 +1,149 @@
+"""Nothing is dropped silently: what is not emulated makes the stack fail, and says why."""
+
+from __future__ import annotations
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local_sagemaker import resources
+from local_sagemaker.resources.properties import PropertyNotEmulated, coerce
+from local_sagemaker.resources.resource_type import REGISTRY
+
+resources.load()
+
+
+@pytest.mark.parametrize("type_name", sorted(REGISTRY))
+def test_every_type_refuses_a_property_it_does_not_honour(type_name):
+    kind = REGISTRY[type_name]
+    if type_name == "AWS::CloudFormation::CustomResource":
+        assert kind.honours("Anything")  # every property goes to the function
+        return
+    assert not kind.honours("NoSuchProperty")
+    assert kind.replaces <= kind.properties
+    assert kind.name_property is None or kind.name_property in kind.properties
+    assert (kind.tagged is None) or "Tags" in kind.properties
+
+
+@pytest.mark.parametrize(
+    ("type_name", "properties", "named"),
+    [
+        ("AWS::SNS::Topic", {"DisplayNam": "x"}, "DisplayNam"),
+        ("AWS::EC2::VPCEndpoint", {"DnsOptions": {}}, "DnsOptions"),
+        ("AWS::S3::Bucket", {"WebsiteConfiguration": {}}, "WebsiteConfiguration"),
+    ],
+)
+def test_an_unknown_property_fails_the_stack_and_is_named(aws, stack, type_name, properties, named):
+    topic = {"Type": "AWS::SNS::Topic", "Properties": {"TopicName": "never-made"}}
+    reason = stack.refusal(type_name, properties, Before=topic)
+    assert f"{type_name}: property {named} is not emulated by the local AWS" in reason
+    # Found before anything is created.
+    assert "never-made" not in str(aws.client("sns").list_topics()["Topics"])
+
+
+def test_an_unknown_nested_property_fails_the_stack_and_is_named(stack):
+    reason = stack.refusal(
+        "AWS::SageMaker::Model",
+        {"ExecutionRoleArn": "arn:aws:iam::123456789012:role/r", "PrimaryContainer": {"Imag": "x"}},
+    )
+    assert "#/PrimaryContainer: extraneous key [Imag] is not permitted" in reason
+
+
+@pytest.mark.parametrize(
+    ("type_name", "properties", "named"),
+    [
+        (
+            "AWS::S3::Bucket",
+            {"LoggingConfiguration": {"TargetObjectKeyFormat": {"SimplePrefix": {}}}},
+            "LoggingConfiguration.TargetObjectKeyFormat",
+        ),
+        (
+            "AWS::S3::Bucket",
+            {
+                "LifecycleConfiguration": {
+                    "Rules": [{"Status": "Enabled", "ExpirationInDays": 1}],
+                    "TransitionDefaultMinimumObjectSize": "varies_by_storage_class",
+                }
+            },
+            "LifecycleConfiguration.TransitionDefaultMinimumObjectSize",
+        ),
+        (
+            "AWS::ECR::Repository",
+            {"LifecyclePolicy": {"LifecyclePolicyText": "{}", "RegistryId": "123456789012"}},
+            "LifecyclePolicy.RegistryId",
+        ),
+    ],
+)
+def test_a_property_of_cloudformations_that_would_get_lost_fails_the_stack(
+    stack, type_name, properties, named
+):
+    reason = stack.refusal(type_name, properties)
+    assert f"{type_name}: property {named} is not emulated by the local AWS" in reason
+
+
+@pytest.mark.parametrize(
+    "type_name", ["AWS::DynamoDB::Table", "AWS::EC2::Instance", "My::Own::Type"]
+)
+def test_an_unknown_type_fails_the_stack_and_is_named(stack, type_name):
+    """Also one that moto's own CloudFormation knows: it would drop properties."""
+    assert f"{type_name} is not emulated by the local AWS" in stack.refusal(type_name, {})
+
+
+def test_an_unknown_property_in_an_update_changes_nothing(aws, stack):
+    made = stack.deploy("AWS::SNS::Topic", {"DisplayName": "before"})
+    stack.refusal("AWS::SNS::Topic", {"DisplayName": "after", "Nope": 1})
+    found = aws.client("sns").get_topic_attributes(TopicArn=made.ref)["Attributes"]
+    assert found["DisplayName"] == "before"
+
+
+def test_policies_of_the_resource_itself_that_are_not_emulated_are_refused(stack):
+    resource = {"Type": "AWS::SNS::Topic", "UpdatePolicy": {"AutoScalingRollingUpdate": {}}}
+    failed = stack.template({"Resources": {"T": resource}}, expect_failure=True)
+    assert "UpdatePolicy is not emulated" in failed.failure_reason
+
+
+def test_coercion_names_the_whole_path(aws):
+    shape = aws.client("sagemaker").meta.service_model.shape_for("CreateEndpointConfigInput")
+    properties = {"ProductionVariants": [{"VariantName": "v", "RoutingConfig": {"Way": "x"}}]}
+    with pytest.raises(PropertyNotEmulated) as refused:
+        coerce(shape, properties, "")
+    assert refused.value.path == "ProductionVariants.RoutingConfig.Way"
+
+
+def test_coercion_gives_the_apis_types_and_spelling(aws):
+    shape = aws.client("ecs").meta.service_model.shape_for("RegisterTaskDefinitionRequest")
+    properties = {"Family": "f", "Cpu": 256, "ContainerDefinitions": [{"Essential": "true"}]}
+    assert coerce(shape, properties, "") == {
+        "family": "f",
+        "cpu": "256",
+        "containerDefinitions": [{"essential": True}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "request_"),
+    [
+        ("service-quotas", "list_service_quotas", {"ServiceCode": "sagemaker"}),
+        ("iam", "list_service_specific_credentials", {}),
+        ("sagemaker", "list_workteams", {}),
+    ],
+    ids=["json", "query", "ours beside moto's"],
+)
+def test_an_operation_that_is_not_there_is_refused_in_the_service_s_words(
+    aws, service, operation, request_, capfd
+):
+    client = aws.client(service)
+    with pytest.raises(ClientError) as refused:
+        getattr(client, operation)(**request_)
+    error = refused.value.response["Error"]
+    name = client.meta.method_to_api_mapping[operation]
+    assert error["Code"] == "InvalidAction"
+    assert error["Message"].endswith(f":{name} is not emulated by the local AWS")
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_an_operation_that_moto_stumbles_over_is_a_failure_that_an_sdk_can_read(aws):
+    with pytest.raises(ClientError) as failed:
+        aws.client("sqs").create_queue(QueueName="q", Attributes={"VisibilityTimeout": "abc"})
+    error = failed.value.response["Error"]
+    assert error["Code"] == "InternalFailure"
+    assert error["Message"].startswith("local AWS internal error: ValueError: invalid literal")

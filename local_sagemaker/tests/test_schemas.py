@@ -1,0 +1,171 @@
+"""What CloudFormation refuses fails here too, although the API behind it would take it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import extract_schemas as extract
+import pytest
+
+from local_sagemaker import resources
+from local_sagemaker.resources.resource_type import REGISTRY
+from local_sagemaker.schemas import violations
+
+IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/x:1"
+
+
+def model(**container: Any) -> dict[str, Any]:
+    return {
+        "ExecutionRoleArn": "arn:aws:iam::123456789012:role/r",
+        "PrimaryContainer": {"Image": IMAGE, **container},
+    }
+
+
+def variants(**more: Any) -> dict[str, Any]:
+    variant = {
+        "VariantName": "v",
+        "ModelName": "m",
+        "InstanceType": "ml.m5.large",
+        "InitialInstanceCount": 1,
+    }
+    return {"ProductionVariants": [{**variant, **more}]}
+
+
+def test_the_schemas_are_those_of_the_pinned_cfn_lint():
+    """When this fails after a new version of cfn-lint: `make docs`, and read the difference."""
+    assert extract.written(extract.extracted()) == extract.FILE.read_text()
+
+
+def test_every_honoured_property_is_one_of_cloudformations():
+    resources.load()
+    for name, schema in json.loads(extract.FILE.read_text()).items():
+        assert set(schema["properties"]) == set(REGISTRY[name].properties), name
+
+
+@pytest.mark.parametrize(
+    ("type_name", "properties", "message"),
+    [
+        (
+            "AWS::SageMaker::Model",
+            model(
+                AdditionalModelDataSources=[
+                    {
+                        "ChannelName": "a",
+                        "S3DataSource": {
+                            "S3Uri": "s3://a/b/",
+                            "S3DataType": "S3Prefix",
+                            "CompressionType": "None",
+                        },
+                    }
+                ]
+            ),
+            "#/PrimaryContainer: extraneous key [AdditionalModelDataSources] is not permitted",
+        ),
+        (
+            "AWS::SageMaker::Model",
+            {**model(), "PrimaryContainer": {"image": IMAGE}},
+            "#/PrimaryContainer: extraneous key [image] is not permitted; the name is Image",
+        ),
+        (
+            "AWS::SageMaker::EndpointConfig",
+            variants(RoutingConfig={"RoutingStrategy": "KV_AWARE"}),
+            "#/ProductionVariants/0/RoutingConfig/RoutingStrategy: KV_AWARE is not a valid enum "
+            "value; it is one of LEAST_OUTSTANDING_REQUESTS, PREFIX_AWARE, RANDOM",
+        ),
+        (
+            "AWS::SageMaker::EndpointConfig",
+            variants(AcceleratorType="ml.eia2.medium"),
+            "#/ProductionVariants/0: extraneous key [AcceleratorType] is not permitted",
+        ),
+        (
+            "AWS::SageMaker::EndpointConfig",
+            variants(ContainerStartupHealthCheckTimeoutInSeconds=5),
+            "#/ProductionVariants/0/ContainerStartupHealthCheckTimeoutInSeconds: 5 is not greater "
+            "or equal to 60",
+        ),
+        ("AWS::SageMaker::Endpoint", {}, "#: required key [EndpointConfigName] not found"),
+        (
+            "AWS::S3::Bucket",
+            {"LifecycleConfiguration": {"Rules": [], "NoSuch": 1}},
+            "#/LifecycleConfiguration: extraneous key [NoSuch] is not permitted",
+        ),
+        (
+            "AWS::S3::Bucket",
+            {"Tags": [{"Key": "a", "Value": "b", "NoSuch": 1}]},
+            "#/Tags/0: extraneous key [NoSuch] is not permitted",
+        ),
+        (
+            "AWS::SQS::Queue",
+            {"VisibilityTimeout": "abc"},
+            "#/VisibilityTimeout: expected type: Integer, found: String (abc)",
+        ),
+        (
+            "AWS::EC2::Subnet",
+            {
+                "VpcId": "vpc-1",
+                "CidrBlock": "10.0.0.0/24",
+                "AvailabilityZone": "us-east-1a",
+                "AvailabilityZoneId": "use1-az6",
+            },
+            "#: only one of [AvailabilityZone, AvailabilityZoneId] can be given",
+        ),
+    ],
+)
+def test_is_refused_before_anything_is_created(aws, stack, type_name, properties, message):
+    topic = {"Type": "AWS::SNS::Topic", "Properties": {"TopicName": "never-made-either"}}
+    reason = stack.refusal(type_name, properties, Before=topic)
+    assert reason == f"It: Properties validation failed for resource It with message:\n{message}"
+    assert "never-made-either" not in str(aws.client("sns").list_topics()["Topics"])
+
+
+def test_what_a_parameter_brings_is_checked_as_well(stack):
+    template: dict[str, Any] = {
+        "Parameters": {"Timeout": {"Type": "String", "Default": "30"}},
+        "Resources": {
+            "It": {
+                "Type": "AWS::SQS::Queue",
+                "Properties": {"VisibilityTimeout": {"Ref": "Timeout"}},
+            }
+        },
+    }
+    stack.template(template)
+    template["Parameters"]["Timeout"]["Default"] = "soon"
+    failed = stack.template(template, expect_failure=True)
+    assert failed.status == "UPDATE_ROLLBACK_COMPLETE"
+    assert "#/VisibilityTimeout: expected type: Integer, found: String (soon)" in str(
+        failed.failure_reason
+    )
+
+
+@pytest.mark.parametrize(
+    ("type_name", "properties"),
+    [
+        ("AWS::SQS::Queue", {"VisibilityTimeout": "30", "FifoQueue": "true"}),  # text for a number
+        ("AWS::SQS::Queue", {"VisibilityTimeout": {"Ref": "Timeout"}}),  # known later
+        ("AWS::SNS::Topic", {"TopicName": 5}),  # a number for text
+        ("Custom::Anything", {"Any": {"thing": 1}}),
+    ],
+)
+def test_what_cloudformation_takes_is_taken(type_name, properties):
+    assert violations(type_name, properties) == []
+
+
+def test_both_branches_of_an_if_are_checked():
+    def named(*branches: str) -> Any:
+        return {"Fn::If": ["C", *({"ScaleInPolicy": {"Strategy": each}} for each in branches)]}
+
+    right = variants(ManagedInstanceScaling=named("IDLE_RELEASE", "CONSOLIDATION"))
+    wrong = variants(ManagedInstanceScaling=named("IDLE_RELEASE", "NONE"))
+    assert violations("AWS::SageMaker::EndpointConfig", right) == []
+    (problem,) = violations("AWS::SageMaker::EndpointConfig", wrong)
+    assert "NONE is not a valid enum value" in problem
+
+
+def test_one_of_several_has_to_be_given():
+    policy = {"PolicyName": "p", "PolicyDocument": {}}
+    assert violations("AWS::IAM::Policy", {**policy, "Roles": ["r"]}) == []
+    assert violations("AWS::IAM::Policy", policy) == [
+        "#: required key [Users] not found, or #: required key [Groups] not found, or "
+        "#: required key [Roles] not found"
+    ]

@@ -1,0 +1,222 @@
+"""The server as a process: loopback only, no real credential, gone afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import boto3
+import pytest
+
+from local_sagemaker import LocalAws, LocalAwsError, deploy_template
+
+pytestmark = pytest.mark.realtime
+
+ROOT = Path(__file__).resolve().parents[2]
+TOPIC = {"Resources": {"T": {"Type": "AWS::SNS::Topic"}}}
+
+
+def listening(port: int) -> list[str]:
+    """Give the local addresses of the listening sockets on a port, as Linux knows them."""
+    found = []
+    for table, width in (("tcp", 8), ("tcp6", 32)):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            address, hex_port = line.split()[1].split(":")
+            if line.split()[3] == "0A" and int(hex_port, 16) == port:
+                assert len(address) == width
+                found.append(address)
+    return found
+
+
+def is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture(scope="module")
+def process_environment() -> dict[str, str]:
+    """A user's environment with everything that could lead to a real account."""
+    return {
+        "AWS_PROFILE": "production",
+        "AWS_ACCESS_KEY_ID": "AKIAREAL",
+        "AWS_SECRET_ACCESS_KEY": "real",
+        "AWS_SESSION_TOKEN": "real",
+        "AWS_ENDPOINT_URL_SAGEMAKER": "https://api.sagemaker.us-east-1.amazonaws.com",
+        "CDK_DEFAULT_ACCOUNT": "999999999999",
+    }
+
+
+def test_a_process_of_its_own(monkeypatch, process_environment):
+    for name, value in process_environment.items():
+        monkeypatch.setenv(name, value)
+    with LocalAws.start(region="eu-central-1") as aws:
+        assert aws.url == f"http://localhost:{aws.port}"
+        assert (aws.account, aws.region) == ("123456789012", "eu-central-1")
+        # 127.0.0.1, in the byte order of /proc/net/tcp, and nothing on IPv6.
+        assert listening(aws.port) == ["0100007F"]
+        environment = aws.environment()
+        allowed = set(aws.exports())
+        assert {name for name in environment if name.startswith("AWS_")} <= allowed
+        assert environment["AWS_ENDPOINT_URL"] == aws.url
+        assert environment["AWS_CONFIG_FILE"] == environment["AWS_SHARED_CREDENTIALS_FILE"]
+        assert environment["AWS_CONFIG_FILE"] == os.devnull
+        assert environment["AWS_EC2_METADATA_DISABLED"] == "true"
+        assert environment["CDK_DEFAULT_ACCOUNT"] == aws.account
+        assert environment["PATH"] == os.environ["PATH"]
+        assert not {"AKIAREAL", "real", "production"} & set(environment.values())
+        stack = deploy_template(aws, TOPIC, "X")
+        assert stack.resources["T"].startswith("arn:aws:sns:eu-central-1:123456789012:X-T-")
+        assert aws.leftovers() == ["cloudformation: X", f"sns: {stack.resources['T']}"]
+        assert "POST / -> 200" in aws.log_path.read_text()
+        assert "not emulated" not in aws.log_path.read_text()
+        port = aws.port
+    assert not is_open(port)
+    aws.stop()  # stopping twice is no error
+
+
+def test_the_server_goes_when_its_parent_is_killed():
+    code = (
+        "from local_sagemaker import LocalAws\n"
+        "import time\n"
+        "aws = LocalAws.start()\n"
+        "print(aws.port, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "local_sagemaker" / "src")}
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment
+    )
+    assert parent.stdout is not None
+    port = int(parent.stdout.readline())
+    assert is_open(port)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    deadline = time.monotonic() + 60
+    while is_open(port) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not is_open(port)
+
+
+def test_a_server_that_cannot_start_says_why():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(LocalAwsError, match=r"(?s)did not start.*in use"):
+            LocalAws.start(port=taken.getsockname()[1])
+
+
+def test_the_command_prints_the_exports_and_serves_until_interrupted(aws):
+    command = [
+        sys.executable,
+        "-m",
+        "local_sagemaker",
+        "--region",
+        "eu-west-3",
+        "--model-server",
+        "*=simulated",
+        "--clock-speed",
+        "60",
+        "--behave",
+        "concurrent_executions=10",
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    lines = [process.stdout.readline().strip() for _ in aws.exports()]
+    exports = dict(line.removeprefix("export ").split("=", 1) for line in lines)
+    assert set(exports) == set(aws.exports())
+    assert exports["AWS_REGION"] == "eu-west-3"
+    port = int(exports["AWS_ENDPOINT_URL"].rpartition(":")[2])
+    assert is_open(port)
+    functions = boto3.client(
+        "lambda",
+        "eu-west-3",
+        endpoint_url=exports["AWS_ENDPOINT_URL"],
+        aws_access_key_id=exports["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=exports["AWS_SECRET_ACCESS_KEY"],
+    )
+    assert functions.get_account_settings()["AccountLimit"]["ConcurrentExecutions"] == 10
+    process.send_signal(signal.SIGINT)
+    try:
+        assert process.wait(timeout=60) == 0
+        assert process.stdout.read() == ""
+        zones = [line for line in process.stderr.read().splitlines() if "Callers in euw3-" in line]
+        assert len({line.rpartition("http://127.0.0.1:")[2] for line in zones}) == 3
+    finally:
+        process.kill()  # of no effect when it has ended, as it should
+        process.stdout.close()
+        process.stderr.close()
+    assert not is_open(port)
+
+
+def test_in_process_listens_on_loopback_only_and_forgets_on_reset():
+    with LocalAws.in_process(region="eu-north-1") as aws:
+        assert listening(aws.port) == ["0100007F"]
+        assert aws.client("sts").get_caller_identity()["Account"] == aws.account
+    assert not is_open(aws.port)
+
+
+def test_reset_forgets_everything():
+    with LocalAws.start() as aws:
+        deploy_template(aws, TOPIC, "X")
+        aws.reset()
+        assert aws.leftovers() == []
+        assert aws.client("cloudformation").describe_stacks()["Stacks"] == []
+
+
+def test_the_last_server_of_a_process_takes_the_state_with_it():
+    # In a process of its own: this one has a server for all tests.
+    code = f"""
+from local_sagemaker import LocalAws, deploy_template
+
+MODEL = {{"ModelName": "m", "PrimaryContainer": {{"Image": "i"}}}}
+
+
+def kept(aws):
+    metrics = aws.client("cloudwatch").list_metrics(Namespace="Test")["Metrics"]
+    return [*aws.leftovers(), *(metric["MetricName"] for metric in metrics)]
+
+
+first, second = LocalAws.in_process(), LocalAws.in_process()
+deploy_template(first, {TOPIC}, "X")
+first.client("sagemaker").create_model(**MODEL, ExecutionRoleArn="arn:aws:iam::123456789012:role/r")
+first.client("s3").create_bucket(Bucket="bucket")
+first.client("cloudwatch").put_metric_data(
+    Namespace="Test", MetricData=[{{"MetricName": "calls", "Value": 1}}]
+)
+first.evaluate_alarms_in_background()
+made = kept(first)
+first.stop()
+assert kept(second) == made, (kept(second), made)
+second.stop()
+with LocalAws.in_process() as third:
+    print(len(made), kept(third), third.client("cloudformation").describe_stacks()["Stacks"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "5 [] []\n", done.stderr
+
+
+def test_a_server_that_nobody_stops_does_not_keep_its_process():
+    code = (
+        "from local_sagemaker import LocalAws; print(LocalAws.in_process().client('sts') != None)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; aws = LocalAws.in_process(); aws.runtime_url()"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,  # a thread that is gone was waited for for a minute
+    )
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+def test_every_client_is_bound_to_the_local_aws(aws):
+    for service in ("sagemaker", "s3", "iam", "cloudformation"):
+        assert aws.client(service).meta.endpoint_url == aws.url

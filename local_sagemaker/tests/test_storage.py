@@ -1,0 +1,183 @@
+"""AWS::S3::*, AWS::ECR::*, AWS::SSM::*, AWS::KMS::*."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local_sagemaker import DeploymentFailed
+
+
+def test_bucket(aws, stack):
+    s3 = aws.client("s3")
+    rule = {
+        "Id": "old",
+        "Status": "Enabled",
+        "NoncurrentVersionExpiration": {"NoncurrentDays": 30},
+        "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
+    }
+    encryption = [{"ServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms"}}]
+    properties = {
+        "BucketName": "first-bucket",
+        "VersioningConfiguration": {"Status": "Enabled"},
+        "BucketEncryption": {"ServerSideEncryptionConfiguration": encryption},
+        "PublicAccessBlockConfiguration": {"BlockPublicAcls": True, "IgnorePublicAcls": True},
+        "LifecycleConfiguration": {"Rules": [rule]},
+        "Tags": [{"Key": "k", "Value": "v"}],
+    }
+    made = stack.deploy("AWS::S3::Bucket", properties, ("Arn", "RegionalDomainName"))
+    assert made.ref == "first-bucket"
+    assert made.attributes == {
+        "Arn": "arn:aws:s3:::first-bucket",
+        "RegionalDomainName": "first-bucket.s3.us-east-1.amazonaws.com",
+    }
+    assert s3.get_bucket_versioning(Bucket=made.ref)["Status"] == "Enabled"
+    rules = s3.get_bucket_encryption(Bucket=made.ref)["ServerSideEncryptionConfiguration"]["Rules"]
+    assert rules[0]["ApplyServerSideEncryptionByDefault"]["SSEAlgorithm"] == "aws:kms"
+    block = s3.get_public_access_block(Bucket=made.ref)["PublicAccessBlockConfiguration"]
+    assert block["BlockPublicAcls"] is True
+    (found,) = s3.get_bucket_lifecycle_configuration(Bucket=made.ref)["Rules"]
+    assert found["NoncurrentVersionExpiration"]["NoncurrentDays"] == 30
+    assert s3.get_bucket_tagging(Bucket=made.ref)["TagSet"] == [{"Key": "k", "Value": "v"}]
+
+    stack.deploy("AWS::S3::Bucket", {"BucketName": "first-bucket"})
+    assert s3.get_bucket_versioning(Bucket=made.ref)["Status"] == "Suspended"
+    for read in (
+        s3.get_public_access_block,
+        s3.get_bucket_lifecycle_configuration,
+        s3.get_bucket_tagging,
+    ):
+        with pytest.raises(ClientError):
+            read(Bucket=made.ref)
+
+    assert stack.deploy("AWS::S3::Bucket", {"BucketName": "second-bucket"}).ref == "second-bucket"
+    assert "first-bucket" not in [b["Name"] for b in s3.list_buckets()["Buckets"]]
+    s3.put_object(Bucket="second-bucket", Key="k", Body=b"x")
+    with pytest.raises(DeploymentFailed, match="not empty"):
+        stack.delete()
+    s3.delete_object(Bucket="second-bucket", Key="k")
+    stack.delete()
+
+
+def test_a_lifecycle_rule_that_is_not_emulated_is_refused(stack):
+    rule = {"Status": "Enabled", "Transitions": [{"StorageClass": "GLACIER"}]}
+    reason = stack.refusal("AWS::S3::Bucket", {"LifecycleConfiguration": {"Rules": [rule]}})
+    assert "AWS::S3::Bucket: property LifecycleConfiguration.Rules.Transitions" in reason
+
+
+def test_bucket_policy_is_readable_and_a_conditional_deny_blocks_nothing(aws, stack):
+    s3 = aws.client("s3")
+    arn = {"Fn::GetAtt": ["Bucket", "Arn"]}
+
+    def policy(*statements: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "Bucket": {"Ref": "Bucket"},
+            "PolicyDocument": {"Version": "2012-10-17", "Statement": list(statements)},
+        }
+
+    deny = {"Effect": "Deny", "Principal": "*", "Action": "s3:*", "Resource": [arn]}
+    deny["Resource"].append({"Fn::Join": ["", [arn, "/*"]]})
+    over_tls = {**deny, "Condition": {"Bool": {"aws:SecureTransport": "false"}}}
+    bucket = {"Type": "AWS::S3::Bucket", "Properties": {}}
+    made = stack.deploy("AWS::S3::BucketPolicy", policy(over_tls), Bucket=bucket)
+    name = made.stack.resources["Bucket"]
+    s3.put_object(Bucket=name, Key="k", Body=b"x")
+    s3.delete_object(Bucket=name, Key="k")
+    found = json.loads(s3.get_bucket_policy(Bucket=name)["Policy"])
+    assert found["Statement"][0]["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+    # Without a condition the Deny holds.
+    stack.deploy("AWS::S3::BucketPolicy", policy(deny), Bucket=bucket)
+    with pytest.raises(ClientError, match=r"Forbidden|AccessDenied|403"):
+        s3.put_object(Bucket=name, Key="k", Body=b"x")
+
+
+def test_repository(aws, stack):
+    ecr = aws.client("ecr")
+    allow = {"Effect": "Allow", "Principal": "*", "Action": ["ecr:BatchGetImage"]}
+    access = {"Version": "2012-10-17", "Statement": [allow]}
+    properties = {
+        "RepositoryName": "models",
+        "ImageTagMutability": "IMMUTABLE",
+        "ImageScanningConfiguration": {"ScanOnPush": "true"},
+        "RepositoryPolicyText": access,
+    }
+    made = stack.deploy("AWS::ECR::Repository", properties, ("Arn", "RepositoryUri"))
+    (found,) = ecr.describe_repositories(repositoryNames=["models"])["repositories"]
+    assert made.attributes["Arn"] == found["repositoryArn"]
+    assert made.attributes["RepositoryUri"] == found["repositoryUri"]
+    assert found["imageTagMutability"] == "IMMUTABLE"
+    assert found["imageScanningConfiguration"] == {"scanOnPush": True}
+    text = ecr.get_repository_policy(repositoryName="models")["policyText"]
+    assert json.loads(text) == access
+
+    stack.deploy(
+        "AWS::ECR::Repository", {"RepositoryName": "models", "Tags": [{"Key": "a", "Value": "b"}]}
+    )
+    (found,) = ecr.describe_repositories(repositoryNames=["models"])["repositories"]
+    assert found["imageTagMutability"] == "MUTABLE"
+    assert found["imageScanningConfiguration"] == {"scanOnPush": False}
+    with pytest.raises(ecr.exceptions.RepositoryPolicyNotFoundException):
+        ecr.get_repository_policy(repositoryName="models")
+    stack.delete()
+    with pytest.raises(ecr.exceptions.RepositoryNotFoundException):
+        ecr.describe_repositories(repositoryNames=["models"])
+
+
+def test_parameter(aws, stack):
+    ssm = aws.client("ssm")
+    properties = {"Name": "/a/b", "Type": "String", "Value": "1", "Tags": {"k": "v"}}
+    made = stack.deploy("AWS::SSM::Parameter", properties, ("Type", "Value"))
+    assert (made.ref, made.attributes) == ("/a/b", {"Type": "String", "Value": "1"})
+    tags = ssm.list_tags_for_resource(ResourceType="Parameter", ResourceId="/a/b")["TagList"]
+    assert tags == [{"Key": "k", "Value": "v"}]
+    changed = stack.deploy(
+        "AWS::SSM::Parameter", {"Name": "/a/b", "Type": "StringList", "Value": "1,2"}, ("Value",)
+    )
+    found = ssm.get_parameter(Name="/a/b")["Parameter"]
+    assert (found["Type"], found["Value"]) == ("StringList", "1,2")
+    assert changed.attributes == {"Value": "1,2"}
+    assert ssm.list_tags_for_resource(ResourceType="Parameter", ResourceId="/a/b")["TagList"] == []
+    stack.deploy("AWS::SSM::Parameter", {"Name": "/c", "Type": "String", "Value": "1"})
+    with pytest.raises(ssm.exceptions.ParameterNotFound):
+        ssm.get_parameter(Name="/a/b")
+
+
+def test_key_and_alias(aws, stack):
+    kms = aws.client("kms")
+    alias = {
+        "Type": "AWS::KMS::Alias",
+        "Properties": {"AliasName": "alias/one", "TargetKeyId": {"Fn::GetAtt": ["It", "Arn"]}},
+    }
+    properties = {"Description": "first", "EnableKeyRotation": True, "PendingWindowInDays": 7}
+    made = stack.deploy("AWS::KMS::Key", properties, ("Arn", "KeyId"), Alias=alias)
+    found = kms.describe_key(KeyId="alias/one")["KeyMetadata"]
+    assert made.ref == made.attributes["KeyId"] == found["KeyId"]
+    assert made.attributes["Arn"] == found["Arn"]
+    assert found["Description"] == "first"
+    assert kms.get_key_rotation_status(KeyId=made.ref)["KeyRotationEnabled"] is True
+
+    policy = {"Version": "2012-10-17", "Statement": [], "Id": "mine"}
+    changed = stack.deploy(
+        "AWS::KMS::Key",
+        {"Description": "second", "KeyPolicy": policy, "Enabled": False},
+        Alias=alias,
+    )
+    assert changed.ref == made.ref
+    found = kms.describe_key(KeyId=made.ref)["KeyMetadata"]
+    assert (found["Description"], found["Enabled"]) == ("second", False)
+    assert (
+        json.loads(kms.get_key_policy(KeyId=made.ref, PolicyName="default")["Policy"])["Id"]
+        == "mine"
+    )
+
+    alias["Properties"]["AliasName"] = "alias/two"
+    stack.deploy("AWS::KMS::Key", {"Description": "second"}, Alias=alias)
+    names = [a["AliasName"] for a in kms.list_aliases()["Aliases"]]
+    assert "alias/two" in names
+    assert "alias/one" not in names
+    stack.delete()
+    assert kms.describe_key(KeyId=made.ref)["KeyMetadata"]["KeyState"] == "PendingDeletion"

@@ -1,0 +1,221 @@
+"""AWS::EC2::VPCEndpoint: what the library rests on."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+ENDPOINT = "AWS::EC2::VPCEndpoint"
+SERVICE = "com.amazonaws.us-east-1.sagemaker.runtime"
+
+
+@pytest.fixture
+def network(vpc) -> dict[str, Any]:
+    """A VPC, three subnets in two zones, a security group and a route table."""
+    resources: dict[str, Any] = {"Vpc": vpc}
+    for name, zone, block in (("B", "b", 2), ("A", "a", 1), ("A2", "a", 3)):
+        resources[f"Subnet{name}"] = {
+            "Type": "AWS::EC2::Subnet",
+            "Properties": {
+                "VpcId": {"Ref": "Vpc"},
+                "CidrBlock": f"10.0.{block}.0/24",
+                "AvailabilityZone": f"us-east-1{zone}",
+            },
+        }
+    for name in ("Group", "Group2"):
+        resources[name] = {
+            "Type": "AWS::EC2::SecurityGroup",
+            "Properties": {"GroupDescription": "x", "VpcId": {"Ref": "Vpc"}},
+        }
+    resources["Table"] = {"Type": "AWS::EC2::RouteTable", "Properties": {"VpcId": {"Ref": "Vpc"}}}
+    return resources
+
+
+def interface(*subnets: str, **more: Any) -> dict[str, Any]:
+    return {
+        "VpcId": {"Ref": "Vpc"},
+        "ServiceName": SERVICE,
+        "VpcEndpointType": "Interface",
+        "SubnetIds": [{"Ref": name} for name in subnets],
+        "SecurityGroupIds": [{"Ref": "Group"}],
+        "PrivateDnsEnabled": True,
+        **more,
+    }
+
+
+def described(aws: Any, endpoint: str) -> dict[str, Any]:
+    (found,) = aws.client("ec2").describe_vpc_endpoints(VpcEndpointIds=[endpoint])["VpcEndpoints"]
+    return found
+
+
+def test_interface_endpoint_names_in_awss_order(aws, stack, network):
+    wanted = ("DnsEntries", "NetworkInterfaceIds", "Id")
+    made = stack.deploy(ENDPOINT, interface("SubnetB", "SubnetA"), wanted, **network)
+    entries = [entry.split(":") for entry in made.attributes["DnsEntries"].split(",")]
+    names = [name for _, name in entries]
+    base = re.fullmatch(
+        rf"({made.ref}-[a-z0-9]+)\.runtime\.sagemaker\.us-east-1\.vpce\.amazonaws\.com", names[0]
+    )
+    assert base
+    tail = ".runtime.sagemaker.us-east-1.vpce.amazonaws.com"
+    assert names[1:] == [
+        f"{base[1]}-us-east-1a{tail}",
+        f"{base[1]}-us-east-1b{tail}",
+        "runtime.sagemaker.us-east-1.amazonaws.com",
+    ]
+    assert all(re.fullmatch(r"Z[A-Z0-9]+", zone) for zone, _ in entries)
+    found = described(aws, made.ref)
+    assert [entry["DnsName"] for entry in found["DnsEntries"]] == names
+    assert found["PrivateDnsEnabled"] is True
+    assert found["VpcEndpointType"] == "Interface"
+    interfaces = made.attributes["NetworkInterfaceIds"].split(",")
+    cards = aws.client("ec2").describe_network_interfaces(NetworkInterfaceIds=interfaces)
+    subnets = {made.stack.resources["SubnetA"], made.stack.resources["SubnetB"]}
+    assert {card["SubnetId"] for card in cards["NetworkInterfaces"]} == subnets
+    groups = {g["GroupId"] for card in cards["NetworkInterfaces"] for g in card["Groups"]}
+    assert groups == {made.stack.resources["Group"]}
+    assert all(
+        card["PrivateIpAddress"].startswith(("10.0.1.", "10.0.2."))
+        for card in cards["NetworkInterfaces"]
+    )
+
+
+def test_interface_endpoint_update(aws, stack, network):
+    policy = {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Principal": "*",
+                "Action": "sagemaker:InvokeEndpoint",
+                "Resource": "*",
+            }
+        ],
+    }
+    made = stack.deploy(
+        ENDPOINT, interface("SubnetA", PolicyDocument=policy), ("DnsEntries",), **network
+    )
+    assert json.loads(described(aws, made.ref)["PolicyDocument"]) == policy
+    assert len(made.attributes["DnsEntries"].split(",")) == 3
+
+    properties = interface("SubnetA", "SubnetB", SecurityGroupIds=[{"Ref": "Group2"}])
+    changed = stack.deploy(ENDPOINT, properties, ("DnsEntries",), **network)
+    found = described(aws, made.ref)
+    assert changed.ref == made.ref
+    assert len(changed.attributes["DnsEntries"].split(",")) == 4
+    assert set(found["SubnetIds"]) == {
+        changed.stack.resources["SubnetA"],
+        changed.stack.resources["SubnetB"],
+    }
+    assert len(found["NetworkInterfaceIds"]) == 2
+    assert [g["GroupId"] for g in found["Groups"]] == [changed.stack.resources["Group2"]]
+    # No policy is AWS's own: everything is allowed.
+    assert json.loads(found["PolicyDocument"])["Statement"][0]["Action"] == "*"
+
+    private = interface("SubnetB", PrivateDnsEnabled=False)
+    off = stack.deploy(ENDPOINT, private, ("DnsEntries",), **network)
+    assert described(aws, made.ref)["PrivateDnsEnabled"] is False
+    assert "runtime.sagemaker.us-east-1.amazonaws.com" not in off.attributes["DnsEntries"]
+    assert described(aws, made.ref)["SubnetIds"] == [off.stack.resources["SubnetB"]]
+
+    stack.delete()
+    assert aws.client("ec2").describe_vpc_endpoints()["VpcEndpoints"] == []
+
+
+def test_a_second_private_dns_name_in_one_vpc_conflicts(stack, network):
+    network["First"] = {"Type": ENDPOINT, "Properties": interface("SubnetA")}
+    second = {**interface("SubnetB")}
+    reason = stack.refusal(ENDPOINT, second, **{**network, "First": {**network["First"]}})
+    assert re.search(
+        r"private-dns-enabled cannot be set because there is already a conflicting DNS domain for "
+        r"runtime\.sagemaker\.us-east-1\.amazonaws\.com in the VPC vpc-[0-9a-f]+",
+        reason,
+    )
+    stack.delete()
+    allowed = interface("SubnetB", PrivateDnsEnabled=False)
+    assert stack.deploy(ENDPOINT, allowed, **network).ref.startswith("vpce-")
+
+
+NAME = "runtime.sagemaker.us-east-1.amazonaws.com"
+
+
+def hosted_zone(*vpcs: str, name: str = NAME) -> dict[str, Any]:
+    return {
+        "Type": "AWS::Route53::HostedZone",
+        "Properties": {
+            "Name": name,
+            "VPCs": [{"VPCId": {"Ref": vpc}, "VPCRegion": "us-east-1"} for vpc in vpcs],
+        },
+    }
+
+
+def test_private_dns_conflicts_with_a_hosted_zone_of_the_name(stack, network):
+    reason = stack.refusal(
+        ENDPOINT,
+        {**interface("SubnetA")},
+        Zone=hosted_zone("Vpc"),
+        **{**network, "SubnetA": {**network["SubnetA"], "DependsOn": "Zone"}},
+    )
+    assert "already a conflicting DNS domain for " + NAME in reason
+    stack.delete()
+    other = hosted_zone("Vpc", name="runtime.sagemaker.eu-west-1.amazonaws.com")
+    assert stack.deploy(ENDPOINT, interface("SubnetA"), Zone=other, **network).ref
+
+
+@pytest.mark.parametrize("taken", ["endpoint", "zone"])
+def test_a_hosted_zone_conflicts_with_what_resolves_the_name_already(
+    aws, stack, network, vpc, taken
+):
+    if taken == "endpoint":
+        first = {"Type": ENDPOINT, "Properties": interface("SubnetA")}
+    else:
+        first = hosted_zone("Vpc")
+    free = {**vpc, "Properties": {**vpc["Properties"], "CidrBlock": "10.9.0.0/16"}}
+    for vpcs in (["Vpc"], ["Free", "Vpc"]):  # created with the VPC, and associated afterwards
+        zone = {**hosted_zone(*vpcs), "DependsOn": "First"}
+        found = stack.template(
+            {"Resources": {**network, "Free": free, "First": first, "It": zone}},
+            expect_failure=True,
+        )
+        assert re.search(
+            r"The VPC vpc-[0-9a-f]+ in region us-east-1 has already been associated with the "
+            r"hosted zone [A-Z0-9]+ with the same domain name",
+            found.failure_reason,
+        )
+        stack.delete()
+        assert aws.client("route53").list_hosted_zones()["HostedZones"] == []
+    alone = {**network, "Free": free, "First": first, "It": hosted_zone("Free")}
+    assert stack.template({"Resources": alone}).status == "CREATE_COMPLETE"
+
+
+def test_private_dns_needs_the_vpcs_dns(stack, network):
+    network["Vpc"]["Properties"]["EnableDnsHostnames"] = False
+    reason = stack.refusal(ENDPOINT, interface("SubnetA"), **network)
+    assert "requires both enableDnsSupport and enableDnsHostnames" in reason
+
+
+def test_one_subnet_per_zone(stack, network):
+    reason = stack.refusal(ENDPOINT, interface("SubnetA", "SubnetA2"), **network)
+    assert "Found another VPC endpoint subnet in the availability zone of subnet-" in reason
+
+
+def test_gateway_endpoint(aws, stack, network):
+    properties = {
+        "VpcId": {"Ref": "Vpc"},
+        "ServiceName": "com.amazonaws.us-east-1.s3",
+        "RouteTableIds": [{"Ref": "Table"}],
+    }
+    made = stack.deploy(ENDPOINT, properties, **network)
+    table = made.stack.resources["Table"]
+
+    def gateways() -> list[str]:
+        (found,) = aws.client("ec2").describe_route_tables(RouteTableIds=[table])["RouteTables"]
+        return [r["GatewayId"] for r in found["Routes"] if r.get("DestinationPrefixListId")]
+
+    assert described(aws, made.ref)["VpcEndpointType"] == "Gateway"
+    assert gateways() == [made.ref]
+    stack.deploy(ENDPOINT, {**properties, "RouteTableIds": []}, **network)
+    assert gateways() == []

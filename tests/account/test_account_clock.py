@@ -1,0 +1,119 @@
+"""Commands go by the account's clock, which a local AWS may have run faster than the wall's."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from typer.testing import CliRunner
+
+from local_sagemaker import LocalAws
+from local_sagemaker.model_servers import SimulatedModelServer
+from local_sagemaker.runtime.options import RuntimeOptions
+from low_latency_endpoint.account.clock import (
+    TOKEN_VARIABLE,
+    AccountClock,
+    Reading,
+    account_now,
+    keeps_own_time,
+)
+from low_latency_endpoint.account.metrics import Series
+from low_latency_endpoint.account.sessions import AwsUnavailable
+from low_latency_endpoint.cli import app
+from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
+
+SPEED = 60
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[LocalAws]:
+    options = RuntimeOptions(clock_speed=SPEED, model_servers={"*": SimulatedModelServer()})
+    with LocalAws.in_process(region="us-east-1", runtime=options) as running:
+        sagemaker = running.client("sagemaker")
+        sagemaker.create_model(
+            ModelName="account-clock",
+            ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+            PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
+        )
+        sagemaker.create_endpoint_config(
+            EndpointConfigName="account-clock",
+            ProductionVariants=[
+                {
+                    "VariantName": "primary",
+                    "InstanceType": "ml.c7i.xlarge",
+                    "ModelName": "account-clock",
+                    "InitialInstanceCount": 1,
+                }
+            ],
+        )
+        sagemaker.create_endpoint(EndpointName="account-clock", EndpointConfigName="account-clock")
+        sagemaker.get_waiter("endpoint_in_service").wait(
+            EndpointName="account-clock", WaiterConfig={"Delay": 1, "MaxAttempts": 60}
+        )
+        yield running
+
+
+@pytest.fixture
+def pointed(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> LocalAws:
+    """What the local AWS prints is in the environment."""
+    for name, value in {TOKEN_VARIABLE: "any", **aws.exports()}.items():
+        monkeypatch.setenv(name, value)
+    return aws
+
+
+def test_diagnose_sees_what_a_clock_that_runs_ahead_has_recorded(pointed: LocalAws) -> None:
+    pointed.advance(2 * 3600)  # beyond the half hour that is asked for below
+    runtime = pointed.client("sagemaker-runtime")
+    for _ in range(20):
+        runtime.invoke_endpoint(
+            EndpointName="account-clock", Body=b'{"inputs": "x"}', ContentType="application/json"
+        )["Body"].read()
+    pointed.flush_metrics()
+    time.sleep(2 * 60 / SPEED)  # two of its minutes
+
+    done = CliRunner().invoke(
+        app, ["diagnose", "account-clock", "--since", "30m", "--json", "--target", "p99=10s"]
+    )
+    found = json.loads(done.stdout)
+    (variant,) = found["variants"]
+    assert variant["requests"] == 20
+    assert done.exit_code == 0
+
+
+def test_now_is_the_local_aws(pointed: LocalAws) -> None:
+    assert keeps_own_time()
+    before = pointed.runtime_time()
+    now = account_now()
+    assert before <= now <= pointed.runtime_time()
+    assert now - datetime.now(UTC) > timedelta(hours=1) or before - datetime.now(UTC) > timedelta(0)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://sagemaker.us-east-1.amazonaws.com", "", "http://[", "http://192.0.2.1:5000"]
+)
+def test_the_token_is_told_to_nobody_else(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, "secret")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+    assert not keeps_own_time()
+    assert abs(account_now() - datetime.now(UTC)) < timedelta(seconds=30)
+
+
+def test_a_local_aws_that_is_gone_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, "secret")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    with pytest.raises(AwsUnavailable, match="does not tell its time"):
+        account_now()
+
+
+def test_a_step_finds_its_minutes_on_the_faster_clock() -> None:
+    """A step of five seconds is five minutes there, and a rate per second counts in ours."""
+    clock = AccountClock(Reading(1000, 6000), Reading(1010, 6600))
+    minute = {datetime.fromtimestamp(6000 + 60 * number, UTC): 600.0 for number in range(10)}
+    joined = JoinedMetrics({("Invocations", "Sum"): Series(minute)}, True, (), clock)
+    window = joined.during(1002, 1007)
+    assert not window.shared
+    assert window.get("Invocations.Sum") == pytest.approx(600)
+    assert joined.during(1100, 1105).get("Invocations.Sum") is None

@@ -1,0 +1,371 @@
+"""``low-latency``: what it prints, where, with which exit code, and how soon."""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from low_latency_endpoint import __version__
+from low_latency_endpoint.cli import app, main
+from low_latency_endpoint.errors import ConfigurationError
+
+REPOSITORY = Path(__file__).parents[2]
+SHIPPED = str(REPOSITORY / "endpoint.yaml")
+COMMANDS = ("plan", "schema", "errors", "local-aws")
+
+
+@dataclass
+class Done:
+    """What a run left behind."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def low_latency(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run the command line in this process, its output piped."""
+
+    def run(*arguments: str, columns: int | None = None) -> Done:
+        monkeypatch.delenv("COLUMNS", raising=False)
+        if columns:
+            monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setattr(sys, "argv", ["low-latency", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return Done(int(ended.value.code or 0), out, err)
+
+    return run
+
+
+def in_a_process(*arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own."""
+    code = f"import sys; {before}\nfrom low_latency_endpoint.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> str:
+    """The shipped settings for twice the load."""
+    path = tmp_path / "twice.yaml"
+    text = Path(SHIPPED).read_text(encoding="utf-8")
+    assert "peak_tps: 1000" in text
+    path.write_text(text.replace("peak_tps: 1000", "peak_tps: 2000"), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_has_examples(command: str, flag: str) -> None:
+    done = CliRunner().invoke(app, [command, flag] if command else [flag])
+    assert done.exit_code == 0
+    assert re.search(r"Examples?:\n +low-latency ", done.output)
+
+
+def test_the_installed_command() -> None:
+    done = in_a_process("plan", SHIPPED)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "8 instances" in done.stdout
+
+
+def test_version(low_latency: Run) -> None:
+    assert low_latency("--version").stdout == f"low-latency {__version__}\n"
+
+
+def test_plan_as_a_table(low_latency: Run) -> None:
+    done = low_latency("plan", SHIPPED)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+    assert "8 instances" in done.stdout  # ceil(1000 / (200 * 0.65))
+    assert "7,800 invocations per instance per minute" in done.stdout
+    assert "https://" not in done.stdout
+    assert "https://docs.aws.amazon.com" in low_latency("plan", SHIPPED, "--verbose").stdout
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_table_keeps_to_the_width_and_cuts_no_value(low_latency: Run, columns: int) -> None:
+    done = low_latency("plan", SHIPPED, columns=columns)
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert max(map(len, lines)) > columns * 0.8
+    assert not any(line.endswith(" ") for line in lines)
+    assert "…" not in done.stdout
+    for word in ("SageMakerVariantInvocationsPerInstance", "LEAST_OUTSTANDING_REQUESTS"):
+        assert word in done.stdout, "names stay whole, to be copied"
+
+
+def test_plan_as_json(low_latency: Run) -> None:
+    done = low_latency("plan", SHIPPED, "--json", columns=80)
+    plan = json.loads(done.stdout)["endpoints"]["sentiment"]
+    decisions = {each["name"]: each for each in plan["decisions"]}
+    assert decisions["instances_at_peak"]["value"] == 8
+    assert decisions["scaling_target"]["value"] == 7800
+    assert all(each["rule"] for each in decisions.values())
+
+
+def test_plan_as_markdown(low_latency: Run) -> None:
+    lines = low_latency("plan", SHIPPED, "--markdown", columns=80).stdout.splitlines()
+    assert lines[0] == "## sentiment"
+    rows = [line for line in lines if line.startswith("|")]
+    assert len(rows) > 15
+    assert all(line.endswith("|") for line in rows)
+
+
+def test_plan_of_one_endpoint_among_several(low_latency: Run, tmp_path: Path) -> None:
+    text = Path(SHIPPED).read_text(encoding="utf-8").replace("  sentiment:", "  sentiment: &first")
+    path = tmp_path / "two.yaml"
+    second = "  topics: {<<: *first, endpoint_name: topics, instance_type: ml.c5.4xlarge}\n"
+    path.write_text(text + second, "utf-8")
+    assert list(json.loads(low_latency("plan", str(path), "--json").stdout)["endpoints"]) == [
+        "sentiment",
+        "topics",
+    ]
+    only = low_latency("plan", str(path), "--endpoint", "topics", "--json")
+    assert list(json.loads(only.stdout)["endpoints"]) == ["topics"]
+    none = low_latency("plan", str(path), "--endpoint", "other")
+    assert (none.returncode, none.stdout) == (2, "")
+    assert "LLE933" in none.stderr
+    assert "sentiment, topics" in none.stderr
+
+
+def test_plan_against_another(low_latency: Run, other: str) -> None:
+    done = low_latency("plan", other, "--against", SHIPPED, "--json")
+    changes = {
+        each["decision"]: (each["before"], each["after"])
+        for each in json.loads(done.stdout)["changes"]
+    }
+    assert changes["instances_at_peak"] == ("8 instances", "16 instances")
+    assert "scaling_target" not in changes
+    table = low_latency("plan", other, "--against", SHIPPED).stdout
+    assert "16 instances" in table
+    assert "7,800" not in table
+    markdown = low_latency("plan", other, "--against", SHIPPED, "--markdown").stdout
+    assert "| sentiment | Instances at peak | 8 instances | **16 instances** |" in markdown
+    same = low_latency("plan", SHIPPED, "--against", SHIPPED).stdout
+    assert "the same plan" in same
+
+
+def test_bad_settings_are_explained_without_a_traceback(low_latency: Run, tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text("client_zones: {ids: [use1-az1]}\nendpoint: {}\n", encoding="utf-8")
+    done = low_latency("plan", str(path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"{path}: 3 problems\n")
+    assert f"{path}:1: LLE103" in done.stderr
+    assert "Did you mean endpoints?" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["plan"],
+        ["plan", SHIPPED, "--json", "--markdown"],
+        ["plan", SHIPPED, "--unknown"],
+        ["plan", "/nowhere/endpoint.yaml"],
+        ["errors", "LLE000"],
+        ["unknown"],
+        ["local-aws", "--behave", "clock_speed=60"],
+        ["local-aws", "--behave", "nothing=1"],
+        ["local-aws", "--behave", "unchanged_configuration=no"],
+    ],
+)
+def test_usage_errors(low_latency: Run, arguments: list[str]) -> None:
+    done = low_latency(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_schema_prints_the_committed_schema(low_latency: Run) -> None:
+    committed = (REPOSITORY / "endpoint.schema.json").read_text(encoding="utf-8")
+    assert low_latency("schema").stdout == committed
+
+
+def test_errors(low_latency: Run) -> None:
+    one = low_latency("errors", "lle604").stdout
+    assert one.startswith("LLE604: the safety factor is out of range\n")
+    assert "https://docs.aws.amazon.com/" in one
+    every = low_latency("errors").stdout.splitlines()
+    assert len(every) > 100
+    assert every == sorted(every)
+    assert low_latency("errors", "--markdown").stdout == (
+        REPOSITORY / "docs" / "errors.md"
+    ).read_text(encoding="utf-8")
+    assert "Did you mean" in low_latency("errors", "LLE60").stderr
+
+
+def test_local_aws_says_what_to_install_when_it_is_missing() -> None:
+    done = in_a_process("local-aws", before="sys.modules['local_sagemaker'] = None")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("LLS126: ")
+    assert "pip install 'cdk-low-latency-endpoint[local]'" in done.stderr
+
+
+def test_local_aws_is_the_command_of_local_sagemaker() -> None:
+    done = in_a_process("local-aws", "--version")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("local-sagemaker ")
+
+
+def test_any_error_of_the_library_is_printed_kindly(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from low_latency_endpoint import cli
+
+    def fail() -> None:
+        raise ConfigurationError(code="LLE000", what="nothing", got="a", allowed="b", fix="c")
+
+    monkeypatch.setattr(cli, "app", fail)
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.startswith("LLE000: nothing\n")
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("plan", SHIPPED)])
+def test_what_is_loaded(arguments: tuple[str, ...]) -> None:
+    """No command loads the CDK (which starts Node.js), boto3 or moto; help not even pydantic."""
+    heavy = ["aws_cdk", "jsii", "boto3", "botocore", "moto"]
+    heavy += ["pydantic", "yaml", "rich"] if arguments == ("--help",) else []
+    before = (
+        "import atexit; atexit.register(lambda: print([name for name in "
+        f"{heavy} if name in sys.modules], file=sys.stderr))"
+    )
+    done = in_a_process(*arguments, before=before)
+    assert (done.returncode, done.stderr.strip()) == (0, "[]")
+
+
+def test_the_cost_of_the_shipped_settings_is_asked_for_and_never_guessed(low_latency: Run) -> None:
+    done = low_latency("plan", SHIPPED, "--cost")
+    assert (done.returncode, done.stderr) == (0, "")
+    text = " ".join(done.stdout.split())
+    assert "ml.m5.12xlarge, price not known 2 x 8 x 16 x 32 x" in text
+    assert "https://aws.amazon.com/sagemaker/ai/pricing/" in text
+    assert "prices: {ml.m5.12xlarge: USD}, or with --price ml.m5.12xlarge=USD" in text
+    assert 'PRICES="ml.m5.12xlarge=USD"' in text
+    assert "together" not in text
+    assert "Not in it: disks, data" in text
+
+
+def test_the_cost_with_a_price(low_latency: Run) -> None:
+    arguments = ("plan", SHIPPED, "--price", "ml.m5.12xlarge=3")
+    # 2, 8, 16 and 32 instances at 3, an interface endpoint in two zones at 0.01 each.
+    text = " ".join(low_latency(*arguments, "--cost", columns=150).stdout.split())
+    assert "2 x 3 = 6.00 8 x 3 = 24.00 16 x 3 = 48.00 32 x 3 = 96.00" in text
+    assert "together 6.02 24.02 48.02 96.02" in text
+    assert "Deleting" not in text
+    whole = low_latency(*arguments).stdout
+    assert "24 USD per hour" in whole
+    assert "6.02 at least, 24.02 at first, 48.02 at most, 96.02 in an update" in whole
+    data = json.loads(low_latency(*arguments, "--json").stdout)
+    assert (data["cost"]["at_least"], data["cost"]["in_an_update"]) == (6.02, 96.02)
+    assert data["minutes"]["delete"]["seen_on_aws"] is False
+    names = {each["name"]: each["value"] for each in data["endpoints"]["sentiment"]["decisions"]}
+    assert names["hourly_cost_at_first"] == 24
+    assert list(json.loads(low_latency(*arguments, "--cost", "--json").stdout)) == [
+        "settings",
+        "cost",
+    ]
+
+
+def test_a_price_on_the_command_line_wins_over_the_settings(
+    low_latency: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "priced.yaml"
+    path.write_text(
+        Path(SHIPPED).read_text(encoding="utf-8")
+        + "prices: {ml.m5.12xlarge: 4, interface_endpoint: 0.5}\n",
+        encoding="utf-8",
+    )
+
+    def least(*more: str) -> float:
+        cost = json.loads(low_latency("plan", str(path), "--cost", "--json", *more).stdout)["cost"]
+        return float(cost["at_least"])
+
+    assert (least(), least("--price", "ml.m5.12xlarge=3")) == (9, 7)
+    # What the settings leave open, another price of theirs changes in the plan's difference too.
+    changes = low_latency("plan", str(path), "--against", SHIPPED).stdout
+    assert "8 USD per hour" in changes
+
+
+@pytest.mark.parametrize(
+    ("price", "code"),
+    [
+        ("m5.large=1", "LLE882"),
+        ("ml.m5.large=-1", "LLE883"),
+        ("ml.m5.large=nan", "LLE883"),
+        ("ml.m5.large", "LLE884"),
+        ("ml.m5.large=$1", "LLE884"),
+        ("=", "LLE884"),
+    ],
+)
+def test_a_price_of_another_form_is_refused(low_latency: Run, price: str, code: str) -> None:
+    done = low_latency("plan", SHIPPED, "--cost", "--price", price)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert code in done.stderr
+
+
+def test_the_minutes_are_marked_as_not_seen(low_latency: Run) -> None:
+    text = " ".join(low_latency("plan", SHIPPED, "--minutes").stdout.split())
+    assert text.count("not seen on AWS yet") == 2
+    assert "Creating takes about 10 to 20 minutes" in text
+    assert "Deleting takes about 20 to 45 minutes" in text
+    assert "price" not in text
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        ("--cost", "--markdown"),
+        ("--minutes", "--against", SHIPPED),
+        ("--cost", "--endpoint", "x"),
+        ("--from-load-test", SHIPPED, "--price", "ml.m5.12xlarge=3"),
+    ],
+)
+def test_what_does_not_go_with_cost_is_refused(low_latency: Run, others: tuple[str, ...]) -> None:
+    done = low_latency("plan", SHIPPED, *others)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Usage" in done.stderr
+
+
+@pytest.mark.realtime
+@pytest.mark.parametrize(("arguments", "times"), [(("--help",), 2), (("plan", SHIPPED), 6)])
+def test_it_is_quick(arguments: tuple[str, ...], times: float) -> None:
+    """Beside a process that only imports what any command line like it needs, in turn with it.
+
+    How long that is, is `make bench`'s to say.
+    """
+
+    def seconds(run: Callable[[], subprocess.CompletedProcess[str]]) -> float:
+        start = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert run().returncode == 0
+        end = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime
+
+    imports = [sys.executable, "-c", "import typer, rich.table, pydantic, yaml"]
+    measured = [
+        (
+            seconds(lambda: in_a_process(*arguments)),
+            seconds(lambda: subprocess.run(imports, capture_output=True, text=True, check=False)),
+        )
+        for _ in range(3)
+    ]
+    ours, others = map(min, zip(*measured, strict=True))
+    assert ours < times * others, measured

@@ -1,0 +1,65 @@
+"""The page of error codes: complete, in step, and every rule says how to fix it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from low_latency_endpoint.cli.errors import all_rules, errors_markdown, explained
+from low_latency_endpoint.errors import ErrorRule
+
+REPOSITORY = Path(__file__).parents[2]
+PACKAGE = REPOSITORY / "constructs" / "low_latency_endpoint"
+RULES = all_rules()
+
+
+def test_the_page_is_in_step() -> None:
+    page = (REPOSITORY / "docs" / "errors.md").read_text(encoding="utf-8")
+    assert page == errors_markdown(), "run: low-latency errors --markdown > docs/errors.md"
+
+
+def test_every_code_written_in_the_source_is_in_the_page() -> None:
+    """Rules live where they can be listed without the CDK; see cli/errors.py."""
+    registered = {rule.code for rule in RULES}
+    written = {}
+    code = re.compile(r"LL[ACERST]\d{3}|LLD9\d\d")
+    for path in PACKAGE.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if code.search(text) else ():
+            if (
+                isinstance(node, ast.Call)
+                and node.args
+                and isinstance(node.args[0], ast.Constant)
+                and code.fullmatch(str(node.args[0].value))
+            ):
+                written[node.args[0].value] = path.name
+    assert {each: where for each, where in written.items() if each not in registered} == {}
+    assert len(written) > 100
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_a_rule_is_complete(rule: ErrorRule) -> None:
+    assert re.fullmatch(r"LL(E[1-9]|[ACRST]1|D9)\d\d", rule.code)
+    assert rule.title
+    assert rule.fix.endswith((".", ")"))
+    assert rule.source == "" or rule.source.startswith("https://")
+    text = explained(rule)
+    assert rule.code in text
+    assert rule.fix in text
+
+
+@pytest.mark.parametrize("missing", ["", "botocore"])
+def test_listing_the_rules_needs_neither_the_cdk_nor_the_extras(missing: str) -> None:
+    code = (
+        f"import sys; {f'sys.modules[{missing!r}] = None' if missing else ''}\n"
+        "from low_latency_endpoint.cli.errors import all_rules\n"
+        "print(len(all_rules()) > 100)\n"
+        "print([name for name in ('aws_cdk', 'jsii', 'moto') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "[]"]

@@ -1,0 +1,324 @@
+"""What all three clients promise alike: no clear text, no NUL, an end in time, closed is closed."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import HTTPClientError, ParamValidationError, ReadTimeoutError
+
+from benchmarks.tls_server import LoopbackRuntime
+from low_latency_endpoint.client import client_base
+from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
+from low_latency_endpoint.client.hedging import Hedging
+from low_latency_endpoint.client.runtime_client import RuntimeClient, runtime_client
+from low_latency_endpoint.client.zonal_route import checked_origin
+from low_latency_endpoint.errors import ConfigurationError
+
+TARGET = timedelta(milliseconds=100)
+PATIENCE = timedelta(seconds=20)  # of a busy machine, where no timeout is meant
+QUICK: dict[str, Any] = {
+    "connect_timeout": timedelta(seconds=1),
+    "read_timeout": timedelta(milliseconds=400),
+}
+MAKERS: dict[str, Callable[..., Any]] = {
+    "runtime_client": runtime_client,
+    "RuntimeClient": RuntimeClient,
+    "AsyncRuntimeClient": AsyncRuntimeClient,
+}
+all_clients = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+
+
+@pytest.fixture
+def server() -> Iterator[LoopbackRuntime]:
+    with LoopbackRuntime() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def unreached() -> Iterator[LoopbackRuntime]:
+    """For requests that are not sent: nobody has connected to it, whatever went before."""
+    with LoopbackRuntime() as made:
+        yield made
+
+
+@pytest.fixture(autouse=True, scope="module")
+def authorities() -> Iterator[None]:
+    """Reading the certificate authorities takes longer than most tests here: once for all."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client_base, "tls_context", functools.cache(client_base.tls_context))
+        yield
+
+
+# One for all: each reads botocore's data anew.
+SESSION = boto3.Session("AKID", "secret", region_name="us-east-1")
+
+
+def options(**more: Any) -> dict[str, Any]:
+    return {
+        "latency_target": TARGET,
+        "preconnect": 0,
+        "session": SESSION,
+        "connect_timeout": PATIENCE,
+        "read_timeout": PATIENCE,
+        **more,
+    }
+
+
+def invoke_once(make: Callable[..., Any], parameters: dict[str, Any], **more: Any) -> Any:
+    client = make(**options(**more))
+    if isinstance(client, AsyncRuntimeClient):
+
+        async def use() -> Any:
+            async with client:
+                return await client.invoke_endpoint(**parameters)
+
+        return asyncio.run(use())
+    try:
+        return client.invoke_endpoint(**parameters)
+    finally:
+        client.close()
+
+
+@all_clients
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://runtime.example.com",
+        "http://10.0.0.1:8080",
+        "http://127.0.0.1.example.com",
+        "http://localhost.example.com",
+        "http://[2001:db8::1]",
+        "HTTP://EXAMPLE.COM",
+    ],
+)
+def test_clear_text_stays_on_this_machine(make: Callable[..., Any], url: str) -> None:
+    for where in ({"url": url}, {"zonal_urls": {"use1-az1": url}, "zone": "use1-az1"}):
+        with pytest.raises(ConfigurationError) as raised:
+            invoke_once(make, {"EndpointName": "e", "Body": b""}, **where)
+        assert raised.value.code == "LLC110"
+    client = make(**options(url=url, allow_plain_http=True))
+    if not isinstance(client, AsyncRuntimeClient):
+        client.close()
+
+
+@all_clients
+def test_clear_text_from_the_environment_too(
+    make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", "http://runtime.example.com")
+    with pytest.raises(ConfigurationError) as raised:
+        make(**options())
+    assert raised.value.code == "LLC110"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://localhost",
+        "http://127.0.0.1:8080",
+        "http://127.9.9.9",
+        "http://[::1]:80",
+        "http://model.localhost:1",
+        "https://vpce-0a-1b.runtime.sagemaker.us-east-1.vpce.amazonaws.com",
+    ],
+)
+def test_urls_that_are_fine(url: str) -> None:
+    assert checked_origin(url, "url") == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://h\r\nX",
+        "https://h\nX",
+        "https://h\tX",
+        "https://h X",
+        " https://h",
+        "https://h\0",
+        "https://h\n",
+        "https://user@h",
+        "https://user:pass@h",
+        "https://h/path",
+        "https://h//",
+        "https://h?x",
+        "https://h#x",
+        "https://h\\x",
+        "https://h:0",
+        "https://h:65536",
+        "https://h:",
+        "https://h:8x",
+        "https://",
+        "https://.",
+        "https://a..b",
+        "https://[::1",
+        "https://[127.0.0.1]",
+        "https://h%0d",
+        "ftp://h",
+        "h",
+        "",
+        "https://hé",
+        "https://[::1%lo]",
+        None,
+        7,
+        b"https://h",
+    ],
+)
+def test_urls_that_are_none(url: Any) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        checked_origin(url, "url")
+    assert raised.value.code == "LLC107"
+
+
+@all_clients
+@pytest.mark.parametrize(
+    "field",
+    ["ContentType", "Accept", "CustomAttributes", "InferenceId", "TargetVariant", "SessionId"],
+)
+@pytest.mark.parametrize("text", ["a\0b", "a\r\nX-Injected: 1", "a\nb", "a\x1bb", "a\x7f"])
+def test_what_no_header_can_carry_is_not_sent(
+    make: Callable[..., Any], unreached: LoopbackRuntime, field: str, text: str
+) -> None:
+    with pytest.raises((ParamValidationError, HTTPClientError)) as raised:
+        invoke_once(make, {"EndpointName": "plain", "Body": b"", field: text}, url=unreached.url)
+    assert type(raised.value) is ParamValidationError
+    assert unreached.runtime.connections == 0
+
+
+@contextmanager
+def trickling() -> Iterator[str]:
+    """Answers each request with a byte at a time, which never fall silent for long."""
+
+    def serve(peer: socket.socket) -> None:
+        with peer:
+            try:
+                peer.recv(65536)
+                peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+                while True:
+                    peer.sendall(b"x")
+                    time.sleep(0.05)
+            except OSError:
+                return
+
+    def accept() -> None:
+        while True:
+            try:
+                peer, _ = listening.accept()
+            except OSError:
+                return
+            threading.Thread(target=serve, args=(peer,), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("more", [{}, {"hedging": Hedging(delay=timedelta(milliseconds=200))}])
+@pytest.mark.parametrize("make", [RuntimeClient, AsyncRuntimeClient])
+def test_a_call_ends_in_time_while_its_answer_trickles(
+    make: Callable[..., Any], more: dict[str, Any]
+) -> None:
+    """100,000 bytes at 20 a second would take more than an hour."""
+    with trickling() as url:
+        longest = make(**options(**QUICK)).timing.longest_call
+        started = time.monotonic()
+        with pytest.raises(ReadTimeoutError):
+            invoke_once(make, {"EndpointName": "e", "Body": b""}, url=url, **QUICK, **more)
+        took = time.monotonic() - started
+    assert longest.total_seconds() <= took
+
+
+@pytest.mark.parametrize("make", [RuntimeClient, AsyncRuntimeClient])
+def test_a_peer_that_never_reads(make: Callable[..., Any]) -> None:
+    """The call does not wait for ever."""
+    with socket.create_server(("127.0.0.1", 0)) as listening, pytest.raises(HTTPClientError):
+        invoke_once(
+            make,
+            {"EndpointName": "e", "Body": b"x" * 20_000_000},
+            url=f"http://127.0.0.1:{listening.getsockname()[1]}",
+            **QUICK,
+        )
+
+
+@pytest.mark.parametrize("hedging", [None, Hedging()])
+@all_clients
+def test_a_closed_client_says_so_and_opens_nothing(
+    make: Callable[..., Any], server: LoopbackRuntime, hedging: Hedging | None
+) -> None:
+    client = make(**options(url=server.url, hedging=hedging))
+    call = {"EndpointName": "plain", "Body": b""}
+
+    async def use() -> None:
+        async with client:
+            await client.invoke_endpoint(**call)
+        for again in (
+            client.invoke_endpoint(**call),
+            client.preconnect(1),
+            client.invoke_endpoint_with_response_stream(**call),
+        ):
+            with pytest.raises(ConfigurationError) as raised:
+                await again
+            assert raised.value.code == "LLC111"
+
+    if isinstance(client, AsyncRuntimeClient):
+        asyncio.run(use())
+    else:
+        client.invoke_endpoint(**call)["Body"].read()
+        client.close()
+        client.close()
+        for again in (
+            lambda: client.invoke_endpoint(**call),
+            lambda: client.preconnect(1),
+            lambda: client.invoke_endpoint_with_response_stream(**call),
+        ):
+            with pytest.raises(ConfigurationError) as raised:
+                again()
+            assert raised.value.code == "LLC111"
+    assert server.runtime.connections == 1
+
+
+def test_an_asyncio_client_belongs_to_one_event_loop(server: LoopbackRuntime) -> None:
+    client = AsyncRuntimeClient(**options(url=server.url))
+    call = {"EndpointName": "plain", "Body": b""}
+
+    async def use() -> Any:
+        return await client.invoke_endpoint(**call)
+
+    async def enter_and_use() -> Any:
+        await client.__aenter__()
+        return await use()
+
+    for _ in range(2):  # not entered, then entered in a loop that is gone
+        with pytest.raises(ConfigurationError) as raised:
+            asyncio.run(use())
+        assert raised.value.code == "LLC112"
+        with asyncio.Runner() as runner:  # it can be entered anew
+            assert runner.run(enter_and_use())["Body"]
+
+
+def test_calls_of_a_client_that_is_closed_meanwhile_end_at_once(server: LoopbackRuntime) -> None:
+    async def use() -> list[Any]:
+        async with AsyncRuntimeClient(
+            **options(url=server.url, concurrency=4, read_timeout=timedelta(seconds=20))
+        ) as client:
+            calls = [
+                asyncio.ensure_future(client.invoke_endpoint(EndpointName="slow-10000", Body=b""))
+                for _ in range(8)
+            ]  # four wait for a turn
+            while server.runtime.requests["slow-10000"] < 4:
+                await asyncio.sleep(0.01)
+        return await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 10)
+
+    ends = asyncio.run(use())
+    assert all(isinstance(one, (HTTPClientError, ConfigurationError)) for one in ends)
+    assert server.runtime.requests["slow-10000"] == 4

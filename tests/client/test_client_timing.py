@@ -1,0 +1,141 @@
+"""Timeouts, retries, socket options and budgets."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from datetime import timedelta
+
+import pytest
+
+from low_latency_endpoint.client.call_attempts import may_retry
+from low_latency_endpoint.client.client_timing import (
+    Budget,
+    ClientCounts,
+    call_timing,
+    socket_options,
+)
+from low_latency_endpoint.errors import ConfigurationError
+
+
+@pytest.mark.parametrize(
+    ("target", "connect", "read", "delay"),
+    [
+        (1, 250, 1_000, 0.5),
+        (100, 250, 1_000, 50),
+        (200, 400, 2_000, 100),
+        (2_000, 3_000, 20_000, 100),
+        (60_000, 3_000, 70_000, 100),
+    ],
+)
+def test_timing_follows_the_target(target: int, connect: int, read: int, delay: float) -> None:
+    timing = call_timing(timedelta(milliseconds=target))
+    assert timing.connect_timeout == timedelta(milliseconds=connect)
+    assert timing.read_timeout == timedelta(milliseconds=read)
+    assert timing.retry_delay == timedelta(milliseconds=delay)
+    assert timing.retries == 1
+
+
+def test_the_callers_own_numbers_win() -> None:
+    timing = call_timing(
+        timedelta(milliseconds=100),
+        connect_timeout=timedelta(seconds=5),
+        read_timeout=timedelta(seconds=7),
+        retries=0,
+    )
+    assert timing.longest_call == timedelta(seconds=12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"latency_target": timedelta(0)}, "LLC101"),
+        ({"latency_target": timedelta(seconds=-1)}, "LLC101"),
+        ({"latency_target": 0.2}, "LLE801"),
+        ({"latency_target": timedelta(seconds=1), "read_timeout": 3}, "LLE801"),
+        ({"latency_target": timedelta(seconds=1), "connect_timeout": timedelta(0)}, "LLC101"),
+        ({"latency_target": timedelta(seconds=1), "retries": 6}, "LLC104"),
+        ({"latency_target": timedelta(seconds=1), "retries": "1"}, "LLC104"),
+    ],
+)
+def test_bad_timing_is_a_coded_error(arguments: dict[str, object], code: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        call_timing(**arguments)  # type: ignore[arg-type]
+    assert raised.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "timed_out", "idempotent", "allowed"),
+    [
+        (False, None, False, True, True),
+        (False, None, False, False, True),
+        (True, None, False, True, True),
+        (True, None, False, False, False),
+        (True, None, True, True, False),
+        (True, 503, False, True, True),
+        (True, 503, False, False, False),
+        (True, 500, False, True, True),
+        (True, 530, False, True, True),
+        (True, 400, False, True, False),
+        (True, 403, False, True, False),
+        (True, 424, False, True, False),
+        (True, 429, False, True, False),
+    ],
+)
+def test_what_may_be_tried_again(
+    sent: bool, status: int | None, timed_out: bool, idempotent: bool, allowed: bool
+) -> None:
+    assert (
+        may_retry(sent=sent, status=status, timed_out=timed_out, idempotent=idempotent) is allowed
+    )
+
+
+@pytest.mark.parametrize("seconds", [1, 60, 300])
+def test_a_dead_connection_is_noticed_before_private_link_drops_it(seconds: int) -> None:
+    options = {
+        (level, name): value
+        for level, name, value in socket_options(timedelta(seconds=seconds), timedelta(seconds=1))
+    }
+    idle = options[socket.IPPROTO_TCP, socket.TCP_KEEPIDLE]
+    interval = options[socket.IPPROTO_TCP, socket.TCP_KEEPINTVL]
+    assert idle == seconds
+    assert interval >= 1
+    assert idle + interval * options[socket.IPPROTO_TCP, socket.TCP_KEEPCNT] < 350
+    assert options[socket.SOL_SOCKET, socket.SO_KEEPALIVE] == 1
+    assert options[socket.IPPROTO_TCP, socket.TCP_NODELAY] == 1
+
+
+def test_the_kernel_takes_the_options() -> None:
+    with socket.socket() as made:
+        for level, name, value in socket_options(timedelta(seconds=60), timedelta(seconds=1)):
+            made.setsockopt(level, name, value)
+            assert made.getsockopt(level, name) in (value, 1)
+
+
+@pytest.mark.parametrize("keepalive", [timedelta(seconds=350), timedelta(0), timedelta(hours=2)])
+def test_keep_alive_that_comes_too_late(keepalive: timedelta) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        socket_options(keepalive, timedelta(seconds=1))
+    assert raised.value.code == "LLC103"
+
+
+def test_a_budget_is_a_share_of_the_requests() -> None:
+    budget = Budget(0.1, reserve=1)
+    spent = 0
+    for _ in range(1_000):
+        budget.earn()
+        spent += budget.spend()
+    assert 100 <= spent <= 101
+
+
+def test_counts_lose_nothing_between_threads() -> None:
+    counts = ClientCounts()
+    threads = [
+        threading.Thread(target=lambda: [counts.add("retries") for _ in range(2_000)])
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counts.as_dict()["retries"] == 16_000

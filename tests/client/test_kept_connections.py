@@ -1,0 +1,116 @@
+"""Which kept connection is used: the one used last among those that have rested."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+
+import pytest
+
+from low_latency_endpoint.client.kept_connections import (
+    LONG_REST_SECONDS,
+    REST_SECONDS,
+    SURE_SECONDS,
+    KeptConnections,
+    peer_watch,
+)
+
+ORIGIN = "https://h"
+
+
+@dataclass(eq=False)
+class Kept:
+    name: str
+    idle_since: float = 0.0
+    aborted: bool = False
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+def kept_at(*times: float, idle: float = 300, most: int | None = None) -> KeptConnections[Kept]:
+    kept: KeptConnections[Kept] = KeptConnections(most, idle)
+    for at in times:
+        kept.put(ORIGIN, Kept(str(at)), at)
+    return kept
+
+
+@pytest.mark.parametrize("sure", [True, False])
+def test_the_one_used_last_that_has_rested(sure: bool) -> None:
+    kept = kept_at(1, 2, 3, 9.9999)
+    names = []
+    for _ in range(3):
+        found, _ = kept.take(ORIGIN, 10, sure=sure)
+        assert found is not None
+        names.append(found.name)
+    assert names == ["3", "2", "1"]
+
+
+def test_when_none_has_rested() -> None:
+    first, second = 10 - REST_SECONDS * 0.8, 10 - REST_SECONDS * 0.2
+    for sure in (True, False):
+        found, pause = kept_at(first, second).take(ORIGIN, 10, sure=sure)
+        assert found is not None
+        assert (found.name, pause) == (str(first), 0)
+
+
+def test_a_call_that_cannot_be_repeated_waits_for_a_farewell_behind_the_answer() -> None:
+    just_now = kept_at(10 - SURE_SECONDS * 0.2)
+    found, pause = just_now.take(ORIGIN, 10, sure=True)
+    assert found is None
+    assert pause == pytest.approx(SURE_SECONDS * 0.8)
+    found, pause = just_now.take(ORIGIN, 10, sure=False)
+    assert (found is not None, pause) == (True, 0)
+
+
+def test_a_peer_that_ends_connections_makes_wary_for_a_while() -> None:
+    kept = kept_at(9, 9.999)
+    found, _ = kept.take(ORIGIN, 10, sure=False)
+    assert found is not None
+    kept.ended(ORIGIN, found, 9.5)
+    found, pause = kept.take(ORIGIN, 10, sure=False)
+    assert found is None
+    assert pause == pytest.approx(REST_SECONDS - 0.001)
+    found, pause = kept.take(ORIGIN, 10, sure=True)
+    assert found is None
+    assert pause == pytest.approx(LONG_REST_SECONDS - 0.001)
+    kept.put(ORIGIN, Kept("later"), 100)
+    found, _ = kept.take(ORIGIN, 100, sure=False)
+    assert found is not None
+
+
+def test_an_end_after_long_idleness_makes_nobody_wary() -> None:
+    kept = kept_at(1, 99.999)
+    found, _ = kept.take(ORIGIN, 100, sure=False)
+    assert found is not None
+    assert found.name == "1"
+    kept.ended(ORIGIN, found, 100)
+    found, _ = kept.take(ORIGIN, 100, sure=False)
+    assert found is not None
+
+
+def test_old_ones_are_closed_and_no_more_are_kept_than_asked_for() -> None:
+    kept = kept_at(1, 2, 400)
+    old = list(kept._by_origin[ORIGIN][:2])
+    found, _ = kept.take(ORIGIN, 401, sure=True)
+    assert found is not None
+    assert found.name == "400"
+    assert all(one.aborted for one in old)
+    assert kept.take(ORIGIN, 401, sure=True) == (None, 0.0)
+    full = kept_at(1, 2, most=2)
+    third = Kept("3")
+    full.put(ORIGIN, third, 3)
+    assert third.aborted
+
+
+def test_a_watch_hears_bytes_and_the_end() -> None:
+    ours, theirs = socket.socketpair()
+    with ours:
+        heard = peer_watch(ours)
+        assert not heard()
+        theirs.send(b"x")
+        assert heard()
+        ours.recv(1)
+        assert not heard()
+        theirs.close()
+        assert heard()

@@ -1,0 +1,92 @@
+"""A client made before a fork, as by gunicorn with ``--preload``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+
+_PARENT = """
+import os, sys
+from datetime import timedelta
+import boto3
+from low_latency_endpoint.client.hedging import Hedging
+from low_latency_endpoint.client.runtime_client import RuntimeClient, runtime_client
+
+url = sys.argv[1]
+for kind, name in (each.split() for each in sys.argv[2:]):
+    if not (parent := os.fork()):
+        break  # a process of its own for each, which has imported all this already
+    os.waitpid(parent, 0)
+else:
+    sys.exit()
+make = {"runtime_client": runtime_client, "RuntimeClient": RuntimeClient}[name]
+client = make(
+    latency_target=timedelta(seconds=5), url=url, concurrency=4,
+    hedging=Hedging() if kind == "hedged" else None,
+    session=boto3.Session("AKID", "secret", region_name="us-east-1"))
+
+def all_answers_are_mine(who):
+    for number in range(100):
+        body = f"{who} {number}".encode()
+        if client.invoke_endpoint(EndpointName="echo", Body=body)["Body"].read() != body:
+            return False
+    return True
+
+all_answers_are_mine("before")  # hedging's threads run now
+children = []
+for child in range(3):
+    if not (process := os.fork()):
+        os._exit(0 if all_answers_are_mine(f"child {child}") else 1)
+    children.append(process)
+own = all_answers_are_mine("parent")
+ends = [os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) for process in children]
+print(kind, name, own, ends, flush=True)
+"""
+
+
+class _Echo(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # or head and body are 40 ms apart
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+CASES = [
+    f"{kind} {name}" for name in ("runtime_client", "RuntimeClient") for kind in ("plain", "hedged")
+]
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> list[str]:
+    """A line for each case: whether each process read its own answers only."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Echo) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        done = subprocess.run(
+            [sys.executable, "-c", _PARENT, f"http://127.0.0.1:{server.server_port}", *CASES],
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
+        server.shutdown()
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_children_and_parent_read_their_own_answers_only(outcomes: list[str], case: str) -> None:
+    assert f"{case} True [0, 0, 0]" in outcomes

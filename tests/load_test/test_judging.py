@@ -1,0 +1,173 @@
+"""Held, broken, unclear: the parts of a judgement, each on both sides of its bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
+from low_latency_endpoint.load_test.search.judging import (
+    Bounds,
+    Judgement,
+    LatencyGoal,
+    judge,
+    mean_bounds,
+    quantile_bounds,
+    quantile_of,
+)
+
+GOAL = LatencyGoal({"p50": 0.2})
+QUICK = LatencyHistogram.of([0.1] * 1_000)
+
+
+def judged(p50_by_second: Sequence[float] = (), **more: object) -> Judgement:
+    given: dict[str, object] = {"failed": 0, "sent": 1_000, **more}
+    return judge(GOAL, QUICK, p50_by_second=p50_by_second, **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "rising"),
+    [
+        ([1.0, 1.0, 1.1, 1.2, 1.3, 1.3], True),  # exactly three tenths more at the end
+        ([1.0, 1.0, 1.1, 1.2, 1.29, 1.29], False),  # a little less
+        ([1.0, 1.2, 1.3, 1.4, 1.5], False),  # five seconds are no trend
+        ([1, 2, 3, 4, 5, 6, 7, 8], True),
+        ([2, 1, 6, 5, 4, 3, 7, 8], False),  # 21 pairs rise, 7 fall: tau is 0.5, and not above
+        ([1, 2, 5, 6, 3, 4, 7, 8], True),  # 24 and 4
+        (
+            [0, math.nan, 1.0, 1.0, 1.1, 1.2, 1.3, 1.3],
+            True,
+        ),  # seconds without an answer are no figure
+        ([1.3, 1.3, 1.2, 1.1, 1.0, 1.0], False),
+        ([0.1, 0.1, 0.11, 0.12, 0.14, 0.14], True),  # whatever the unit
+        # Thirds of four: 1.1 and 1.4. Quarters would be 1.0 and 1.4.
+        ([1.0, 1.0, 1.2, 1.2, 1.3, 1.3, 1.3, 1.3, 1.4, 1.4, 1.4, 1.4], False),
+    ],
+)
+def test_a_median_that_still_rises_says_nothing_for_certain(
+    seconds: list[float], rising: bool
+) -> None:
+    found = judged(seconds)
+    assert found.rising is rising
+    assert found.outcome == ("unclear" if rising else "held")
+    assert found.kept is not rising
+    assert ("latency still rose when the step ended" in found.reasons) is rising
+
+
+def test_a_step_of_many_seconds_is_thinned_and_judged_alike() -> None:
+    assert judged([1 + second / 100 for second in range(600)]).rising
+    assert not judged([1 + second % 2 for second in range(600)]).rising
+
+
+def test_nothing_answered_bounds_nothing() -> None:
+    for made in (mean_bounds(LatencyHistogram()), quantile_bounds(LatencyHistogram(), 0.99)):
+        assert math.isnan(made.value)
+        assert (made.low, made.high, made.samples) == (0.0, math.inf, 0)
+    one = mean_bounds(LatencyHistogram.of([0.1]))
+    assert one.high == math.inf
+    assert one.low <= 0.1001
+
+
+def test_a_mean_is_judged_by_its_own_bounds() -> None:
+    goal = LatencyGoal({"Average": 0.2})
+    mixed = LatencyHistogram.of([0.05] * 900 + [0.8] * 100)  # 125 ms in the mean, p50 50 ms
+    found = judge(goal, mixed, failed=0, sent=1_000)
+    assert found.outcome == "held"
+    assert found.bounds["Average"].value == pytest.approx(0.125, rel=0.01)
+
+
+def test_a_target_for_the_first_byte_of_whole_answers_is_unclear() -> None:
+    goal = LatencyGoal({"ttfb-p99": 0.2})
+    assert judge(goal, QUICK, failed=0, sent=1_000).outcome == "unclear"
+    assert judge(goal, QUICK, failed=0, sent=1_000, first_byte=QUICK).outcome == "held"
+
+
+def test_a_bound_that_is_none_is_said_and_left_out_of_json() -> None:
+    """Of ten requests at most one lies beyond p99, for certain enough; that none does, is not."""
+    few = LatencyHistogram.of([0.1] * 10)
+    (reason,) = judge(LatencyGoal({"p99": 0.2}), few, failed=0, sent=10).reasons
+    assert reason == "p99 100 ms (100 to no bound) may miss 200 ms"
+    assert Bounds(0.1, 0.0, math.inf, 10).to_dict() == {
+        "ms": 100.0,
+        "low_ms": 0.0,
+        "high_ms": None,
+        "samples": 10,
+    }
+
+
+def test_a_target_that_is_just_met_is_kept() -> None:
+    exactly = LatencyGoal({"p50": QUICK.percentile(50)})
+    assert judge(exactly, QUICK, failed=0, sent=1_000).outcome == "held"
+
+
+@pytest.mark.parametrize("name", ["p0", "p100", "ttfb-p0", "q50", "p"])
+def test_statistics_that_are_none(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="LLT110"):
+        quantile_of(name)
+
+
+def test_bounds_are_said_in_milliseconds() -> None:
+    (held,) = judged().reasons
+    assert held == "p50 100 ms (100 to 100) keeps 200 ms"
+    slow = LatencyHistogram.of([0.3] * 1_000)
+    broken = judge(GOAL, slow, failed=0, sent=1_000)
+    assert (broken.outcome, broken.kept, broken.errors) == ("broken", False, False)
+    assert broken.reasons[0].endswith("misses 200 ms")
+
+
+@pytest.mark.parametrize(
+    ("failed", "outcome"),
+    [(0, "held"), (1, "held"), (2, "unclear"), (3, "unclear"), (4, "broken"), (900, "broken")],
+)
+def test_errors_against_one_in_a_thousand(failed: int, outcome: str) -> None:
+    """Of 1,000 requests at a share of 0.001: 4 or more by chance in 1.9 %, 3 or more in 8.0 %."""
+    found = judged(failed=failed, errors={"503 Busy": failed} if failed else None)
+    assert found.outcome == outcome
+    assert found.errors is (outcome == "broken")
+    if outcome != "held":
+        assert found.reasons[0] == (
+            f"{failed} of 1,000 requests failed ({failed / 1000:.2%}): {failed} times 503 Busy"
+        )
+
+
+def test_no_errors_allowed_is_none_allowed() -> None:
+    strict = LatencyGoal({}, allowed_errors=0)
+    assert judge(strict, QUICK, failed=1, sent=1_000).outcome == "broken"
+    held = judge(strict, QUICK, failed=0, sent=1_000)
+    assert (held.outcome, held.reasons) == ("held", ("no more errors than allowed",))
+    assert judge(strict, LatencyHistogram(), failed=0, sent=0).outcome == "held"
+
+
+def test_more_failures_than_are_counted_one_by_one() -> None:
+    assert judged(failed=20_000, sent=1_000_000).outcome == "broken"
+
+
+@pytest.mark.parametrize(
+    ("more", "kept"),
+    [
+        ({}, True),
+        ({"unsent": 1}, False),
+        ({"p50_by_second": [1, 2, 3, 4, 5, 6]}, False),
+        ({"failed": 3, "errors": {"timeout": 3}}, False),
+    ],
+)
+def test_what_a_limited_generator_still_shows(more: dict[str, object], kept: bool) -> None:
+    found = judged(client_bound=("busy",), **more)  # type: ignore[arg-type]
+    assert (found.outcome, found.kept, found.reasons) == ("client-bound", kept, ("busy",))
+
+
+def test_what_the_endpoint_answers_counts_even_then() -> None:
+    mixed = {"503 Busy": 10, "timeout": 10}
+    assert judged(client_bound=("busy",), failed=20, errors=mixed).outcome == "broken"
+    waited = {"503 Busy": 1, "timeout": 19}
+    assert judged(client_bound=("busy",), failed=20, errors=waited).outcome == "client-bound"
+
+
+def test_the_three_commonest_kinds_are_named() -> None:
+    kinds = {"a": 1, "b": 40, "c": 30, "d": 20}
+    assert (
+        judged(failed=91, errors=kinds).reasons[0].endswith(": 40 times b, 30 times c, 20 times d")
+    )

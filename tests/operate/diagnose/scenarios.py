@@ -1,0 +1,420 @@
+# ruff: noqa: RUF009  # the functions that are defaults hold no state
+"""Endpoints minute by minute: what happens in them, and so what CloudWatch holds."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from statistics import NormalDist
+from typing import Any
+
+from low_latency_endpoint.plan.instance_types import instance_facts
+
+from .account import MINUTE, FakeAccount
+
+END = datetime(2026, 11, 20, 4, 0, tzinfo=UTC)
+ENDPOINT, VARIANT, CONFIGURATION = "sentiment", "primary", "sentiment-config-2"
+ARN = f"arn:aws:sagemaker:us-east-1:123456789012:endpoint/{ENDPOINT}"
+LONG_AGO = END - timedelta(days=30)
+QUANTILES = 60
+
+PerMinute = Callable[[int], float]
+
+
+def constant(value: float) -> PerMinute:
+    """The same in every minute."""
+    return lambda minute: value
+
+
+@dataclass
+class Scenario:
+    """One variant under load; every field that is a function takes the minute of the window.
+
+    ``latency`` gives the median of one instance's ModelLatency in ms and ``spread`` the sigma of
+    its log-normal law, so that p99 is about ``exp(2.33 * spread)`` times the median.
+    ``arrives`` is the minute in which an instance took another's place.
+    """
+
+    minutes: int = 60
+    instance_type: str = "ml.m5.12xlarge"
+    routing: str | None = "LEAST_OUTSTANDING_REQUESTS"
+    tps: PerMinute = constant(600)
+    instances: PerMinute = constant(8)
+    latency: Callable[[int, int], float] = lambda minute, instance: 40.0
+    spread: float = 0.3
+    overhead: PerMinute = constant(6)
+    cpu: PerMinute = constant(45)
+    gpu: PerMinute | None = None
+    memory: PerMinute = constant(40)
+    disk: PerMinute = constant(20)
+    in_flight: PerMinute = constant(24)
+    errors: dict[str, PerMinute] = field(default_factory=dict)
+    multi_model: dict[str, PerMinute] = field(default_factory=dict)
+    longest_ms: PerMinute | None = None
+    enhanced: bool = False
+    arrives: dict[int, int] = field(default_factory=dict)
+    zones: tuple[str, ...] = ()
+    status: str = "InService"
+    failure: str = ""
+    scaling: dict[str, Any] | None = field(
+        default_factory=lambda: {"min": 2, "max": 16, "target": 7800.0}
+    )
+    suspended: bool = False
+    activities: list[dict[str, Any]] = field(default_factory=list)
+    deployed: int | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+    thresholds: dict[tuple[str, str], float] = field(
+        default_factory=lambda: {
+            ("ModelLatency", "p99"): 160.0,
+            ("OverheadLatency", "Average"): 40.0,
+        }
+    )
+    alarm_states: dict[str, str] = field(default_factory=dict)
+    silence_alarm: bool = False
+    planned: dict[str, float] | None = field(
+        default_factory=lambda: {
+            "peak TPS": 1600.0,
+            "TPS per instance": 200.0,
+            "safety factor": 0.65,
+        }
+    )
+    data_capture: int = 0
+    image: str = "pytorch-inference:2.6.0-cpu"
+    inference_ami: str | None = None
+    created: float | None = None
+    log_group: bool = True
+
+    @property
+    def start(self) -> datetime:
+        return END - self.minutes * MINUTE
+
+    def at(self, minute: float) -> datetime:
+        """The time of a minute of the window."""
+        return self.start + minute * MINUTE
+
+    def scaled(
+        self,
+        minute: float,
+        to: int,
+        status: str = "Successful",
+        message: str = "",
+        cause: str = "monitor alarm TargetTracking-AlarmHigh was in state ALARM",
+        reasons: tuple[str, ...] = (),
+        took: float = 5,
+    ) -> dict[str, Any]:
+        """A scaling activity that began in this minute."""
+        return {
+            "ActivityId": f"a{minute}",
+            "ServiceNamespace": "sagemaker",
+            "ResourceId": f"endpoint/{ENDPOINT}/variant/{VARIANT}",
+            "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
+            "Description": f"Setting desired instance count to {to}.",
+            "Cause": cause,
+            "StartTime": self.at(minute),
+            "EndTime": self.at(minute + took),
+            "StatusCode": status,
+            "StatusMessage": message or f"Successfully set desired instance count to {to}.",
+            **({"NotScaledReasons": [{"Code": code} for code in reasons]} if reasons else {}),
+        }
+
+    # --------------------------------------------------------------------------------- account
+
+    def account(self) -> FakeAccount:
+        """An account that holds this endpoint and its metrics."""
+        account = FakeAccount()
+        count = round(self.instances(self.minutes - 1))
+        created = self.at(self.deployed) if self.deployed is not None else LONG_AGO
+        account.endpoint = {
+            "EndpointName": ENDPOINT,
+            "EndpointArn": ARN,
+            "EndpointConfigName": CONFIGURATION,
+            "EndpointStatus": self.status,
+            "CreationTime": LONG_AGO if self.created is None else self.at(self.created),
+            "LastModifiedTime": created + 4 * MINUTE,
+            "ProductionVariants": [
+                {
+                    "VariantName": VARIANT,
+                    "CurrentInstanceCount": count,
+                    "DesiredInstanceCount": count,
+                    "CurrentWeight": 1.0,
+                }
+            ],
+            **({"FailureReason": self.failure} if self.failure else {}),
+        }
+        if self.created is not None:  # users show descriptions without them
+            del account.endpoint["ProductionVariants"]
+        if self.data_capture:
+            account.endpoint["DataCaptureConfig"] = {
+                "EnableCapture": True,
+                "CaptureStatus": "Started",
+                "CurrentSamplingPercentage": self.data_capture,
+                "DestinationS3Uri": "s3://bucket/",
+                "KmsKeyId": "",
+            }
+        account.configuration = {
+            "EndpointConfigName": CONFIGURATION,
+            "EndpointConfigArn": ARN + "-config",
+            "CreationTime": created,
+            "ProductionVariants": [
+                {
+                    "VariantName": VARIANT,
+                    "ModelName": "sentiment-model",
+                    "InstanceType": self.instance_type,
+                    "InitialInstanceCount": 2,
+                    **(
+                        {"RoutingConfig": {"RoutingStrategy": self.routing}} if self.routing else {}
+                    ),
+                    **({"InferenceAmiVersion": self.inference_ami} if self.inference_ami else {}),
+                }
+            ],
+        }
+        # Another endpoint's group begins with the same name.
+        account.log_groups = [f"/aws/sagemaker/Endpoints/{ENDPOINT}-2"]
+        if self.log_group:
+            account.log_groups.append(f"/aws/sagemaker/Endpoints/{ENDPOINT}")
+        account.model = {
+            "ModelName": "sentiment-model",
+            "ModelArn": ARN + "-model",
+            "CreationTime": created,
+            "PrimaryContainer": {
+                "Image": f"763104351884.dkr.ecr.us-east-1.amazonaws.com/{self.image}",
+                "Mode": "MultiModel" if self.multi_model else "SingleModel",
+                "Environment": self.environment,
+            },
+        }
+        self._scaling(account)
+        self._alarms(account)
+        self._template(account)
+        for minute in range(self.minutes):
+            self._minute(account, minute)
+        return account
+
+    def _scaling(self, account: FakeAccount) -> None:
+        if self.scaling is None:
+            return
+        resource = {
+            "ServiceNamespace": "sagemaker",
+            "ResourceId": f"endpoint/{ENDPOINT}/variant/{VARIANT}",
+            "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
+            "CreationTime": LONG_AGO,
+        }
+        account.targets = [
+            {
+                **resource,
+                "MinCapacity": self.scaling["min"],
+                "MaxCapacity": self.scaling["max"],
+                "RoleARN": "arn:aws:iam::123456789012:role/scaling",
+                "SuspendedState": {"DynamicScalingOutSuspended": self.suspended},
+            }
+        ]
+        account.policies = [
+            {
+                **resource,
+                "PolicyARN": "arn:aws:autoscaling:us-east-1:123456789012:scalingPolicy:1",
+                "PolicyName": "invocations",
+                "PolicyType": "TargetTrackingScaling",
+                "TargetTrackingScalingPolicyConfiguration": {
+                    "TargetValue": self.scaling["target"],
+                    "ScaleOutCooldown": self.scaling.get("cooldown", 60),
+                    "PredefinedMetricSpecification": {
+                        "PredefinedMetricType": self.scaling.get(
+                            "metric", "SageMakerVariantInvocationsPerInstance"
+                        )
+                    },
+                },
+            }
+        ]
+        account.activities = self.activities
+
+    def _alarms(self, account: FakeAccount) -> None:
+        dimensions = [
+            {"Name": "EndpointName", "Value": ENDPOINT},
+            {"Name": "VariantName", "Value": VARIANT},
+        ]
+        for (metric, statistic), milliseconds in self.thresholds.items():
+            name = f"{metric}-{statistic}"
+            kind = "ExtendedStatistic" if statistic.startswith("p") else "Statistic"
+            account.alarms.append(
+                {
+                    "AlarmName": name,
+                    "Namespace": "AWS/SageMaker",
+                    "MetricName": metric,
+                    kind: statistic,
+                    "Dimensions": dimensions,
+                    "Threshold": milliseconds * 1000,
+                    "ComparisonOperator": "GreaterThanThreshold",
+                    "EvaluationPeriods": 5,
+                    "StateValue": self.alarm_states.get(name, "OK"),
+                    "StateUpdatedTimestamp": self.at(20) if name in self.alarm_states else LONG_AGO,
+                }
+            )
+            if name in self.alarm_states:
+                account.history.append(
+                    {
+                        "AlarmName": name,
+                        "AlarmType": "MetricAlarm",
+                        "Timestamp": self.at(20),
+                        "HistoryItemType": "StateUpdate",
+                        "HistorySummary": "from OK to ALARM",
+                        "HistoryData": '{"oldState": {"stateValue": "OK"}, '
+                        '"newState": {"stateValue": "ALARM"}}',
+                    }
+                )
+        # Another endpoint's alarm: never this one's threshold.
+        account.alarms += [
+            {
+                "AlarmName": f"other-{n}",
+                "Namespace": "AWS/SageMaker",
+                "MetricName": "ModelLatency",
+                "ExtendedStatistic": "p99",
+                "Threshold": 1.0,
+                "StateValue": "ALARM",
+                "Dimensions": [{"Name": "EndpointName", "Value": "other"}],
+                "ComparisonOperator": "GreaterThanThreshold",
+            }
+            for n in range(9)
+        ]
+        if self.silence_alarm:
+            account.alarms.append(
+                {
+                    "AlarmName": "silence",
+                    "Namespace": "AWS/SageMaker",
+                    "MetricName": "Invocations",
+                    "Statistic": "Sum",
+                    "Dimensions": dimensions,
+                    "Threshold": 1.0,
+                    "ComparisonOperator": "LessThanThreshold",
+                    "StateValue": "ALARM",
+                    "StateUpdatedTimestamp": LONG_AGO,
+                }
+            )
+
+    def _template(self, account: FakeAccount) -> None:
+        if self.planned is not None:
+            account.template = {
+                "Resources": {
+                    "Endpoint": {
+                        "Type": "AWS::SageMaker::Endpoint",
+                        "Metadata": {
+                            "LowLatencyEndpoint::Plan": {
+                                "warnings": [],
+                                "decisions": [
+                                    {
+                                        "name": "instances_at_peak",
+                                        "value": 8,
+                                        "inputs": dict(self.planned),
+                                    },
+                                    {
+                                        "name": "alarm_model_latency_p99",
+                                        "value": 160.0,
+                                        "inputs": {
+                                            "metric": "ModelLatency",
+                                            "statistic": "p99",
+                                            "target in ms": 200.0,
+                                        },
+                                    },
+                                ],
+                            }
+                        },
+                    }
+                }
+            }
+
+    # --------------------------------------------------------------------------------- metrics
+
+    def _minute(self, account: FakeAccount, minute: int) -> None:
+        requests = self.tps(minute) * 60
+        count = round(self.instances(minute))
+        time = self.at(minute)
+        noise = random.Random(minute)
+
+        def put(
+            namespace: str, metric: str, samples: list[tuple[float, float]], **more: str
+        ) -> None:
+            dimensions = {"EndpointName": ENDPOINT, "VariantName": VARIANT, **more}
+            key = (namespace, metric, frozenset(dimensions.items()))
+            account.data.setdefault(key, {}).setdefault(time, []).extend(samples)
+
+        runtime, hosts = "AWS/SageMaker", "/aws/sagemaker/Endpoints"
+        facts = instance_facts(self.instance_type)
+        assert facts is not None
+        assert facts.vcpus is not None
+        each = requests / count
+        for instance in range(count if requests else 0):
+            median = self.latency(minute, instance) * noise.uniform(0.97, 1.03)
+            drawn = self._drawn(median, each)
+            samples = [(value * 1000, weight) for value, weight in drawn]
+            member: list[dict[str, str]] = [{}]
+            if self.enhanced:
+                member.append({"InstanceId": self._name(instance, minute)})
+            if self.zones:
+                member.append(
+                    {
+                        "Region": "us-east-1",
+                        "InstanceType": self.instance_type,
+                        "AvailabilityZone": self.zones[instance % len(self.zones)],
+                    }
+                )
+            for more in member:
+                put(runtime, "ModelLatency", samples, **more)
+                put(runtime, "Invocations", [(1.0, each)], **more)
+                if more:
+                    put(runtime, "OverheadLatency", [(1000 * self.overhead(minute), each)], **more)
+        if requests:
+            put(runtime, "InvocationsPerInstance", [(1 / count, requests)])
+            put(
+                runtime,
+                "OverheadLatency",
+                [(1000 * self.overhead(minute) * noise.uniform(0.95, 1.05), requests)],
+            )
+            put(runtime, "ConcurrentRequestsPerModel", [(round(self.in_flight(minute)), 1)])
+            if self.longest_ms and (longest := self.longest_ms(minute)):
+                put(runtime, "ModelLatency", [(1000 * longest, 1)])
+            for metric in ("Invocation4XXErrors", "Invocation5XXErrors", "InvocationModelErrors"):
+                failed = round(self.errors.get(metric, constant(0))(minute) * requests)
+                put(runtime, metric, [(1.0, failed)] if failed else [(0.0, 1)])
+        for instance in range(count):
+            wobble = noise.uniform(0.97, 1.03)
+            more = [{}] + ([{"InstanceId": self._name(instance, minute)}] if self.enhanced else [])
+            for dimensions in more:
+                put(
+                    hosts,
+                    "CPUUtilization",
+                    [(self.cpu(minute) * facts.vcpus * wobble, 1)],
+                    **dimensions,
+                )
+            put(hosts, "MemoryUtilization", [(self.memory(minute) * wobble, 1)])
+            put(hosts, "DiskUtilization", [(self.disk(minute), 1)])
+            if self.gpu:
+                put(
+                    hosts,
+                    "GPUUtilization",
+                    [(self.gpu(minute) * (facts.accelerator_count or 1), 1)],
+                )
+        for metric, function in self.multi_model.items():
+            value, weight = function(minute), max(requests, 1)
+            if metric == "ModelCacheHit":
+                put(runtime, metric, [(1.0, value * weight), (0.0, (1 - value) * weight)])
+            elif metric == "LoadedModelCount":
+                put(hosts, metric, [(value, 1)])
+            elif value:
+                put(runtime, metric, [(1000 * value, weight / 20)])
+
+    def _name(self, instance: int, minute: int) -> str:
+        return f"i-{instance}" + ("-gone" if minute < self.arrives.get(instance, 0) else "")
+
+    def _drawn(self, median: float, requests: float) -> list[tuple[float, float]]:
+        """Quantiles of a log-normal law with the weight of the instance's requests."""
+        count = max(1, min(QUANTILES, math.floor(requests)))
+        sigma, weight = self.spread or 1e-9, requests / count
+        return [(median * math.exp(sigma * z), weight) for z in _quantiles(count)]
+
+
+@cache
+def _quantiles(count: int) -> list[float]:
+    """Of the standard normal law, evenly."""
+    return [NormalDist().inv_cdf((n + 0.5) / count) for n in range(count)]

@@ -1,0 +1,40 @@
+"""The page of a diagnosis in a real browser: its charts are there, its console is silent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from low_latency_endpoint.operate.diagnose.page import write_page
+from tests.browser import needs_chromium, opened
+
+from .faults import FAULTS
+from .scenarios import Scenario
+
+_FAULT = {fault.finding: fault.scenario for fault in FAULTS}
+
+
+@needs_chromium
+@pytest.mark.parametrize(
+    ("finding", "width"),
+    [
+        # Each page once, and the one with the most charts at both widths: the style is one for all.
+        ("", 700),
+        ("LLD102", 1280),
+        ("LLD501", 1280),
+        ("LLD501", 700),
+    ],
+)
+def test_a_browser_shows_the_charts(run: Any, tmp_path: Path, finding: str, width: int) -> None:
+    file = tmp_path / "report.html"
+    made = run(_FAULT[finding]() if finding else Scenario())
+    write_page(made, file)
+    seen = opened(file, tmp_path, width)
+    assert seen.errors == []
+    assert set(seen.charts) == {variant.name for variant in made.measurements.variants}
+    assert all(chart.visible for chart in seen.charts.values()), seen.charts
+    for chart in seen.charts.values():
+        assert {"Requests a second", "ModelLatency"} <= set(chart.titles)
+    assert seen.overflow <= 0, "the page scrolls down, not sideways"

@@ -1,0 +1,281 @@
+"""What people see: the command line at two widths, its exit codes, JSON, and the page."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from low_latency_endpoint import report
+from low_latency_endpoint.cli import app, main
+from low_latency_endpoint.operate import diagnose as diagnosis
+from low_latency_endpoint.operate.diagnose.findings import kinds
+
+from .account import FakeAccount
+from .faults import FAULTS
+from .scenarios import END, ENDPOINT, Scenario
+
+_FAULT = {fault.finding: fault.scenario for fault in reversed(FAULTS)}
+
+
+class _Session:
+    """Stands in for ``boto3.Session``: the clients of an account in memory."""
+
+    account: FakeAccount
+    region_name = "us-east-1"
+
+    def __init__(self, **given: Any) -> None:
+        self.given = given
+
+    def client(self, service: str, config: Any = None) -> Any:
+        return type(self).account.client(service)
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs the command on a scenario at its own time."""
+    monkeypatch.setattr("boto3.Session", _Session)
+
+    def _cli(scenario: Scenario, *arguments: str, columns: int = 80, **denied: str) -> Any:
+        _Session.account = scenario.account()
+        _Session.account.denied = denied
+        return CliRunner().invoke(
+            app,
+            ["diagnose", ENDPOINT, "--until", END.isoformat(), *arguments],
+            env={"COLUMNS": str(columns)},
+        )
+
+    return _cli
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("finding", ["LLD102", "LLD501", "LLD121", "LLD301"])
+def test_the_terminal_report_fits(cli: Any, finding: str, columns: int) -> None:
+    result = cli(_FAULT[finding](), columns=columns)
+    assert result.exit_code == 1, result.output
+    lines = result.stdout.splitlines()
+    # Only links may stick out: folded, nobody could follow them.
+    assert [line for line in lines if len(line) > columns and "https://" not in line] == []
+    assert any(line.startswith(f"1. {finding} ") for line in lines)
+    assert "measured" in result.stdout
+    assert "change " in result.stdout
+
+
+@pytest.mark.parametrize("finding", ["LLD102", "LLD501"])
+def test_a_link_is_not_folded(cli: Any, finding: str) -> None:
+    (kind,) = [each for each in kinds() if each.id == finding]
+    lines = [line.strip() for line in cli(_FAULT[finding]()).stdout.splitlines()]
+    assert f"source   {kind.source}" in lines
+
+
+def test_healthy(cli: Any) -> None:
+    result = cli(Scenario())
+    assert result.exit_code == 0, result.output
+    assert "Nothing found." in result.stdout
+    assert "no data: primary: no metrics per instance" in result.stdout
+
+
+def test_healthy_as_far_as_it_is_known(cli: Any) -> None:
+    result = cli(Scenario(), DescribeScalableTargets="AccessDeniedException")
+    assert result.exit_code == 0
+    assert "Nothing found, but 1 thing is unknown: see below." in result.stdout
+    assert "unknown: scaling of primary" in result.stdout
+
+
+def test_json_is_all_that_is_printed(cli: Any) -> None:
+    result = cli(_FAULT["LLD102"](), "--json")
+    assert result.exit_code == 1
+    made = json.loads(result.stdout)
+    assert [finding["id"] for finding in made["findings"]] == ["LLD102"]
+    assert made["findings"][0]["changes"][0] == {
+        "key": "throughput.peak_tps",
+        "value": "1900",
+        "why": "the plan's maximum follows from it",
+    }
+    assert made["variants"][0]["series"]["ModelLatency.p99"]["2026-11-20T03:00:00+00:00"] > 0
+    assert made["latency_ms"]["primary"][0]["part"] == "model"
+
+
+_ZONES = ("us-east-1a", "us-east-1b")
+
+
+def test_instances_and_zones_in_json(cli: Any) -> None:
+    scenario = Scenario(
+        enhanced=True,
+        zones=_ZONES,
+        overhead=lambda m: 7,
+        latency=lambda m, i: 400 if i == 3 else 40,
+    )
+    made = json.loads(cli(scenario, "--json").stdout)
+    instances, zones = made["instances"]["primary"], made["zones"]["primary"]
+    assert instances[0]["name"] == "i-3"
+    assert len(instances) == 8
+    assert sum(each["share"] for each in instances) == pytest.approx(1)
+    assert instances[0]["requests"] == pytest.approx(600 * 3600 / 8)
+    assert instances[0]["model_average_ms"] == pytest.approx(418, rel=0.05)
+    assert instances[0]["model_p99_ms"] > instances[0]["model_average_ms"]
+    assert instances[0]["overhead_average_ms"] == pytest.approx(7)
+    assert instances[0]["cpu_percent"] == pytest.approx(45, rel=0.05)
+    assert [each["name"] for each in zones] == ["us-east-1b", "us-east-1a"]
+    assert zones[0]["cpu_percent"] is None
+    assert json.loads(cli(Scenario(), "--json").stdout)["instances"] == {"primary": []}
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_instances_and_zones_in_the_terminal(cli: Any, columns: int) -> None:
+    scenario = Scenario(enhanced=True, zones=_ZONES, latency=lambda m, i: 400 if i == 3 else 40)
+    text = cli(scenario, columns=columns).stdout
+    assert "primary by zone" in text
+    lines = [line.strip() for line in text[text.index("primary by instance") :].splitlines()]
+    shown = [line for line in lines if line.startswith("i-")]
+    assert len(shown) == 5
+    assert re.fullmatch(r"i-3 +270,000 +12 % +4\d\d ms +8\d\d ms +6 ms +45 %", shown[0])
+    assert "the slowest 5 of 8; all of them in --json" in lines
+    assert max(len(line) for line in text.splitlines() if "https://" not in line) <= columns
+    assert "by instance" not in cli(Scenario()).stdout
+
+
+def test_client_and_target(cli: Any) -> None:
+    result = cli(Scenario(), "--target", "p99=90ms", "--client-latency", "p99=400ms")
+    assert result.exit_code == 1
+    assert "LLD801" in result.stdout
+    assert "p99 72 ms" in result.stdout  # four fifths of the target
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--since", "yesterday"], "LLD902"),
+        (["--since", "1"], "LLD902"),
+        (["--since", "500d"], "LLD902"),
+        (["--since", "1m"], "LLD902"),
+        (["--until", "tomorrow"], "LLD903"),
+        (["--until", "2999-01-01T00:00Z"], "LLD903"),
+        (["--until", "0001-01-01T00:00"], "LLD903"),
+        (["--target", "200ms"], "LLD904"),
+        (["--target", "p99=200"], "LLD904"),
+        (["--target", "p99=0ms"], "LLD904"),
+        (["--target", "p99=1ms", "--target", "p99=2ms"], "LLD904"),
+        (["--client-latency", "best=1ms"], "LLD905"),
+    ],
+)
+def test_usage(
+    arguments: list[str],
+    code: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("boto3.Session", _Session)
+    _Session.account = Scenario().account()
+    _refused(["diagnose", ENDPOINT, *arguments], code, monkeypatch, capsys)
+    assert _Session.account.calls == [], "refused before anything is read"
+
+
+def test_aws_refuses_in_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("boto3.Session", _Session)
+    _Session.account = Scenario().account()
+    _refused(["diagnose", "nowhere"], "LLA101", monkeypatch, capsys)
+    _Session.account.denied = {"GetMetricData": "AccessDenied"}
+    _refused(["diagnose", ENDPOINT], "LLD901", monkeypatch, capsys)
+
+
+def test_no_profile_and_no_region(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _refused(["diagnose", ENDPOINT, "--profile", "nobody"], "LLA102", monkeypatch, capsys)
+    _refused(["diagnose", ENDPOINT], "LLA102", monkeypatch, capsys)  # no region
+    _refused(["diagnose", ENDPOINT, "--region", "us-east-1"], "LLA102", monkeypatch, capsys)
+
+
+def _refused(
+    arguments: list[str],
+    code: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.argv", ["low-latency", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    message = capsys.readouterr().err
+    assert message.startswith(f"{code}: ")
+    assert "Traceback" not in message
+
+
+# -------------------------------------------------------------------------------------------- page
+
+
+class _Loads(HTMLParser):
+    """Collects everything that a browser would fetch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fetched: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if (name == "src" or (tag == "link" and name == "href")) and not (
+                value or ""
+            ).startswith("data:"):
+                self.fetched.append(f"{tag} {value}")
+
+
+def test_the_page_is_self_contained(cli: Any, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    result = cli(_FAULT["LLD501"](), "--html", str(file))
+    assert result.exit_code == 1, result.output
+    assert f"wrote {file}" in result.stderr
+    text = file.read_text("utf-8")
+    loads = _Loads()
+    loads.feed(text)
+    assert loads.fetched == []
+    assert "LLD501" in text
+    assert "ModelLatency by instance, average" in text
+    assert '<th class="l">instance</th>' in text
+    assert '<figure id="chart-primary"' in text
+    assert len(text) < 100_000, "a page that can be sent by mail"
+
+
+def test_names_are_text_on_the_page(run: Any, tmp_path: Path) -> None:
+    from low_latency_endpoint.operate.diagnose.page import page
+
+    scenario = Scenario()
+    scenario.activities = [
+        scenario.scaled(30, 9, "Failed", "<script>alert(1)</script> no capacity")
+    ]
+    text = page(run(scenario))
+    assert "<script>alert(1)" not in text
+    assert "&lt;script&gt;alert(1)" in text
+
+
+def test_the_page_of_nothing(run: Any) -> None:
+    from low_latency_endpoint.operate.diagnose.page import page
+
+    assert "No request in the window." in page(run(Scenario(tps=lambda minute: 0)))
+
+
+def test_a_page_that_cannot_be_written(cli: Any, tmp_path: Path) -> None:
+    for file in (tmp_path, tmp_path / "missing" / "report.html"):
+        result = cli(Scenario(), "--html", str(file))
+        assert result.exit_code == 2
+        assert "cannot be written" in result.stderr
+        assert _Session.account.calls == [], "said before anything is read"
+
+
+def test_operations_do_not_need_the_report_extra() -> None:
+    source = Path(diagnosis.__file__).parent
+    folders = (source, Path(report.__file__).parent)
+    importing = {
+        path.name
+        for folder in folders
+        for path in folder.glob("*.py")
+        if re.search(r"^(from|import) jinja2", path.read_text("utf-8"), re.M)
+    }
+    assert importing == set()

@@ -1,0 +1,107 @@
+"""boto3 clients that answer from a table; requests and answers are held to botocore's models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import boto3
+from botocore.validate import validate_parameters
+
+REGION = "us-east-1"
+ACCOUNT = "123456789012"
+
+
+class Refused:
+    """An answer that is an error."""
+
+    def __init__(
+        self,
+        code: str = "AccessDeniedException",
+        message: str = "not authorized",
+        status: int = 403,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.code, self.message, self.status = code, message, status
+        self.headers = dict(headers or {})
+
+
+REFUSED = Refused()
+Answer = Mapping[str, Any] | Refused | Callable[[Mapping[str, Any]], Any]
+
+
+class FakeAws:
+    """A client factory; ``answers`` maps ``ec2.DescribeSubnets`` to an answer or a function.
+
+    What the table lacks fails the test. ``asked`` has every operation that was called.
+    """
+
+    def __init__(self, answers: Mapping[str, Answer]) -> None:
+        self.answers = dict(answers)
+        self.asked: list[str] = []
+
+    def __call__(self, service: str) -> Any:
+        _answering.append(self)
+        return _client(service)
+
+    def answer(self, name: str, model: Any, params: Mapping[str, Any]) -> tuple[Any, Any]:
+        self.asked.append(name)
+        assert name in self.answers, f"nobody expected {name} with {params}"
+        found = self.answers[name]
+        if callable(found):
+            found = found(params)
+        if isinstance(found, Refused):
+            return _Http(found.status), {
+                "Error": {"Code": found.code, "Message": found.message},
+                "ResponseMetadata": {"HTTPStatusCode": found.status, "HTTPHeaders": found.headers},
+            }
+        if model.output_shape is not None:
+            validate_parameters(dict(found), model.output_shape)
+        return _Http(200), {**found, "ResponseMetadata": {"HTTPStatusCode": 200}}
+
+
+class _Http:
+    raw = None
+
+    def __init__(self, status_code: int) -> None:
+        self.status_code = status_code
+
+
+_answering: list[FakeAws] = []
+
+
+@cache
+def _session() -> Any:
+    return boto3.Session("testing", "testing", region_name=REGION)
+
+
+@cache
+def _client(service: str) -> Any:
+    # Made once: the models of EC2 and SageMaker are large.
+    client = _session().client(service)
+
+    def remember(params: Any, model: Any, context: Any, **_: Any) -> None:
+        context["asked_with"] = params
+
+    def answer(model: Any, context: Any, **_: Any) -> tuple[Any, Any]:
+        return _answering[-1].answer(f"{service}.{model.name}", model, context["asked_with"])
+
+    client.meta.events.register("before-parameter-build", remember)
+    client.meta.events.register("before-call", answer)
+    return client
+
+
+def merged(*tables: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables over one another."""
+    found: dict[str, Any] = {}
+    for table in tables:
+        found |= table
+    return found
+
+
+def filtered(params: Mapping[str, Any], name: str) -> Iterator[str]:
+    """The values of one of EC2's filters."""
+    for each in params.get("Filters", ()):
+        if each["Name"] == name:
+            yield from each["Values"]

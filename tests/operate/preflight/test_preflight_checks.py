@@ -1,0 +1,117 @@
+"""Each check before a deploy: one passing, failing, doubtful and unreadable case at least."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from low_latency_endpoint.operate.preflight import CHECKS, ENDPOINT_CHECKS
+from tests.operate.preflight.cases import CASES, Case, run
+from tests.operate.preflight.fake_aws import REFUSED
+from tests.operate.preflight.world import ADOPTED, CONFIG_URL, quotas
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_check(case: Case) -> None:
+    results, _ = run(case)
+    of_status = [each for each in results if each.status == case.status]
+    assert of_status, [(each.status, each.evidence) for each in results]
+    if case.status == "pass":
+        assert {each.status for each in results} == {"pass"}, results
+    assert any(
+        all(word in f"{each.subject} {each.evidence} {each.fix}" for word in case.words)
+        for each in of_status
+    ), of_status
+    for each in results:
+        assert bool(each.fix) or each.status in ("pass", "unknown"), each
+
+
+#: Reads that a check can do without, because another one tells as well.
+DISPENSABLE = {
+    ("LLP204", "sts.GetCallerIdentity"),
+    ("LLP202", "sts.GetCallerIdentity"),
+    ("LLP203", "sts.GetCallerIdentity"),
+    ("LLP209", "sts.GetCallerIdentity"),
+    ("LLP404", "s3.GetBucketLocation"),
+}
+PASSING = [case for case in CASES if case.status == "pass"]
+
+
+@pytest.mark.parametrize("case", PASSING, ids=str)
+def test_what_is_refused_is_unknown_and_never_a_pass(case: Case) -> None:
+    healthy, aws = run(case)
+    for operation in dict.fromkeys(aws.asked):
+        if (case.check, operation) in DISPENSABLE:
+            continue
+        refused = Case(
+            case.check,
+            "unknown",
+            (),
+            case.settings,
+            {**case.aws, operation: REFUSED},
+            case.region,
+            case.fetched,
+        )
+        results, _ = run(refused)
+        unknowns = [each for each in results if each.status == "unknown"]
+        assert unknowns, (operation, results)
+        assert any(
+            operation.partition(".")[2] in each.evidence + each.fix
+            or "GetObject" in each.evidence
+            or "ListBucket" in each.evidence
+            or "LLP" in each.evidence
+            for each in unknowns
+        ), unknowns
+        assert sum(each.status == "pass" for each in results) < len(healthy)
+
+
+def test_every_check_has_cases_that_pass_and_that_do_not() -> None:
+    ids = {each.id for each in (*CHECKS, *ENDPOINT_CHECKS)}
+    assert ids == {case.check for case in PASSING}
+    assert ids == {case.check for case in CASES if case.status in ("fail", "warn")}
+
+
+def test_ids_are_stable_and_unique() -> None:
+    ids = [each.id for each in (*CHECKS, *ENDPOINT_CHECKS)]
+    assert len(ids) == len(set(ids))
+    assert all(len(each) == 6 and each.startswith("LLP") for each in ids)
+
+
+def test_a_page_of_quotas_after_the_first_is_read() -> None:
+    def pages(params: Mapping[str, Any]) -> Any:
+        if "NextToken" not in params:
+            return {**quotas(ml_g5_xlarge=1), "NextToken": "2"}
+        return quotas(ml_m5_xlarge=99)
+
+    results, aws = run(Case("LLP302", "pass", aws={"service-quotas.ListServiceQuotas": pages}))
+    assert [each.status for each in results] == ["pass"]
+    assert "quota 99" in results[0].evidence
+    assert aws.asked.count("service-quotas.ListServiceQuotas") == 2
+
+
+def test_the_layer_url_is_fetched_only_for_the_configuration() -> None:
+    fetched: list[str] = []
+
+    def fetch(url: str) -> bytes:
+        fetched.append(url)
+        return b'{"architecture": "amd64"}'
+
+    run(Case("LLP402", "pass", fetched=fetch))
+    assert fetched == [CONFIG_URL]
+
+
+@pytest.mark.parametrize(
+    ("check", "settings"),
+    [
+        ("LLP203", {"private_link": {"private_dns": False}}),
+        ("LLP203", {"network": None}),
+        ("LLP209", {"private_link": {"private_dns": False}}),
+        ("LLP209", {"network": None}),
+        ("LLP209", ADOPTED),
+    ],
+)
+def test_a_name_that_is_left_alone_is_no_matter(check: str, settings: Mapping[str, Any]) -> None:
+    results, aws = run(Case(check, "", settings=settings))
+    assert (results, aws.asked) == ([], [])

@@ -1,0 +1,44 @@
+"""The scripted account, and the settings that ship."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from low_latency_endpoint.settings import EndpointSettings, Settings, load_settings
+
+from .account import Account
+from .command import Command
+
+SHIPPED = Path(__file__).parents[3] / "endpoint.yaml"
+
+
+@pytest.fixture
+def account() -> Account:
+    return Account()
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return load_settings(SHIPPED)
+
+
+@pytest.fixture
+def endpoint(settings: Settings) -> EndpointSettings:
+    return settings.endpoints["sentiment"]
+
+
+@pytest.fixture
+def low_latency(
+    account: Account, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    return Command(account, monkeypatch, capsys)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A settings file of its own, as shipped."""
+    path = tmp_path / "endpoint.yaml"
+    path.write_text(SHIPPED.read_text())
+    return path

@@ -1,0 +1,409 @@
+"""What is read and done: recorded shapes, the model's latency unit, payloads, adopted values."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from low_latency_endpoint.account.calls import Account as Reader
+from low_latency_endpoint.account.sessions import AwsUnavailable
+from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.operate.recommend.adopting import adopt, ask_for_scaling, chosen
+from low_latency_endpoint.operate.recommend.deployed_model import find_deployed_model
+from low_latency_endpoint.operate.recommend.jobs import (
+    INFERENCE,
+    Job,
+    newest_jobs,
+    read,
+    read_job,
+    stop,
+    wait,
+)
+from low_latency_endpoint.operate.recommend.payload import sample_payload, upload
+from low_latency_endpoint.operate.recommend.results import Recommendation, model_latency_ms
+from low_latency_endpoint.operate.recommend.threshold import LatencyThreshold
+from low_latency_endpoint.settings import EndpointSettings, Settings, parse_settings
+from low_latency_endpoint.settings.yaml_editing import edited_yaml
+
+from .account import GROUPS, SUBNETS, THEN, Account, result
+from .conftest import SHIPPED
+
+P95_200 = LatencyThreshold("P95", 200)
+# Recorded in the SageMaker Python SDK's tests: 0.736 / (1645 * 60) is the cost of one inference.
+RECORDED = result("ml.g4dn.xlarge", latency=171, invocations=1645)
+
+
+def job_of(*results: dict[str, Any], status: str = "COMPLETED") -> Job[Recommendation]:
+    return read_job(
+        INFERENCE,
+        {
+            "JobName": "j",
+            "JobType": "Advanced",
+            "Status": status,
+            "CreationTime": THEN,
+            "InferenceRecommendations": list(results),
+        },
+    )
+
+
+# --- reading -----------------------------------------------------------------------------------
+def test_a_recorded_answer(account: Account) -> None:
+    account.describes(
+        "sentiment-1",
+        "COMPLETED",
+        results=[
+            RECORDED,
+            result(
+                "ml.c5.xlarge",
+                latency=450,
+                invocations=648,
+                cost=0.204,
+                environment={"OMP_NUM_THREADS": "2"},
+            ),
+        ],
+    )
+    job = read(account, INFERENCE, "sentiment-1")
+    fast, slow = job.results
+    assert (fast.instance_type, fast.instance_count) == ("ml.g4dn.xlarge", 1)
+    assert fast.cost_per_inference_usd == pytest.approx(7.456940238625975e-06)
+    assert fast.tps_per_instance == pytest.approx(27.4167, abs=1e-4)
+    assert fast.model_latency_ms == 171
+    assert (fast.cpu_percent, fast.memory_percent) == (71.4, 22.5)
+    assert slow.environment == {"OMP_NUM_THREADS": "2"}
+    assert job.threshold == P95_200
+    assert [each.within(job.threshold) for each in job.results] == [True, False]
+
+
+def test_values_that_aws_leaves_out() -> None:
+    serverless = {
+        "EndpointConfiguration": {"EndpointName": "e", "VariantName": "v"},
+        "ModelConfiguration": {},
+        "Metrics": {"CpuUtilization": float("nan")},
+    }
+    [found] = job_of(serverless).results
+    assert found.instance_type == ""
+    assert found.cpu_percent is None
+    assert found.within(P95_200) is None
+    assert found.to_dict(P95_200)["within_target"] is None
+
+
+@pytest.mark.parametrize(
+    ("users", "latency_ms"), [(1, 0.8), (1, 40), (3, 40), (20, 250), (180, 900), (30, 5000)]
+)
+def test_the_unit_of_model_latency(users: int, latency_ms: float) -> None:
+    """Closed loop: so many users give users/latency requests per second, either unit is told."""
+    per_minute = round(users / (latency_ms / 1000) * 60)
+    if latency_ms >= 1:
+        assert model_latency_ms(round(latency_ms), per_minute) == latency_ms
+    assert model_latency_ms(round(latency_ms * 1000), per_minute) == latency_ms
+
+
+# --- the job's life ----------------------------------------------------------------------------
+def test_waiting(account: Account) -> None:
+    account.describes("j", "PENDING")
+    account.steps("j")
+    account.describes("j", "IN_PROGRESS")
+    account.steps("j", "COMPLETED", "IN_PROGRESS", "IN_PROGRESS")
+    account.describes("j", "COMPLETED", results=[RECORDED])
+    slept: list[float] = []
+    seen: list[tuple[str, str]] = []
+    job = wait(
+        account,
+        INFERENCE,
+        "j",
+        sleep=slept.append,
+        on_poll=lambda job, progress: seen.append((job.status, progress)),
+    )
+    assert job.succeeded
+    assert slept == [30.0, 30.0]
+    assert seen == [
+        ("PENDING", ""),
+        ("IN_PROGRESS", "1 completed, 2 in progress"),
+        ("COMPLETED", ""),
+    ]
+    account.all_asked()
+
+
+def test_stopping_and_listing(account: Account) -> None:
+    account.answers("sagemaker", "stop_inference_recommendations_job", {"JobName": "j"}, {})
+    account.answers(
+        "sagemaker",
+        "list_inference_recommendations_jobs",
+        {"SortBy": "CreationTime", "SortOrder": "Descending", "MaxResults": 50},
+        {
+            "InferenceRecommendationsJobs": [
+                {
+                    "JobName": "j",
+                    "JobDescription": "",
+                    "JobType": "Default",
+                    "Status": "STOPPING",
+                    "JobArn": "arn:aws:sagemaker:us-east-1:123456789012:inference-recommendations-job/j",
+                    "CreationTime": THEN,
+                    "LastModifiedTime": THEN,
+                    "RoleArn": "arn:aws:iam::123456789012:role/recommender",
+                }
+            ]
+        },
+    )
+    stop(account, INFERENCE, "j")
+    [found] = newest_jobs(account, INFERENCE)
+    assert (found.name, found.type, found.status) == ("j", "Default", "STOPPING")
+    account.all_asked()
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("ResourceNotFound", "--list"),
+        ("AccessDeniedException", "Allow DescribeInference"),
+        ("ThrottlingException", "ThrottlingException: no"),
+    ],
+)
+def test_refusals_in_words(account: Account, code: str, said: str) -> None:
+    account.refuses("sagemaker", "describe_inference_recommendations_job", code)
+    with pytest.raises(AwsUnavailable) as caught:
+        read(account, INFERENCE, "j")
+    assert said in str(caught.value)
+
+
+# --- the deployed model ------------------------------------------------------------------------
+def test_the_deployed_model_and_its_network(account: Account, settings: Settings) -> None:
+    account.deployed()
+    found = find_deployed_model(Reader(account), settings, "sentiment")
+    assert found == {
+        "ModelName": "Model-1",
+        "VpcConfig": {"Subnets": SUBNETS, "SecurityGroupIds": GROUPS},
+    }
+    account.all_asked()
+
+
+def test_an_endpoint_named_by_cloudformation(account: Account) -> None:
+    settings = parse_settings(SHIPPED.read_text().replace("    endpoint_name: sentiment\n", ""))
+    account.answers(
+        "cloudformation",
+        "list_stack_resources",
+        {"StackName": "LowLatencyEndpoint"},
+        {
+            "StackResourceSummaries": [
+                {
+                    "LogicalResourceId": "Endpoint",
+                    "ResourceType": "AWS::SageMaker::Endpoint",
+                    "PhysicalResourceId": "arn:aws:sagemaker:us-east-1:123456789012:endpoint/made-1",
+                    "ResourceStatus": "CREATE_COMPLETE",
+                    "LastUpdatedTimestamp": THEN,
+                }
+            ]
+        },
+    )
+    account.deployed(endpoint="made-1", vpc=False)
+    assert "VpcConfig" not in find_deployed_model(Reader(account), settings, "sentiment")
+
+
+def test_nothing_deployed(account: Account, settings: Settings) -> None:
+    account.refuses(
+        "sagemaker",
+        "describe_endpoint",
+        "ValidationException",
+        'Could not find endpoint "sentiment".',
+    )
+    with pytest.raises(ConfigurationError) as caught:
+        find_deployed_model(Reader(account), settings, "sentiment")
+    assert caught.value.code == "LLR103"
+    assert "no endpoint sentiment" in caught.value.got
+
+
+# --- the payload -------------------------------------------------------------------------------
+def test_the_warm_ups_payload_is_packed_and_uploaded(
+    account: Account, endpoint: EndpointSettings
+) -> None:
+    payload = sample_payload(None, "s3://my-bucket/recommender/", None, endpoint)
+    assert payload.uri.startswith("s3://my-bucket/recommender/sample-payload-")
+    assert payload.uri.endswith(".tar.gz")
+    assert payload.content_type == "application/json"
+    assert payload.archive is not None
+    with tarfile.open(fileobj=io.BytesIO(payload.archive), mode="r:gz") as archive:
+        [name] = archive.getnames()
+        content = archive.extractfile(name)
+        assert content is not None
+        assert content.read() == b'{"inputs": "I am super happy right now."}'
+    account.answers(
+        "s3",
+        "put_object",
+        {
+            "Bucket": "my-bucket",
+            "Key": payload.uri.removeprefix("s3://my-bucket/"),
+            "Body": payload.archive,
+            "ContentType": "application/gzip",
+        },
+        {},
+    )
+    upload(account, payload)
+    account.all_asked()
+
+
+def test_a_payload_in_s3_is_not_uploaded(account: Account, endpoint: EndpointSettings) -> None:
+    payload = sample_payload("s3://b/p.tar.gz", None, "text/csv", endpoint)
+    assert (payload.uri, payload.content_type) == ("s3://b/p.tar.gz", "text/csv")
+    upload(account, payload)  # a call would fail: nothing is scripted
+
+
+def test_a_file_and_an_archive(tmp_path: Path, endpoint: EndpointSettings) -> None:
+    (tmp_path / "one.json").write_text("{}")
+    one = sample_payload(str(tmp_path / "one.json"), "s3://b", None, endpoint)
+    assert one.archive is not None
+    (tmp_path / "all.tar.gz").write_bytes(one.archive)
+    both = sample_payload(str(tmp_path / "all.tar.gz"), "s3://b/", None, endpoint)
+    assert both.archive == one.archive
+    assert both.uri == one.uri
+
+
+@pytest.mark.parametrize(
+    ("given", "upload_to"),
+    [
+        ("s3://bucket/payload.json", None),
+        ("s3:///x.tar.gz", None),
+        (None, None),
+        (None, "my-bucket"),
+        ("missing.json", "s3://b"),
+        ("\0", "s3://b"),
+    ],
+)
+def test_payloads_that_are_refused(
+    given: str | None, upload_to: str | None, endpoint: EndpointSettings
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        sample_payload(given, upload_to, None, endpoint)
+    assert caught.value.code == "LLR107"
+
+
+# --- taking a result over ----------------------------------------------------------------------
+def test_adopting_changes_the_lines_of_the_result_only(endpoint: EndpointSettings) -> None:
+    job = job_of(
+        RECORDED,
+        result(
+            "ml.c6i.4xlarge", latency=88, invocations=9000, environment={"OMP_NUM_THREADS": "8"}
+        ),
+    )
+    adoption = adopt(chosen(job, 2), P95_200, "sentiment", endpoint)
+    edit = edited_yaml(SHIPPED.read_text(), adoption.values)
+    parse_settings(edit.after)
+    assert [line for line in edit.diff().splitlines() if line[0] in "+-"][2:] == [
+        "-    instance_type: ml.m5.12xlarge",
+        '+          OMP_NUM_THREADS: "8"',
+        "+    instance_type: ml.c6i.4xlarge",
+        "-      tps_per_instance: 200",
+        "+      tps_per_instance: 150",
+    ]
+    assert "two deploys" in adoption.notes[1]
+    assert "docs/updates.md" in adoption.notes[1]
+
+
+def test_the_same_type_needs_no_second_deploy(endpoint: EndpointSettings) -> None:
+    adoption = adopt(
+        chosen(job_of(result("ml.m5.12xlarge", latency=9, invocations=60)), 1),
+        P95_200,
+        "sentiment",
+        endpoint,
+    )
+    assert not [note for note in adoption.notes if "two deploys" in note]
+
+
+def test_a_rate_at_awss_limit_may_be_too_low(endpoint: EndpointSettings) -> None:
+    for invocations, noted in ((30_000, True), (29_800, True), (20_000, False)):
+        adoption = adopt(
+            chosen(job_of(result("ml.c6i.large", latency=5, invocations=invocations)), 1),
+            P95_200,
+            "sentiment",
+            endpoint,
+        )
+        assert any("may hold more" in note for note in adoption.notes) is noted
+
+
+def test_without_a_throughput_only_the_type_is_written(endpoint: EndpointSettings) -> None:
+    bare = endpoint.model_copy(update={"throughput": None})
+    adoption = adopt(chosen(job_of(RECORDED), 1), P95_200, "sentiment", bare)
+    assert adoption.values == {("endpoints", "sentiment", "instance_type"): "ml.g4dn.xlarge"}
+    assert "27.42 requests per second" in adoption.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (result("ml.c5.large", latency=201, invocations=600), "201 ms"),
+        (
+            {**RECORDED, "EndpointConfiguration": {"EndpointName": "e", "VariantName": "v"}},
+            "serverless",
+        ),
+        (result("ml.c5.large", latency=1, invocations=600, CompilationJobName="neo-1"), "neo-1"),
+    ],
+)
+def test_results_that_cannot_be_adopted(
+    answer: dict[str, Any], said: str, endpoint: EndpointSettings
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        adopt(chosen(job_of(answer), 1), P95_200, "sentiment", endpoint)
+    assert caught.value.code == "LLR109"
+    assert said in caught.value.got
+
+
+@pytest.mark.parametrize(
+    ("status", "number"), [("COMPLETED", 0), ("COMPLETED", 2), ("IN_PROGRESS", 1), ("STOPPED", 1)]
+)
+def test_results_that_are_not_there(status: str, number: int) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        chosen(job_of(RECORDED, status=status), number)
+    assert caught.value.code == "LLR108"
+
+
+# --- scaling -----------------------------------------------------------------------------------
+def test_the_recommended_scaling(account: Account) -> None:
+    job = job_of(RECORDED)
+    account.answers(
+        "sagemaker",
+        "get_scaling_configuration_recommendation",
+        {
+            "InferenceRecommendationsJobName": "j",
+            "RecommendationId": "sentiment-1/ml.g4dn.xlarge",
+            "ScalingPolicyObjective": {"MaxInvocationsPerMinute": 60_000},
+        },
+        {
+            "DynamicScalingConfiguration": {
+                "MinCapacity": 2,
+                "MaxCapacity": 37,
+                "ScaleInCooldown": 300,
+                "ScaleOutCooldown": 60,
+                "ScalingPolicies": [
+                    {
+                        "TargetTracking": {
+                            "TargetValue": 1600.0,
+                            "MetricSpecification": {
+                                "Predefined": {
+                                    "PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"
+                                }
+                            },
+                        }
+                    }
+                ],
+            }
+        },
+    )
+    advice = ask_for_scaling(account, job, job.results[0], 1000)
+    assert advice == {
+        "min_instances": 2,
+        "max_instances": 37,
+        "scale_in_cooldown_seconds": 300,
+        "scale_out_cooldown_seconds": 60,
+        "targets": [{"metric": "SageMakerVariantInvocationsPerInstance", "value": 1600.0}],
+    }
+    account.all_asked()
+
+
+def test_a_result_without_an_id_has_no_scaling(account: Account) -> None:
+    job = job_of({**RECORDED, "RecommendationId": ""})
+    with pytest.raises(ConfigurationError) as caught:
+        ask_for_scaling(account, job, job.results[0], None)
+    assert caught.value.code == "LLR108"

@@ -1,0 +1,422 @@
+"""``low-latency recommend``: what it asks AWS, says, writes, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from low_latency_endpoint.settings import load_settings
+
+from .account import JOB_ARN, ROLE, Account, result
+from .command import Command
+from .conftest import SHIPPED
+from .test_requests import faults
+
+FAST = result("ml.c6i.4xlarge", latency=88, invocations=9000, cost=0.816)
+SLOW = result("ml.c6i.large", latency=450, invocations=800, cost=0.102)
+START = ("--role-arn", ROLE, "--sample-payload", "s3://b/p.tar.gz", "--job-name", "sentiment-1")
+
+
+def expect_start(account: Account) -> list[dict[str, Any]]:
+    """Let the next job start; the request lands in the list, checked against AWS's model."""
+    requests: list[dict[str, Any]] = []
+
+    def create(**request: Any) -> Any:
+        assert faults("CreateInferenceRecommendationsJob", request) == ""
+        requests.append(request)
+        return {"JobArn": JOB_ARN}
+
+    account("sagemaker").create_inference_recommendations_job = create
+    return requests
+
+
+def stated(folder: Path, **recommendation: Any) -> Path:
+    """The shipped settings with what is to be tried."""
+    content = yaml.safe_load(SHIPPED.read_text("utf-8"))
+    content["endpoints"]["sentiment"]["recommendation"] = recommendation
+    file = folder / "endpoint.yaml"
+    file.write_text(yaml.safe_dump(content), "utf-8")
+    return file
+
+
+PHASES = [{"users": 2, "spawn_rate": 1, "duration": "5m"}]
+STAIRS = {"steps": 4, "users_per_step": 2, "duration": "20m"}
+
+
+@pytest.mark.parametrize(
+    ("recommendation", "options", "types", "traffic"),
+    [
+        (
+            {"instance_types": ["ml.c6i.4xlarge"], "phases": PHASES},
+            (),
+            ["ml.c6i.4xlarge"],
+            {
+                "TrafficType": "PHASES",
+                "Phases": [{"InitialNumberOfUsers": 2, "SpawnRate": 1, "DurationInSeconds": 300}],
+            },
+        ),
+        (
+            {"instance_types": ["ml.c6i.4xlarge"], "stairs": STAIRS},
+            ("-t", "ml.g5.xlarge"),
+            ["ml.g5.xlarge"],
+            {
+                "TrafficType": "STAIRS",
+                "Stairs": {"DurationInSeconds": 1200, "NumberOfSteps": 4, "UsersPerStep": 2},
+            },
+        ),
+        (
+            {"instance_types": ["ml.c6i.4xlarge"], "stairs": STAIRS},
+            ("--phase", "users=1,spawn-rate=0,duration=2m"),
+            ["ml.c6i.4xlarge"],
+            {
+                "TrafficType": "PHASES",
+                "Phases": [{"InitialNumberOfUsers": 1, "SpawnRate": 0, "DurationInSeconds": 120}],
+            },
+        ),
+        ({"instance_types": ["ml.c6i.4xlarge"]}, ("--any-type",), None, None),
+    ],
+)
+def test_types_and_traffic_come_from_the_settings(
+    low_latency: Command,
+    account: Account,
+    tmp_path: Path,
+    recommendation: dict[str, Any],
+    options: tuple[str, ...],
+    types: list[str] | None,
+    traffic: dict[str, Any] | None,
+) -> None:
+    account.deployed()
+    requests = expect_start(account)
+    done = low_latency(
+        "recommend", str(stated(tmp_path, **recommendation)), *options, *START, "--yes", "--no-wait"
+    )
+    assert done.status == 0, done
+    [request] = requests
+    configuration = request["InputConfig"]
+    assert request["JobType"] == ("Advanced" if types else "Default")
+    assert configuration.get("TrafficPattern") == traffic
+    assert [each["InstanceType"] for each in configuration.get("EndpointConfigurations", [])] == (
+        types or []
+    )
+
+
+def test_from_start_to_results(low_latency: Command, account: Account) -> None:
+    account.deployed()
+    requests = expect_start(account)
+    account.describes("sentiment-1", "IN_PROGRESS")
+    account.steps("sentiment-1", "COMPLETED", "IN_PROGRESS")
+    account.describes("sentiment-1", "COMPLETED", results=[FAST, SLOW])
+    done = low_latency(
+        "recommend",
+        str(SHIPPED),
+        "-t",
+        "ml.c6i.4xlarge",
+        "-t",
+        "ml.c6i.large",
+        *START,
+        "--max-duration",
+        "90m",
+        "--yes",
+    )
+    # it ran through, against the deployed model in its VPC, up to the settings' target
+    assert done.status == 0, done
+    [request] = requests
+    configuration = request["InputConfig"]
+    assert configuration["ModelName"] == "Model-1"
+    assert len(configuration["VpcConfig"]["Subnets"]) == 2
+    assert configuration["JobDurationInSeconds"] == 5400
+    assert request["StoppingConditions"]["ModelLatencyThresholds"] == [
+        {"Percentile": "P95", "ValueInMilliseconds": 200}
+    ]
+    # what it costs is said before the start
+    before, _, after = done.err.partition("started sentiment-1")
+    assert "{InstanceType: ml.c6i.4xlarge}" in before
+    assert "{InstanceType: ml.c6i.large}" in before
+    assert "duration limit   90m, so at most 3 instance hours" in before  # two at a time
+    assert "This costs money" in before
+    assert "your p99 is already beyond its target" in before
+    assert "IN_PROGRESS, tests: 1 completed, 1 in progress" in after
+    # the table: 9000 per minute are 150 per second, 0.816 / 540000 are 1.51 USD per million
+    rows = [line.split() for line in done.out.splitlines()]
+    assert ["1", "yes", "ml.c6i.4xlarge", "1", "0.816", "1.51", "150.0", "88", "71", "22"] in rows
+    assert ["2", "no", "ml.c6i.large", "1", "0.102", "2.12", "13.3", "450", "71", "22"] in rows
+    assert f"low-latency recommend {SHIPPED} --job sentiment-1 --adopt N" in done.out
+    account.all_asked()
+
+
+def test_a_default_job_lets_aws_choose(low_latency: Command, account: Account) -> None:
+    account.model("mine", vpc=False)
+    requests = expect_start(account)
+    done = low_latency(
+        "recommend", str(SHIPPED), *START, "--model-name", "mine", "--no-wait", "--json", "-y"
+    )
+    assert done.status == 0, done
+    assert json.loads(done.out) == {"job": "sentiment-1", "status": "PENDING"}
+    [request] = requests
+    assert request["JobType"] == "Default"
+    assert "VpcConfig" not in request["InputConfig"]
+    assert "StoppingConditions" not in request
+    assert "AWS chooses the types" in done.err
+    assert "within 45 minutes" in done.err
+
+
+def test_the_warm_ups_payload_goes_to_s3_after_the_question(
+    low_latency: Command, account: Account
+) -> None:
+    account.deployed()
+    uploaded: list[Any] = []
+    account("s3").put_object = lambda **request: uploaded.append(request)
+    requests = expect_start(account)
+    arguments = (
+        "recommend",
+        str(SHIPPED),
+        "-t",
+        "ml.c6i.large",
+        "--role-arn",
+        ROLE,
+        "--upload-to",
+        "s3://my-bucket/samples/",
+        "--no-wait",
+    )
+    assert low_latency(*arguments, answer="n").status == 1
+    assert uploaded == []
+    account.deployed()
+    done = low_latency(*arguments, answer="y")
+    assert done.status == 0, done
+    [put], [request] = uploaded, requests
+    payload = request["InputConfig"]["ContainerConfig"]["PayloadConfig"]
+    assert payload == {
+        "SamplePayloadUrl": f"s3://my-bucket/{put['Key']}",
+        "SupportedContentTypes": ["application/json"],
+    }
+    assert request["JobName"].startswith("sentiment-")
+
+
+def test_starting_asks_first(low_latency: Command, account: Account) -> None:
+    account.deployed()
+    requests = expect_start(account)
+    done = low_latency("recommend", str(SHIPPED), "-t", "ml.c6i.4xlarge", *START, answer="n")
+    assert (done.status, requests) == (1, [])
+    assert "Start the job? [y/N]" in done.err
+
+
+def test_without_a_terminal_nothing_starts(low_latency: Command, account: Account) -> None:
+    account.deployed()
+    requests = expect_start(account)
+    done = low_latency("recommend", str(SHIPPED), "-t", "ml.c6i.4xlarge", *START)
+    assert (done.status, requests) == (2, [])
+    assert "Pass --yes" in done.err
+
+
+def test_an_interrupt_leaves_the_job_running(low_latency: Command, account: Account) -> None:
+    account.describes("sentiment-1", "IN_PROGRESS")
+    account.steps("sentiment-1", "IN_PROGRESS")
+
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    done = low_latency(
+        "recommend", str(SHIPPED), "--job", "sentiment-1", "--profile", "prod", sleep=interrupt
+    )
+    assert done.status == 130
+    assert "goes on in AWS, and so does its cost" in done.err
+    again = f"low-latency recommend {SHIPPED} --profile prod --job sentiment-1"
+    assert f"come back:  {again}\n" in done.err
+    assert f"stop it:    {again} --stop\n" in done.err
+    assert "Traceback" not in done.err
+    account.all_asked()  # nothing was stopped
+
+
+@pytest.mark.parametrize(
+    ("status", "results", "expected"),
+    [
+        ("COMPLETED", [SLOW], 1),
+        ("COMPLETED", [SLOW, FAST], 0),
+        ("FAILED", [], 1),
+        ("STOPPED", [FAST], 1),
+    ],
+)
+def test_exit_codes_of_a_job_that_ended(
+    low_latency: Command, account: Account, status: str, results: list[Any], expected: int
+) -> None:
+    account.describes("j", status, results=results, reason="no capacity")
+    done = low_latency("recommend", str(SHIPPED), "--job", "j")
+    assert done.status == expected, done
+    assert f"j (Advanced): {status}" in done.out
+    assert ("no capacity" in done.out) is not bool(results)
+
+
+def test_another_threshold_is_kept_for_coming_back(low_latency: Command, account: Account) -> None:
+    account.describes("j", "COMPLETED", results=[FAST])
+    done = low_latency("recommend", str(SHIPPED), "--job", "j", "--latency-threshold", "p95=50ms")
+    assert done.status == 1  # 88 ms
+    assert "Target: 50 ms" in done.out
+    assert "The job's tests ended at p95 200 ms." in done.out
+    assert "--latency-threshold p95=50ms --job j --adopt N" in done.out
+
+
+def test_a_running_job_looked_at_once(low_latency: Command, account: Account) -> None:
+    account.describes("j", "IN_PROGRESS")
+    done = low_latency("recommend", str(SHIPPED), "--job", "j", "--no-wait")
+    assert (done.status, done.out) == (0, "j (Advanced): IN_PROGRESS\n")
+
+
+def test_json(low_latency: Command, account: Account) -> None:
+    account.describes("j", "COMPLETED", results=[FAST, SLOW])
+    done = low_latency("recommend", str(SHIPPED), "--job", "j", "--json")
+    assert (done.status, done.err) == (0, "")
+    found = json.loads(done.out)
+    assert found["target_ms"] == 200
+    assert [each["within_target"] for each in found["results"]] == [True, False]
+    assert found["results"][0]["tps_per_instance"] == 150
+
+
+def test_adopting_shows_asks_and_writes(low_latency: Command, account: Account, file: Path) -> None:
+    for _ in range(3):
+        account.describes("j", "COMPLETED", results=[SLOW, FAST])
+    arguments = ("recommend", str(file), "--job", "j", "--adopt", "2")
+    shown = low_latency(*arguments)
+    assert shown.status == 2
+    assert "+    instance_type: ml.c6i.4xlarge" in shown.out
+    assert "scaling takes two deploys" in shown.out
+    assert low_latency(*arguments, answer="n").status == 1
+    assert file.read_text() == SHIPPED.read_text()  # never silently
+    done = low_latency(*arguments, "--yes")
+    assert done.status == 0, done
+    sentiment = load_settings(file).endpoints["sentiment"]
+    assert sentiment.instance_type == "ml.c6i.4xlarge"
+    assert sentiment.throughput is not None
+    assert sentiment.throughput.tps_per_instance == 150
+    assert file.read_text().count("#") == SHIPPED.read_text().count("#")
+
+
+def test_adopting_what_does_not_fit_writes_nothing(
+    low_latency: Command, account: Account, file: Path
+) -> None:
+    account.describes("j", "COMPLETED", results=[SLOW])
+    beyond = low_latency("recommend", str(file), "--job", "j", "--adopt", "1", "--yes")
+    assert beyond.status == 2
+    assert "LLR109" in beyond.err
+    account.describes(
+        "j", "COMPLETED", results=[result("ml.m6g.xlarge", latency=10, invocations=6000)]
+    )  # the image is for x86_64
+    wrong = low_latency("recommend", str(file), "--job", "j", "--adopt", "1", "--yes")
+    assert wrong.status == 2
+    assert "LLE334" in wrong.err
+    assert file.read_text() == SHIPPED.read_text()
+
+
+def test_scaling_beside_the_plan(low_latency: Command, account: Account) -> None:
+    account.describes("j", "COMPLETED", results=[FAST])
+    account.answers(
+        "sagemaker",
+        "get_scaling_configuration_recommendation",
+        {
+            "InferenceRecommendationsJobName": "j",
+            "RecommendationId": "sentiment-1/ml.c6i.4xlarge",
+            "ScalingPolicyObjective": {"MaxInvocationsPerMinute": 60_000},
+        },
+        {
+            "DynamicScalingConfiguration": {
+                "MinCapacity": 2,
+                "MaxCapacity": 9,
+                "ScalingPolicies": [
+                    {
+                        "TargetTracking": {
+                            "TargetValue": 5400.0,
+                            "MetricSpecification": {
+                                "Predefined": {
+                                    "PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"
+                                }
+                            },
+                        }
+                    }
+                ],
+            }
+        },
+    )
+    done = low_latency("recommend", str(SHIPPED), "--job", "j", "--scaling", "1")
+    assert done.status == 0, done
+    assert "  instances        2 to 9\n" in done.out
+    assert "5400 (SageMakerVariantInvocationsPerInstance)" in done.out
+    assert "plan's target    7800 invocations" in done.out  # 200 * 0.65 * 60, of the old type
+    account.all_asked()
+
+
+def test_listing_and_stopping(low_latency: Command, account: Account) -> None:
+    account.answers(
+        "sagemaker",
+        "list_inference_recommendations_jobs",
+        {"SortBy": "CreationTime", "SortOrder": "Descending", "MaxResults": 50},
+        {"InferenceRecommendationsJobs": []},
+    )
+    assert "There are no jobs" in low_latency("recommend", str(SHIPPED), "--list").out
+    account.answers("sagemaker", "stop_inference_recommendations_job", {"JobName": "j"}, {})
+    stopped = low_latency("recommend", str(SHIPPED), "--job", "j", "--stop")
+    assert (stopped.status, stopped.err) == (0, "AWS stops j and deletes its endpoints.\n")
+    account.all_asked()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--stop",), "add --job NAME"),
+        (("--adopt", "1"), "add --job NAME"),
+        (("--list", "--job", "j"), "exclude each other"),
+        (("--job", "j", "--stop", "--adopt", "1"), "--stop excludes"),
+        (("--endpoint", "other"), "there is no endpoint other"),
+        ((), "LLR102"),
+        (("--role-arn", "me"), "LLR102"),
+        (("--role-arn", ROLE), "LLR107"),
+        ((*START, "--phase", "users=1,spawn-rate=1,duration=2m"), "--instance-type"),
+        ((*START, "-t", "ml.c6i.large", "--phase", "users=9,spawn-rate=1,duration=2m"), "LLR105"),
+        ((*START, "-t", "ml.c6i.large", "--phase", "x", "--stairs", "y"), "exclude each other"),
+        ((*START, "-t", "ml.c6i.large", "--vary", "A"), "write NAME=A,B"),
+        ((*START, "-t", "ml.c6i.large", "--max-duration", "6h"), "LLR106"),
+        ((*START, "-t", "ml.c6i.large", "--max-duration", "7200"), "LLR106"),
+        ((*START, "-t", "ml.c6i.large", "--latency-threshold", "p99"), "LLR106"),
+        ((*START, "-t", "ml.t2.large"), "LLR104"),
+        ((*START, "-t", "large"), "LLE405"),
+        ((*START, "--model-name", "a", "--model-package-arn", "b"), "LLR103"),
+    ],
+)
+def test_mistakes_ask_aws_nothing(
+    low_latency: Command, arguments: tuple[str, ...], said: str
+) -> None:
+    done = low_latency("recommend", str(SHIPPED), *arguments)
+    assert done.status == 2
+    assert said in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("code", ["ResourceLimitExceeded", "ResourceInUse", "AccessDenied"])
+def test_refusals_of_the_start(low_latency: Command, account: Account, code: str) -> None:
+    account.deployed()
+    account.refuses("sagemaker", "create_inference_recommendations_job", code)
+    done = low_latency("recommend", str(SHIPPED), "-t", "ml.c6i.large", *START, "--yes")
+    assert done.status == 2
+    assert f"{code}: no" in done.err
+    assert "fix:" in done.err
+
+
+def test_without_boto3_the_extra_is_named() -> None:
+    code = (
+        "import sys; sys.modules['boto3'] = None; sys.modules['botocore'] = None\n"
+        "from low_latency_endpoint.cli import main; main()"
+    )
+    for command in ("recommend", "recommend-generative"):
+        done = subprocess.run(
+            [sys.executable, "-c", code, command, str(SHIPPED), "--list"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert "pip install 'cdk-low-latency-endpoint[operations]'" in done.stderr
+        assert "Traceback" not in done.stderr

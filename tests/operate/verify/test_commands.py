@@ -1,0 +1,266 @@
+"""The two commands against the shipped stack: output, exit status, and nothing but reads."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+import yaml
+from botocore.exceptions import NoCredentialsError
+from typer.testing import CliRunner, Result
+
+from local_sagemaker import LocalAws
+from low_latency_endpoint.account import sessions
+from low_latency_endpoint.account.calls import Account
+from low_latency_endpoint.account.sessions import iam_action
+from low_latency_endpoint.cli import app
+from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.operate import preflight
+from low_latency_endpoint.operate import verify as verification
+from tests.operate.preflight import cases
+from tests.operate.verify import test_verification_checks
+from tests.operate.verify.conftest import NAME, ROOT, STACK
+
+READS = re.compile(r"BatchGet|Describe|Filter|Get|Head|List|Simulate")
+PAGE = (ROOT / "docs" / "preflight.md").read_text()
+
+
+@pytest.fixture
+def asked(shipped: LocalAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
+    """The commands ask the local AWS; every operation that they call is noted."""
+    for name, value in shipped.exports().items():
+        monkeypatch.setenv(name, value)
+    calls: list[tuple[str, str]] = []
+    registered: list[tuple[Any, Any]] = []
+
+    def note(model: Any, **_: Any) -> None:
+        calls.append((model.service_model.service_name, model.name))
+
+    def opened(profile: str | None = None, region: str | None = None) -> Any:
+        assert profile is None
+        session = _session(shipped.url, region)
+        session.events.register("before-call", note)
+        registered.append((session, note))
+        return session
+
+    monkeypatch.setattr(sessions, "open_session", opened)
+    yield calls
+    for session, handler in registered:
+        session.events.unregister("before-call", handler)
+
+
+@cache
+def _session(url: str, region: str | None) -> Any:
+    """One session per local AWS and region: it keeps the services' large models."""
+    return boto3.Session(region_name=region)
+
+
+@pytest.fixture(scope="module")
+def settings(shipped: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The shipped settings, with an image and a model that are there."""
+    data = yaml.safe_load((ROOT / "endpoint.yaml").read_text())
+    data["endpoints"]["sentiment"]["endpoint_name"] = NAME
+    (container,) = data["endpoints"]["sentiment"]["containers"]
+    container["image"] = {"ecr": {"repository": "team/model", "tag": "1.4"}}
+    container["data"] = {"s3": "s3://preflight-models/model.tar.gz"}
+    path = tmp_path_factory.mktemp("settings") / "endpoint.yaml"
+    path.write_text(yaml.safe_dump(data))
+    ecr, s3 = shipped.client("ecr"), shipped.client("s3")
+    ecr.create_repository(repositoryName="team/model")
+    index = {
+        "schemaVersion": 2,
+        "manifests": [{"platform": {"architecture": "amd64"}}],
+        "mediaType": "application/vnd.oci.image.index.v1+json",
+    }
+    ecr.put_image(repositoryName="team/model", imageTag="1.4", imageManifest=json.dumps(index))
+    s3.create_bucket(Bucket="preflight-models")
+    s3.put_object(Bucket="preflight-models", Key="model.tar.gz", Body=b"weights")
+    yield path
+    s3.delete_object(Bucket="preflight-models", Key="model.tar.gz")
+    s3.delete_bucket(Bucket="preflight-models")
+    ecr.delete_repository(repositoryName="team/model", force=True)
+
+
+def run(*arguments: str, columns: int = 120) -> Result:
+    return CliRunner().invoke(app, list(arguments), env={"COLUMNS": str(columns)})
+
+
+@cache
+def said(*arguments: str, columns: int = 120) -> Result:
+    """What a command says of the stack and the settings that no test changes: it is run once."""
+    return run(*arguments, columns=columns)
+
+
+def test_preflight_of_the_deployed_stack(asked: list[Any], settings: Path) -> None:
+    result = said("preflight", str(settings), "--json")
+    report = json.loads(result.stdout)
+    found = {(each["id"], each["status"]) for each in report["results"]}
+    # The local AWS has neither Service Quotas nor IAM's simulation: unknown, and no failure.
+    unknowns = {check for check, status in found if status == "unknown"}
+    assert unknowns <= {"LLP301", "LLP302", "LLP502"}
+    assert not [each for each in report["results"] if each["status"] in ("fail", "warn")]
+    assert {
+        ("LLP104", "pass"),
+        ("LLP401", "pass"),
+        ("LLP402", "pass"),
+        ("LLP403", "pass"),
+        ("LLP601", "pass"),
+        ("LLP602", "pass"),
+    } <= found
+    assert report["account"] == "123456789012"
+    assert report["zones"]["us-east-1b"] == "use1-az1"
+    assert result.exit_code == 0
+    assert run("preflight", str(settings), "--strict").exit_code == int(bool(unknowns))
+
+
+def test_preflight_tells_the_two_deploys_of_another_instance_type(
+    asked: list[Any], settings: Path, tmp_path: Path
+) -> None:
+    changed = tmp_path / "endpoint.yaml"
+    changed.write_text(settings.read_text().replace("ml.m5.12xlarge", "ml.m5.24xlarge"))
+    result = run("preflight", str(changed), "--json")
+    assert result.exit_code == 1
+    (failed,) = [each for each in json.loads(result.stdout)["results"] if each["status"] == "fail"]
+    assert failed["id"] == "LLP601"
+    assert "from ml.m5.12xlarge to ml.m5.24xlarge" in failed["evidence"]
+    assert "two deploys" in failed["fix"]
+
+
+def test_preflight_in_another_region_fails(asked: list[Any], settings: Path) -> None:
+    result = run("preflight", str(settings), "--region", "eu-west-1", "--json")
+    failed = [
+        each["id"] for each in json.loads(result.stdout)["results"] if each["status"] == "fail"
+    ]
+    assert "LLP102" in failed
+    assert result.exit_code == 1
+
+
+def test_verify_of_the_deployed_stack(asked: list[Any]) -> None:
+    result = said("verify", STACK, "--json")
+    report = json.loads(result.stdout)
+    assert result.exit_code == 0, result.stdout
+    assert {each["id"] for each in report["results"] if each["status"] == "unknown"} == {
+        "LLV301",
+        "LLV302",
+    }
+    assert run("verify", STACK, "--strict").exit_code == 1
+
+
+@pytest.mark.parametrize("command", ["preflight", "verify"])
+def test_the_table_keeps_its_width_and_cuts_nothing(
+    asked: list[Any], settings: Path, command: str
+) -> None:
+    target = str(settings) if command == "preflight" else STACK
+    data = json.loads(said(command, target, "--json").stdout)
+    for columns in (80, 120):
+        table = said(command, target, columns=columns).stdout
+        assert max(map(len, table.splitlines())) <= columns
+        assert "…" not in table
+        letters = re.sub(r"\s", "", table)
+        for each in data["results"]:
+            assert each["id"] in letters
+            # A cell is folded, never cut: its first word stands somewhere as a whole.
+            assert each["evidence"].split()[0][:20] in letters
+        counts = ", ".join(f"{count} {status}" for status, count in data["counts"].items())
+        assert counts in table
+
+
+@pytest.mark.parametrize("command", ["preflight", "verify"])
+def test_quiet_leaves_out_what_passes_and_counts_it(
+    asked: list[Any], settings: Path, command: str
+) -> None:
+    target = str(settings) if command == "preflight" else STACK
+    results = json.loads(said(command, target, "--json").stdout)["results"]
+    passing = {each["id"] for each in results if each["status"] == "pass"}
+    others = {each["id"] for each in results if each["status"] != "pass"}
+    assert passing
+    assert others
+    quiet = run(command, target, "--quiet")
+    assert set(re.findall(r"^ ?(LL[PV]\d+)", quiet.stdout, re.MULTILINE)) == others
+    count = sum(each["status"] == "pass" for each in results)
+    assert f"{count} pass, " in quiet.stdout
+    assert "us-east-1f" not in quiet.stdout, "the zones"
+    assert quiet.exit_code == said(command, target).exit_code
+
+
+def test_the_commands_only_read(asked: list[tuple[str, str]], settings: Path) -> None:
+    run("preflight", str(settings))
+    run("verify", STACK)
+    assert len(asked) > 20
+    assert [each for each in asked if not READS.match(each[1])] == []
+
+
+def test_what_is_no_read_cannot_be_asked(shipped: LocalAws) -> None:
+    with pytest.raises(ValueError, match="not a read"):
+        Account(shipped.client, "us-east-1").read("ec2", "delete_vpc", VpcId="vpc-1")
+
+
+def test_the_page_names_every_check() -> None:
+    for each in (
+        *preflight.CHECKS,
+        *preflight.ENDPOINT_CHECKS,
+        *verification.CHECKS,
+        *verification.ENDPOINT_CHECKS,
+    ):
+        assert f"| {each.id} | {each.title} |" in PAGE
+
+
+def test_the_page_lists_exactly_the_permissions_that_are_used(shipped: LocalAws) -> None:
+    used = set()
+    for case in cases.CASES:
+        used |= set(cases.run(case)[1].asked)
+    inside = test_verification_checks.Case(
+        "", "", (), test_verification_checks.INSIDE, test_verification_checks.machine([])
+    )
+    used |= set(test_verification_checks.run(shipped, inside)[1].asked)
+    policy = json.loads(PAGE.split("```json")[1].split("```")[0])
+    listed = policy["Statement"][0]["Action"]
+    assert listed == sorted(listed, key=str.lower)
+    assert set(listed) == {iam_action(*each.split(".")) for each in used}
+
+
+def test_a_stack_that_is_not_there_is_no_traceback(asked: list[Any]) -> None:
+    result = run("verify", "NoSuchStack")
+    assert isinstance(result.exception, ConfigurationError)  # main() prints it and exits with 2
+    assert result.exception.code == "LLA103"
+
+
+def test_without_credentials_nothing_is_checked(
+    settings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Session:
+        region_name = "us-east-1"
+
+        def client(self, service: str, **_: Any) -> Any:
+            raise NoCredentialsError
+
+    monkeypatch.setattr(sessions, "open_session", lambda *_: Session())
+    for arguments in (("preflight", str(settings)), ("verify", STACK)):
+        result = run(*arguments)
+        assert isinstance(result.exception, ConfigurationError)
+        assert result.exception.code == "LLA102"
+        assert "aws configure" in str(result.exception)
+
+
+def test_without_a_region_the_option_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_REGION", raising=False)
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    result = run("verify", STACK)
+    assert isinstance(result.exception, ConfigurationError)
+    assert result.exception.code == "LLA102"
+    assert "--region" in str(result.exception)
+
+
+@pytest.mark.parametrize("command", ["preflight", "verify"])
+def test_help_has_examples_and_exit_statuses(command: str) -> None:
+    text = run(command, "--help").stdout
+    assert f"low-latency {command}" in text
+    assert "Exit status:" in text
+    assert "--profile" in text
+    assert "--region" in text

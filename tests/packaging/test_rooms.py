@@ -1,0 +1,52 @@
+"""CONTRIBUTING's table of the rooms against what they import, inside functions too."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import grimp
+import pytest
+
+PACKAGE = "low_latency_endpoint"
+TABLE = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+ROWS = dict(re.findall(r"^\| `(\w+)/` \| [^|]+ \| ([^|]+) \|$", TABLE, re.M))
+CONSTRUCTS = {
+    "synthesis",
+    "network",
+    "hosting",
+    "monitoring",
+    "warm_up",
+    "load_test_fleet",
+    "pattern",
+}
+
+
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    whole = grimp.build_graph(
+        PACKAGE, include_external_packages=True, exclude_type_checking_imports=True
+    )
+    for room in whole.find_children(PACKAGE):
+        whole.squash_module(room)
+    return whole
+
+
+def test_each_room_has_a_row(graph: grimp.ImportGraph) -> None:
+    assert {f"{PACKAGE}.{room}" for room in ROWS} == graph.find_children(PACKAGE)
+
+
+@pytest.mark.parametrize("room", ROWS)
+def test_a_room_imports_what_its_row_says(graph: grimp.ImportGraph, room: str) -> None:
+    allowed = set(re.findall(r"`(\w+)`", ROWS[room]))
+    if room == "cli":
+        allowed = set(ROWS) - CONSTRUCTS
+    imported = {
+        module.removeprefix(f"{PACKAGE}.")
+        for module in graph.find_modules_directly_imported_by(f"{PACKAGE}.{room}")
+        if module.startswith(f"{PACKAGE}.")
+    }
+    assert imported - {room} <= allowed
+    assert room in CONSTRUCTS or not graph.direct_import_exists(
+        importer=f"{PACKAGE}.{room}", imported="aws_cdk"
+    )

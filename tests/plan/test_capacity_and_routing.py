@@ -1,0 +1,169 @@
+"""Worked numbers of capacity, measured throughput, routing strategies, guardrail exclusions."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import botocore.session
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from low_latency_endpoint.plan.capacity import instances_at_peak, invocations_target
+from low_latency_endpoint.plan.deployments import takes_guardrails
+from low_latency_endpoint.plan.limits import ROUTING_STRATEGY
+from low_latency_endpoint.plan.routing import check_routing, recommend_routing
+from low_latency_endpoint.plan.throughput import MeasuredThroughput
+
+from .conftest import Refused
+
+
+@pytest.mark.parametrize(
+    ("peak", "tps", "factor", "zones", "instances"),
+    [
+        (1000, 200, 1.0, 2, 5),  # the load-testing article: 200 TPS on one ml.m5.12xlarge
+        (1000, 200, 0.65, 2, 8),  # 7.69, never rounded down
+        (1000, 200, 0.5, 2, 10),
+        (130, 200, 0.65, 2, 2),
+        (131, 200, 0.65, 1, 2),  # 1.008 rounds up to 2
+        (1, 200, 0.5, 2, 2),  # at least two
+        (1, 200, 0.5, 4, 4),  # at least one per zone
+        (2.1, 0.7, 1.0, 2, 3),  # 3.0000000000000004 in floating point: one instance too many
+        (63, 3, 0.7, 2, 30),  # 30.000000000000004
+        (420, 3, 0.7, 2, 200),  # 200.00000000000003
+        (0.3, 0.1, 1.0, 2, 3),  # 2.9999999999999996
+    ],
+)
+def test_instances_at_peak(
+    peak: float, tps: float, factor: float, zones: int, instances: int
+) -> None:
+    assert instances_at_peak(peak, tps, factor, zones) == instances
+
+
+@given(
+    st.decimals("0.01", "5000", places=2),
+    st.decimals("0.01", "500", places=2),
+    st.decimals("0.01", "1", places=2),
+)
+def test_instances_are_exactly_enough(peak, tps, factor):
+    instances = instances_at_peak(float(peak), float(tps), float(factor), 2)
+    each = Fraction(tps) * Fraction(factor)
+    assert instances * each >= Fraction(peak)
+    assert instances == 2 or (instances - 1) * each < Fraction(peak)
+
+
+@pytest.mark.parametrize(
+    ("tps", "factor", "target"),
+    [(200, 1.0, 12000), (200, 0.65, 7800), (0.5, 0.7, 21), (33.3, 0.1, 199.8)],
+)
+def test_invocations_target(tps: float, factor: float, target: float) -> None:
+    assert invocations_target(tps, factor) == target
+    assert float(Decimal(str(tps)) * Decimal(str(factor)) * 60) == target
+
+
+def test_client_zones_to_count_with(refused: Refused) -> None:
+    assert instances_at_peak(1, 200, 0.5, 16) == 16
+    with refused("LLE365"):
+        instances_at_peak(1, 200, 0.5, 17)
+
+
+def test_zones_by_name_count_as_well() -> None:
+    assert MeasuredThroughput(1, 200).instances_at_peak(["a", "b", "c"]) == 3
+
+
+def test_measured_throughput_of_the_article() -> None:
+    measured = MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65)
+    assert measured.target_invocations_per_instance == 7800
+    assert measured.instances_at_peak(2) == 8
+    assert MeasuredThroughput(1000, 200).safety_factor == 0.5
+
+
+@pytest.mark.parametrize(
+    ("given_", "code"),
+    [
+        ((0, 200), "LLE606"),
+        ((-1, 200), "LLE606"),
+        (("1000", 200), "LLE807"),
+        ((float("inf"), 200), "LLE807"),
+        ((float("nan"), 200), "LLE807"),
+        ((True, 200), "LLE807"),
+        ((1000, 0), "LLE603"),
+        ((1000, None), "LLE807"),
+        ((1000, float("inf")), "LLE807"),
+        ((1000, 200, 0), "LLE604"),
+        ((1000, 200, 1.01), "LLE604"),
+        ((1000, 200, 65), "LLE604"),
+    ],
+)
+def test_throughput_out_of_range(refused: Refused, given_: tuple[float, ...], code: str) -> None:
+    with refused(code):
+        MeasuredThroughput(*given_)
+
+
+def test_a_target_that_scaling_refuses(refused: Refused) -> None:
+    with refused("LLE602"):
+        invocations_target(1e200, 1.0)
+
+
+def test_strategies_are_those_of_the_api() -> None:
+    model = botocore.session.get_session().get_service_model("sagemaker")
+    # KV_AWARE is not in CloudFormation.
+    assert {*ROUTING_STRATEGY.values, "KV_AWARE"} == set(model.shape_for("RoutingStrategy").enum)
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "generative", "strategy"),
+    [
+        (5, False, "RANDOM"),
+        (99, False, "RANDOM"),
+        (100, False, "LEAST_OUTSTANDING_REQUESTS"),
+        (2000, False, "LEAST_OUTSTANDING_REQUESTS"),
+        (5, True, "LEAST_OUTSTANDING_REQUESTS"),
+        (None, False, "LEAST_OUTSTANDING_REQUESTS"),
+    ],
+)
+def test_recommended_routing(milliseconds: float | None, generative: bool, strategy: str) -> None:
+    advice = recommend_routing(milliseconds, generative=generative)
+    assert advice.value == strategy
+    assert advice.reason
+    assert advice.source.startswith("https://aws.amazon.com/")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "settings", "code"),
+    [
+        ("FASTEST", {}, "LLE410"),
+        ("KV_AWARE", {}, "LLE410"),
+        ("PREFIX_AWARE", {}, "LLE423"),
+        ("PREFIX_AWARE", {"prefix_length": 4096}, "LLE423"),
+        ("PREFIX_AWARE", {"concurrency_threshold": 4}, "LLE423"),
+        ("RANDOM", {"prefix_length": 4096}, "LLE423"),
+        ("PREFIX_AWARE", {"prefix_length": 100, "concurrency_threshold": 4}, "LLE411"),
+        ("PREFIX_AWARE", {"prefix_length": 4096, "concurrency_threshold": 0}, "LLE412"),
+    ],
+)
+def test_routing_that_cannot_be(
+    refused: Refused, strategy: str, settings: dict[str, int], code: str
+) -> None:
+    with refused(code):
+        check_routing(strategy, **settings)
+
+
+def test_one_instance_has_nothing_to_choose() -> None:
+    assert recommend_routing(8, instances=1).value == "LEAST_OUTSTANDING_REQUESTS"
+    assert "one instance" in recommend_routing(8, instances=1).reason
+    assert recommend_routing(8, instances=2).value == "RANDOM"
+
+
+def test_routing_that_can_be() -> None:
+    for strategy in ("RANDOM", "LEAST_OUTSTANDING_REQUESTS"):
+        assert check_routing(strategy) == strategy
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "takes"),
+    [("ml.inf1.xlarge", False), ("ml.inf2.xlarge", True), ("ml.m5.xlarge", True)],
+)
+def test_guardrails_by_instance_type(instance_type: str, takes: bool) -> None:
+    assert takes_guardrails(instance_type) is takes

@@ -1,0 +1,130 @@
+"""The dashboard's body: order, units, and only the panels that apply."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from low_latency_endpoint.plan.dashboard import DashboardVariant, dashboard_body
+from low_latency_endpoint.plan.metrics import metric_facts, metrics
+
+
+def _body(**variant):
+    return dashboard_body(
+        endpoint_name="sentiment",
+        region="us-east-1",
+        variants=[DashboardVariant(name="primary", **variant)],
+        targets={"p99": 160.0, "p99.9": 400.0},
+        alarm_arns=["arn:aws:cloudwatch:::alarm:a"],
+    )
+
+
+def _graphs(body):
+    return {
+        widget["properties"]["title"]: widget["properties"]
+        for widget in body["widgets"]
+        if widget["type"] == "metric"
+    }
+
+
+def test_panels_answer_the_questions_in_order():
+    assert list(_graphs(_body())) == [
+        "Is the target met?",
+        "Where does the time go?",
+        "Traffic",
+        "Errors",
+        "Instances and what each gets",
+        "Utilization of the instance",
+        "Zones",
+    ]
+
+
+def test_every_latency_is_divided_into_milliseconds():
+    """No panel shows a metric in microseconds: each is hidden and divided by 1000."""
+    for properties in _graphs(_body(multi_model=True)).values():
+        formulas = " ".join(row[0]["expression"] for row in properties["metrics"] if len(row) == 1)
+        for row in properties["metrics"]:
+            if len(row) > 1 and metric_facts(row[1]).unit == "Microseconds":
+                assert row[-1]["visible"] is False
+                assert f"{row[-1]['id']} / 1000" in formulas
+
+
+def test_targets_are_drawn_in_milliseconds_with_their_percentiles():
+    target = _graphs(_body())["Is the target met?"]
+    assert [(line["value"], line["label"]) for line in target["annotations"]["horizontal"]] == [
+        (160.0, "p99 target 160 ms"),
+        (400.0, "p99.9 target 400 ms"),
+    ]
+    shown = [row[0]["label"] for row in target["metrics"] if len(row) == 1]
+    assert shown == ["p50", "p90", "p99", "p99.9"]
+
+
+def test_model_and_overhead_are_stacked():
+    split = _graphs(_body())["Where does the time go?"]
+    assert split["stacked"] is True
+    assert [row[0]["label"] for row in split["metrics"] if len(row) == 1] == [
+        "ModelLatency",
+        "OverheadLatency",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("variant", "expected"),
+    [
+        ({"vcpus": 48}, ["cpu_raw / 48", "memory_raw / 1"]),
+        (
+            {"vcpus": 4, "gpus": 1},
+            ["cpu_raw / 4", "memory_raw / 1", "gpu_raw / 1", "gpu_memory_raw / 1"],
+        ),
+        ({}, ["cpu_raw / 1", "memory_raw / 1"]),
+    ],
+)
+def test_utilization_is_of_the_whole_instance(variant, expected):
+    panel = _graphs(_body(**variant))["Utilization of the instance"]
+    assert [row[0]["expression"] for row in panel["metrics"] if len(row) == 1] == expected
+
+
+def test_scaling_lines_appear_where_the_variant_scales():
+    lines = _graphs(_body(max_instances=16, scaling_target=7800.0))["Instances and what each gets"][
+        "annotations"
+    ]["horizontal"]
+    assert [(line["value"], line["yAxis"]) for line in lines] == [(7800.0, "left"), (16, "right")]
+    assert "annotations" not in _graphs(_body())["Instances and what each gets"]
+
+
+def test_the_multi_model_panel_only_where_models_are_loaded_on_demand():
+    assert "Models loaded on demand" not in _graphs(_body())
+    assert "Models loaded on demand" in _graphs(_body(multi_model=True))
+
+
+def test_formulas_use_only_ids_of_their_own_panel():
+    for properties in _graphs(_body(multi_model=True, gpus=4, vcpus=48)).values():
+        ids = {row[-1].get("id") for row in properties["metrics"]}
+        for row in properties["metrics"]:
+            expression = row[-1].get("expression", "")
+            if expression.startswith("SEARCH"):
+                continue
+            used = set(re.findall(r"\b[a-z][a-z0-9_]*\b", expression))
+            assert used <= ids, expression
+
+
+def test_every_metric_exists_in_its_namespace():
+    known = {(facts.namespace, facts.name) for facts in metrics()}
+    for properties in _graphs(_body(multi_model=True, gpus=1)).values():
+        for row in properties["metrics"]:
+            if len(row) > 1:
+                assert (row[0], row[1]) in known
+
+
+def test_widgets_do_not_overlap():
+    taken = set()
+    for widget in _body(multi_model=True)["widgets"]:
+        cells = {
+            (x, y)
+            for x in range(widget["x"], widget["x"] + widget["width"])
+            for y in range(widget["y"], widget["y"] + widget["height"])
+        }
+        assert not cells & taken
+        assert widget["x"] + widget["width"] <= 24
+        taken |= cells

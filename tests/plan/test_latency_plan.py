@@ -1,0 +1,447 @@
+"""Worked plans, overrides, and mistakes caught before the deploy."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from low_latency_endpoint.plan.decisions import Explanation
+from low_latency_endpoint.plan.latency_plan import LatencyTarget, MeasuredThroughput, Plan
+
+from .conftest import Refused, planned
+
+ZONES = ("use1-az1", "use1-az2")
+CPU_IMAGE = "huggingface-pytorch-inference:2.6.0-transformers4.49.0-cpu-py312-ubuntu22.04"
+CUDA_13_AMI = "al2023-ami-sagemaker-inference-gpu-4-1"
+LLM_IMAGE = "vllm:0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker"
+
+
+def ms(value: float) -> timedelta:
+    return timedelta(milliseconds=value)
+
+
+def distilbert(**changes: Any) -> Plan:
+    settings: dict[str, Any] = {
+        "client_zones": ZONES,
+        "instance_type": "ml.m5.12xlarge",
+        "images": [CPU_IMAGE],
+        "latency": LatencyTarget(p99=ms(200)),
+        "throughput": MeasuredThroughput(1000, 200, 0.65),
+    }
+    return planned(**(settings | changes))
+
+
+def explained(**changes: Any) -> Explanation:
+    return distilbert(**changes).explanation
+
+
+def test_the_article_with_reserve() -> None:
+    plan = explained()
+    values = {decision.name: decision.value for decision in plan}
+    assert values == {
+        "subnets": ["use1-az1", "use1-az2"],
+        "addresses_per_subnet": 2 * 16 * 2 + 5 + 1 + 16,
+        "subnet_size": "/24",
+        "zone_hops_caller_to_interface_endpoint": 0,
+        "zone_hops_interface_endpoint_to_instance": "0 to 1",
+        "instance_type": "ml.m5.12xlarge",
+        "routing_strategy": "LEAST_OUTSTANDING_REQUESTS",
+        "instances_at_peak": 8,
+        "min_instances": 2,
+        "initial_instances": 8,
+        "max_instances": 16,  # a lost zone is half of the fleet: twice 8
+        "instances_left_by_zone_outage": 4,
+        "scaling_metric": "SageMakerVariantInvocationsPerInstance",
+        "scaling_target": 7800,
+        "scale_out_cooldown": 60,
+        "scale_in_cooldown": 300,
+        "alarm_model_latency_p99": 160,
+        "alarm_overhead_latency_average": 40,
+        "warm_up_requests": 4938,  # 384 workers: 384 x ln(384,000)
+        "caller_keepalive": 60,
+        "caller_connections": 200,  # 1000 TPS x 0.2 s
+        "payload_limit": 6_291_456,
+        "response_time_limit": 60,
+    }
+
+
+def test_the_article_at_saturation() -> None:
+    plan = explained(throughput=MeasuredThroughput(1000, 200, 1.0))
+    assert plan["instances_at_peak"].value == 5
+    assert plan["scaling_target"].value == 12000
+
+
+def test_alarm_thresholds_are_in_both_units_and_part_the_target() -> None:
+    plan = distilbert(latency=LatencyTarget(p50=ms(33.3), p99=ms(200)), overhead_share=0.1)
+    assert plan.thresholds("ModelLatency") == {"p50": 29.97, "p99": 180.0}
+    assert plan.thresholds("OverheadLatency") == {"Average": 3.33}
+    assert [each.microseconds for each in plan.alarms] == [29_970, 180_000, 3_330]
+    decision = plan.explanation["alarm_model_latency_p50"]
+    assert decision.inputs["threshold in microseconds"] == 29_970
+    assert decision.overridden
+
+
+def test_a_lost_zone_of_three_needs_half_as_many_again() -> None:
+    plan = explained(client_zones=[*ZONES, "use1-az4"])
+    assert plan["instances_at_peak"].value == 8
+    assert plan["max_instances"].value == 12
+    assert plan["instances_left_by_zone_outage"].value == 5  # 3 + 3 + 2, less 3
+
+
+def test_the_maximum_is_at_least_half_as_many_again() -> None:
+    plan = explained(client_zones=[*ZONES, "use1-az3", "use1-az4"])
+    assert plan["instances_at_peak"].value == 8
+    assert plan["max_instances"].value == 12  # a lost zone of four would need 11
+
+
+def test_a_fast_model_is_routed_at_random() -> None:
+    """By what its requests usually take, not by their slowest."""
+    fast = distilbert(latency=LatencyTarget(p50=ms(8), p99=ms(200)))
+    assert (fast.routing, distilbert().routing) == ("RANDOM", "LEAST_OUTSTANDING_REQUESTS")
+
+
+def test_connections_of_all_callers_by_littles_law() -> None:
+    found = distilbert(throughput=MeasuredThroughput(10_000, 200, 0.65))
+    assert found.caller_connections == 2000  # 10,000 a second, 200 ms each
+
+
+def test_a_large_fleet_is_not_warmed_up_for_ever() -> None:
+    found = distilbert(throughput=MeasuredThroughput(100_000, 200, 0.65))
+    assert found.warm_up_requests == 10_000
+
+
+def test_the_largest_fleet_outside_of_updates() -> None:
+    assert (distilbert().largest_fleet, distilbert(enabled=False).largest_fleet) == (16, 8)
+
+
+def test_a_plan_of_other_arguments_is_refused(refused: Refused) -> None:
+    plan = distilbert()
+    assert plan.checked_for(distilbert().request) is plan
+    with refused("LLE808") as caught:
+        plan.checked_for(distilbert(instance_type="ml.m5.4xlarge").request, "Stack/Endpoint")
+    assert (caught.value.got, caught.value.where) == ("another instance_type", "Stack/Endpoint")
+
+
+def test_outage_warning_only_when_the_rest_cannot_hold_the_peak() -> None:
+    assert any("zone outage" in warning for warning in explained().warnings)
+    half = explained(throughput=MeasuredThroughput(1000, 200, 0.5))
+    assert half["instances_left_by_zone_outage"].value == 5
+    assert not any("zone outage" in warning for warning in half.warnings)
+
+
+def test_without_throughput_the_fleet_is_assumed_and_does_not_scale() -> None:
+    plan = explained(throughput=None)
+    assert plan["instances_at_peak"].value == plan["min_instances"].value == 2
+    assert plan["scaling_metric"].value is None
+    assert "scaling_target" not in plan
+    assert any("no measured throughput" in warning for warning in plan.warnings)
+
+
+def test_without_target_there_are_no_alarms() -> None:
+    plan = explained(latency=None)
+    assert distilbert(latency=None).alarms == ()
+    assert any("no latency target" in warning for warning in plan.warnings)
+
+
+def test_overrides_are_marked_and_keep_the_rule_beside_them() -> None:
+    plan = explained(
+        min_instances=4,
+        initial_instances=6,
+        max_instances=20,
+        routing="RANDOM",
+        scale_out_cooldown=timedelta(seconds=30),
+        warm_up_requests=0,
+    )
+    assert {decision.name for decision in plan if decision.overridden} == {
+        "instance_type",
+        "min_instances",
+        "initial_instances",
+        "max_instances",
+        "routing_strategy",
+        "scale_out_cooldown",
+        "warm_up_requests",
+    }
+    assert [
+        plan[name].value
+        for name in (
+            "min_instances",
+            "initial_instances",
+            "max_instances",
+            "scale_out_cooldown",
+            "warm_up_requests",
+        )
+    ] == [4, 6, 20, 30, 0]
+    assert "the rule would give LEAST_OUTSTANDING_REQUESTS" in plan["routing_strategy"].note
+    assert not any(
+        decision.overridden for decision in explained() if decision.name != "instance_type"
+    )
+
+
+def test_warnings_can_be_acknowledged_by_id() -> None:
+    assert [warning.id for warning in explained().warnings] == ["zone-outage"]
+    assert [warning.id for warning in explained(throughput=None, latency=None).warnings] == [
+        "no-latency-target",
+        "no-throughput",
+    ]
+
+
+def test_every_decision_has_a_rule_and_json_safe_parts() -> None:
+    plan = explained()
+    for decision in plan:
+        assert decision.rule, decision.name
+        assert decision.source == "" or decision.source.startswith("https://"), decision.name
+    assert json.loads(plan.to_json()) == plan.to_dict()
+    assert plan.to_dict()["warnings"] == list(plan.warnings)
+    assert len(plan.warnings) == 1
+    assert [item["name"] for item in plan.to_dict()["decisions"]] == [item.name for item in plan]
+    assert explained().to_json() == plan.to_json()
+
+
+def test_markdown_is_one_table_and_the_warnings() -> None:
+    plan = explained()
+    lines = plan.to_markdown().splitlines()
+    rows = [line for line in lines if line.startswith("| ")]
+    assert len(rows) == len(plan) + 1
+    assert all(line.count(" | ") == 3 for line in rows)
+    assert len([line for line in lines if line.startswith("- ")]) == len(plan.warnings) == 1
+    assert "TPS per instance x safety factor x 60" in plan.to_markdown()
+    assert "TPS per instance x safety factor x 60" not in plan.to_markdown(rules=False)
+
+
+def test_plan_by_name() -> None:
+    plan = explained()
+    assert "subnets" in plan
+    assert "colour" not in plan
+    with pytest.raises(KeyError):
+        plan["colour"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"client_zones": ["use1-az1"]}, "LLE103"),
+        ({"client_zones": ["use1-az1", "euw1-az2"]}, "LLE110"),
+        ({"client_zones": ["use1-az1", "use1-az1"]}, "LLE107"),
+        ({"client_zones": ["use1-az1", "somewhere"]}, "LLE101"),
+        ({"client_zones": ["use1-az1", 2]}, "LLE101"),
+        ({"client_zones": "use1-az1"}, "LLE806"),
+        ({"images": CPU_IMAGE}, "LLE806"),
+        ({"instance_type": "m5.large"}, "LLE405"),
+        ({"instance_type": None}, "LLE405"),
+        ({"instance_type": "ml.inf2.xlarge", "images": [LLM_IMAGE]}, "LLE330"),
+        ({"instance_type": "ml.m6g.xlarge"}, "LLE334"),
+        ({"images": ["has space"]}, "LLE302"),
+        ({"min_instances": 20, "max_instances": 10}, "LLE621"),
+        ({"initial_instances": 2, "min_instances": 4}, "LLE625"),
+        ({"initial_instances": 12, "max_instances": 10}, "LLE625"),
+        ({"min_instances": 1}, "LLE810"),
+        ({"max_instances": 1}, "LLE810"),
+        ({"initial_instances": 1}, "LLE810"),
+        ({"min_instances": 0}, "LLE601"),
+        ({"min_instances": "4"}, "LLE807"),
+        ({"initial_instances": 2.5}, "LLE403"),
+        ({"max_instances": float("inf")}, "LLE807"),
+        ({"max_instances": 0}, "LLE106"),
+        ({"max_instances": 20_000}, "LLE113"),
+        ({"throughput": MeasuredThroughput(1e9, 1)}, "LLE113"),
+        ({"instance_type": "ml.t2.large", "min_instances": 2, "max_instances": 4}, "LLE624"),
+        ({"routing": "KV_AWARE"}, "LLE410"),
+        ({"routing": "PREFIX_AWARE"}, "LLE423"),
+        ({"prefix_length": 4096}, "LLE423"),
+        ({"latency": 200}, "LLE804"),
+        ({"throughput": 200}, "LLE805"),
+        ({"scale_in_cooldown": 300}, "LLE801"),
+        ({"scale_in_cooldown": timedelta(seconds=-1)}, "LLE605"),
+        ({"payload_bytes": 30_000_000}, "LLE820"),
+        ({"overhead_share": 0}, "LLE821"),
+        ({"overhead_share": 1}, "LLE821"),
+        ({"warm_up_requests": -1}, "LLE822"),
+    ],
+)
+def test_mistakes(refused: Refused, changes: dict[str, Any], code: str) -> None:
+    with refused(code):
+        distilbert(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"latency": LatencyTarget(p99=ms(8))}, "leaves little beside the model"),
+        ({"latency": LatencyTarget(p99=timedelta(seconds=90))}, "after which SageMaker ends"),
+        ({"max_instances": 4}, "below the 8 that the peak needs"),
+        ({"min_instances": 8, "max_instances": 8}, "never scales"),
+        ({"instance_type": "ml.m99.large"}, "not in this version's table"),
+        ({"instance_type": "ml.p6e-gb200.36xlarge", "images": []}, "less certain"),
+        ({"instance_type": "ml.g5.xlarge"}, "stand idle"),
+        ({"instance_type": "ml.t2.large"}, "burstable"),
+        ({"instance_type": "ml.inf1.xlarge", "images": []}, "deployment guardrails"),
+        ({"payload_bytes": 7_000_000}, "developer guide"),
+        ({"streaming": True}, "first token"),
+        ({"inference_ami": "ami-of-2031"}, "not in this version's list"),
+        ({"instance_type": "ml.g7.2xlarge", "images": [LLM_IMAGE]}, "stays Creating"),
+        (
+            {
+                "instance_type": "ml.g6.2xlarge",
+                "inference_ami": CUDA_13_AMI,
+                "images": ["ray:2.0-gpu-py312-cu129-ubuntu24.04"],
+            },
+            "6187",
+        ),
+        (
+            {"latency": LatencyTarget(p99_9=ms(200)), "throughput": MeasuredThroughput(50, 20)},
+            "requests a minute lie beyond p99.9",
+        ),
+        (
+            {"routing": "PREFIX_AWARE", "prefix_length": 4096, "concurrency_threshold": 8},
+            "do not say that they are such",
+        ),
+    ],
+)
+def test_doubts_are_warnings(changes: dict[str, Any], says: str) -> None:
+    before = explained().warnings
+    new = [warning for warning in explained(**changes).warnings if warning not in before]
+    assert any(says in warning for warning in new), new
+
+
+def test_the_ami_of_a_cuda_13_image_is_a_decision_with_its_source() -> None:
+    plan = explained(instance_type="ml.g6e.12xlarge", images=[LLM_IMAGE])
+    decision = plan["inference_ami"]
+    assert (decision.value, decision.overridden) == (CUDA_13_AMI, False)
+    assert decision.inputs == {"CUDA of the images": "13.0", "instance family": "g6e"}
+    assert decision.source == "https://github.com/aws/sagemaker-python-sdk/pull/6281"
+    assert "not seen on AWS yet" in decision.note
+    assert not [text for text in plan.warnings if "CUDA" in text]
+
+
+@pytest.mark.parametrize("ami", [CUDA_13_AMI, "al2030-ami-sagemaker-inference-gpu-9"])
+def test_an_ami_that_is_given_wins(ami: str) -> None:
+    plan = explained(instance_type="ml.g6e.12xlarge", images=[LLM_IMAGE], inference_ami=ami)
+    assert (plan["inference_ami"].value, plan["inference_ami"].overridden) == (ami, True)
+    assert (CUDA_13_AMI in plan["inference_ami"].note) == (ami != CUDA_13_AMI)
+
+
+def test_without_need_or_choice_no_ami_is_decided() -> None:
+    assert "inference_ami" not in explained()
+    assert "inference_ami" not in explained(instance_type="ml.g7.2xlarge", images=[LLM_IMAGE])
+
+
+def test_a_burstable_type_gets_a_fixed_fleet() -> None:
+    plan = explained(instance_type="ml.t2.large", min_instances=4)
+    assert [
+        plan[name].value
+        for name in ("min_instances", "initial_instances", "max_instances", "scaling_metric")
+    ] == [4, 4, 4, None]
+
+
+def test_a_language_model_is_known_by_its_image() -> None:
+    plan = explained(
+        instance_type="ml.g6.xlarge",
+        images=[LLM_IMAGE],
+        latency=LatencyTarget(p50=timedelta(seconds=3)),
+        throughput=MeasuredThroughput(24, 3, 0.7),
+    )
+    assert plan["routing_strategy"].value == "LEAST_OUTSTANDING_REQUESTS"
+    assert "PREFIX_AWARE" in plan["routing_strategy"].note
+    assert "target of about 6" in plan["scaling_metric"].note  # 3 x 0.7 x 3 s = 6.3
+
+
+def test_the_longest_response_with_and_without_streaming() -> None:
+    assert explained(streaming=True)["response_time_limit"].value == 480
+    slow = LatencyTarget(p99=timedelta(seconds=90))
+    assert explained(latency=slow)["caller_connections"].value == 1000 * 60
+
+
+def test_planning_starts_without_aws_libraries() -> None:
+    script = (
+        "import sys;"
+        "from low_latency_endpoint.plan.latency_plan import *;"
+        "make_plan(EndpointRequest(client_zones=['use1-az1', 'use1-az2'],"
+        "instance_type='ml.g5.xlarge')).explanation;"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert not {
+        "aws_cdk",
+        "boto3",
+        "botocore",
+        "constructs",
+        "jsii",
+        "moto",
+        "pydantic",
+        "yaml",
+    } & set(done.stdout.split())
+
+
+CONCURRENCY = "SageMakerVariantConcurrentRequestsPerModelHighResolution"
+
+
+def test_a_stated_concurrency_is_what_scaling_tracks() -> None:
+    plan = explained(max_concurrency_per_instance=3)
+    assert plan["scaling_metric"].value == CONCURRENCY
+    target = plan["scaling_target"]
+    assert (target.value, target.unit) == (3, "requests in flight per instance")
+    assert plan["scaling_metric"].overridden
+    assert target.overridden
+    assert "26" in target.note  # 200 TPS x 0.65 x 0.2 s, by Little's law
+    assert "TPS" not in target.rule
+
+
+def test_a_stated_concurrency_scales_without_a_measured_throughput() -> None:
+    plan = explained(throughput=None, max_concurrency_per_instance=3)
+    assert plan["scaling_target"].value == 3
+    assert plan["max_instances"].value > plan["min_instances"].value
+    assert not any("no scaling policy" in warning for warning in plan.warnings)
+
+
+def test_without_scaling_there_is_neither_metric_nor_target_nor_range() -> None:
+    plan = explained(enabled=False)
+    assert plan["scaling_metric"].value is None
+    assert not {"scaling_target", "scale_out_cooldown", "scale_in_cooldown"} & {
+        decision.name for decision in plan
+    }
+    assert {plan[f"{which}_instances"].value for which in ("min", "initial", "max")} == {8}
+    assert plan["addresses_per_subnet"].value == 2 * 8 * 2 + 5 + 1 + 16
+    assert not any("scaling" in warning or "never scales" in warning for warning in plan.warnings)
+
+
+def test_without_scaling_a_stated_number_of_instances_is_the_fleet() -> None:
+    plan = explained(enabled=False, initial_instances=4)
+    assert plan["max_instances"].value == 4
+    assert plan["instances_left_by_zone_outage"].value == 2
+    assert any("below the 8" in warning for warning in plan.warnings)
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"max_concurrency_per_instance": 3},
+        {"scale_in_cooldown": timedelta(minutes=9)},
+        {"scale_out_cooldown": timedelta(minutes=1)},
+    ],
+)
+def test_without_scaling_nothing_may_say_how_to_scale(
+    refused: Refused, stated: dict[str, Any]
+) -> None:
+    with refused("LLE629") as raised:
+        distilbert(enabled=False, **stated)
+    assert raised.value.where in stated
+
+
+@pytest.mark.parametrize(
+    ("value", "code"), [(0, "LLE602"), (-1, "LLE602"), (1e200, "LLE602"), (float("nan"), "LLE807")]
+)
+def test_a_concurrency_out_of_range(refused: Refused, value: float, code: str) -> None:
+    with refused(code):
+        distilbert(max_concurrency_per_instance=value)
+
+
+def test_a_concurrency_that_is_a_token_passes() -> None:
+    token = -1.8881545897087503e289  # as the CDK encodes numbers that CloudFormation knows
+    assert explained(max_concurrency_per_instance=token)["scaling_target"].value == token

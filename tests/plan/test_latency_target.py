@@ -1,0 +1,108 @@
+"""Latency targets: units, order, and whatever people pass."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from low_latency_endpoint.plan.latency_plan import LatencyTarget
+
+from .conftest import Refused
+
+
+class Duration:
+    """Stands for CDK's Duration: anything with to_milliseconds()."""
+
+    def __init__(self, milliseconds: float) -> None:
+        self.milliseconds = milliseconds
+        self.calls = 0
+
+    def to_milliseconds(self) -> float:
+        self.calls += 1
+        return self.milliseconds
+
+
+class Unconvertible:
+    def to_milliseconds(self) -> float:
+        raise RuntimeError("'100 nanos' cannot be converted into a whole number of millis.")
+
+
+def ms(value: float) -> timedelta:
+    return timedelta(milliseconds=value)
+
+
+def test_statistics_as_cloudwatch_writes_them_in_order() -> None:
+    target = LatencyTarget(
+        p99_9=ms(90), p50=ms(10), average=ms(12), p99=ms(50), p90=ms(30), p95=ms(40)
+    )
+    assert list(target.milliseconds.items()) == [
+        ("p50", 10),
+        ("p90", 30),
+        ("p95", 40),
+        ("p99", 50),
+        ("p99.9", 90),
+        ("Average", 12),
+    ]
+
+
+def test_a_duration_is_asked_once() -> None:
+    duration = Duration(200)
+    target = LatencyTarget(p99=duration)
+    assert target.milliseconds == {"p99": 200}
+    assert duration.calls == 1
+
+
+def test_below_a_millisecond() -> None:
+    assert LatencyTarget(p99=timedelta(microseconds=7500)).milliseconds == {"p99": 7.5}
+
+
+def test_equal_targets_are_equal_whatever_gave_them() -> None:
+    assert LatencyTarget(p99=ms(200)) == LatencyTarget(p99=Duration(200))
+    assert LatencyTarget(p99=ms(200)) != LatencyTarget(p95=ms(200))
+    assert hash(LatencyTarget(p99=ms(200))) == hash(LatencyTarget(p99=Duration(200)))
+
+
+def test_what_rules_ask_for() -> None:
+    target = LatencyTarget(p90=ms(30), p99=ms(50), average=ms(12))
+    assert target.tightest == ("Average", 12)
+    assert target.slowest == ("p99", 50)
+    assert target.typical == ("Average", 12)
+    assert LatencyTarget(p50=ms(20), average=ms(12)).typical == ("p50", 20)
+    assert LatencyTarget(p90=ms(20), p99=ms(40)).typical == ("p90", 20)
+
+
+def test_the_same_time_for_two_percentiles_is_allowed() -> None:
+    assert LatencyTarget(p50=ms(10), p99=ms(10)).milliseconds == {"p50": 10, "p99": 10}
+
+
+def test_an_average_may_lie_above_a_percentile() -> None:
+    LatencyTarget(p50=ms(10), average=ms(80))
+
+
+@pytest.mark.parametrize(
+    ("targets", "code"),
+    [
+        ({}, "LLE802"),
+        ({"p99": 200}, "LLE801"),
+        ({"p99": 0.2}, "LLE801"),
+        ({"p99": "200ms"}, "LLE801"),
+        ({"p99": True}, "LLE801"),
+        ({"p99": Unconvertible()}, "LLE801"),
+        ({"p99": Duration(0)}, "LLE701"),
+        ({"p99": ms(-5)}, "LLE701"),
+        ({"p99": Duration(float("nan"))}, "LLE701"),
+        ({"p99": Duration(float("inf"))}, "LLE701"),
+        ({"p99": Duration(-1.8881545897087503e289)}, "LLE701"),  # a CDK token
+        ({"p50": ms(50), "p99": ms(49)}, "LLE803"),
+        ({"p50": ms(50), "p99_9": ms(49)}, "LLE803"),
+    ],
+)
+def test_refused(refused: Refused, targets: dict[str, object], code: str) -> None:
+    with refused(code):
+        LatencyTarget(**targets)
+
+
+def test_keywords_only() -> None:
+    with pytest.raises(TypeError):
+        LatencyTarget(ms(1))

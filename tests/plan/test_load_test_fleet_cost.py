@@ -1,0 +1,111 @@
+"""What a fleet may be and costs: Fargate's sizes against cfn-lint's table, prices with source."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+
+import pytest
+from cfnlint.api import lint
+from cfnlint.core import get_rules
+
+from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.plan.load_test_fleet_cost import FleetCost
+from low_latency_endpoint.plan.load_test_fleet_rules import TASK_CPU, check_task_size
+from low_latency_endpoint.plan.prices import list_prices
+from low_latency_endpoint.plan.tables import rows
+
+CPUS = [*TASK_CPU.values, 128, 3072, 65_536]
+SIZES = [
+    256,
+    512,
+    1024,
+    1536,
+    2048,
+    3072,
+    4096,
+    5120,
+    8192,
+    9216,
+    16_384,
+    17_408,
+    20_480,
+    30_720,
+    31_744,
+    32_768,
+    40_960,
+    61_440,
+    65_536,
+    122_880,
+    131_072,
+    249_856,
+]
+
+
+@pytest.fixture(scope="module")
+def fargates() -> set[tuple[int, int]]:
+    """The sizes that cfn-lint lets pass, of all in one template: loading its rules takes long."""
+    tasks = {f"Task{cpu}x{size}": (cpu, size) for cpu in CPUS for size in SIZES}
+    template = {
+        "Resources": {
+            name: {
+                "Type": "AWS::ECS::TaskDefinition",
+                "Properties": {
+                    "Cpu": str(cpu),
+                    "Memory": str(size),
+                    "NetworkMode": "awsvpc",
+                    "RequiresCompatibilities": ["FARGATE"],
+                    "ContainerDefinitions": [{"Name": "one", "Image": "one:1"}],
+                },
+            }
+            for name, (cpu, size) in tasks.items()
+        }
+    }
+    found = lint(json.dumps(template), get_rules([], [], ["E"], {}, False), ["us-east-1"])
+    return set(tasks.values()) - {tasks[str(match.path[1])] for match in found}
+
+
+def ours_has(cpu: int, memory_mib: int) -> bool:
+    try:
+        check_task_size(cpu, memory_mib)
+    except ConfigurationError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+def test_sizes_are_fargates(cpu, fargates):
+    assert [size for size in SIZES if ours_has(cpu, size)] == [
+        size for size in SIZES if (cpu, size) in fargates
+    ]
+
+
+def test_the_table_tells_sizes_apart(fargates):
+    assert (256, 512) in fargates
+    assert (256, 8192) not in fargates
+    assert not any(cpu in (128, 3072, 65_536) for cpu, _ in fargates)
+
+
+def test_every_price_has_its_page():
+    for row in rows("list_prices"):
+        assert float(row["usd"]) > 0
+        assert date.fromisoformat(row["read"]) <= date.today()
+        assert row["region"]
+        assert row["source"].startswith("https://aws.amazon.com/")
+        assert row["unit"]
+
+
+def test_an_hour_of_one_task_is_its_processor_and_its_memory():
+    cost = FleetCost(workers=0, cpu=2048, memory_mib=4096, seconds=3600 - 90, endpoint_zones=0)
+    prices = list_prices("us-east-1")
+    assert cost.tasks == pytest.approx(
+        2 * prices["fargate_arm_vcpu"].usd + 4 * prices["fargate_arm_memory"].usd
+    )
+    assert "for 1 task over 60 minutes (us-east-1" in str(cost)  # nothing said of endpoints
+
+
+def test_a_short_run_is_billed_with_its_start():
+    short = FleetCost(workers=1, cpu=1024, memory_mib=2048, seconds=1, endpoint_zones=8)
+    assert short.tasks == pytest.approx(2 * 0.0395 * 91 / 3600)
+    assert short.endpoints_per_hour == pytest.approx(0.08)
+    assert "less than $0.01 for 2 tasks over 2 minutes, and $0.08 an hour" in str(short)

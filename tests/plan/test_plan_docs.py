@@ -1,0 +1,136 @@
+"""``docs/plan.md`` says what the code does. ``UPDATE_DOCS=1 pytest <this file>`` renews it."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from low_latency_endpoint.plan.decisions import Explanation
+from low_latency_endpoint.plan.latency_plan import LatencyTarget, MeasuredThroughput
+from low_latency_endpoint.settings import explain_endpoint, load_settings
+
+from .conftest import planned
+
+PAGE = Path(__file__).parents[2] / "docs" / "plan.md"
+
+
+def ms(value: float) -> timedelta:
+    return timedelta(milliseconds=value)
+
+
+def shipped(**prices: float) -> Explanation:
+    """The plan of the settings that ship, with prices where they are given."""
+    settings = load_settings(PAGE.parents[1] / "endpoint.yaml")
+    return explain_endpoint(settings.model_copy(update={"prices": prices}), "sentiment")
+
+
+def distilbert() -> Explanation:
+    """The same as a construct makes it, which knows no prices."""
+    return planned(
+        client_zones=["use1-az1", "use1-az2"],
+        instance_type="ml.m5.12xlarge",
+        images=["huggingface-pytorch-inference:2.6.0-transformers4.49.0-cpu-py312-ubuntu22.04"],
+        latency=LatencyTarget(p99=ms(200)),
+        throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65),
+    ).explanation
+
+
+def language_model() -> Explanation:
+    return planned(
+        client_zones=["use1-az1", "use1-az2", "use1-az4"],
+        instance_type="ml.g6e.2xlarge",
+        images=["vllm:0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker"],
+        latency=LatencyTarget(p50=timedelta(seconds=3), p99=timedelta(seconds=8)),
+        throughput=MeasuredThroughput(peak_tps=24, tps_per_instance=3, safety_factor=0.7),
+        streaming=True,
+    ).explanation
+
+
+def inferentia() -> Explanation:
+    return planned(
+        client_zones=["euw1-az1", "euw1-az2"],
+        instance_type="ml.inf2.xlarge",
+        images=[
+            "huggingface-pytorch-inference-neuronx:2.1.2-transformers4.43.2-neuronx-py310-"
+            "sdk2.20.0-ubuntu20.04"
+        ],
+        latency=LatencyTarget(p90=ms(15), p99=ms(25)),
+    ).explanation
+
+
+def gradient_boosting() -> Explanation:
+    return planned(
+        client_zones=["usw2-az1", "usw2-az2", "usw2-az3"],
+        instance_type="ml.c7i.2xlarge",
+        images=["sagemaker-xgboost:1.7-1"],
+        latency=LatencyTarget(p50=ms(4), p99=ms(9)),
+        throughput=MeasuredThroughput(peak_tps=4000, tps_per_instance=900),
+        payload_bytes=2_000,
+    ).explanation
+
+
+PLANS = {
+    "distilbert": shipped,
+    "language-model": language_model,
+    "inferentia": inferentia,
+    "gradient-boosting": gradient_boosting,
+}
+
+
+def decision_table() -> str:
+    """Each decision once, with the rule and the source it has where most of its rule applies."""
+    rows: dict[str, str] = {}
+    for plan in (*(make() for make in PLANS.values()), shipped(**{"ml.m5.12xlarge": 1.0})):
+        for decision in plan:
+            name = (
+                "alarm on " + decision.inputs["metric"]
+                if "metric" in decision.inputs
+                else (decision.name)
+            )
+            source = f"[AWS]({decision.source})" if decision.source else "this library"
+            rows.setdefault(name, f"| {decision.title} | {decision.rule} | {source} |")
+    return "\n".join(["| Decision | Rule | Source |", "|---|---|---|", *rows.values()]) + "\n"
+
+
+def generated() -> dict[str, str]:
+    return {
+        "decisions": decision_table(),
+        **{name: make().to_markdown(rules=False) for name, make in PLANS.items()},
+    }
+
+
+def renewed(page: str) -> str:
+    for name, text in generated().items():
+        page, count = re.subn(
+            rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)",
+            lambda match, text=text: f"{match[1]}\n{text}\n{match[2]}",
+            page,
+            flags=re.DOTALL,
+        )
+        assert count == 1, f"docs/plan.md has no place for {name}"
+    return page
+
+
+def test_page_is_in_step() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    if os.environ.get("UPDATE_DOCS"):
+        PAGE.write_text(renewed(page), encoding="utf-8")
+        pytest.skip("docs/plan.md renewed")
+    assert page == renewed(page), "run: UPDATE_DOCS=1 pytest tests/plan/test_plan_docs.py"
+
+
+def test_the_first_plan_is_that_of_the_settings_that_ship() -> None:
+    (*before, cost), made = shipped().to_dict()["decisions"], distilbert().to_dict()
+    assert {**made, "decisions": before} == made
+    assert (cost["name"], cost["value"]) == ("hourly_cost", None)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_no_worked_plan_leaves_its_target_uncovered(name: str) -> None:
+    plan = PLANS[name]()
+    assert [each for each in plan if each.inputs.get("metric") == "ModelLatency"]
+    assert plan["min_instances"].value >= len(plan["subnets"].value)

@@ -1,0 +1,123 @@
+"""What is generated and committed is in step with the models."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+import yaml
+from docs.make_settings_tables import rewrite, settings_tables
+
+from low_latency_endpoint.settings import parse_settings, settings_json_schema
+
+REPOSITORY = Path(__file__).parents[2]
+SCHEMA = settings_json_schema()
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+GROUPS = {"the file": SCHEMA, **SCHEMA["$defs"]}
+PROPERTIES = [(group, name) for group in GROUPS for name in GROUPS[group].get("properties", ())]
+
+
+def test_the_committed_schema_is_in_step() -> None:
+    committed = json.loads((REPOSITORY / "endpoint.schema.json").read_text(encoding="utf-8"))
+    assert committed == SCHEMA, "run: low-latency schema > endpoint.schema.json"
+
+
+def test_the_schema_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_the_shipped_file_satisfies_the_schema() -> None:
+    text = (REPOSITORY / "endpoint.yaml").read_text(encoding="utf-8")
+    assert text.startswith("# yaml-language-server: $schema=endpoint.schema.json\n")
+    assert list(VALIDATOR.iter_errors(yaml.safe_load(text))) == []
+
+
+@pytest.mark.parametrize(("group", "name"), PROPERTIES)
+def test_every_setting_is_described_and_shown(group: str, name: str) -> None:
+    setting = GROUPS[group]["properties"][name]
+    assert setting["description"].endswith(".")
+    if setting.get("type") != "boolean" and "enum" not in setting:
+        assert setting["examples"], "editors and the reference show an example"
+
+
+@pytest.mark.parametrize(("group", "name"), PROPERTIES)
+def test_examples_satisfy_the_schema(group: str, name: str) -> None:
+    setting = {**GROUPS[group]["properties"][name], "$defs": SCHEMA["$defs"]}
+    for example in setting.get("examples", ()):
+        if "..." not in str(example):
+            jsonschema.Draft202012Validator(setting).validate(example)
+
+
+@pytest.mark.parametrize(
+    ("change", "refused"),
+    [
+        ("", False),
+        ("stack_name: 1st", True),
+        ("region: us-east-1", False),
+        ("unknown: 1", True),
+        ("client_zones: {}", True),
+        ("client_zones: {ids: [use1-az1, use1-az2], names: [us-east-1a, us-east-1b]}", True),
+        ("tags: {'aws:a': b}", True),
+        ("network: {subnet_prefix_length: 29}", True),
+        ("endpoints: {a_b: {}}", True),
+    ],
+)
+def test_the_schema_refuses_what_loading_refuses(change: str, refused: bool) -> None:
+    values = {
+        "client_zones": {"ids": ["use1-az1", "use1-az2"]},
+        "endpoints": {
+            "a": {
+                "containers": [{"image": {"uri": "a/b:1"}}],
+                "instance_type": "ml.m5.large",
+                "latency": {"p99": "1s"},
+            }
+        },
+        **(yaml.safe_load(change) or {}),
+    }
+    assert bool(list(VALIDATOR.iter_errors(values))) == refused
+    if refused:
+        with pytest.raises(Exception, match=r"LL[A-Z]"):
+            parse_settings(yaml.safe_dump(values))
+    else:
+        parse_settings(yaml.safe_dump(values))
+
+
+def test_patterns_are_plain_enough_for_editors() -> None:
+    """JavaScript, in which editors check, lacks inline flags such as ``(?i:...)``."""
+    patterns = re.findall(r'"pattern": "((?:[^"\\]|\\.)*)"', json.dumps(SCHEMA))
+    patterns += [
+        key
+        for group in GROUPS.values()
+        for setting in group["properties"].values()
+        for key in setting.get("patternProperties", ())
+    ]
+    assert len(patterns) > 20
+    for pattern in patterns:
+        assert not re.search(r"\(\?[a-zA-Z-]+[:)]", pattern), pattern
+
+
+def test_the_reference_page_is_in_step(tmp_path: Path) -> None:
+    page = REPOSITORY / "docs" / "settings.md"
+    copy = tmp_path / "settings.md"
+    copy.write_bytes(page.read_bytes())
+    rewrite(copy)
+    assert copy.read_text(encoding="utf-8") == page.read_text(encoding="utf-8"), "run: make docs"
+
+
+def test_the_reference_names_every_setting_and_its_links_lead_somewhere() -> None:
+    tables = settings_tables()
+    for _, name in PROPERTIES:
+        assert f"| `{name}`" in tables
+    headings = {
+        re.sub(r"[^\w-]", "", title.lower())
+        for title in re.findall(r"^## (.*)$", tables, flags=re.MULTILINE)
+    }
+    links = set(re.findall(r"\]\(#([^)]*)\)", tables))
+    assert links
+    assert links <= headings
+    errors = (REPOSITORY / "docs" / "errors.md").read_text(encoding="utf-8")
+    for code in set(re.findall(r"errors\.md#(lle\d{3})", tables)):
+        assert f"### {code.upper()}\n" in errors

@@ -1,0 +1,332 @@
+"""From settings to answers: the command, the load test's file, the search, the published table."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from examples.published_routing_gains import CASES, gains
+from low_latency_endpoint.cli import app
+from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.simulate.load_test_result import (
+    load_test_result_of,
+    read_load_test_result,
+)
+
+REPOSITORY = Path(__file__).parents[2]
+SHIPPED = str(REPOSITORY / "endpoint.yaml")
+RESULT = {
+    "schema": "low-latency-endpoint/load-test-result/1",
+    "source": "a load test of the tests",
+    "instances": 1,
+    "rate": 200.0,
+    "concurrency": 10,
+    "service_time_ms": {"quantiles": {"0": 31, "0.5": 42, "0.99": 118, "1": 160}},
+}
+
+
+def run(*arguments: str) -> str:
+    done = CliRunner().invoke(app, ["simulate", *arguments])
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done.output
+
+
+# --- the command -------------------------------------------------------------------------------
+
+
+def test_the_answer_comes_first_as_a_sentence() -> None:
+    output = " ".join(run(SHIPPED, "--replications", "4").split())  # wrapped where it is narrow
+    assert re.match(
+        r"At 1,000 requests per second 8 instances with LEAST_OUTSTANDING_REQUESTS "
+        r"answer 99 of 100 within [\d.]+ ± [\d.]+ ms",
+        output,
+    )
+    assert output.index("target of 200 ms") < output.index("p99.9") < output.index("Assumed:")
+
+
+def test_a_fleet_that_is_too_small_is_an_error_with_a_code() -> None:
+    done = CliRunner().invoke(app, ["simulate", SHIPPED, "--instances", "4"])
+    assert isinstance(done.exception, ConfigurationError)
+    assert done.exception.code == "LLS127"
+
+
+def test_json_holds_every_number_and_every_assumption() -> None:
+    answer = json.loads(run(SHIPPED, "--compare-routing", "--json", "--replications", "4"))
+    both = answer["routing"]
+    assert set(both) == {"RANDOM", "LEAST_OUTSTANDING_REQUESTS"}
+    for found in both.values():
+        assert found["utilisation"]["mean"] == pytest.approx(0.5625, abs=0.01)  # 1000 / 8 x 4.5 ms
+        assert found["littles_law"] < 1e-9
+    assert any("--from-load-test" in each for each in answer["assumed"])
+
+
+def test_a_load_test_replaces_the_assumptions(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(RESULT), encoding="utf-8")
+    answer = json.loads(run(SHIPPED, "--from-load-test", str(path), "--json"))
+    assert "service times from a load test of the tests" in answer["assumed"]
+    mean = read_load_test_result(path).service.mean_seconds
+    assert answer["steady"]["utilisation"]["mean"] == pytest.approx(125 * mean / 10, rel=0.01)
+
+
+def test_the_page_is_whole_and_has_the_answer(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    page = tmp_path / "page.html"
+    run(SHIPPED, "--compare-routing", "--replications", "3", "--html", str(page))
+    text = page.read_text(encoding="utf-8")
+    assert "LEAST_OUTSTANDING_REQUESTS" in text
+    assert "Assumed" in text
+    assert not re.search(r'<(script|link|img)[^>]+(src|href)="(?!data:)', text), "from elsewhere"
+
+
+def test_prefix_routing_says_how_it_is_simulated() -> None:
+    answer = json.loads(run(SHIPPED, "--routing", "prefix-aware", "--json", "--replications", "3"))
+    assert answer["steady"]["routing"] == "LEAST_OUTSTANDING_REQUESTS"
+    assert any(each.startswith("PREFIX_AWARE is simulated as") for each in answer["assumed"])
+
+
+GOAL = ("--search", "p99<200ms at 20 TPS")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--compare-routing", "--traffic", "spike"),
+        ("--compare-routing", *GOAL),
+        ("--adopt", "x.md"),
+        ("--service-time", "45"),
+        ("--write",),
+        ("--point", "1"),
+        (*GOAL, "--routing", "random"),
+        (*GOAL, "--instances", "20"),
+        (*GOAL, "--tps", "50"),
+        (*GOAL, "--point", "99"),
+        ("--compare-routing", "--routing", "random"),
+        ("--traffic", "spike", "--instances", "3"),
+        ("--traffic", "spike", "--traffic-from", "counts.csv"),
+        ("--from-load-test", "result.json", "--variation", "1"),
+    ],
+    ids=" ".join,
+)
+def test_options_that_would_be_dropped_are_refused(wrong: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(app, ["simulate", SHIPPED, *wrong])
+    assert done.exit_code == 2, done.output
+
+
+def test_prefix_routing_is_left_out_of_a_comparison_and_that_is_said(tmp_path: Path) -> None:
+    settings = tmp_path / "endpoint.yaml"
+    settings.write_text(
+        Path(SHIPPED)
+        .read_text("utf-8")
+        .replace(
+            "    warm_up:",
+            "    routing: {prefix_aware: {prefix_length: 1024, "
+            "concurrency_threshold: 16}}\n    warm_up:",
+            1,
+        ),
+        "utf-8",
+    )
+    answer = json.loads(run(str(settings), "--compare-routing", "--json", "--replications", "3"))
+    assert any(
+        each.startswith("The settings route PREFIX_AWARE, which is not compared")
+        for each in answer["answer"]
+    )
+
+
+def test_so_many_replications_as_were_asked_for() -> None:
+    for arguments, found in (
+        (("--traffic", "spike"), lambda answer: answer["traffic"]["spike"]),
+        ((), lambda answer: answer["steady"]),
+    ):
+        answer = json.loads(
+            run(SHIPPED, *arguments, "--tps", "50", "--replications", "5", "--json")
+        )
+        assert found(answer)["replications"] == 5
+
+
+def test_what_befalls_an_endpoint_over_time_is_told() -> None:
+    output = run(SHIPPED, "--traffic", "spike", "--tps", "100", "--replications", "2")
+    assert output.startswith("spike: 99 of 100 requests within")
+    assert "made, not recorded" in output
+
+
+def test_json_holds_the_time_over_the_target_and_the_timeline() -> None:
+    answer = json.loads(run(SHIPPED, "--traffic", "spike", "--tps", "100", "--json"))
+    found = answer["traffic"]["spike"]
+    assert found["replications"] == 4
+    assert set(found["time_over_target_seconds"]) == {"mean", "half_width"}
+    assert len(found["timeline"]) == 50  # minutes
+    assert sum(line["requests"] for line in found["timeline"]) == pytest.approx(
+        found["requests"] / 4
+    )
+
+
+@pytest.mark.realtime
+def test_a_command_answers_with_nothing_compiled_yet(tmp_path: Path) -> None:
+    """A search is many runs of what the other commands run. How long it takes, `make bench` says."""
+    pytest.importorskip("numba")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from low_latency_endpoint.cli import app; app()",
+            "simulate",
+            SHIPPED,
+            "--processes",
+            "2",
+            *GOAL,
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+    assert list(tmp_path.rglob("*.nbc")), "the machine code is kept for the next command"
+
+
+# --- the load test's file ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"schema": "other"}, "LLS123"),
+        ({"rate": -1}, "LLS106"),
+        ({"rate": "fast"}, "LLS106"),
+        ({"service_time_ms": {}}, "LLS123"),
+        ({"service_time_ms": {"samples": [1, "x"]}}, "LLS123"),
+        ({"service_time_ms": {"samples": [5]}}, "LLS120"),
+        ({"concurrency": 0}, "LLS104"),
+        ({"service_time_ms": {"quantiles": {"0.5": 1, "1": 2}}}, "LLS120"),
+        ({"service_time_ms": {"quantiles": {"0": 3, "1": 2}}}, "LLS120"),
+        ({"instances": 0}, "LLS103"),
+        ({"slope": -1}, "LLS105"),
+    ],
+)
+def test_a_bad_file_has_a_code(change: dict[str, object], code: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_test_result_of({**RESULT, **change}, "result.json")
+    assert caught.value.code == code
+
+
+INVALID = {
+    "kind": "client-bound",
+    "severity": "invalid",
+    "title": "the generator was the limit",
+    "evidence": ["cpu 99 %"],
+}
+LIMIT = {"tps_per_instance": 187.0, "rate": 190.0, "problem": "", "lower_bound": False}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"verdicts": [INVALID], "limit": LIMIT},
+        {"verdicts": [INVALID]},
+        {"limit": {**LIMIT, "problem": "not confirmed"}},
+        {"limit": None, "interrupted": True},
+        {"limit": None, "failure": "the generator ended"},
+    ],
+)
+def test_what_a_plan_refuses_is_not_simulated(change: dict[str, object]) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_test_result_of({**RESULT, **change}, "result.json")
+    assert caught.value.code == "LLT114"
+
+
+def simulated(folder: Path, change: dict[str, object]) -> dict[str, object]:
+    path = folder / "result.json"
+    path.write_text(json.dumps({**RESULT, **change}), encoding="utf-8")
+    return json.loads(run(SHIPPED, "--from-load-test", str(path), "--json"))
+
+
+def test_the_simulator_takes_the_throughput_that_the_plan_takes() -> None:
+    assert load_test_result_of({**RESULT, "limit": LIMIT}).rate_per_instance == 187
+
+
+@pytest.mark.parametrize(
+    ("limit", "holds"),
+    [
+        (None, "200"),
+        ({**LIMIT, "tps_per_instance": 150.0, "lower_bound": True}, "200"),
+        ({**LIMIT, "tps_per_instance": 300.0, "lower_bound": True}, "300"),
+    ],
+)
+def test_a_rate_that_is_no_limit_is_not_taken_for_one(
+    limit: object, holds: str, tmp_path: Path
+) -> None:
+    answer = simulated(tmp_path, {"limit": limit, "rate": 10.0, "concurrency": None})
+    assert any(
+        each.startswith(f"an instance holds {holds} requests per second")
+        for each in answer["assumed"]
+    )
+
+
+def test_without_any_throughput_it_says_what_is_missing(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps({**RESULT, "limit": None, "concurrency": None}), encoding="utf-8")
+    text = Path(SHIPPED).read_text("utf-8").splitlines(keepends=True)
+    at = next(number for number, line in enumerate(text) if line.strip() == "throughput:")
+    settings = tmp_path / "endpoint.yaml"
+    settings.write_text("".join(text[:at] + text[at + 4 :]), "utf-8")
+    done = CliRunner().invoke(
+        app, ["simulate", str(settings), "--tps", "100", "--from-load-test", str(path)]
+    )
+    assert isinstance(done.exception, ConfigurationError)
+    assert done.exception.code == "LLS125"
+
+
+def test_a_load_test_of_something_else_is_a_warning(tmp_path: Path) -> None:
+    answer = simulated(
+        tmp_path, {"endpoint": "toxicity", "fleet": {"instance_type": "ml.g5.xlarge"}}
+    )
+    assert answer["warnings"] == [
+        "the load test called toxicity, the settings' endpoint is sentiment",
+        "the load test ran on ml.g5.xlarge, the settings have ml.m5.12xlarge: measure again on the "
+        "type that is planned",
+    ]
+    assert not simulated(tmp_path, {"endpoint": "sentiment"})["warnings"]
+
+
+def test_the_slope_that_no_load_test_measures_is_among_what_is_assumed(tmp_path: Path) -> None:
+    assert any("slope 0" in each for each in simulated(tmp_path, {"slope": 0.0})["assumed"])
+    assert not any("slope 0" in each for each in simulated(tmp_path, {"slope": 0.01})["assumed"])
+
+
+@pytest.mark.parametrize("content", [None, "", "[1]", "{"])
+def test_no_file_no_json_no_object(content: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+    with pytest.raises(ConfigurationError) as caught:
+        read_load_test_result(path)
+    assert caught.value.code == "LLS123"
+
+
+# --- the published table -----------------------------------------------------------------------
+
+
+def test_batching_gives_the_published_gains_and_one_worker_does_not() -> None:
+    cases = {case.name: case for case in CASES}
+    batching = gains(cases["batching, slope 0.4, CV 1"], (5, 20), requests=40_000, replications=6)
+    for gain, expected in zip(batching, (0.14545, 0.17273), strict=True):
+        assert gain.throughput.mean == pytest.approx(expected, abs=0.006)  # arrival theorem
+        assert -0.33 < gain.p99.mean < -0.04
+    for name in ("1 worker, CV 0.25", "1 worker, CV 1"):
+        (one,) = gains(cases[name], (20,), requests=40_000, replications=6)
+        assert one.p99.mean < -0.40
+    (four,) = gains(cases["4 workers, CV 0.5"], (20,), requests=40_000, replications=6)
+    assert four.throughput.mean > 0.25
+
+
+def test_one_instance_leaves_nothing_to_route() -> None:
+    (gain,) = gains(CASES[0], (1,), requests=20_000, replications=3)
+    assert (gain.throughput.mean, gain.p99.mean) == (0, 0)

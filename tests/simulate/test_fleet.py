@@ -1,0 +1,228 @@
+"""Failures, scaling and deployments at the same time: what the fleet may never do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from low_latency_endpoint.simulate import (
+    Constant,
+    InstanceFailure,
+    OpenLoop,
+    Rollout,
+    Scenario,
+    TargetTracking,
+    ZoneOutage,
+    Zones,
+)
+from low_latency_endpoint.simulate.compilation import loops
+from low_latency_endpoint.simulate.core import IN_SYSTEM
+from low_latency_endpoint.simulate.replication import RunLength, _Run
+
+SECONDS = 10_800.0
+
+
+def watched(scenario: Scenario, seconds: float = SECONDS, window: float | None = None) -> _Run:
+    """Run a scenario, and look at its fleet whenever something has happened to it."""
+    run = _Run(scenario, RunLength(None, seconds, 0.0, window), loops(), 1, 0)
+    control, world, act = run.control, run.world, run.control.act
+    most = scenario.scaling.maximum if scenario.scaling else scenario.instances
+
+    def looked_at() -> None:
+        act()
+        places = [*world.serving, *world.starting, *world.hanging, *world.draining, *world.lost]
+        assert len(places) == len(set(places)), "one place, one instance"
+        assert 0 <= control.desired <= most
+        assert len(world.serving) <= most
+        deploying = control.updating and scenario.deployment
+        assert len(world.serving) + len(world.starting) <= (2 if deploying else 1) * most
+        assert 0 <= control.launched <= 2 * most + len(world.draining)
+
+    control.act = looked_at  # type: ignore[method-assign]
+    run.found = run.run()  # type: ignore[attr-defined]
+    return run
+
+
+def ends_whole(run: _Run) -> None:
+    world, control = run.world, run.control
+    assert not control.updating
+    assert (len(world.serving), world.starting, world.hanging) == (control.desired, [], [])
+    # Old instances with a queue too long for the time left are still at it, and paid for.
+    finishing = [k for k in world.draining if world.in_flight(k)]
+    assert control.launched == control.desired + len(finishing)
+
+
+times = st.integers(0, 1500).map(float)
+delays = st.sampled_from([0.0, 10.0, 70.0, 400.0])
+replaced = st.none() | delays
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> Scenario:
+    instances = draw(st.integers(1, 6))
+    zones = draw(st.integers(1, 3))
+    scaling = deployment = None
+    if draw(st.booleans()):
+        scaling = TargetTracking(
+            60.0,
+            draw(st.integers(1, instances)),
+            draw(st.integers(instances, 10)),
+            scale_out_cooldown=60.0,
+            scale_in_cooldown=60.0,
+            in_datapoints=3,
+            instance_seconds=draw(delays),
+        )
+        if draw(st.booleans()):
+            scaling = replace(scaling, metric="concurrency", target=4.0)
+    if draw(st.booleans()):
+        deployment = Rollout(
+            at=draw(times),
+            kind=draw(st.sampled_from(["all_at_once", "canary", "linear", "rolling"])),
+            step_share=draw(st.sampled_from([0.1, 0.3, 0.5])),
+            wait_seconds=draw(delays),
+            bake_seconds=draw(delays),
+            instance_seconds=draw(delays),
+        )
+    faults: list[InstanceFailure | ZoneOutage] = draw(
+        st.lists(
+            st.one_of(
+                st.builds(
+                    InstanceFailure,
+                    at=times,
+                    instances=st.integers(1, instances),
+                    detection_seconds=delays,
+                    replacement_seconds=replaced,
+                ),
+                st.builds(
+                    ZoneOutage,
+                    at=times,
+                    zone=st.integers(0, zones - 1),
+                    detection_seconds=delays,
+                    replacement_seconds=replaced,
+                ),
+            ),
+            max_size=3,
+        )
+    )
+    return Scenario(
+        service=Constant(draw(st.sampled_from([0.01, 30.0]))),
+        concurrency=8,
+        traffic=OpenLoop(draw(st.sampled_from([0.1, 1.0, 3.0])), poisson=False),
+        instances=instances,
+        zones=Zones(zones),
+        scaling=scaling,
+        deployment=deployment,
+        faults=tuple(faults),
+        routing=draw(st.sampled_from(["RANDOM", "LEAST_OUTSTANDING_REQUESTS"])),
+    )
+
+
+@settings(max_examples=150)
+@given(scenarios())
+def test_a_fleet_keeps_its_bounds_and_ends_at_what_is_desired(scenario: Scenario) -> None:
+    run = watched(scenario)
+    ends_whole(run)
+    found = run.found  # type: ignore[attr-defined]
+    assert found.littles_law < 1e-9
+    assert found.entered == found.requests + found.failed + int(run.world.state[IN_SYSTEM])
+    # Without an end of anything the fleet ends as it was meant to.
+    if all(fault.replacement_seconds is not None for fault in scenario.faults) and (
+        scenario.scaling is None
+    ):
+        assert run.control.desired == scenario.instances
+
+
+def base(**changes: object) -> Scenario:
+    return Scenario(
+        **{
+            "service": Constant(0.01),
+            "traffic": OpenLoop(8.0, poisson=False),
+            "instances": 2,
+            **changes,
+        }
+    )  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        InstanceFailure(at=400.0, instances=2, replacement_seconds=None),
+        ZoneOutage(at=400.0, replacement_seconds=None),
+        ZoneOutage(at=400.0),
+    ],
+    ids=["both instances, for good", "a zone, for good", "a zone"],
+)
+def test_scaling_ends_at_what_the_load_needs(fault: InstanceFailure | ZoneOutage) -> None:
+    """8 requests a second at 60 a minute each need 8 of at most 10."""
+    run = watched(base(zones=Zones(2), scaling=TargetTracking(60.0, 2, 10), faults=(fault,)))
+    ends_whole(run)
+    assert run.control.desired == 8
+
+
+def test_instances_that_start_in_a_lost_zone_die_too() -> None:
+    """Scaling out starts six at 240 s, three in each zone; the first zone is lost at 400 s."""
+    run = watched(
+        base(
+            zones=Zones(2),
+            scaling=TargetTracking(60.0, 2, 10),
+            faults=(ZoneOutage(at=400.0, replacement_seconds=300.0),),
+        ),
+        900.0,
+        60.0,
+    )
+    lines = run.found.timeline  # type: ignore[attr-defined]
+    assert [line.serving for line in lines[5:12]] == [2, 1, 1, 4, 4, 4, 8]
+    assert {int(run.world.zone[k]) for k in run.world.serving} == {1}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        InstanceFailure(at=150.0),
+        InstanceFailure(at=150.0, replacement_seconds=None),
+        InstanceFailure(at=450.0),
+        ZoneOutage(at=200.0),
+    ],
+    ids=["old", "old, for good", "after the shift", "zone"],
+)
+@pytest.mark.parametrize("kind", ["all_at_once", "canary", "linear", "rolling"])
+def test_a_deployment_ends_with_as_many_as_it_began(
+    kind: str, fault: InstanceFailure | ZoneOutage
+) -> None:
+    run = watched(
+        base(
+            instances=4,
+            zones=Zones(2),
+            faults=(fault,),
+            deployment=Rollout(at=100.0, kind=kind, step_share=0.25),
+        )
+    )
+    ends_whole(run)
+    assert run.control.desired == 4
+
+
+def test_who_is_lost_for_good_leaves_the_fleet_smaller() -> None:
+    run = watched(base(instances=3, faults=(InstanceFailure(at=100.0, replacement_seconds=None),)))
+    ends_whole(run)
+    assert run.control.desired == 2
+
+
+def test_scaling_in_gives_up_replacements_first() -> None:
+    """Two of eight die at 955 s; the load needs four, which is seen at 960 s."""
+    run = watched(
+        Scenario(
+            service=Constant(0.01),
+            traffic=OpenLoop(4.0, poisson=False),
+            instances=8,
+            scaling=TargetTracking(60.0, 2, 10),
+            faults=(InstanceFailure(at=955.0, instances=2, detection_seconds=1.0),),
+        ),
+        1800.0,
+        60.0,
+    )
+    ends_whole(run)
+    assert run.control.desired == 4
+    assert max(line.serving for line in run.found.timeline[16:]) == 4  # type: ignore[attr-defined]

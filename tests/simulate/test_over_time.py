@@ -1,0 +1,558 @@
+"""Zones, caches, scaling, failures and deployments, against what can be counted by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.simulate import (
+    ArrivalTrace,
+    ClosedLoop,
+    Constant,
+    Empirical,
+    Exponential,
+    InstanceFailure,
+    Lognormal,
+    OpenLoop,
+    PrefixCache,
+    Rollout,
+    Scenario,
+    Shape,
+    ShapedLoop,
+    TargetTracking,
+    TokenCount,
+    ZoneOutage,
+    Zones,
+    shape,
+    shapes,
+    simulate,
+)
+
+LEAST = "LEAST_OUTSTANDING_REQUESTS"
+SPREAD = {"replications": 2, "seed": 3}
+
+
+def timeline(scenario: Scenario, seconds: float, window: float = 60.0):
+    found = simulate(scenario, seconds=seconds, window=window, discard=0.0, **SPREAD)
+    for run in found.replications:
+        assert run.littles_law < 1e-9
+        assert sum(line.requests for line in run.timeline) == run.requests
+    return found.replications[0]
+
+
+# --- zones and routers -------------------------------------------------------------------------
+
+
+def test_a_hop_across_zones_is_paid_by_those_who_cross() -> None:
+    def mean(local: bool) -> float:
+        zones = Zones(2, hop_seconds=0.010, cross_zone_seconds=0.100, local_routing=local)
+        return simulate(
+            Scenario(service=Constant(0.001), traffic=OpenLoop(1.0), instances=4, zones=zones),
+            requests=5_000,
+            **SPREAD,
+        ).mean.mean
+
+    assert mean(True) == pytest.approx(0.011, abs=1e-5)
+    assert mean(False) == pytest.approx(0.011 + 0.5 * 0.100, rel=0.03)
+
+
+def test_zone_local_callers_go_elsewhere_when_their_zone_is_empty() -> None:
+    zones = Zones(2, cross_zone_seconds=0.1, local_routing=True, caller_shares=(0.0, 1.0))
+    found = simulate(
+        Scenario(service=Constant(0.001), traffic=OpenLoop(1.0), instances=1, zones=zones),
+        requests=2000,
+        **SPREAD,
+    )
+    assert found.failed == 0
+    assert found.mean.mean == pytest.approx(0.101, abs=1e-5)
+
+
+def test_hops_hold_a_closed_loop_up_like_a_pause() -> None:
+    """A cycle is one service and one hop: throughput 1 / (1 + 0.5)."""
+    found = simulate(
+        Scenario(service=Constant(1.0), traffic=ClosedLoop(1), zones=Zones(1, hop_seconds=0.5)),
+        requests=1000,
+        **SPREAD,
+    )
+    assert found.throughput.mean == pytest.approx(1 / 1.5, rel=2e-3)
+
+
+def test_the_more_routers_the_nearer_to_random() -> None:
+    waits = [
+        simulate(
+            Scenario(
+                service=Exponential(1.0),
+                traffic=OpenLoop(8.0),
+                instances=10,
+                routing=LEAST,
+                routers=routers,
+            ),
+            requests=60_000,
+            **SPREAD,
+        ).waiting.mean
+        for routers in (1, 3, 30)
+    ]
+    random = simulate(
+        Scenario(service=Exponential(1.0), traffic=OpenLoop(8.0), instances=10),
+        requests=60_000,
+        **SPREAD,
+    ).waiting.mean
+    assert waits[0] < 0.5 * waits[1] < waits[1] < waits[2] < random
+
+
+# --- prefixes ----------------------------------------------------------------------------------
+
+
+def test_prefix_routing_meets_the_cache_more_often() -> None:
+    cache = PrefixCache(400, popularity=0.0, saved_share=0.5, remembered=100)
+    base = Scenario(service=Constant(0.1), traffic=OpenLoop(10.0), instances=8, prefix_cache=cache)
+    hits = {
+        name: simulate(scenario, requests=40_000, **SPREAD).replications[0].cache_hits
+        for name, scenario in {
+            "random": base,
+            "least": base.with_(routing=LEAST),
+            "aware": base.with_(routing="PREFIX_AWARE", concurrency_threshold=4),
+        }.items()
+    }
+    # Of 400 equal beginnings an instance remembers those of its last 100 requests:
+    # 1 - (1 - 1/400)^100 when all meet all, 1 - (1 - 8/400)^100 when an eighth are its own.
+    assert hits["random"] == pytest.approx(1 - (1 - 1 / 400) ** 100, abs=0.01)
+    assert hits["least"] == pytest.approx(hits["random"], abs=0.01)
+    assert hits["aware"] == pytest.approx(1 - (1 - 8 / 400) ** 100, abs=0.04)
+
+
+def test_a_hit_saves_its_share() -> None:
+    cache = PrefixCache(1, saved_share=0.25)
+    found = simulate(
+        Scenario(service=Constant(0.1), prefix_cache=cache, traffic=OpenLoop(0.01, poisson=False)),
+        requests=2000,
+        **SPREAD,
+    )
+    assert found.mean.mean == pytest.approx(0.075, abs=1e-6)
+
+
+def test_above_the_threshold_prefix_routing_spills() -> None:
+    """One prefix and a threshold of one: nobody waits while another instance is idle."""
+    both = [
+        simulate(
+            Scenario(
+                service=Constant(1.0),
+                traffic=OpenLoop(1.5),
+                instances=4,
+                routing="PREFIX_AWARE",
+                concurrency_threshold=threshold,
+                prefix_cache=PrefixCache(1, saved_share=0.0),
+            ),
+            seconds=2000.0,
+            **SPREAD,
+        ).waiting.mean
+        for threshold in (1, 1000)
+    ]
+    assert both[0] < 0.2
+    assert both[1] > 50  # all on one instance that serves 1 of the 1.5 per second
+
+
+# --- scaling -----------------------------------------------------------------------------------
+
+
+def policy(**changes: float) -> TargetTracking:
+    return TargetTracking(**{"target": 60.0, "minimum": 2, "maximum": 10, **changes})
+
+
+def test_scaling_out_takes_three_minutes_a_delay_and_a_start() -> None:
+    """4 requests a second on 2 instances: 120 per instance and minute, twice the target."""
+    run = timeline(
+        Scenario(
+            service=Constant(0.01),
+            traffic=OpenLoop(4.0, poisson=False),
+            instances=2,
+            scaling=policy(),
+        ),
+        1200.0,
+    )
+    serving = [line.serving for line in run.timeline]
+    launched = [line.launched for line in run.timeline]
+    assert launched[:3] == [2, 2, 2]  # up to 180 s: three values, the third not yet seen
+    assert launched[3] == 4  # seen at 240 s
+    assert serving[:8] == [2] * 8  # 300 s to start, in service from 540 s on
+    assert serving[8:] == [4] * 12  # and at 60 per instance there it stays
+    assert run.instance_hours == pytest.approx((2 * 1200 + 2 * (1200 - 240)) / 3600)
+
+
+def test_scaling_in_takes_fifteen_minutes_below_nine_tenths() -> None:
+    run = timeline(
+        Scenario(
+            service=Constant(0.01),
+            traffic=OpenLoop(4.0, poisson=False),
+            instances=8,
+            scaling=policy(),
+        ),
+        1800.0,
+    )
+    serving = [line.serving for line in run.timeline]
+    assert serving[14] == 8  # 900 s: the fifteenth value is seen at 960 s
+    assert serving[16:] == [4] * 14
+
+
+def test_the_cooldown_holds_the_second_step_back() -> None:
+    def steps(cooldown: float) -> list[int]:
+        levels = ((300.0, 0.25), (900.0, 0.5), (3000.0, 1.0))
+        traffic = ShapedLoop(40.0, Shape("rise", "", levels), poisson=False)
+        run = timeline(
+            Scenario(
+                service=Constant(0.001),
+                traffic=traffic,
+                instances=10,
+                scaling=policy(maximum=80, instance_seconds=30.0, scale_out_cooldown=cooldown),
+            ),
+            3000.0,
+        )
+        return [line.serving for line in run.timeline]
+
+    quick, slow = steps(60.0), steps(900.0)
+    assert quick[-1] == slow[-1] >= 40
+    assert next(i for i, n in enumerate(quick) if n >= 40) < next(
+        i for i, n in enumerate(slow) if n >= 40
+    )
+
+
+def test_the_fleet_keeps_within_its_bounds() -> None:
+    run = timeline(
+        Scenario(
+            service=Constant(0.01), traffic=OpenLoop(40.0), instances=2, scaling=policy(maximum=5)
+        ),
+        3000.0,
+    )
+    assert max(line.serving for line in run.timeline) == 5
+
+
+# --- failures ----------------------------------------------------------------------------------
+
+
+def test_requests_on_a_dead_instance_fail_and_the_others_go_on() -> None:
+    """Ten a second on two instances, one dead for ten seconds unseen: half of 100 fail."""
+    run = timeline(
+        Scenario(
+            service=Constant(0.01),
+            traffic=OpenLoop(10.0, poisson=False),
+            instances=2,
+            faults=(InstanceFailure(at=100.05, detection_seconds=10.0, replacement_seconds=60.0),),
+        ),
+        300.0,
+        window=10.0,
+    )
+    assert run.failed == pytest.approx(50, abs=20)
+    assert [line.serving for line in run.timeline][9:19] == [2, 1, 1, 1, 1, 1, 1, 1, 2, 2]
+    assert 0 <= run.entered - run.requests - run.failed <= 1  # one may still be at work
+
+
+def test_least_outstanding_keeps_away_from_an_instance_that_hangs() -> None:
+    def failed(routing: str) -> int:
+        return timeline(
+            Scenario(
+                service=Constant(0.01),
+                traffic=OpenLoop(10.0, poisson=False),
+                instances=2,
+                routing=routing,
+                faults=(InstanceFailure(at=100.05),),
+            ),
+            200.0,
+        ).failed
+
+    assert failed(LEAST) <= 2 < 20 < failed("RANDOM")
+
+
+def test_a_lost_zone_is_replaced_in_the_other() -> None:
+    run = timeline(
+        Scenario(
+            service=Constant(0.01),
+            traffic=OpenLoop(10.0),
+            instances=6,
+            zones=Zones(2),
+            faults=(ZoneOutage(at=101.0, zone=0, detection_seconds=5.0, replacement_seconds=60.0),),
+        ),
+        300.0,
+        window=20.0,
+    )
+    assert [line.serving for line in run.timeline][4:10] == [6, 3, 3, 3, 6, 6]
+
+
+def test_when_nobody_serves_calls_fail_and_users_come_back() -> None:
+    run = timeline(
+        Scenario(
+            service=Constant(0.01),
+            traffic=ClosedLoop(3),
+            retry_seconds=2.0,
+            faults=(InstanceFailure(at=50.0, detection_seconds=1.0, replacement_seconds=40.0),),
+        ),
+        200.0,
+        window=10.0,
+    )
+    lines = run.timeline
+    assert [line.requests for line in lines[6:9]] == [0, 0, 0]
+    assert [line.failed for line in lines[6:9]] == [15, 15, 15]  # 3 users, every 2 seconds
+    assert lines[-1].requests == pytest.approx(1000, abs=2)
+
+
+# --- time over the target ----------------------------------------------------------------------
+
+
+def overloaded(target: float | None = 1.0, **options: object):
+    """One instance that serves one a second, and two a second from 600 s to 900 s."""
+    levels = ((600.0, 0.25), (900.0, 1.0), (2400.0, 0.25))
+    return simulate(
+        Scenario(
+            service=Constant(1.0),
+            latency_target=target,
+            traffic=ShapedLoop(2.0, Shape("jam", "", levels), poisson=False),
+        ),
+        **{**SPREAD, **options},
+    )
+
+
+def test_time_over_target_is_counted_over_all_replications() -> None:
+    """300 wait at 900 s, and half a request a second is left over for them: gone at 1500 s."""
+    over = overloaded(target=1.5).time_over_target
+    assert over
+    assert over.mean == pytest.approx(900, abs=60)
+    assert over.half_width == 0  # nothing is left to chance
+    by_chance = simulate(
+        Scenario(service=Exponential(0.5), traffic=OpenLoop(1.0), latency_target=2.0),
+        seconds=7200.0,
+        window=60.0,
+        replications=6,
+    )
+    over = by_chance.time_over_target
+    assert over
+    seconds = [run.seconds_over_target for run in by_chance.replications]
+    assert len(set(seconds)) > 1
+    assert over.half_width > 0
+    assert min(seconds) <= over.mean <= max(seconds)
+
+
+def test_a_minute_in_which_calls_fail_is_over_the_target() -> None:
+    found = simulate(
+        Scenario(
+            service=Constant(0.01),
+            traffic=OpenLoop(10.0, poisson=False),
+            latency_target=1.0,
+            faults=(InstanceFailure(at=100.0, replacement_seconds=200.0),),
+        ),
+        seconds=600.0,
+        window=60.0,
+        discard=0.0,
+        **SPREAD,
+    )
+    over = found.time_over_target
+    assert over
+    assert over.mean == 300  # of the minutes from 60 s to 360 s
+
+
+def test_no_target_or_no_timeline_is_no_time() -> None:
+    assert overloaded(target=None).time_over_target is None
+    assert (
+        simulate(QUIET.with_(latency_target=1.0), requests=1000, replications=2).time_over_target
+        is None
+    )
+
+
+def test_data_hold_the_timeline_and_the_time_over_target() -> None:
+    found = overloaded()
+    data = found.to_dict()
+    assert data["time_over_target_seconds"]["mean"] == found.time_over_target.mean
+    lines, runs = data["timeline"], [run.timeline for run in found.replications]
+    assert [line["end_seconds"] for line in lines] == [60.0 * minute for minute in range(1, 41)]
+    for at, line in enumerate(lines):
+        for name in ("requests", "failed", "serving", "launched", "slow"):
+            assert line[name] == sum(getattr(run[at], name) for run in runs) / len(runs)
+        assert line["p99_ms"] == pytest.approx(500 * sum(run[at].p99 for run in runs))
+    assert simulate(QUIET, requests=1000, replications=2).to_dict()["timeline"] == []
+
+
+# --- deployments -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "share", "extra", "ready"),
+    [
+        ("all_at_once", 0.5, 4 * (300 + 60), 300),
+        ("canary", 0.25, 4 * (300 + 120 + 60), 420),
+        ("linear", 0.5, 4 * (300 + 120 + 60), 420),
+        ("rolling", 0.25, 4 * 300, 4 * 300 + 3 * 120),
+    ],
+)
+def test_a_deployment_costs_what_it_holds_twice(
+    kind: str, share: float, extra: float, ready: float
+) -> None:
+    plan = Rollout(at=600.0, kind=kind, step_share=share, wait_seconds=120.0, bake_seconds=60.0)
+    run = timeline(
+        Scenario(
+            service=Constant(0.01),
+            traffic=OpenLoop(4.0, poisson=False),
+            instances=4,
+            deployment=plan,
+        ),
+        3600.0,
+    )
+    assert run.failed == 0
+    assert {line.serving for line in run.timeline} == {4}  # one in, one out, at the same time
+    assert run.instance_hours * 3600 == pytest.approx(4 * 3600 + extra)
+    launched = [line.launched for line in run.timeline]
+    assert launched[int((600 + ready + 60) / 60) + 1] == 4
+
+
+def test_scaling_stands_still_during_a_deployment() -> None:
+    run = timeline(
+        Scenario(
+            service=Constant(0.01),
+            traffic=OpenLoop(4.0, poisson=False),
+            instances=2,
+            scaling=policy(),
+            deployment=Rollout(at=100.0, instance_seconds=600.0),
+        ),
+        2400.0,
+    )
+    serving = [line.serving for line in run.timeline]
+    assert serving[:16] == [2] * 16  # without it four would serve from 540 s on
+    assert serving[-1] == 4
+
+
+# --- shapes and errors -------------------------------------------------------------------------
+
+
+def test_a_shape_sends_its_requests() -> None:
+    for one in shapes().values():
+        assert max(share for _, share in one.levels) == 1.0
+    spike = shape("spike")
+    assert spike.share_at(1000) == pytest.approx(10 * spike.share_at(100))
+    run = timeline(
+        Scenario(service=Constant(0.0001), traffic=ShapedLoop(20.0, spike, poisson=False)),
+        spike.seconds,
+    )
+    assert run.requests == pytest.approx(20 * spike.mean_share * spike.seconds, rel=1e-3)
+
+
+def test_a_trace_arrives_when_it_says() -> None:
+    run = timeline(Scenario(service=Constant(0.5), traffic=ArrivalTrace((1.0, 1.0, 61.0))), 120.0)
+    assert [line.requests for line in run.timeline] == [2, 1]
+    assert run.mean == pytest.approx((0.5 + 1.0 + 0.5) / 3)
+
+
+QUIET = Scenario(service=Constant(0.01), traffic=OpenLoop(1.0))
+
+
+@pytest.mark.parametrize(
+    ("code", "build"),
+    [
+        ("LLS101", lambda: Exponential(0.0)),
+        ("LLS102", lambda: Lognormal(1.0, -1.0)),
+        ("LLS103", lambda: Scenario(service=Constant(1.0), traffic=OpenLoop(1.0), instances=0)),
+        ("LLS104", lambda: Scenario(service=Constant(1.0), traffic=OpenLoop(1.0), concurrency=0)),
+        ("LLS105", lambda: Scenario(service=Constant(1.0), traffic=OpenLoop(1.0), slope=-0.1)),
+        ("LLS106", lambda: OpenLoop(0.0)),
+        ("LLS107", lambda: ClosedLoop(0)),
+        (
+            "LLS108",
+            lambda: Scenario(service=Constant(1.0), traffic=OpenLoop(1.0), routing="FASTEST"),
+        ),
+        (
+            "LLE423",
+            lambda: Scenario(service=Constant(1.0), traffic=OpenLoop(1.0), routing="PREFIX_AWARE"),
+        ),
+        ("LLE621", lambda: TargetTracking(60.0, 5, 4)),
+        ("LLS120", lambda: Empirical.of_samples([0.1])),
+        ("LLS120", lambda: Empirical.of_quantiles({0.5: 1.0, 1.0: 2.0})),
+        ("LLS121", lambda: ArrivalTrace((2.0, 1.0))),
+        ("LLS122", lambda: shape("weekend")),
+        (
+            "LLS129",
+            lambda: Scenario(
+                service=Constant(1.0), traffic=OpenLoop(1.0), faults=(ZoneOutage(at=1.0, zone=1),)
+            ),
+        ),
+        (
+            "LLS129",
+            lambda: Scenario(
+                service=Constant(1.0),
+                traffic=OpenLoop(1.0),
+                instances=2,
+                faults=(InstanceFailure(at=1.0, instances=3),),
+            ),
+        ),
+        (
+            "LLS109",
+            lambda: simulate(
+                Scenario(service=Constant(1.0), traffic=ClosedLoop(1)), replications=1
+            ),
+        ),
+        (
+            "LLS113",
+            lambda: simulate(Scenario(service=Constant(1.0), traffic=ClosedLoop(1)), requests=10),
+        ),
+        ("LLS101", lambda: Scenario(service=Constant(0.0), traffic=OpenLoop(1.0))),
+        ("LLS131", lambda: Shape("x", "", ())),
+        ("LLS131", lambda: Shape("x", "", ((600.0, 0.0),))),
+        ("LLS131", lambda: Shape("x", "", ((600.0, 1.0), (300.0, 0.5)))),
+        ("LLS131", lambda: Shape("x", "", ((0.0, 1.0),))),
+        ("LLS111", lambda: Shape("x", "", ((600.0, 1.0), (1200.0, -0.5)))),
+        ("LLS111", lambda: Shape("x", "", ((600.0, 1.0),), deploy_at=-1.0)),
+        ("LLS118", lambda: TargetTracking(60.0, 2, 4, metric="latency")),
+        ("LLS119", lambda: TargetTracking(60.0, 2, 4, period=0.0)),
+        ("LLS117", lambda: simulate(QUIET, seconds=100.0, window=-1.0)),
+        ("LLS117", lambda: simulate(QUIET, seconds=100.0, window=0.0)),
+        ("LLS117", lambda: simulate(QUIET, seconds=100.0, window=1e-9)),
+        ("LLS115", lambda: simulate(QUIET, requests=100, confidence=99)),
+        ("LLS115", lambda: simulate(QUIET, requests=100, confidence=1.0)),
+        ("LLS116", lambda: simulate(QUIET, requests=100, replications=2).percentile(75)),
+        ("LLS116", lambda: simulate(QUIET, requests=100, replications=2).wait_percentile(0.99)),
+        ("LLS127", lambda: simulate(Scenario(service=Constant(1.0), traffic=OpenLoop(1.1)))),
+        (
+            "LLS128",
+            lambda: simulate(Scenario(service=Constant(1.0), traffic=ClosedLoop(1)), discard=1.0),
+        ),
+    ],
+)
+def test_mistakes_have_codes(code: str, build) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        build()
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        Lognormal(0.2, 1.5),
+        TokenCount(100, 0.01, cv=0.8, first_token_seconds=0.1, max_tokens=300),
+        Empirical.of_quantiles({0.0: 0.1, 0.5: 0.2, 0.99: 0.9, 1.0: 2.0}),
+        Constant(0.2),
+    ],
+    ids=["lognormal", "tokens", "empirical", "constant"],
+)
+def test_a_law_has_the_mean_that_it_says(law) -> None:
+    """One request at a time: the latency is the law."""
+    found = simulate(Scenario(service=law, traffic=ClosedLoop(1)), requests=200_000, replications=4)
+    plain = sum(run.mean for run in found.replications) / 4
+    assert plain == pytest.approx(law.mean_seconds, rel=0.01)
+
+
+def test_a_gamma_law_has_the_quantiles_of_scipys() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    from low_latency_endpoint.simulate import Gamma, service_laws
+    from low_latency_endpoint.simulate.compilation import loops
+    from low_latency_endpoint.simulate.workload import Law
+
+    for cv in (0.3, 1.0, 2.0):
+        ranks = [0.001, 0.1, 0.5, 0.9, 0.99, 0.9999]
+        out = list(ranks)
+        law = Law(loops(False), Gamma(1.0, cv).parameters())
+        law.loops.fill_law(
+            service_laws.kernels.GAMMA,
+            law.parameters.one,
+            law.parameters.two,
+            law.parameters.three,
+            law.table,
+            out,
+            len(out),
+        )
+        expected = [stats.gamma.ppf(rank, 1 / cv**2, scale=cv**2) for rank in ranks]
+        assert out == pytest.approx(expected, rel=2e-4, abs=1e-6)

@@ -1,0 +1,167 @@
+"""With numba, without it, on one process or several: the same results to the last bit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from low_latency_endpoint.simulate import (
+    ArrivalTrace,
+    ClosedLoop,
+    Constant,
+    Empirical,
+    Exponential,
+    Gamma,
+    InstanceFailure,
+    Lognormal,
+    OpenLoop,
+    PrefixCache,
+    Rollout,
+    Scenario,
+    Shape,
+    ShapedLoop,
+    TargetTracking,
+    TokenCount,
+    ZoneOutage,
+    Zones,
+    simulate,
+)
+
+LEAST = "LEAST_OUTSTANDING_REQUESTS"
+RISE = Shape("rise", "", ((120.0, 0.2), (1200.0, 1.0), (2400.0, 0.1)))
+
+SCENARIOS = {
+    "open random": Scenario(service=Exponential(1.0), traffic=OpenLoop(4.0), instances=5),
+    "constant arrivals": Scenario(
+        service=Gamma(1.0, 0.7),
+        traffic=OpenLoop(4.0, poisson=False),
+        instances=5,
+        routing="POWER_OF_TWO",
+    ),
+    "closed least": Scenario(
+        service=Lognormal(1.0, 2.0),
+        traffic=ClosedLoop(20),
+        instances=5,
+        concurrency=2,
+        routing=LEAST,
+    ),
+    "thinking users": Scenario(
+        service=Constant(0.5),
+        instances=3,
+        routing=LEAST,
+        traffic=ClosedLoop(12, think=Exponential(2.0)),
+    ),
+    "batching": Scenario(
+        service=TokenCount(200, 0.01, cv=1.5, first_token_seconds=0.2),
+        traffic=ClosedLoop(24),
+        instances=4,
+        concurrency=8,
+        slope=0.4,
+        routing=LEAST,
+        routers=3,
+    ),
+    "empirical": Scenario(
+        service=Empirical.of_samples([0.1, 0.2, 0.2, 0.9]), traffic=OpenLoop(5.0), instances=3
+    ),
+    "trace": Scenario(
+        service=Exponential(0.5),
+        instances=2,
+        traffic=ArrivalTrace(tuple(i * 0.31 + (i % 7) * 0.01 for i in range(900))),
+    ),
+    "zones": Scenario(
+        service=Exponential(1.0),
+        traffic=OpenLoop(4.0),
+        instances=5,
+        routers=2,
+        zones=Zones(3, hop_seconds=0.01, cross_zone_seconds=0.05, local_routing=True),
+        routing=LEAST,
+    ),
+    "prefix": Scenario(
+        service=Lognormal(1.0, 1.0),
+        traffic=OpenLoop(4.0),
+        instances=5,
+        routing="PREFIX_AWARE",
+        concurrency_threshold=3,
+        prefix_cache=PrefixCache(200, remembered=50),
+    ),
+    "overload grows the tables": Scenario(
+        service=Exponential(1.0), traffic=ShapedLoop(60.0, RISE), instances=2, routing=LEAST
+    ),
+    "everything": Scenario(
+        service=Lognormal(0.5, 1.0),
+        traffic=ShapedLoop(6.0, RISE),
+        instances=2,
+        concurrency=2,
+        zones=Zones(2, cross_zone_seconds=0.01),
+        routing=LEAST,
+        latency_target=1.0,
+        scaling=TargetTracking(60.0, 2, 12, scale_out_cooldown=60.0, instance_seconds=90.0),
+        deployment=Rollout(at=900.0, kind="canary", step_share=0.3, wait_seconds=60.0),
+        faults=(InstanceFailure(at=300.0), ZoneOutage(at=1500.0, zone=1)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_plain_python_and_numba_agree_to_the_last_bit(name: str) -> None:
+    pytest.importorskip("numba")
+    scenario = SCENARIOS[name]
+    options = {} if isinstance(scenario.traffic, ShapedLoop) else {"requests": 1500}
+    if isinstance(scenario.traffic, ArrivalTrace):
+        options = {"requests": 900}
+    compiled, plain = (
+        simulate(scenario, replications=2, seed=5, compiled=each, **options)
+        for each in (True, False)
+    )
+    assert compiled.replications == plain.replications
+    for run in plain.replications:
+        assert run.requests >= 900
+        assert run.littles_law < 1e-9
+
+
+def test_the_seed_decides_and_nothing_else() -> None:
+    scenario = SCENARIOS["closed least"]
+    first, again, other = (
+        simulate(scenario, requests=2000, replications=3, seed=seed) for seed in (1, 1, 2)
+    )
+    assert first.replications == again.replications
+    assert first.replications != other.replications
+    assert len({run.mean for run in first.replications}) == 3
+
+
+def test_several_processes_give_the_same() -> None:
+    scenario = SCENARIOS["open random"]
+    one, two = (
+        simulate(scenario, requests=2000, replications=4, processes=processes)
+        for processes in (1, 2)
+    )
+    assert one.replications == two.replications
+
+
+def test_without_numba_and_numpy_it_still_answers() -> None:
+    program = """
+import sys
+sys.modules["numba"] = sys.modules["numpy"] = None
+from low_latency_endpoint.simulate import *
+result = simulate(Scenario(service=Exponential(1.0), traffic=OpenLoop(0.5)), requests=2000,
+                  replications=2)
+print(repr(result.replications[0].mean))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    here = simulate(
+        Scenario(service=Exponential(1.0), traffic=OpenLoop(0.5)), requests=2000, replications=2
+    )
+    assert done.stdout.strip() == repr(here.replications[0].mean)
+
+
+def test_strategies_meet_the_same_requests() -> None:
+    """Common random numbers: with one instance routing changes nothing at all."""
+    base = Scenario(service=Lognormal(1.0, 2.0), traffic=OpenLoop(0.5))
+    runs = [
+        simulate(base.with_(routing=routing), requests=2000, replications=2).replications
+        for routing in ("RANDOM", LEAST, "POWER_OF_TWO")
+    ]
+    assert runs[0] == runs[1] == runs[2]
