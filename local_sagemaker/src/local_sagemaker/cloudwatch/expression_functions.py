@@ -141,10 +141,8 @@ def fill(series: Series, filler: Value | str, grid: Sequence[float]) -> Series:
     REPEAT and LINEAR leave what is missing before the first value (and LINEAR after the last).
     """
     if isinstance(filler, float):
-        filled = dict.fromkeys(grid, filler)
-        if not series.values.keys() <= filled.keys():
-            filled = dict.fromkeys(sorted({*filled, *series.values}), filler)
-        return Series(filled | series.values, series.label, series.period)
+        times = grid if series.values.keys() <= {*grid} else sorted({*grid, *series.values})
+        return Series(dict.fromkeys(times, filler) | series.values, series.label, series.period)
     known = sorted(series.values)
     result = dict(series.values)
     for time in grid:
