@@ -145,22 +145,23 @@ def test_cannot_run(refused: Refused, image: str, instance_type: str, code: str)
 
 
 @pytest.mark.parametrize(
-    ("image", "instance_type", "ami", "code"),
+    ("image", "instance_type", "ami", "code", "allowed"),
     [
-        (VLLM, "ml.g6.xlarge", "al2-ami-sagemaker-inference-gpu-2", "LLE337"),
-        (VLLM, "ml.g6.xlarge", "al2-ami-sagemaker-inference-gpu-3-1", "LLE337"),
-        (NEURONX, "ml.inf2.xlarge", "al2-ami-sagemaker-inference-gpu-2", "LLE338"),
-        (GPU, "ml.g5.xlarge", "al2-ami-sagemaker-inference-neuron-2", "LLE338"),
-        (NEURON, "ml.inf1.xlarge", "al2-ami-sagemaker-inference-neuron-2", "LLE338"),
-        (CPU, "ml.m5.xlarge", "al2023-ami-sagemaker-inference-gpu-4-1", "LLE338"),
-        (OWN_GPU, "ml.m5.xlarge", "al2023-ami-sagemaker-inference-gpu-4-1", "LLE338"),
+        (VLLM, "ml.g6.xlarge", "al2-ami-sagemaker-inference-gpu-2", "LLE337", CUDA_13_AMI),
+        (VLLM, "ml.g6.xlarge", "al2-ami-sagemaker-inference-gpu-3-1", "LLE337", "up to 12.4"),
+        (NEURONX, "ml.inf2.xlarge", "al2-ami-sagemaker-inference-gpu-2", "LLE338", "NVIDIA GPU"),
+        (GPU, "ml.g5.xlarge", "al2-ami-sagemaker-inference-neuron-2", "LLE338", "ml.inf2, ml.trn"),
+        (NEURON, "ml.inf1.xlarge", "al2-ami-sagemaker-inference-neuron-2", "LLE338", "ml.inf2"),
+        (CPU, "ml.m5.xlarge", "al2023-ami-sagemaker-inference-gpu-4-1", "LLE338", "NVIDIA GPU"),
+        (OWN_GPU, "ml.m5.xlarge", "al2023-ami-sagemaker-inference-gpu-4-1", "LLE338", "NVIDIA"),
     ],
 )
 def test_ami_that_cannot_be(
-    refused: Refused, image: str, instance_type: str, ami: str, code: str
+    refused: Refused, image: str, instance_type: str, ami: str, code: str, allowed: str
 ) -> None:
-    with refused(code):
+    with refused(code) as caught:
         check_image_runs_on(image, instance_type, ami)
+    assert allowed in caught.value.allowed
 
 
 @pytest.mark.parametrize(
@@ -172,7 +173,7 @@ def test_ami_that_cannot_be(
         (GPU, "ml.g5.xlarge", "al2-ami-sagemaker-inference-gpu-2-1", "minor version"),
         # SageMaker's own choice of AMI is documented nowhere
         (VLLM, "ml.g7.2xlarge", None, "stays Creating"),
-        (VLLM, "ml.g6.2xlarge", None, "stays Creating"),
+        (VLLM, "ml.g6.2xlarge", None, f"set the inference AMI to {CUDA_13_AMI} ("),
         # a CUDA 12 image was seen to hang on the AMI for CUDA 13
         (RAY, "ml.g5.2xlarge", CUDA_13_AMI, "deep-learning-containers/pull/6187"),
         # somebody's own name is no promise
