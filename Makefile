@@ -26,6 +26,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export JSII_RUNTIME_PACKAGE_CACHE := enabled
 export CDK_DISABLE_CLI_TELEMETRY  := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# pip trusts the machine's certificate authorities, behind a company's proxy too; uv its own alone.
+export UV_SYSTEM_CERTS := 1
 # uv leaves compiling to the first import; where nothing may be kept, every process compiles 100 MB.
 unexport PYTHONDONTWRITEBYTECODE
 
