@@ -26,7 +26,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export JSII_RUNTIME_PACKAGE_CACHE := enabled
 export CDK_DISABLE_CLI_TELEMETRY  := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# pip trusts the machine's certificate authorities, behind a company's proxy too; uv its own alone.
+# The machine's certificate authorities, as pip: behind a proxy that breaks up TLS uv and npm fail else.
 export UV_SYSTEM_CERTS := 1
 # uv leaves compiling to the first import; where nothing may be kept, every process compiles 100 MB.
 unexport PYTHONDONTWRITEBYTECODE
@@ -85,7 +85,7 @@ $(VENV)/.installed-operations: $(VENV)/.installed requirements-dev.txt
 
 node_modules/.installed: $(VENV)/.installed package.json package-lock.json
 	@echo "Installing the AWS CDK CLI with npm"
-	@$(BIN)/npm ci --no-audit --no-fund --loglevel=error
+	@NODE_USE_SYSTEM_CA=1 $(BIN)/npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
 ##@ Without an AWS account
