@@ -136,13 +136,8 @@ def measured(table) -> Measured:
 
 
 @pytest.fixture
-def routed(measured) -> list[int]:
-    return [size for size in measured if size > 1]
-
-
-@pytest.fixture
-def measured_at_all(measured) -> Measured:
-    """Where something is routed."""
+def routed(measured) -> Measured:
+    """The sizes at which there is something to route."""
     return {size: found for size, found in measured.items() if size > 1}
 
 
@@ -161,37 +156,35 @@ def test_the_published_sizes_were_run(table):
     assert table.valid
 
 
-def test_direction(measured, routed):
+def test_direction(routed):
     """More throughput, surely; a p99 of 6,000 requests is less sure."""
     assert routed
-    for size in routed:
-        found = measured[size].changes
+    for size, comparison in routed.items():
+        found = comparison.changes
         assert found["throughput"].low > 0, size
         assert found["p99"].change < 0, size
 
 
-def test_direction_of_p99(measured_at_all):
+def test_direction_of_p99(routed):
     """Surely shorter over all sizes together, at which each instance has as many users."""
-    found = changes(
-        [pair.pair for each in measured_at_all.values() for pair in each.pairs], confidence=0.99
-    )
+    found = changes([pair.pair for each in routed.values() for pair in each.pairs], confidence=0.99)
     assert found["p99"].high < 0
     assert found["mean"].high < 0
     assert found["throughput"].low > 0
 
 
-def test_size_as_published(measured, routed):
+def test_size_as_published(routed):
     """Throughput within three points of it, as the simulator has it too; p99 within it."""
     low, high = PUBLISHED_THROUGHPUT_GAIN
     shortest, longest = PUBLISHED_P99_CUT
-    for size in routed:
-        found = measured[size].changes
+    for size, comparison in routed.items():
+        found = comparison.changes
         assert low - 0.03 < found["throughput"].change < high + 0.03, size
         assert shortest < -found["p99"].change < longest, size
 
 
-def test_size_as_published_over_all_sizes(measured_at_all):
-    found = [each.changes for each in measured_at_all.values()]
+def test_size_as_published_over_all_sizes(routed):
+    found = [each.changes for each in routed.values()]
     low, high = PUBLISHED_THROUGHPUT_GAIN
     assert low - 0.02 < fmean(each["throughput"].change for each in found) < high + 0.02
     shortest, longest = PUBLISHED_P99_CUT
@@ -202,15 +195,15 @@ def test_size_as_published_over_all_sizes(measured_at_all):
 # (one standard deviation), and the mean of four by 2.5.
 
 
-def test_size_as_simulated(measured, routed, simulated):
-    for size in routed:
-        found, paper = measured[size].changes, simulated[size]
+def test_size_as_simulated(routed, simulated):
+    for size, comparison in routed.items():
+        found, paper = comparison.changes, simulated[size]
         assert found["throughput"].change == pytest.approx(paper.throughput.mean, abs=0.03), size
         assert found["p99"].change == pytest.approx(paper.p99.mean, abs=0.15), size
 
 
-def test_size_as_simulated_over_all_sizes(measured_at_all, simulated):
-    both = [(found.changes, simulated[size]) for size, found in measured_at_all.items()]
+def test_size_as_simulated_over_all_sizes(routed, simulated):
+    both = [(found.changes, simulated[size]) for size, found in routed.items()]
     assert (
         abs(fmean(found["throughput"].change - paper.throughput.mean for found, paper in both))
         < 0.015
@@ -218,15 +211,15 @@ def test_size_as_simulated_over_all_sizes(measured_at_all, simulated):
     assert abs(fmean(found["p99"].change - paper.p99.mean for found, paper in both)) < 0.075
 
 
-def test_the_intervals_hold_what_is_simulated(measured, routed, simulated):
+def test_the_intervals_hold_what_is_simulated(routed, simulated):
     """A comparison that is surer than it may be would fail here.
 
     Of eight right intervals at 99 %, two or more miss once in 380 runs; one at 99.99 % misses
     once in 1,250.
     """
     missed = []
-    for size in routed:
-        pairs = [pair.pair for pair in measured[size].pairs]
+    for size, comparison in routed.items():
+        pairs = [pair.pair for pair in comparison.pairs]
         found, wide = (changes(pairs, confidence=each) for each in (0.99, 0.9999))
         papers = {"throughput": simulated[size].throughput, "p99": simulated[size].p99}
         for statistic, paper in papers.items():
