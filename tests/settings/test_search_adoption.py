@@ -11,13 +11,22 @@ from low_latency_endpoint.settings import explain_endpoint, load_settings, plan_
 from low_latency_endpoint.settings.search_adoption import adopt_found
 from low_latency_endpoint.settings.yaml_editing import write_edit
 from low_latency_endpoint.simulate.estimates import Estimate
-from low_latency_endpoint.simulate.search_goals import Candidate, Found, Goal, SearchResult
+from low_latency_endpoint.simulate.search_goals import Candidate, Found, Goal, Reserve, SearchResult
 from low_latency_endpoint.simulate.traffic import shape
 
 SHIPPED = (Path(__file__).parents[2] / "endpoint.yaml").read_text("utf-8")
-FIXED = Found(Candidate("RANDOM", 5, 5), Estimate(0.12, 0.001), 5.0, 0, 8, "yes")
+FIXED = Found(
+    Candidate("RANDOM", 5, 5), Estimate(0.12, 0.001), 5.0, 0, 8, "yes", Reserve.of(5, 1000, 200, 2)
+)
 POLICY = Found(
-    Candidate("RANDOM", 3, 12, 0.8, 300.0), Estimate(0.12, 0.001), 6.5, 0, 4, "yes", "spike"
+    Candidate("RANDOM", 3, 12, 0.8, 300.0),
+    Estimate(0.12, 0.001),
+    6.5,
+    0,
+    4,
+    "yes",
+    Reserve.of(7, 1000, 200, 2),
+    "spike",
 )
 
 
@@ -45,13 +54,11 @@ def file(tmp_path: Path) -> Path:
 def test_what_follows_from_a_fixed_fleet_is_planned_anew(file: Path) -> None:
     before = explain_endpoint(load_settings(file), "sentiment")
     after = adopt_found(file, "sentiment", FIXED, result()).after
-    assert [after[f"{name}_instances"].value for name in ("min", "initial", "max")] == [5, 5, 5]
-    outage = after["instances_left_by_zone_outage"]
-    assert (outage.value, outage.inputs["instances at peak"]) == (2, 5)  # was 4 of 8
-    assert after["subnet_size"].inputs != before["subnet_size"].inputs
-    assert after["scaling_metric"].value is None
+    assert [after[f"{name}_instances"].value for name in ("min", "initial", "max")] == [5, 5, 16]
+    # The peak of 1,000 with 200 x 0.65 each is 8 all the same, and 16 the rule's maximum.
+    assert after["scaling_metric"].value == before["scaling_metric"].value  # it goes on scaling
     assert file.read_text("utf-8") == SHIPPED
-    decision = after["max_instances"]
+    decision = after["initial_instances"]
     assert decision.rule == "found by simulation for p99 < 200 ms at 1,000 TPS, cheapest"
     assert decision.inputs["seed"] == 7
     assert decision.inputs["simulated p99"] == "120 ± 1 ms"
@@ -72,7 +79,11 @@ def test_the_written_file_plans_the_same_numbers(
         (each.name, each.value) for each in adopted.after
     ]
     assert plan.routing == "RANDOM"
-    assert plan.fleet.maximum == found.candidate.maximum
+    if found is POLICY:
+        assert plan.fleet.maximum == 12
+    else:
+        assert plan.fleet.minimum == plan.fleet.initial == 5
+        assert plan.scaling, "a fixed fleet is the least: the settings go on scaling"
     throughput = load_settings(file).endpoints["sentiment"].throughput
     assert throughput
     assert (throughput.peak_tps, throughput.tps_per_instance) == (tps, one)

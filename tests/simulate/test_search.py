@@ -23,19 +23,21 @@ from low_latency_endpoint.simulate.search_goals import (
     MISSES,
     NEAR,
     ONCE,
+    SHORT,
     Candidate,
     Found,
     Goal,
+    Reserve,
     SearchResult,
     pareto_front,
     parse_goal,
 )
-from low_latency_endpoint.simulate.search_wording import search_sentences
+from low_latency_endpoint.simulate.search_wording import search_data, search_sentences
 from low_latency_endpoint.simulate.searching import search
 from low_latency_endpoint.simulate.traffic import Shape, shape
 
 SHIPPED = Path(__file__).parents[2] / "endpoint.yaml"
-SHORT = Shape("short", "a rise", ((600.0, 0.3), (1200.0, 1.0)))
+RISE = Shape("short", "a rise", ((600.0, 0.3), (1200.0, 1.0)))
 LEAST = "LEAST_OUTSTANDING_REQUESTS"
 
 
@@ -44,16 +46,14 @@ def model_of(**options: object) -> SimulatedEndpoint:
     endpoint = settings.endpoints["sentiment"]
     assert endpoint.throughput
     return model_of_plan(
-        plan_endpoint(settings, "sentiment"),
-        latency=endpoint.latency.target,
-        throughput=endpoint.throughput.measured,
-        **options,
+        plan_endpoint(settings, "sentiment"), throughput=endpoint.throughput.measured, **options
     )
 
 
 @pytest.fixture(scope="module")
 def model() -> SimulatedEndpoint:
-    return model_of()
+    """45 ms and ten at once: 222 a second when never idle, 90 % of which are the measured 200."""
+    return model_of(service_seconds=0.045)
 
 
 def test_goals_are_read_or_refused() -> None:
@@ -68,14 +68,65 @@ def test_goals_are_read_or_refused() -> None:
 # --- fixed fleets ------------------------------------------------------------------------------
 
 
-def test_the_cheapest_fleet_is_the_cheapest(model: SimulatedEndpoint) -> None:
-    result = search(model, parse_goal("p99<200ms at 700 TPS, cheapest"), over=(), requests=20_000)
+def test_what_the_plan_keeps_in_reserve_is_kept(model: SimulatedEndpoint) -> None:
+    """700 / (200 x 0.65) are 6 instances; a lost zone leaves 3 of 6 and 3 of 7, which hold 600."""
+    result = search(model, parse_goal("p99<200ms at 700 TPS, cheapest"), over=RISE, requests=9000)
     best = result.best
     assert best
-    assert best.latency.high < 0.2
+    assert best.candidate.maximum == 8
+    assert best.reserve == Reserve(8, 700 / 1600, 4, 700 / 800)
+    for each in (*result.steady, *result.over_time):
+        assert each.reserve.load <= 0.65
+        assert each.reserve.load_left <= 1
+    said = search_sentences(result)
+    assert "at 44% of the measured limit at the peak, 88% when a zone is lost" in said[0]
+    assert "no instance above 65%" in said[1]
+
+
+def test_the_goal_is_the_callers_and_the_model_has_its_part(model: SimulatedEndpoint) -> None:
+    """Slow requests alone need 120.8 ms; of 150 ms the model has 120, of 152 ms 121.6."""
+    for goal, holds in ((145, False), (160, True)):
+        result = search(model, parse_goal(f"p99<{goal}ms at 100 TPS"), over=(), requests=20_000)
+        assert bool(result.best) is holds
+        assert f"({0.8 * goal:g} ms of it for the model)" in search_sentences(result)[0]
+
+
+def test_a_fleet_of_a_service_time_that_nobody_measured_is_conditional() -> None:
+    result = search(model_of(), parse_goal("p99<200ms at 100 TPS"), over=(), requests=9000)
+    assert search_sentences(result)[0].startswith("If a call takes 36 ms on average: ")
+
+
+def test_a_fleet_near_its_limit_is_too_short_to_tell(model: SimulatedEndpoint) -> None:
+    result = search(
+        model,
+        parse_goal("p99<400ms at 1300 TPS"),  # 97.5 % of what 6 serve when never idle
+        over=(),
+        requests=4000,
+        safety_factor=1.0,
+        zone_reserve=False,
+    )
+    # 7 instances are 92.9 % of the measured limit and 83.6 % of the true one.
+    first = min(result.steady, key=lambda each: each.cost)
+    assert first.candidate.minimum == 7
+    assert first.verdict == SHORT
+    assert not first.holds
+    assert search_data(result)["front"][0]["latency_ms"]["half_width"] is None
+
+
+def test_the_cheapest_fleet_is_the_cheapest(model: SimulatedEndpoint) -> None:
+    result = search(
+        model,
+        parse_goal("p99<200ms at 700 TPS, cheapest"),
+        over=(),
+        safety_factor=1.0,
+        zone_reserve=False,
+    )
+    best = result.best
+    assert best
+    assert best.latency.high < 0.16
     assert best.candidate.maximum == int(700 / model.steady(instances=1).instance_rate) + 1
     assert not result.over_time
-    assert len(search_sentences(result)) == 1
+    assert search_sentences(result)[1].endswith("a lost zone may leave too few.")
     # It is judged again by a simulation of its own.
     again = simulate(
         model.steady(instances=best.candidate.maximum, routing=best.candidate.routing).with_(
@@ -88,13 +139,16 @@ def test_the_cheapest_fleet_is_the_cheapest(model: SimulatedEndpoint) -> None:
 
 
 def test_between_the_steps_of_a_large_fleet_the_step_is_halved() -> None:
-    """At 20,000 TPS steps are six instances; the cheapest lies between two of them."""
+    """At 20,000 TPS steps are seven instances; the cheapest lies between two of them."""
+    model = model_of(concurrency=1, service_seconds=0.0045, peak_tps=20_000)
+    needed = simulate(model.steady(instances=103, routing=LEAST))
     result = search(
-        model_of(concurrency=1),
-        parse_goal("p99<13ms at 20000 TPS, cheapest"),
+        model,
+        Goal(99.0, needed.percentile(99.0).high / 0.8, 20_000.0),
         over=(),
-        requests=20_000,
         processes=2,
+        safety_factor=1.0,
+        zone_reserve=False,
     )
     best = result.best
     assert best
@@ -105,15 +159,15 @@ def test_between_the_steps_of_a_large_fleet_the_step_is_halved() -> None:
     }
     below = same[best.candidate.minimum - 1]  # was looked at too
     assert not below.holds
-    assert 99 <= best.candidate.minimum <= 102
+    assert 102 <= best.candidate.minimum <= 105
 
 
 def test_the_upper_end_rises_while_the_latency_falls() -> None:
     """Instances that slow down with each neighbour need many more than the smallest fleet."""
     slow = model_of(concurrency=8, slope=0.4)
     alone = simulate(slow.steady(instances=50), requests=20_000).percentile(99.0).mean
-    goal = Goal(99.0, 1.05 * alone, 400.0)
-    result = search(slow, goal, over=(), requests=10_000, replications=4)
+    goal = Goal(99.0, 1.02 * alone / 0.8, 400.0)
+    result = search(slow, goal, over=(), replications=4)
     counts = [each.candidate.minimum for each in result.steady]
     assert result.best
     assert result.best.candidate.minimum > 1.7 * min(counts) + 1
@@ -124,7 +178,8 @@ def test_an_impossible_goal_finds_nothing_and_ends(model: SimulatedEndpoint) -> 
     assert result.best is None
     assert max(each.candidate.maximum for each in result.steady) <= 20
     assert re.match(
-        r"No fleet up to \d+ instances certainly holds p99 under 20 ms at 100 TPS; "
+        r"No fleet up to \d+ instances certainly holds p99 under 20 ms \(16 ms of it for the "
+        r"model\) at 100 TPS; "
         r"the quickest is ",
         search_sentences(result)[0],
     )
@@ -135,7 +190,7 @@ def test_no_fleet_is_smaller_than_a_plan_takes(model: SimulatedEndpoint) -> None
         result = search(
             replace(model, zones=zones),
             parse_goal("p99<130ms at 20 TPS"),
-            over=SHORT,
+            over=RISE,
             requests=5000,
             replications=4,
         )
@@ -154,9 +209,9 @@ def test_fewer_than_four_replications_are_refused(model: SimulatedEndpoint) -> N
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_nothing_seen_once_is_an_answer_or_on_a_front(model: SimulatedEndpoint, seed: int) -> None:
-    # 126 ms is near what the quickest policies give, so the cheapest one is in question.
+    # 126 ms, the model's part, is near what the quickest policies give: the cheapest is in question.
     result = search(
-        model, parse_goal("p99<126ms at 300 TPS"), over=SHORT, requests=10_000, seed=seed
+        model, parse_goal("p99<157.5ms at 300 TPS"), over=RISE, requests=10_000, seed=seed
     )
     assert any(each.replications == 1 for each in result.over_time)
     assert all(
@@ -182,13 +237,13 @@ def test_nothing_seen_once_is_an_answer_or_on_a_front(model: SimulatedEndpoint, 
             )
 
 
-def test_several_shapes_are_judged_by_the_worst(model: SimulatedEndpoint) -> None:
+def test_several_shapes_are_judged_by_the_worst() -> None:
+    model = model_of(service_seconds=0.0045, concurrency=1)  # who meets another waits
     calm = Shape("calm", "little, for longer", ((6000.0, 0.2),))
-    goal = parse_goal("p99<200ms at 700 TPS")
-    both = search(model, goal, over=(calm, SHORT), requests=5000)
-    alone = {
-        each.candidate: each for each in search(model, goal, over=SHORT, requests=5000).over_time
-    }
+    goal = parse_goal("p99<250ms at 700 TPS")
+    options = {"requests": 5000, "safety_factor": 1.0, "zone_reserve": False}
+    both = search(model, goal, over=(calm, RISE), **options)
+    alone = {each.candidate: each for each in search(model, goal, over=RISE, **options).over_time}
     assert both.best_over_time
     assert {each.shape for each in both.over_time} >= {"short"}
     for each in both.over_time:
@@ -218,6 +273,7 @@ def _found(count: int, milliseconds: float, half: float, verdict: str, failed: i
         failed,
         4,
         verdict,
+        Reserve.of(count, 1000, 200, 1),
     )
 
 
@@ -236,7 +292,9 @@ def test_what_is_too_near_to_tell_is_called_so() -> None:
     assert result.best is None
     assert search_sentences(result) == [
         "No fleet up to 5 instances certainly holds p99 under 126 ms at 1,000 TPS; 5 instances, "
-        "least outstanding, with 125 ± 3 ms, is too near to tell: simulate more replications."
+        "least outstanding, with 125 ± 3 ms, is too near to tell: simulate more replications.",
+        "Tried: no instance above 100% of its measured limit at the peak; a lost zone may leave "
+        "too few.",
     ]
 
 
@@ -270,7 +328,7 @@ def on_counts(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
     file.write_text(
         "".join(f"{60 * minute},{100 if minute < 10 else 1000}\n" for minute in range(20)), "utf-8"
     )
-    return "--search", "p99<400ms at 300 TPS", "--traffic-from", file
+    return "--search", "p99<400ms at 300 TPS", "--traffic-from", file, "--service-time", "45ms"
 
 
 @pytest.fixture(scope="module")
@@ -287,7 +345,7 @@ def test_policies_are_judged_on_recorded_traffic(searched: dict[str, Any]) -> No
         "peak at 300" in each
         for each in answer["assumed"]
     )
-    assert "shape 'counts'" in answer["answer"][1]
+    assert "shape 'counts'" in answer["answer"][2]
 
 
 def test_a_policy_is_written_and_plans_the_numbers_that_were_found(
@@ -323,7 +381,18 @@ def test_the_lines_that_are_printed_can_be_pasted(settings: Path) -> None:
     text = text.replace(removed[0], peak).rstrip("\n")
     settings.write_text("\n".join([text, *(line for line in added if line != peak), ""]), "utf-8")
     fleet = plan_endpoint(load_settings(settings), "sentiment").fleet
-    assert (fleet.minimum, fleet.initial, fleet.maximum) == (2, 2, 2)
+    # It goes on scaling: the rule's maximum holds the peak of 2 while a lost zone still counts.
+    assert (fleet.minimum, fleet.initial, fleet.maximum) == (2, 2, 4)
+
+
+def test_a_fleet_is_not_written_on_a_guess(settings: Path) -> None:
+    goal = ("--search", "p99<200ms at 20 TPS", "--traffic", "steady", "--write")
+    done = CliRunner().invoke(app, ["simulate", str(settings), *goal])
+    assert isinstance(done.exception, ConfigurationError)
+    assert done.exception.code == "LLS132"
+    assert settings.read_text("utf-8") == SHIPPED.read_text("utf-8")
+    run(settings, *goal, "--service-time", "45ms")
+    assert "initial: 2" in settings.read_text("utf-8")
 
 
 def test_a_long_search_says_so(capsys: pytest.CaptureFixture[str]) -> None:

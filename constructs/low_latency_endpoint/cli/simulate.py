@@ -53,6 +53,10 @@ class SimulationOptions:
     concurrency: int | None = option("Requests that an instance works on at once.")
     slope: float | None = option("By how much each neighbour lengthens a request: batching.")
     replications: int | None = option("Independent runs. Without it 8; 4 over time.")
+    requests: int | None = option(
+        "Requests of each run at a steady load. Without it as many as p99 needs at that load, up "
+        "to two million."
+    )
     seed: int = option("The same seed gives the same results.", 1)
     processes: int | None = option("Processes; as many as there are processors without it.")
     json: Json = False
@@ -66,6 +70,13 @@ class SimulationOptions:
         "their source (Markdown).",
         metavar="FILE",
     )
+    safety_factor: float | None = option(
+        "With --search: share of its measured limit that an instance may be loaded with at the "
+        "peak; the settings' without it."
+    )
+    without_zone_reserve: bool = flag(
+        "With --search: try fleets too that cannot hold the peak when a zone is lost."
+    )
     write: bool = flag("With --search: write that point into the settings file; comments stay.")
 
     def check(self) -> None:
@@ -76,9 +87,9 @@ class SimulationOptions:
         if self.compare_routing and (self.search is not None or over_time):
             raise typer.BadParameter("give one of --compare-routing, --search and --traffic")
         if self.search is None:
-            for name in ("point", "adopt", "write"):
+            for name in ("point", "adopt", "write", "safety_factor", "without_zone_reserve"):
                 if getattr(self, name) not in (None, False):
-                    raise typer.BadParameter(f"--{name} goes with --search")
+                    raise typer.BadParameter(f"--{name.replace('_', '-')} goes with --search")
         else:
             for name, why in (
                 ("tps", "the goal says how many"),
@@ -139,7 +150,6 @@ def simulate(settings: SettingsFile, options: SimulationOptions) -> None:
     model = model_of_plan(
         plan,
         throughput=stated.throughput.measured if stated.throughput else None,
-        latency=stated.latency.target,
         load_test=load_test,
         service_seconds=None
         if options.service_time is None
@@ -165,9 +175,18 @@ def simulate(settings: SettingsFile, options: SimulationOptions) -> None:
         plan,
         {"seed": options.seed, "processes": options.processes or os.cpu_count() or 1},
         options.replications,
+        options.requests,
     )
     if options.search is not None:
-        report.search(options.search, shapes, options.point, options.adopt, write=options.write)
+        report.search(
+            options.search,
+            shapes,
+            options.point,
+            options.adopt,
+            write=options.write,
+            safety_factor=options.safety_factor,
+            zone_reserve=not options.without_zone_reserve,
+        )
     elif shapes:
         report.over_time(shapes)
     elif options.compare_routing:

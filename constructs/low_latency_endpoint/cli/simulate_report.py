@@ -34,7 +34,9 @@ class SimulationReport:
         plan: Plan,
         options: dict[str, Any],
         replications: int | None,
+        requests: int | None = None,
     ) -> None:
+        self.requests = requests
         self.name, self.settings, self.model, self.plan = name, settings, model, plan
         self.options, self.replications = options, replications
         self.sentences: list[str] = []
@@ -49,14 +51,63 @@ class SimulationReport:
     def steady(self) -> None:
         """The fleet at its peak."""
         from ..simulate import simulate as run
-        from ..simulate.wording import steady_sentence, steady_table
+        from ..simulate.wording import steady_sentences, steady_table, verdict
         from .simulate_charts import latency_chart
 
-        result = run(self.model.steady(), replications=self._replications(8), **self.options)
-        self.sentences.append(steady_sentence(self.model, result))
+        if not self.model.measured:
+            self._if_a_call_takes()
+            return
+        result = run(self.model.steady(), **self._run_options(8))
+        self.sentences += steady_sentences(self.model, result)
         self.tables.append(Table(*steady_table({self.model.routing: result})))
         self.charts.append(lambda: latency_chart({self.model.routing: result}, self.model))
-        self.data = {"steady": result.to_dict()}
+        self.data = {
+            "steady": result.to_dict(),
+            "verdicts": {
+                f"p{each.percentile:g}": {
+                    "callers_target_ms": 1000 * each.callers,
+                    "model_target_ms": 1000 * each.model,
+                    "verdict": verdict(result.percentile(each.percentile), each.model),
+                }
+                for each in self.model.targets
+            },
+        }
+
+    def _if_a_call_takes(self) -> None:
+        """Without a measured service time: p99 for several of them, and no verdict."""
+        from ..simulate import simulate as run
+        from ..simulate.wording import conditional_sentences, conditional_table
+
+        found = {}
+        for seconds in self.model.possible_service_seconds:
+            for variation in (0.5, 1.0):
+                result = run(self.model.taking(seconds, variation).steady(), **self._run_options(8))
+                found[seconds, variation] = result.percentile(99.0)
+        self.sentences += conditional_sentences(self.model, found)
+        self.assumed = [
+            "service times vary like a lognormal law; an instance works on as many at once as keep "
+            f"it 90% busy at {self.model.tps_per_instance:g} requests per second",
+            *(each for each in self.assumed if each not in self.model.assumed_service),
+        ]
+        self.tables.append(Table(*conditional_table(found, self.model)))
+        self.data = {
+            "verdicts": {},
+            "if_a_call_takes": [
+                {
+                    "mean_service_ms": 1000 * seconds,
+                    "variation": variation,
+                    "p99_ms": 1000 * p99.mean,
+                    "half_width": 1000 * p99.half_width if p99.tells else None,
+                }
+                for (seconds, variation), p99 in found.items()
+            ],
+        }
+
+    def _run_options(self, replications: int) -> dict[str, Any]:
+        """For a steady load: replications, and requests where they are stated."""
+        return {"replications": self._replications(replications), **self.options} | (
+            {"requests": self.requests} if self.requests else {}
+        )
 
     def compare(self) -> None:
         """The strategies under the same chance."""
@@ -69,10 +120,9 @@ class SimulationReport:
                 routing: self.model.steady(routing=routing)
                 for routing in ("RANDOM", "LEAST_OUTSTANDING_REQUESTS")
             },
-            replications=self._replications(8),
-            **self.options,
+            **self._run_options(8),
         )
-        self.sentences.append(comparison_sentence(self.model, both))
+        self.sentences.append(self.model.condition + comparison_sentence(self.model, both))
         self._say_prefix_aware("compared")
         self.tables.append(Table(*steady_table(both.results)))
         self.tables.append(
@@ -97,7 +147,7 @@ class SimulationReport:
             result: SimulationResult = run(
                 self.model.over_time(one), replications=replications, **self.options
             )
-            self.sentences.append(shape_sentence(self.model, one, result))
+            self.sentences.append(self.model.condition + shape_sentence(self.model, one, result))
             rows.append(shape_row(one, result))
             self.charts.append(partial(timeline_chart, one, result, self.model))
             self.data["traffic"][one.name] = result.to_dict()
@@ -116,6 +166,8 @@ class SimulationReport:
         adopt_to: Path | None,
         *,
         write: bool,
+        safety_factor: float | None,
+        zone_reserve: bool,
     ) -> None:
         """Fleets and policies for a goal."""
         from ..simulate import shape
@@ -132,6 +184,9 @@ class SimulationReport:
             over=shapes,
             replications=self._replications(8),
             shape_replications=self._replications(4),
+            requests=self.requests,
+            safety_factor=safety_factor,
+            zone_reserve=zone_reserve,
             **self.options,
         )
         self.sentences += search_sentences(result)
@@ -172,8 +227,10 @@ class SimulationReport:
         self, found: Found, number: int, result: SearchResult, adopt_to: Path | None, *, write: bool
     ) -> None:
         """Show what a point changes in the settings, and write what was asked for."""
-        from ..settings.search_adoption import adopt_found
+        from ..settings.search_adoption import adopt_found, check_measured
 
+        if adopt_to is not None or write:
+            check_measured(result)
         try:
             adopted: AdoptedPoint = adopt_found(self.settings, self.name, found, result)
         except LowLatencyEndpointError as problem:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..errors import rule
 from ..plan.capacity import instances_at_peak
 from ..plan.decisions import Decision, Explanation
-from ..simulate.search_goals import Found, SearchResult
+from ..simulate.search_goals import Candidate, Found, SearchResult
 from .breach import Place
 from .endpoint import EndpointSettings
 from .loading import load_settings
@@ -17,6 +18,11 @@ from .plans import explain_endpoint, plan_endpoint
 from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
 from .yaml_editing import YamlEdit, checked_edit
 
+NOT_MEASURED = rule(
+    "LLS132",
+    "a fleet is not written where nobody measured how long a call takes",
+    fix="Measure it and pass --from-load-test, or state it with --service-time.",
+)
 _FLEET = (
     "routing_strategy",
     "min_instances",
@@ -43,8 +49,27 @@ class AdoptedPoint:
     after: Explanation
 
 
+def check_measured(result: SearchResult) -> None:
+    """Refuse to act on a search whose service time was made from the target itself.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLS132``.
+    """
+    if result.condition:
+        raise NOT_MEASURED.error(
+            got="a service time that was assumed from the latency target",
+            allowed="one that was measured or stated",
+            where="--search",
+        )
+
+
 def adopt_found(settings: str | Path, key: str, found: Found, result: SearchResult) -> AdoptedPoint:
     """Put a point of a search into the text of a settings file, and plan with it.
+
+    A fixed fleet becomes the minimum and the initial number; settings that scale go on scaling
+    above it.
 
     Whatever follows from the numbers elsewhere in the plan (subnet sizes, what an outage leaves,
     warm-up) is planned anew; the decisions that the search walked over name the simulation, its
@@ -93,7 +118,7 @@ def _values(
         ("routing",): one.routing.lower(),
         ("instances", "min"): one.minimum,
     }
-    initial = one.maximum
+    initial, largest = one.maximum, _largest(one, stated)
     if not one.fixed:
         assert one.safety_factor
         if throughput is None:
@@ -123,7 +148,9 @@ def _values(
                 ),
             ),
         )
-    values |= {("instances", "initial"): initial, ("instances", "max"): one.maximum}
+    values["instances", "initial"] = initial
+    if largest is not None:
+        values["instances", "max"] = largest
     if throughput is not None:
         if not math.isclose(throughput.peak_tps, result.goal.tps):
             values["throughput", "peak_tps"] = result.goal.tps
@@ -135,6 +162,18 @@ def _values(
         if not stated.scaling.enabled:
             values["scaling", "enabled"] = True
     return values
+
+
+def _largest(one: Candidate, stated: EndpointSettings) -> int | None:
+    """The maximum to write; ``None`` where the settings' own, or the rule's, leaves room to scale.
+
+    A fixed fleet is the least that holds the goal: where the settings scale, they go on scaling
+    from there.
+    """
+    if not one.fixed or not stated.scaling.enabled:
+        return one.maximum
+    given = stated.instances.max if stated.instances else None
+    return one.maximum if given is not None and given < one.maximum else None
 
 
 def _noted(plan: Explanation, found: Found, result: SearchResult) -> Explanation:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import rule
 from ..plan.latency_plan import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS, Plan
-from ..plan.latency_target import LatencyTarget
 from ..plan.throughput import MeasuredThroughput
+from .counting import PERCENTILES
 from .fleet_changes import SIMULATED_INSTANCES, Rollout, TargetTracking, ZoneOutage
 from .load_test_result import LoadTestResult
 from .scenario import CONCURRENCY, SLOPE, Scenario, Zones
@@ -23,9 +23,29 @@ THROUGHPUT_NEEDED = rule(
 )
 
 BUSY_AT_MEASURED = 0.9  # how busy an instance is at the throughput that it held
-SERVICE_SHARE = 0.6  # of the target's p99 that the service time's own p99 takes
+SERVICE_SHARE = 0.6  # of the model's part of the target that the service time's own p99 takes
 VARIATION_ASSUMED = 0.5
+_COUNTED = {f"p{each:g}" for each in PERCENTILES}
 _Z99 = 2.3263478740408408  # normal quantile
+
+
+class ModelTarget(NamedTuple):
+    """A target in seconds, and the part that the plan leaves the model of it.
+
+    The simulation knows neither network nor SageMaker's overhead: it is held to the part.
+    """
+
+    percentile: float
+    callers: float
+    model: float
+
+    def __str__(self) -> str:
+        if self.model == self.callers:
+            return f"{1000 * self.model:g} ms"
+        return (
+            f"{1000 * self.model:g} ms that the model may take of the callers' "
+            f"{1000 * self.callers:g} ms"
+        )
 
 
 @dataclass(frozen=True)
@@ -46,8 +66,14 @@ class SimulatedEndpoint:
         Requests in flight per instance that scaling aims at; ``None`` when it aims at invocations.
     deployment : Rollout
         How a new version takes over; when, a shape says.
-    latency_target : float or None
-        Seconds at p99.
+    targets : tuple of ModelTarget
+        By percentile: what callers must see, and what the plan leaves the model of it.
+    measured : bool
+        Whether the service time was measured or stated. Otherwise it was assumed, from the target
+        itself: nothing can be said about the target then, only what happens *if* a call takes so
+        long.
+    assumed, assumed_service : tuple of str
+        Everything that was assumed, and of it what concerns the service time.
     """
 
     service: ServiceLaw
@@ -65,8 +91,41 @@ class SimulatedEndpoint:
     scales: bool
     concurrency_target: float | None
     deployment: Rollout
-    latency_target: float | None
+    targets: tuple[ModelTarget, ...]
+    measured: bool
     assumed: tuple[str, ...]
+    assumed_service: tuple[str, ...]
+
+    @property
+    def latency_target(self) -> float | None:
+        """The model's part of the target at p99, in seconds."""
+        return next((each.model for each in self.targets if each.percentile == 99.0), None)
+
+    @property
+    def model_share(self) -> float:
+        """The share of a callers' latency that is the model's."""
+        return next((each.model / each.callers for each in self.targets), 1.0)
+
+    @property
+    def condition(self) -> str:
+        """What everything rests on where nobody measured the service time; else empty."""
+        if self.measured:
+            return ""
+        return f"If a call takes {1000 * self.service.mean_seconds:.3g} ms on average: "
+
+    @property
+    def possible_service_seconds(self) -> tuple[float, ...]:
+        """Mean service times to try where nobody measured one: shares of the model's part."""
+        whole = self.latency_target or 4 * self.service.mean_seconds
+        return tuple(float(f"{share * whole:.2g}") for share in (0.1, 0.2, 0.3, 0.5, 0.75))
+
+    def taking(self, seconds: float, variation: float) -> SimulatedEndpoint:
+        """The endpoint if calls took so long alone, with as many at once as its throughput says."""
+        return replace(
+            self,
+            service=Lognormal(seconds, variation),
+            concurrency=_at_once(self.tps_per_instance, seconds),
+        )
 
     def steady(self, **changes: Any) -> Scenario:
         """The fleet at the peak, without scaling."""
@@ -196,7 +255,6 @@ def model_of_plan(
     plan: Plan,
     *,
     throughput: MeasuredThroughput | None,
-    latency: LatencyTarget | None,
     load_test: LoadTestResult | None = None,
     service_seconds: float | None = None,
     variation: float | None = None,
@@ -217,10 +275,18 @@ def model_of_plan(
         ``LLS125`` when nothing says what an instance serves; the codes of values out of range.
     """
     assumed: list[str] = []
-    measured = _measured(throughput, load_test, assumed)
-    service, concurrency, slope = _instance(
-        measured, _p99(latency), load_test, service_seconds, variation, concurrency, slope, assumed
+    targets = tuple(
+        ModelTarget(float(each.statistic[1:]), each.target / 1000, each.milliseconds / 1000)
+        for each in plan.alarms
+        if each.metric == "ModelLatency" and each.statistic in _COUNTED
     )
+    target = next((each.model for each in targets if each.percentile == 99.0), None)
+    measured = _measured(throughput, load_test, assumed)
+    before = len(assumed)
+    service, concurrency, slope = _instance(
+        measured, target, load_test, service_seconds, variation, concurrency, slope, assumed
+    )
+    of_service = tuple(each for each in assumed[before:] if "slope" not in each)
     own = max(1.0, concurrency / (1 + slope * (concurrency - 1))) / service.mean_seconds
     if measured is None:
         measured = BUSY_AT_MEASURED * own
@@ -274,8 +340,10 @@ def model_of_plan(
             float(policy.target) if policy and policy.metric == CONCURRENCY_METRIC else None
         ),
         deployment=deployment or _default_deployment(plan.request.instance_type),
-        latency_target=_p99(latency),
+        targets=targets,
+        measured=load_test is not None or service_seconds is not None,
         assumed=tuple(assumed),
+        assumed_service=of_service,
     )
 
 
@@ -303,9 +371,9 @@ def _measured(
     return stated
 
 
-def _p99(latency: LatencyTarget | None) -> float | None:
-    found = latency.milliseconds.get("p99") if latency else None
-    return found / 1000 if found else None
+def _at_once(per_second: float, seconds: float) -> int:
+    """Requests in work at once on an instance that holds so many a second."""
+    return max(1, math.ceil(per_second * seconds / BUSY_AT_MEASURED))
 
 
 def _instance(
@@ -354,7 +422,8 @@ def _instance(
                 f"a request alone takes {1000 * seconds:.3g} ms on average and an instance works "
                 f"on {concurrency} at once: so it is {BUSY_AT_MEASURED:.0%} busy at the measured "
                 f"{measured:g} requests per second, and slow requests alone stay within the "
-                "target. Measure it: --from-load-test"
+                "target. It is made from the target, and says nothing about it. Measure it: "
+                "--from-load-test"
             )
         else:
             assumed.append(f"a request alone takes {1000 * seconds:.3g} ms on average, as given")
@@ -370,10 +439,7 @@ def _instance(
                 allowed="the result of --find-limit, throughput in the settings, or --concurrency",
                 where="throughput",
             )
-        if measured is None:
-            concurrency = 1
-        else:
-            concurrency = max(1, math.ceil(measured * law.mean_seconds / BUSY_AT_MEASURED))
+        concurrency = 1 if measured is None else _at_once(measured, law.mean_seconds)
         assumed.append(f"an instance works on {concurrency} requests at once")
     if given is None and not slope and concurrency > 1:
         assumed.append(

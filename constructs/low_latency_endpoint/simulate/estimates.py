@@ -14,6 +14,8 @@ from statistics import NormalDist, fmean
 class Estimate:
     """A mean over replications and half the width of its confidence interval.
 
+    The interval of runs that are too short to tell has no end: its half width is infinite.
+
     Examples
     --------
     >>> print(estimate([9.0, 10.0, 11.0], confidence=0.95))
@@ -34,6 +36,11 @@ class Estimate:
         return self.mean + self.half_width
 
     @property
+    def tells(self) -> bool:
+        """Whether the interval has an end: the runs were long enough to tell."""
+        return math.isfinite(self.half_width)
+
+    @property
     def relative(self) -> float:
         """Half the width as a share of the mean."""
         return self.half_width / abs(self.mean) if self.mean else math.inf
@@ -47,6 +54,8 @@ class Estimate:
         return Estimate(self.mean * factor, self.half_width * abs(factor))
 
     def __str__(self) -> str:
+        if not self.tells:
+            return f"about {self.mean:.4g}, too short to tell"
         return f"{self.mean:.4g} ± {self.half_width:.3g}"
 
 

@@ -44,8 +44,8 @@ class RunLength:
     seconds : float or None
         Simulated seconds, from the start.
     discard : float
-        Share of the requests (or of the seconds) at the start that is simulated but not counted:
-        an empty system is quicker than a busy one.
+        What is simulated at the start but not counted, as an empty system is quicker than a busy
+        one: a share of the seconds, or requests per request counted (2.0 for twice as many).
     window : float or None
         Length of the lines of the timeline in seconds; ``None`` for no timeline.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -111,6 +112,41 @@ class Candidate:
 
 
 HOLDS, MISSES, NEAR, ONCE = "yes", "no", "too near to tell", "seen once"
+SHORT = "too short to tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """How near to the measured limit a fleet runs at the goal's peak.
+
+    Attributes
+    ----------
+    serving : int
+        Instances at the peak: those that scaling comes to there.
+    load : float
+        Share of their measured limit; 1 is the rate that a load test found to be the most.
+    left : int
+        Instances that are left when the fullest zone fails; 0 for a fleet in one zone.
+    load_left : float
+        Share of the measured limit of those; infinite where none is left.
+
+    Examples
+    --------
+    >>> Reserve.of(serving=8, tps=1000, tps_per_instance=200, zones=2)
+    Reserve(serving=8, load=0.625, left=4, load_left=1.25)
+    """
+
+    serving: int
+    load: float
+    left: int
+    load_left: float
+
+    @classmethod
+    def of(cls, serving: int, tps: float, tps_per_instance: float, zones: int) -> Reserve:
+        """Of so many instances, spread evenly over the zones."""
+        left = serving - math.ceil(serving / zones)
+        most = tps_per_instance
+        return cls(serving, tps / (serving * most), left, tps / (left * most) if left else math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +166,9 @@ class Found:
     verdict : str
         ``yes``: the whole interval is under the goal and nothing failed (on a shape that loses a
         zone: next to nothing). ``no``: the whole interval is above it, or requests failed. ``too
-        near to tell``, or ``seen once``, otherwise.
+        near to tell``, ``too short to tell``, or ``seen once``, otherwise.
+    reserve : Reserve
+        How much of the measured limit it uses.
     shape : str
         On which the latency was the worst; empty at the steady peak.
     """
@@ -141,6 +179,7 @@ class Found:
     failed: int
     replications: int
     verdict: str
+    reserve: Reserve
     shape: str = ""
 
     @property
@@ -166,6 +205,14 @@ class SearchResult:
         Scaling policies and the best fixed fleets on the shapes, by cost; empty without shapes.
     replications, shape_replications : int
         At the steady peak, and on each shape.
+    model_share : float
+        Share of the goal's time that the model may take; network and overhead take the rest.
+    safety_factor : float
+        Share of the measured limit up to which fleets were tried.
+    zone_reserve : bool
+        Whether every fleet tried holds the peak when its fullest zone fails.
+    condition : str
+        What it all rests on where nobody measured the service time; else empty.
     """
 
     goal: Goal
@@ -177,6 +224,10 @@ class SearchResult:
     shape_replications: int
     tps_per_instance: float
     assumed: tuple[str, ...]
+    model_share: float = 1.0
+    safety_factor: float = 1.0
+    zone_reserve: bool = False
+    condition: str = ""
 
     @property
     def best(self) -> Found | None:

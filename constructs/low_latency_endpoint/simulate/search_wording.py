@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -29,6 +30,8 @@ def search_sentences(result: SearchResult) -> list[str]:
     """What a search found."""
     goal, best, moving = result.goal, result.best, result.best_over_time
     asked = f"p{goal.percentile:g} under {1000 * goal.seconds:g} ms"
+    if result.model_share < 1:
+        asked += f" ({1000 * goal.seconds * result.model_share:g} ms of it for the model)"
     if best is None:
         most = max(each.candidate.maximum for each in result.steady)
         first = (
@@ -38,21 +41,43 @@ def search_sentences(result: SearchResult) -> list[str]:
     else:
         first = (
             f"{goal.wish.capitalize()} for {asked} at {goal.tps:,g} TPS: {best.candidate}, "
-            f"with {milliseconds(best.latency)}."
+            f"with {milliseconds(best.latency)}{_reserve(best)}."
         )
+    said = [result.condition + first, _limits_sentence(result)]
     if not result.over_time:
-        return [first]
+        return said
     name = traffic_name(result)
     if moving is None:
         return [
-            first,
+            *said,
             f"On {name} nothing tried certainly holds it{_nearest(result.over_time, goal)}.",
         ]
     return [
-        first,
+        *said,
         f"On {name} the {goal.wish} that holds it is {moving.candidate}: "
-        f"{moving.cost:.2f} instances paid on average, {milliseconds(moving.latency)}.",
+        f"{moving.cost:.2f} instances paid on average, {milliseconds(moving.latency)}"
+        f"{_reserve(moving)}.",
     ]
+
+
+def _reserve(found: Found) -> str:
+    """How near to the measured limit it is, and what a lost zone leaves."""
+    one = found.reserve
+    text = f", at {one.load:.0%} of the measured limit at the peak"
+    if one.left:
+        text += f", {one.load_left:.0%} when a zone is lost"
+    return text
+
+
+def _limits_sentence(result: SearchResult) -> str:
+    """What every fleet tried keeps in reserve, and how to ask for others."""
+    kept = f"no instance above {result.safety_factor:.0%} of its measured limit at the peak"
+    if result.zone_reserve:
+        return (
+            f"Every fleet tried keeps the plan's reserve: {kept}, and the peak held when a zone is "
+            "lost (--safety-factor and --without-zone-reserve try others)."
+        )
+    return f"Tried: {kept}; a lost zone may leave too few."
 
 
 def _nearest(found: Iterable[Found], goal: Goal) -> str:
@@ -110,10 +135,13 @@ def _table(
 ) -> tuple[list[str], list[list[str]]]:
     worst = several and any(each.shape for each in found)
     failed = any(each.failed for each in found)
+    zones = any(each.reserve.left for each in found)
     heads = [
         "Point",
         "Paid instances",
         "Latency",
+        "Of limit",
+        *(["Zone lost"] if zones else []),
         *(["Worst on"] if worst else []),
         *(["Failed"] if failed else []),
         "Holds",
@@ -123,6 +151,8 @@ def _table(
             f"{number}: {each.candidate}",
             f"{each.cost:.2f}",
             milliseconds(each.latency),
+            f"{each.reserve.load:.0%}",
+            *([_of_limit(each.reserve.load_left)] if zones else []),
             *([each.shape] if worst else []),
             *([f"{each.failed:,}"] if failed else []),
             each.verdict,
@@ -131,8 +161,12 @@ def _table(
     ]
 
 
+def _of_limit(load: float) -> str:
+    return "none left" if math.isinf(load) else f"{load:.0%}"
+
+
 def search_data(result: SearchResult) -> dict[str, Any]:
-    """A search as JSON-safe data; ``half_width`` is null for what was seen once."""
+    """A search as JSON-safe data; ``half_width`` is null for what was seen once or too short."""
     numbers = {id(each): number for number, each in enumerate(result.points, 1)}
 
     def point(each: Found | None) -> dict[str, Any] | None:
@@ -148,17 +182,25 @@ def search_data(result: SearchResult) -> dict[str, Any]:
             "scale_out_cooldown": one.scale_out_cooldown,
             "latency_ms": {
                 "mean": 1e3 * each.latency.mean,
-                "half_width": 1e3 * each.latency.half_width if each.replications > 1 else None,
+                "half_width": 1e3 * each.latency.half_width
+                if each.replications > 1 and each.latency.tells
+                else None,
             },
             "paid_instances": each.cost,
             "failed": each.failed,
             "replications": each.replications,
+            "load_at_measured_limit": each.reserve.load,
+            "load_when_a_zone_is_lost": each.reserve.load_left if each.reserve.left else None,
             "verdict": each.verdict,
             "holds": each.holds,
         } | ({"worst_on": each.shape} if each.shape else {})
 
     return {
         "goal": str(result.goal),
+        "model_goal_ms": 1e3 * result.goal.seconds * result.model_share,
+        "service_time_measured": not result.condition,
+        "safety_factor": result.safety_factor,
+        "zone_reserve": result.zone_reserve,
         "seed": result.seed,
         "best": point(result.best),
         "front": [point(each) for each in result.front],

@@ -6,18 +6,23 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..plan.capacity import instances_at_peak, stated
+from ..plan.limits import SAFETY_FACTOR
 from .assumptions import SimulatedEndpoint
 from .estimates import Estimate
 from .replication import Replication, RunLength
+from .run_length import default_requests, warm_up_requests
 from .scenario import Scenario
 from .search_goals import (
     HOLDS,
     MISSES,
     NEAR,
     ONCE,
+    SHORT,
     Candidate,
     Found,
     Goal,
+    Reserve,
     SearchResult,
     best_of,
     pareto_front,
@@ -33,6 +38,8 @@ _RAISES = 4  # so up to 14 times the smallest fleet
 _FALLS = 0.99  # a p99 that fell by less than 1 % has reached its floor
 _MAY_HOLD = 1.1  # a first look up to so far above the goal is looked at again
 _HOPELESS = 10  # times the goal on one of several shapes: not tried on longer ones
+_FEWEST_REQUESTS = 10_000  # of a fixed fleet, in each replication
+_ROUNDING = 1 + 1e-9
 _LOST_WITH_A_ZONE = 1e-3  # share of requests; those in flight there are nobody's mistake
 
 Looked = tuple[Candidate, Shape | None]
@@ -46,8 +53,10 @@ def search(
     seed: int = 1,
     replications: int = 8,
     shape_replications: int = 4,
-    requests: int = 40_000,
+    requests: int | None = None,
     processes: int = 1,
+    safety_factor: float | None = None,
+    zone_reserve: bool = True,
 ) -> SearchResult:
     """Walk instance counts, strategies, safety factors and cooldowns.
 
@@ -64,15 +73,22 @@ def search(
         On which scaling policies are judged: by the worst latency and the mean cost. By default
         ``spike``; with an empty sequence none are.
     seed, requests, processes
-        As for :func:`.simulating.simulate`; ``requests`` for each fixed fleet.
+        As for :func:`.simulating.simulate`; ``requests`` for each fixed fleet, by default as many
+        as its load needs.
     replications, shape_replications : int
         Independent runs at the steady peak, and on each shape. By default 8 and 4; what is too near
         to the goal to tell gets up to four times as many.
+    safety_factor : float, optional
+        Share of an instance's measured limit that it may be loaded with at the peak. By default
+        the plan's: a fleet beyond it is one that the plan would refuse.
+    zone_reserve : bool
+        Whether what is left must hold the peak at the measured limit when the fullest zone fails.
+        By default yes, where there are several zones.
 
     Raises
     ------
     ConfigurationError
-        ``LLS109`` for fewer than 4 replications.
+        ``LLS109`` for fewer than 4 replications, ``LLE603`` for a safety factor out of range.
     """
     for given, where in (
         (replications, "replications"),
@@ -86,12 +102,15 @@ def search(
                 fix="Give at least four: with fewer the interval is wider than the differences.",
             )
     model = replace(model, peak_tps=goal.tps)
+    allowed = model.safety_factor if safety_factor is None else safety_factor
+    SAFETY_FACTOR.check(allowed, "safety_factor")
+    limits = Limits(model, allowed, zone_reserve)
     shapes = (
         (shape("spike"),) if over is None else ((over,) if isinstance(over, Shape) else tuple(over))
     )
     runs = _Runs(model, goal, seed, requests, processes)
-    steady = _steady(model, goal, runs, replications)
-    over_time = _over_time(model, goal, runs, steady, shapes, shape_replications) if shapes else []
+    steady = _steady(limits, goal, runs, replications)
+    over_time = _over_time(limits, goal, runs, steady, shapes, shape_replications) if shapes else []
     return SearchResult(
         goal,
         tuple(sorted(steady, key=lambda each: each.cost)),
@@ -102,20 +121,59 @@ def search(
         shape_replications,
         model.tps_per_instance,
         model.assumed,
+        model.model_share,
+        allowed,
+        zone_reserve,
+        model.condition,
     )
 
 
-def fewest_instances(model: SimulatedEndpoint) -> int:
-    """The smallest fleet that a plan takes: two, and one per client zone (``LLE810``)."""
-    return max(2, model.zones)
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a fleet must keep in reserve to be tried.
+
+    Attributes
+    ----------
+    safety_factor : float
+        Share of its measured limit that an instance may be loaded with at the peak.
+    zone_reserve : bool
+        Whether those that a lost zone leaves must hold the peak at their measured limit.
+    """
+
+    model: SimulatedEndpoint
+    safety_factor: float
+    zone_reserve: bool
+
+    @property
+    def fewest(self) -> int:
+        """The smallest fixed fleet that keeps them."""
+        model = self.model
+        count = instances_at_peak(
+            model.peak_tps, model.tps_per_instance, self.safety_factor, model.zones
+        )
+        while not self.keeps(self.reserve(count)):
+            count += 1
+        return count
+
+    def reserve(self, serving: int) -> Reserve:
+        """How near to the limit so many are."""
+        model = self.model
+        return Reserve.of(serving, model.peak_tps, model.tps_per_instance, model.zones)
+
+    def keeps(self, reserve: Reserve) -> bool:
+        """Whether a fleet may be tried."""
+        return reserve.load <= self.safety_factor * _ROUNDING and (
+            not self.zone_reserve or self.model.zones == 1 or reserve.load_left <= _ROUNDING
+        )
 
 
 # --- fixed fleets at the steady peak -------------------------------------------------------------
 
 
-def _steady(model: SimulatedEndpoint, goal: Goal, runs: _Runs, replications: int) -> list[Found]:
+def _steady(limits: Limits, goal: Goal, runs: _Runs, replications: int) -> list[Found]:
+    model = limits.model
     one = model.steady(instances=1).instance_rate
-    fewest = max(fewest_instances(model), math.floor(goal.tps / one / _FULL) + 1)
+    fewest = max(limits.fewest, math.floor(goal.tps / one / _FULL) + 1)
     most = max(fewest + 2, math.ceil(_WIDER * fewest))
     found: dict[Candidate, Found] = {}
 
@@ -177,31 +235,32 @@ def _undecided(found: Iterable[Found], goal: Goal) -> list[Candidate]:
 
 
 def _over_time(
-    model: SimulatedEndpoint,
+    limits: Limits,
     goal: Goal,
     runs: _Runs,
     steady: Sequence[Found],
     shapes: tuple[Shape, ...],
     replications: int,
 ) -> list[Found]:
-    policies = _policies(model, goal, steady)
+    policies = _policies(limits, goal, steady)
+    seconds = goal.seconds * limits.model.model_share
     for each in sorted(shapes, key=lambda one: one.seconds * one.mean_share)[:-1]:
         # What misses the goal by far on a short shape need not be tried for a whole day.
         looked = runs.looked_at(policies, (each,), 1)
         policies = [
-            one for one in policies if looked[one].latency.mean < _HOPELESS * goal.seconds
+            one for one in policies if looked[one].latency.mean < _HOPELESS * seconds
         ] or policies
     found = runs.looked_at(policies, shapes, 1)
-    while again := _to_repeat(found.values(), goal):
+    while again := _to_repeat(found.values(), goal, seconds):
         found |= runs.looked_at(again, shapes, replications)
     if undecided := _undecided(found.values(), goal):
         found |= runs.looked_at(undecided, shapes, 2 * replications)
-        while again := _to_repeat(found.values(), goal):
+        while again := _to_repeat(found.values(), goal, seconds):
             found |= runs.looked_at(again, shapes, replications)
     return list(found.values())
 
 
-def _to_repeat(found: Iterable[Found], goal: Goal) -> list[Candidate]:
+def _to_repeat(found: Iterable[Found], goal: Goal, seconds: float) -> list[Candidate]:
     """What stands on a first look alone, and lies on the front or may be the answer."""
     found = list(found)
     best = best_of(found, goal)
@@ -210,7 +269,7 @@ def _to_repeat(found: Iterable[Found], goal: Goal) -> list[Candidate]:
             each
             for each in found
             if each.verdict == ONCE
-            and each.latency.mean < _MAY_HOLD * goal.seconds
+            and each.latency.mean < _MAY_HOLD * seconds
             and (best is None or each.rank(goal.wish) < best.rank(goal.wish))
         ),
         key=lambda one: one.rank(goal.wish),
@@ -220,8 +279,9 @@ def _to_repeat(found: Iterable[Found], goal: Goal) -> list[Candidate]:
     return list(dict.fromkeys(each.candidate for each in (*front, *may[:2])))
 
 
-def _policies(model: SimulatedEndpoint, goal: Goal, steady: Sequence[Found]) -> list[Candidate]:
+def _policies(limits: Limits, goal: Goal, steady: Sequence[Found]) -> list[Candidate]:
     """Scaling policies with the strategy that did better at the steady peak, and fixed fleets."""
+    model = limits.model
     least = min(each.candidate.minimum for each in steady)
     held = [each for each in steady if each.holds]
     enough = min(
@@ -230,8 +290,12 @@ def _policies(model: SimulatedEndpoint, goal: Goal, steady: Sequence[Found]) -> 
     routing = min(
         steady, key=lambda each: (not each.holds, each.cost, each.latency.mean)
     ).candidate.routing
-    fewest = fewest_instances(model)
-    factors = sorted({0.5, model.safety_factor, 0.8})
+    fewest = max(2, model.zones)
+    factors = sorted(
+        each
+        for each in {0.5, model.safety_factor, limits.safety_factor, 0.8}
+        if each <= limits.safety_factor
+    )
     floors = sorted(
         {max(fewest, min(model.minimum, enough)), max(fewest, math.ceil(enough / 2)), enough}
     )
@@ -246,13 +310,24 @@ def _policies(model: SimulatedEndpoint, goal: Goal, steady: Sequence[Found]) -> 
         )
         for floor in floors
         for factor in factors
-        for cooldown in (
-            (60.0, 300.0) if floor < enough and factor == model.safety_factor else (60.0,)
-        )
+        for cooldown in ((60.0, 300.0) if floor < enough and factor == factors[-1] else (60.0,))
     ]
-    return [each for each in policies if each.minimum < each.maximum] + [
-        Candidate(each, enough, enough) for each in STRATEGIES
-    ]
+    return [
+        each
+        for each in policies
+        if each.minimum < each.maximum
+        and limits.keeps(limits.reserve(serving_at_peak(each, model)))
+    ] + [Candidate(each, enough, enough) for each in STRATEGIES]
+
+
+def serving_at_peak(candidate: Candidate, model: SimulatedEndpoint) -> int:
+    """Instances that a fixed fleet has, or that a policy comes to, at the peak."""
+    if candidate.safety_factor is None:
+        return candidate.minimum
+    wanted = math.ceil(
+        stated(model.peak_tps) / (stated(model.tps_per_instance) * stated(candidate.safety_factor))
+    )
+    return max(candidate.minimum, min(candidate.maximum, wanted))
 
 
 # --- running and judging -------------------------------------------------------------------------
@@ -265,7 +340,7 @@ class _Runs:
     model: SimulatedEndpoint
     goal: Goal
     seed: int
-    requests: int
+    requests: int | None
     processes: int
     kept: dict[Looked, list[Replication]] = field(default_factory=dict)
 
@@ -299,7 +374,14 @@ class _Runs:
 
     def _length(self, key: Looked) -> RunLength:
         over = key[1]
-        return RunLength(self.requests) if over is None else RunLength(None, over.seconds, 0.0)
+        if over is not None:
+            return RunLength(None, over.seconds, 0.0)
+        share = 1 - self.goal.percentile / 100
+        fleet = self._scenario(key)
+        requests = self.requests or default_requests(
+            fleet, FEWEST_REPLICATIONS, share, _FEWEST_REQUESTS
+        )
+        return RunLength(requests, None, warm_up_requests(fleet, requests) / requests)
 
     def _found(self, candidate: Candidate, shapes: Sequence[Shape | None]) -> Found:
         parts = []
@@ -308,7 +390,12 @@ class _Runs:
             latency = self._latency(candidate, over, runs)
             cost = sum(run.instance_hours * 3600 / run.seconds for run in runs) / len(runs)
             parts.append(
-                (latency, cost, _verdict(latency, runs, over, self.goal), over.name if over else "")
+                (
+                    latency,
+                    cost,
+                    _verdict(latency, runs, over, self.goal.seconds * self.model.model_share),
+                    over.name if over else "",
+                )
             )
         latency, _, _, worst = max(parts, key=lambda part: part[0].mean)
         verdicts = {part[2] for part in parts}
@@ -318,7 +405,13 @@ class _Runs:
             sum(part[1] for part in parts) / len(parts),
             sum(run.failed for over in shapes for run in self.kept[candidate, over]),
             min(len(self.kept[candidate, over]) for over in shapes),
-            next(each for each in (MISSES, ONCE, NEAR, HOLDS) if each in verdicts),
+            next(each for each in (MISSES, ONCE, SHORT, NEAR, HOLDS) if each in verdicts),
+            Reserve.of(
+                serving_at_peak(candidate, self.model),
+                self.goal.tps,
+                self.model.tps_per_instance,
+                self.model.zones,
+            ),
             worst,
         )
 
@@ -329,20 +422,28 @@ class _Runs:
         if len(runs) == 1:
             return Estimate(runs[0].percentiles[percentile], 0.0)
         return SimulationResult(
-            self._scenario((candidate, over)), tuple(runs), self.seed
+            self._scenario((candidate, over)),
+            tuple(runs),
+            self.seed,
+            discard=self._length((candidate, over)).discard,
         ).percentile(percentile)
 
 
-def _verdict(latency: Estimate, runs: Sequence[Replication], over: Shape | None, goal: Goal) -> str:
+def _verdict(
+    latency: Estimate, runs: Sequence[Replication], over: Shape | None, seconds: float
+) -> str:
+    """Where the latency lies against the model's part of the goal."""
     failed = sum(run.failed for run in runs)
     borne = _LOST_WITH_A_ZONE if over and over.zone_lost_at is not None else 0.0
     if failed > borne * (failed + sum(run.requests for run in runs)):
         return MISSES
     if len(runs) == 1:
         return ONCE
-    if latency.high < goal.seconds:
+    if not latency.tells:
+        return SHORT
+    if latency.high < seconds:
         return HOLDS
-    return MISSES if latency.low >= goal.seconds else NEAR
+    return MISSES if latency.low >= seconds else NEAR
 
 
 def scenario_of(model: SimulatedEndpoint, candidate: Candidate, over: Shape | None) -> Scenario:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
 from typing import Any
@@ -15,6 +16,7 @@ from .compilation import loops
 from .counting import PERCENTILES, TimelineWindow
 from .estimates import Estimate, estimate
 from .replication import Replication, RunLength, replicate
+from .run_length import SHARE_OF_MEAN, default_requests, memory, warm_up_requests
 from .scenario import Scenario
 from .service_laws import SECONDS, Exponential
 from .traffic import ArrivalTrace, OpenLoop, ShapedLoop
@@ -65,6 +67,7 @@ WARM_UP = rule(
 DEFAULT_REQUESTS = 200_000
 _MOST_LINES = 1_000_000
 _FREEDOM = 5  # more replications than controls: Student's t at 99 % is 4.6, with three more 9.9
+_START_IN = 30  # warm-ups that a run must hold when its start was counted
 _FULL = 0.999  # offered load from which on a steady queue has no end
 
 
@@ -82,12 +85,46 @@ class SimulationResult:
         The seed.
     confidence : float
         Of all intervals.
+    discard : float
+        What was not counted at the start, as :class:`.replication.RunLength` has it.
     """
 
     scenario: Scenario
     replications: tuple[Replication, ...]
     seed: int
     confidence: float = 0.99
+    discard: float = 0.1
+
+    def requests_needed(self, percentile: float | None = None) -> int:
+        """Requests that each replication must count for a percentile, or for the means.
+
+        0 where traffic or fleet change over time: each replication is the whole course then.
+        """
+        found = memory(self.scenario)
+        if found is None:
+            return 0
+        share = SHARE_OF_MEAN if percentile is None else 1 - percentile / 100
+        needed = found.requests(share, len(self.replications))
+        discarded = self.discard * min(run.requests for run in self.replications)
+        if discarded >= found.warm_up * 0.99:  # runs end at whole blocks of requests
+            return needed
+        return max(needed, _START_IN * found.warm_up)
+
+    def too_short(self, percentile: float | None = None) -> bool:
+        """Whether the runs are too short to tell a percentile, or the means.
+
+        Near its limit a fleet's queues come and go slowly: a run of many requests then holds few
+        busy spells, and what it seems to show is too good. Estimates of such runs have an
+        interval without end. See :mod:`.run_length`.
+        """
+        counted = min(run.requests for run in self.replications)
+        return counted < self.requests_needed(percentile)
+
+    def _steady(
+        self, value: Callable[[Replication], float], percentile: float | None = None
+    ) -> Estimate:
+        found = self.estimate(value)
+        return Estimate(found.mean, math.inf) if self.too_short(percentile) else found
 
     def estimate(self, value: Callable[[Replication], float]) -> Estimate:
         """Any number of a replication, as mean with interval.
@@ -129,15 +166,17 @@ class SimulationResult:
     @property
     def mean(self) -> Estimate:
         """Mean client latency, in seconds."""
-        return self.estimate(lambda run: run.mean)
+        return self._steady(lambda run: run.mean)
 
     @property
     def waiting(self) -> Estimate:
         """Mean wait in line, in seconds."""
-        return self.estimate(lambda run: run.waiting)
+        return self._steady(lambda run: run.waiting)
 
     def percentile(self, percentile: float) -> Estimate:
         """A percentile of the client latency, in seconds: 50, 90, 95, 99 or 99.9.
+
+        Its interval has no end when the runs are :meth:`too_short` to tell.
 
         Raises
         ------
@@ -145,12 +184,12 @@ class SimulationResult:
             ``LLS116`` for another percentile.
         """
         _check_percentile(percentile)
-        return self.estimate(lambda run: run.percentiles[percentile])
+        return self._steady(lambda run: run.percentiles[percentile], percentile)
 
     def wait_percentile(self, percentile: float) -> Estimate:
         """A percentile of the wait in line, in seconds; errors as for :meth:`percentile`."""
         _check_percentile(percentile)
-        return self.estimate(lambda run: run.wait_percentiles[percentile])
+        return self._steady(lambda run: run.wait_percentiles[percentile], percentile)
 
     @property
     def throughput(self) -> Estimate:
@@ -165,7 +204,7 @@ class SimulationResult:
     @property
     def slow_share(self) -> Estimate:
         """Share of the answers later than the latency target."""
-        return self.estimate(lambda run: run.slow_share)
+        return self._steady(lambda run: run.slow_share)
 
     @property
     def time_over_target(self) -> Estimate | None:
@@ -197,11 +236,15 @@ class SimulationResult:
     def to_dict(self) -> dict[str, Any]:
         """The estimates as JSON-safe data; latencies in milliseconds, other times in seconds.
 
+        ``half_width`` is null where the runs are :meth:`too_short` to tell.
         ``timeline`` holds a line for each window, each number the mean over the replications.
         """
 
-        def shown(value: Estimate, factor: float = 1.0) -> dict[str, float]:
-            return {"mean": value.mean * factor, "half_width": value.half_width * factor}
+        def shown(value: Estimate, factor: float = 1.0) -> dict[str, float | None]:
+            return {
+                "mean": value.mean * factor,
+                "half_width": value.half_width * factor if value.tells else None,
+            }
 
         names = {50.0: "p50", 90.0: "p90", 95.0: "p95", 99.0: "p99", 99.9: "p99.9"}
         over = self.time_over_target
@@ -278,18 +321,26 @@ class Comparison:
 
     def change(self, name: str, value: Callable[[Replication], float]) -> Estimate:
         """The relative change of a number against the base, paired by replication."""
+        return self._change(name, value, None)
+
+    def _change(
+        self, name: str, value: Callable[[Replication], float], percentile: float | None
+    ) -> Estimate:
         one, other = self.results[self.base], self.results[name]
         pairs = zip(one.replications, other.replications, strict=True)
-        return estimate(
+        found = estimate(
             [value(b) / value(a) - 1 if value(a) else 0.0 for a, b in pairs],
             confidence=other.confidence,
             controls=other.controls,
         )
+        if one.too_short(percentile) or other.too_short(percentile):
+            return Estimate(found.mean, math.inf)
+        return found
 
     def percentile_change(self, name: str, percentile: float) -> Estimate:
         """The relative change of a percentile of the client latency."""
         _check_percentile(percentile)
-        return self.change(name, lambda run: run.percentiles[percentile])
+        return self._change(name, lambda run: run.percentiles[percentile], percentile)
 
     def throughput_change(self, name: str) -> Estimate:
         """The relative change of the throughput per instance."""
@@ -325,12 +376,13 @@ def simulate(
     scenario : Scenario
         What to simulate.
     requests : int, optional
-        Requests to count in each replication. By default 200,000, or the whole shape or trace.
+        Requests to count in each replication. By default the whole shape or trace; at a steady
+        load as many as p99 needs there (:mod:`.run_length`), from 200,000 to 2,000,000.
     seconds : float, optional
         Simulated seconds of each replication, instead of a number of requests.
     discard : float, optional
-        Share at the start that is not counted. By default 0.1; 0 for shapes and traces, whose
-        start is part of them.
+        Share at the start that is not counted. By default until the start is forgotten, and at
+        least 0.1; 0 for shapes and traces, whose start is part of them.
     window : float, optional
         Length of a line of the timeline, in seconds. By default no timeline; 60 for shapes.
     replications : int
@@ -396,9 +448,10 @@ def compare(
     """
     REPLICATIONS.check(replications, "replications")
     CONFIDENCE.check(confidence, "confidence")
+    lengths = _lengths(list(scenarios.values()), replications, **length)
     jobs = [
-        (scenario, _length(scenario, **length), seed, number, compiled)
-        for scenario in scenarios.values()
+        (scenario, each, seed, number, compiled)
+        for scenario, each in zip(scenarios.values(), lengths, strict=True)
         for number in range(replications)
     ]
     loops(compiled)  # say what is missing here, and not in another process
@@ -406,15 +459,32 @@ def compare(
     return Comparison(
         {
             name: SimulationResult(
-                scenario, tuple(runs[at * replications : (at + 1) * replications]), seed, confidence
+                scenario,
+                tuple(runs[at * replications : (at + 1) * replications]),
+                seed,
+                confidence,
+                lengths[at].discard,
             )
             for at, (name, scenario) in enumerate(scenarios.items())
         }
     )
 
 
+def _lengths(scenarios: Sequence[Scenario], replications: int, **stated: Any) -> list[RunLength]:
+    """As long as the slowest of the scenarios needs, so that all meet the same requests."""
+    made = [_length(each, replications, **stated) for each in scenarios]
+    steady = [each for each in made if each.requests is not None and each.discard]
+    longest = max((each.requests or 0 for each in steady), default=0)
+    warm_up = max(((each.requests or 0) * each.discard for each in steady), default=0.0)
+    return [
+        replace(each, requests=longest, discard=warm_up / longest) if each in steady else each
+        for each in made
+    ]
+
+
 def _length(
     scenario: Scenario,
+    replications: int,
     requests: int | None = None,
     seconds: float | None = None,
     discard: float | None = None,
@@ -422,6 +492,7 @@ def _length(
 ) -> RunLength:
     traffic = scenario.traffic
     whole = isinstance(traffic, (ShapedLoop, ArrivalTrace))
+    by_load = discard is None and not whole
     if discard is None:
         discard = 0.0 if whole else 0.1
     if not 0 <= discard < 1:
@@ -434,8 +505,10 @@ def _length(
         REQUESTS.check(requests, "requests")
     elif isinstance(traffic, ShapedLoop):
         seconds = traffic.shape.seconds
+    elif isinstance(traffic, ArrivalTrace):
+        requests = len(traffic.seconds)
     else:
-        requests = len(traffic.seconds) if isinstance(traffic, ArrivalTrace) else DEFAULT_REQUESTS
+        requests = default_requests(scenario, replications, 0.01, DEFAULT_REQUESTS)
     load = scenario.offered_load
     steady = isinstance(traffic, OpenLoop) and not scenario.scaling and not scenario.faults
     if load is not None and steady and load > _FULL:
@@ -462,6 +535,8 @@ def _length(
             where="window",
             allowed=f"{seconds / _MOST_LINES:g} seconds or more, above 0",
         )
+    if by_load and requests is not None and seconds is None:
+        discard = warm_up_requests(scenario, requests) / requests
     return RunLength(requests, seconds, discard, window)
 
 

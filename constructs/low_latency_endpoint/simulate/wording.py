@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .assumptions import SimulatedEndpoint
+from .assumptions import ModelTarget, SimulatedEndpoint
 from .estimates import Estimate
+from .run_length import NEVER
 from .simulating import Comparison, SimulationResult
 from .traffic import Shape
 
+TOO_SHORT = "too short to tell"
 LEAST = "LEAST_OUTSTANDING_REQUESTS"
 _GIVES_UP = 60.0  # seconds that SageMaker waits for a container
 
@@ -20,7 +22,11 @@ def milliseconds(value: Estimate) -> str:
     --------
     >>> milliseconds(Estimate(0.19732, 0.0012)), milliseconds(Estimate(612.5, 12))
     ('197 ± 1.2 ms', '612 ± 12 s')
+    >>> milliseconds(Estimate(0.19732, float("inf")))
+    'too short to tell'
     """
+    if not value.tells:
+        return TOO_SHORT
     factor, unit = (1, "s") if value.mean >= 10 else (1000, "ms")
     mean, half = factor * value.mean, factor * value.half_width
     if half == 0:
@@ -47,25 +53,83 @@ def minutes(seconds: Estimate) -> str:
 
 def percent(value: Estimate) -> str:
     """A relative change with its interval."""
+    if not value.tells:
+        return TOO_SHORT
     return f"{100 * value.mean:+.1f} ± {100 * value.half_width:.1f} %"
 
 
-def steady_sentence(model: SimulatedEndpoint, result: SimulationResult) -> str:
-    """What the fleet does at the peak."""
+def verdict(p99: Estimate, target: float | None) -> str | None:
+    """Where a p99 lies against a target; ``None`` without one.
+
+    Examples
+    --------
+    >>> verdict(Estimate(0.1, 0.01), 0.2), verdict(Estimate(0.1, 0.2), 0.2)
+    ('within', 'too near to tell')
+    """
+    if target is None:
+        return None
+    if not p99.tells:
+        return TOO_SHORT
+    if p99.high < target:
+        return "within"
+    return "above" if p99.low > target else "too near to tell"
+
+
+def steady_sentences(model: SimulatedEndpoint, result: SimulationResult) -> list[str]:
+    """What the fleet does at the peak, and where that lies against each target."""
     p99 = result.percentile(99.0)
-    text = (
+    head = (
         f"At {model.peak_tps:,g} requests per second {model.instances} instances with "
-        f"{model.routing} answer 99 of 100 within {milliseconds(p99)}, "
-        f"{result.utilisation.mean:.0%} of their workers in use"
+        f"{model.routing} "
     )
-    if model.latency_target is None:
-        return text + "."
-    target = f"{1000 * model.latency_target:g} ms"
-    if p99.high < model.latency_target:
-        return f"{text}: within the target of {target}."
-    if p99.low > model.latency_target:
-        return f"{text}: above the target of {target}."
-    return f"{text}: too near to the target of {target} to tell; simulate more replications."
+    used = f"{result.utilisation.mean:.0%} of their workers in use"
+    if not p99.tells:
+        return [f"{head}have {used}: {_too_short(result, 99.0)}"]
+    text = f"{head}answer 99 of 100 within {milliseconds(p99)}, {used}"
+    verdicts = {each: _verdict_on(each, result) for each in model.targets}
+    if len(model.targets) == 1 and model.latency_target is not None:
+        return [f"{text}: {next(iter(verdicts.values()))}."]
+    return [
+        f"{text}.",
+        *(
+            f"p{each.percentile:g} is {milliseconds(result.percentile(each.percentile))}: {found}."
+            if result.percentile(each.percentile).tells
+            else f"p{each.percentile:g}: {_too_short(result, each.percentile)}"
+            for each, found in verdicts.items()
+        ),
+    ]
+
+
+def _verdict_on(target: ModelTarget, result: SimulationResult) -> str:
+    found = verdict(result.percentile(target.percentile), target.model)
+    if found == "too near to tell":
+        return f"too near to the {target} to tell; simulate more replications"
+    return f"{found} the {target}"
+
+
+def _too_short(result: SimulationResult, percentile: float) -> str:
+    """How long the runs would have to be."""
+    counted = min(run.requests for run in result.replications)
+    needed = result.requests_needed(percentile)
+    if needed >= NEVER:
+        return "more requests arrive in a zone than its instances can ever serve."
+    return (
+        f"so near its limit a fleet's queues come and go slowly, and {counted:,} requests in each "
+        f"replication are {TOO_SHORT} p{percentile:g}: it takes {_rounded_up(needed):,} "
+        f"(--requests {_rounded_up(needed)})."
+    )
+
+
+def _rounded_up(requests: int) -> int:
+    """Two digits and zeros.
+
+    Examples
+    --------
+    >>> _rounded_up(4_014_217), _rounded_up(200_000)
+    (4100000, 200000)
+    """
+    unit = 10 ** max(0, len(str(requests)) - 2)
+    return -(-requests // unit) * unit
 
 
 def steady_table(results: Mapping[str, SimulationResult]) -> tuple[list[str], list[list[str]]]:
@@ -87,13 +151,79 @@ def _column(result: SimulationResult) -> dict[str, str]:
         "TPS per instance": f"{result.throughput.mean:,.4g}",
     }
     if result.scenario.latency_target is not None:
-        cells["Later than the target"] = f"{result.slow_share.mean:.2%}"
+        late = result.slow_share
+        cells[f"Later than {1000 * result.scenario.latency_target:g} ms"] = (
+            f"{late.mean:.2%}" if late.tells else TOO_SHORT
+        )
     return cells
+
+
+def conditional_sentences(
+    model: SimulatedEndpoint, found: Mapping[tuple[float, float], Estimate]
+) -> list[str]:
+    """What can be said where nobody measured how long a call takes: only what follows if.
+
+    Parameters
+    ----------
+    found : mapping of (float, float) to Estimate
+        p99 by mean service time in seconds and its coefficient of variation.
+    """
+    target = next((each for each in model.targets if each.percentile == 99.0), None)
+    first = (
+        "Nobody has measured how long a call takes on one of these instances, so there is no "
+        "verdict, only what follows if it takes so long."
+    )
+    if target is None:
+        return [first]
+    holding = [seconds for seconds, _ in found if _within(found, seconds, target)]
+    if not holding:
+        held = "None of the times tried keeps p99"
+    else:
+        held = f"Up to {1000 * max(holding):.3g} ms on average, of those tried, keep p99"
+    return [
+        first,
+        f"{held} within the {target}, whichever variation is tried.",
+        "Measure it: low-latency load-test --find-limit, then --from-load-test; or state it: "
+        "--service-time.",
+    ]
+
+
+def _within(
+    found: Mapping[tuple[float, float], Estimate], seconds: float, target: ModelTarget
+) -> bool:
+    return all(
+        verdict(each, target.model) == "within"
+        for (own, _), each in found.items()
+        if own == seconds
+    )
+
+
+def conditional_table(
+    found: Mapping[tuple[float, float], Estimate], model: SimulatedEndpoint
+) -> tuple[list[str], list[list[str]]]:
+    """p99 by how long a call takes, a column for each variation."""
+    variations = sorted({variation for _, variation in found})
+    heads = ["If a call takes, on average", "at once"]
+    heads += [f"p99 if it varies by {variation:.0%}" for variation in variations]
+    rows = [
+        [
+            f"{1000 * seconds:.3g} ms",
+            str(model.taking(seconds, variations[0]).concurrency),
+            *(milliseconds(found[seconds, each]) for each in variations),
+        ]
+        for seconds in sorted({seconds for seconds, _ in found})
+    ]
+    return heads, rows
 
 
 def comparison_sentence(model: SimulatedEndpoint, both: Comparison) -> str:
     """Which strategy is quicker."""
     change = both.percentile_change(LEAST, 99.0)
+    if not change.tells:
+        return (
+            f"At {model.peak_tps:,g} requests per second over {model.instances} instances "
+            + _too_short(both.results["RANDOM"], 99.0)
+        )
     head = f"At {model.peak_tps:,g} requests per second over {model.instances} instances {LEAST} "
     if change.high < 0:
         return head + f"cuts p99 by {percent(Estimate(-change.mean, change.half_width))[1:]}."
@@ -125,11 +255,11 @@ def shape_sentence(model: SimulatedEndpoint, shape: Shape, result: SimulationRes
     over = result.time_over_target
     if over is not None:
         counted = ", failed calls counted," if result.failed else ""
+        target = f"{1000 * (model.latency_target or 0):g} ms"
         text += (
-            f"; p99{counted} above the target in {minutes(over)} of "
-            f"{shape.seconds / 60:,.0f} minutes"
+            f"; p99{counted} above {target} in {minutes(over)} of {shape.seconds / 60:,.0f} minutes"
             if over.mean
-            else "; p99 within the target in every minute"
+            else f"; p99 within {target} in every minute"
         )
     if result.percentile(99.0).mean > _GIVES_UP:
         text += (
