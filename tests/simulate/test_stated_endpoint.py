@@ -86,7 +86,8 @@ def test_scaling_on_concurrency_aims_at_what_is_stated(tmp_path: Path) -> None:
     assert any("requests in flight" in each for each in model.assumed_over_time(half))
     counts = serving(model, half)
     assert counts[:15] == [5] * 15  # three values of ten seconds, seen at 640 s; start-up until 940
-    assert counts[15] == counts[-1] == pytest.approx(9, abs=1)
+    # More than the nine: the instance that has most is held at four, not the mean of all.
+    assert 9 < counts[15] <= counts[-1] <= 14
 
 
 def test_no_cooldown_is_no_cooldown(tmp_path: Path) -> None:

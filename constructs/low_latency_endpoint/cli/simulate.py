@@ -15,7 +15,7 @@ from .process import check_packages
 if TYPE_CHECKING:
     from ..plan.latency_plan import Plan
     from ..settings import EndpointSettings
-    from ..simulate import Shape
+    from ..simulate import InstanceStart, Shape
     from ..simulate.load_test_result import LoadTestResult
 
 
@@ -52,6 +52,11 @@ class SimulationOptions:
     variation: float | None = option("Standard deviation of service times divided by their mean.")
     concurrency: int | None = option("Requests that an instance works on at once.")
     slope: float | None = option("By how much each neighbour lengthens a request: batching.")
+    instance_start: str | None = option(
+        "How long a new instance takes until it serves: 258s, or its phases: "
+        "provision=60s,image=333s,model=168s,container=127s,warm=10s. 300 s without it.",
+        metavar="DURATION",
+    )
     replications: int | None = option("Independent runs. Without it 8; 4 over time.")
     requests: int | None = option(
         "Requests of each run at a steady load. Without it as many as p99 needs at that load, up "
@@ -161,6 +166,7 @@ def simulate(settings: SettingsFile, options: SimulationOptions) -> None:
         instances=options.instances,
         routing=options.routing.upper().replace("-", "_") if options.routing else None,
         deployment=simulated_deployment(stated),
+        start=_instance_start(options.instance_start),
     )
     shapes = options.shapes
     if shapes and options.search is None and options.instances is not None and model.scales:
@@ -196,6 +202,25 @@ def simulate(settings: SettingsFile, options: SimulationOptions) -> None:
     if load_test:
         report.warnings += _misfits(load_test, name, stated)
     report.show(options.json, options.html)
+
+
+def _instance_start(text: str | None) -> InstanceStart | None:
+    """The phases of an instance's start, or all of it in one."""
+    from ..simulate.fleet_changes import START_PHASES, InstanceStart
+
+    if text is None:
+        return None
+    if "=" not in text:
+        return InstanceStart(container_start=seconds_of(text, "--instance-start"))
+    phases = {}
+    for part in text.split(","):
+        name, _, duration = part.partition("=")
+        if name.strip() not in START_PHASES:
+            raise typer.BadParameter(
+                f"--instance-start: {name!r} is not one of {', '.join(START_PHASES)}"
+            )
+        phases[START_PHASES[name.strip()]] = seconds_of(duration.strip(), "--instance-start")
+    return InstanceStart(**phases)
 
 
 def _misfits(load_test: LoadTestResult, key: str, stated: EndpointSettings) -> list[str]:

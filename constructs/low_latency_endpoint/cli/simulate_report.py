@@ -203,8 +203,8 @@ class SimulationReport:
             result.shapes,
             result.goal.tps,
             [
-                "a new instance serves 300 s after the decision; metrics arrive 60 s after their "
-                "minute; instances are paid for from their launch"
+                f"a new instance serves {self.model.instance_seconds:g} s after the decision; "
+                "metrics arrive 60 s after their minute; instances are paid for from their launch"
             ],
         )
         points = result.points

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .estimates import Estimate
-    from .fleet_changes import InstanceFailure, Rollout, TargetTracking, ZoneOutage
+    from .fleet_changes import (
+        InstanceFailure,
+        InstanceStart,
+        Rollout,
+        ScheduledAction,
+        StepScaling,
+        TargetTracking,
+        ZoneOutage,
+    )
     from .recorded_traffic import read_recorded_traffic
     from .replication import Replication
     from .scenario import PrefixCache, Scenario, Zones
@@ -38,15 +46,18 @@ __all__ = [
     "Exponential",
     "Gamma",
     "InstanceFailure",
+    "InstanceStart",
     "Lognormal",
     "OpenLoop",
     "PrefixCache",
     "Replication",
     "Rollout",
     "Scenario",
+    "ScheduledAction",
     "Shape",
     "ShapedLoop",
     "SimulationResult",
+    "StepScaling",
     "TargetTracking",
     "TokenCount",
     "ZoneOutage",

@@ -10,7 +10,14 @@ from ..errors import rule
 from ..plan.latency_plan import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS, Plan
 from ..plan.throughput import MeasuredThroughput
 from .counting import PERCENTILES
-from .fleet_changes import SIMULATED_INSTANCES, Rollout, TargetTracking, ZoneOutage
+from .fleet_changes import (
+    INSTANCE_SECONDS,
+    SIMULATED_INSTANCES,
+    InstanceStart,
+    Rollout,
+    TargetTracking,
+    ZoneOutage,
+)
 from .load_test_result import LoadTestResult
 from .scenario import CONCURRENCY, SLOPE, Scenario, Zones
 from .service_laws import MEAN_SECONDS, VARIATION, Lognormal, ServiceLaw
@@ -72,6 +79,8 @@ class SimulatedEndpoint:
         Whether the service time was measured or stated. Otherwise it was assumed, from the target
         itself: nothing can be said about the target then, only what happens *if* a call takes so
         long.
+    instance_seconds : float
+        From the decision until a new instance serves.
     assumed, assumed_service : tuple of str
         Everything that was assumed, and of it what concerns the service time.
     """
@@ -95,6 +104,7 @@ class SimulatedEndpoint:
     measured: bool
     assumed: tuple[str, ...]
     assumed_service: tuple[str, ...]
+    instance_seconds: float = INSTANCE_SECONDS
 
     @property
     def latency_target(self) -> float | None:
@@ -156,6 +166,7 @@ class SimulatedEndpoint:
             "maximum": max(self.maximum, self.minimum),
             "scale_out_cooldown": out,
             "scale_in_cooldown": back,
+            "instance_seconds": self.instance_seconds,
         }
 
     @property
@@ -205,7 +216,8 @@ class SimulatedEndpoint:
             what = (
                 "invocations per instance and minute"
                 if scaling.metric == "invocations"
-                else "requests in flight per instance, every 10 s"
+                else "requests in flight on the instance that has most (AWS does not say which "
+                "statistic it takes), every 10 s"
             )
             said = [
                 f"scaling from {scaling.minimum} to {scaling.maximum} instances aims at "
@@ -213,6 +225,8 @@ class SimulatedEndpoint:
                 f"{scaling.scale_in_cooldown:g} s in",
                 f"a new instance serves {scaling.instance_seconds:g} s after the decision; metrics "
                 f"arrive {scaling.metric_delay:g} s after their {scaling.period:g} s; {start}",
+                f"taking instances away is an update of {scaling.scale_in_seconds:g} s, in which "
+                "nothing else scales (assumed: AWS states no number)",
             ]
         if shape.deploy_at is not None:
             fleet = self.over_time(shape).instances
@@ -264,10 +278,12 @@ def model_of_plan(
     instances: int | None = None,
     routing: str | None = None,
     deployment: Rollout | None = None,
+    start: InstanceStart | None = None,
 ) -> SimulatedEndpoint:
     """A plan as a model; what is given here goes before what the plan says.
 
-    ``deployment`` says how a new version takes over; by default as the library does it.
+    ``deployment`` says how a new version takes over; by default as the library does it. ``start``
+    says what a new instance does until it serves; by default it takes 300 s.
 
     Raises
     ------
@@ -339,7 +355,11 @@ def model_of_plan(
         concurrency_target=(
             float(policy.target) if policy and policy.metric == CONCURRENCY_METRIC else None
         ),
-        deployment=deployment or _default_deployment(plan.request.instance_type),
+        deployment=replace(
+            deployment or _default_deployment(plan.request.instance_type),
+            instance_seconds=start.seconds if start else INSTANCE_SECONDS,
+        ),
+        instance_seconds=start.seconds if start else INSTANCE_SECONDS,
         targets=targets,
         measured=load_test is not None or service_seconds is not None,
         assumed=tuple(assumed),

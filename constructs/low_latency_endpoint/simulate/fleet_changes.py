@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any
 
 from ..errors import rule
-from ..plan.limits import MIN_CAPACITY, SCALING_TARGET, Choice, number_range
+from ..plan.limits import GUIDE, MIN_CAPACITY, SCALING_TARGET, Choice, number_range
 from ..plan.rules import MIN_ABOVE_MAX
 from .service_laws import SECONDS, SHARE
+
+_IN_BELOW = 0.9  # target tracking scales in only below nine tenths of the target
+INSTANCE_SECONDS = 300.0
+"""From the decision to a new instance's first request where nobody says: assumed, minutes."""
 
 SIMULATED_INSTANCES = number_range(
     "LLS103",
@@ -39,6 +44,197 @@ SCALING_PERIOD = number_range(
 )
 
 
+SCALING_STATISTIC = Choice(
+    rule(
+        "LLS133",
+        "a statistic is not one that the concurrency metric has",
+        fix="Choose Maximum or Minimum: CloudWatch lists no other for it.",
+        source=GUIDE + "monitoring-cloudwatch.html",
+    ),
+    "a statistic of the concurrency metric",
+    ("Maximum", "Minimum"),
+)
+SCALING_STEPS = rule(
+    "LLS134",
+    "the steps of a simulated step policy do not rise",
+    fix="Give pairs of (metric above the threshold, instances to add), the first at 0, both rising.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceStart:
+    """What a new instance does until its first request: image and model are fetched together.
+
+    Parameters
+    ----------
+    provision : float
+        Seconds until the instance is there.
+    image_pull : float
+        Seconds to pull the container's image; 0 where SageMaker has it cached, which it does by
+        itself on accelerator types once an endpoint runs.
+    model_download : float
+        Seconds to fetch the model's files meanwhile. The two share the network: without the pull
+        it is quicker.
+    container_start : float
+        Seconds until the container has loaded the model and answers health checks.
+    warm_up : float
+        Seconds until it is as quick as the others. By default 0.
+
+    Examples
+    --------
+    AWS's Qwen3-8B on ml.g6.2xlarge: 333 s of pull beside 168 s of download, 525 s in all; with the
+    image cached 77 s of download, 258 s in all. The rest is the same within a few seconds.
+
+    >>> pulled = InstanceStart(image_pull=333, model_download=168, container_start=187)
+    >>> cached = InstanceStart(model_download=77, container_start=187)
+    >>> pulled.seconds, cached.seconds
+    (520, 264)
+    """
+
+    provision: float = 0.0
+    image_pull: float = 0.0
+    model_download: float = 0.0
+    container_start: float = 0.0
+    warm_up: float = 0.0
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            SECONDS.check(getattr(self, each.name), f"start.{each.name}")
+
+    @property
+    def seconds(self) -> float:
+        """All of it: the longer of pull and download counts."""
+        fetched = max(self.image_pull, self.model_download)
+        return self.provision + fetched + self.container_start + self.warm_up
+
+
+START_PHASES = {
+    "provision": "provision",
+    "image": "image_pull",
+    "model": "model_download",
+    "container": "container_start",
+    "warm": "warm_up",
+}
+"""The phases of an instance's start as the command line names them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledAction:
+    """New limits of the fleet at a time; a fleet outside of them is brought within.
+
+    Parameters
+    ----------
+    at : float
+        Seconds from the start.
+    minimum, maximum : int, optional
+        By default they stay.
+    """
+
+    at: float
+    minimum: int | None = None
+    maximum: int | None = None
+
+    def __post_init__(self) -> None:
+        SECONDS.check(self.at, "schedule.at")
+        for name in ("minimum", "maximum"):
+            if getattr(self, name) is not None:
+                MIN_CAPACITY.check(getattr(self, name), f"schedule.{name}")
+
+
+@dataclass(frozen=True, slots=True)
+class StepScaling:
+    """A step scaling policy with CloudWatch's delays, on invocations per instance and minute.
+
+    In the cooldown after a scale-out what it added counts as part of a further one: a larger step
+    adds the difference, the same step nothing.
+
+    Parameters
+    ----------
+    threshold : float
+        Invocations per instance and minute above which it scales out.
+    steps : tuple of (float, int)
+        For how much the metric lies above the threshold, from 0 on: instances to add.
+    minimum, maximum : int
+        Numbers of instances between which it moves.
+    in_threshold : float, optional
+        Below it one instance is taken away. By default it never scales in.
+    cooldown : float
+        Seconds. By default 300.
+    out_datapoints, in_datapoints : int
+        Periods in a row above, or below, until the alarm acts. By default 3 and 15.
+    metric_delay, instance_seconds, scale_in_seconds, period
+        As for :class:`TargetTracking`.
+    """
+
+    threshold: float
+    steps: tuple[tuple[float, int], ...]
+    minimum: int
+    maximum: int
+    in_threshold: float | None = None
+    cooldown: float = 300.0
+    out_datapoints: int = 3
+    in_datapoints: int = 15
+    metric_delay: float = 60.0
+    instance_seconds: float = INSTANCE_SECONDS
+    scale_in_seconds: float = 120.0
+    period: float = 60.0
+
+    def __post_init__(self) -> None:
+        _check_policy(self)
+        bounds, changes = zip(*self.steps, strict=True) if self.steps else ((), ())
+        if (
+            not bounds
+            or bounds[0] != 0
+            or any(later <= earlier for earlier, later in pairwise(bounds))
+            or any(later <= earlier for earlier, later in pairwise((0, *changes)))
+        ):
+            raise SCALING_STEPS.error(
+                got=str(self.steps), allowed="such as ((0, 1), (600, 3))", where="scaling.steps"
+            )
+        SECONDS.check(self.cooldown, "scaling.cooldown")
+
+    @property
+    def metric(self) -> str:
+        """What it looks at."""
+        return "invocations"
+
+    @property
+    def scale_out_cooldown(self) -> float:
+        """Seconds after a scale-out."""
+        return self.cooldown
+
+    @property
+    def scale_in_cooldown(self) -> float:
+        """Seconds after a scale-in."""
+        return self.cooldown
+
+    @property
+    def out_above(self) -> float:
+        """The value of the metric above which it scales out."""
+        return self.threshold
+
+    @property
+    def in_below(self) -> float | None:
+        """The value below which it scales in."""
+        return self.in_threshold
+
+    def scaled_out(self, value: float, load: float, base: int) -> int:
+        """Instances at a value of the metric, from ``base``.
+
+        Examples
+        --------
+        >>> policy = StepScaling(6000, ((0, 1), (600, 3)), 2, 20)
+        >>> policy.scaled_out(6100, 0, base=4), policy.scaled_out(9000, 0, base=4)
+        (5, 7)
+        """
+        above = value - self.threshold
+        return base + max((added for bound, added in self.steps if above > bound), default=0)
+
+    def scaled_in(self, load: float, desired: int) -> int:
+        """Instances after one was taken away."""
+        return desired - 1
+
+
 @dataclass(frozen=True, slots=True)
 class TargetTracking:
     """Application Auto Scaling with CloudWatch's delays, on invocations per instance or, made by
@@ -60,9 +256,15 @@ class TargetTracking:
     instance_seconds : float
         From the decision to the new instance's first request: launch, image, model, health
         checks. By default 300. Meanwhile nothing else is scaled: the endpoint is updating.
+    scale_in_seconds : float
+        How long the endpoint is updating when instances are taken away: they get no more requests,
+        are paid for, and nothing else is scaled. AWS states no number. By default 120.
     metric : str
-        ``invocations`` or ``concurrency``: the mean number of requests in flight, those that wait
-        in line included. By default ``invocations``.
+        ``invocations`` or ``concurrency``: requests in flight, those that wait in line included.
+        By default ``invocations``.
+    statistic : str
+        Of the concurrency metric over the instances: ``Maximum`` or ``Minimum``. CloudWatch has
+        no other for it, and AWS does not say which of them scaling takes. By default ``Maximum``.
     period : float
         Seconds over which the metric is taken. By default 60.
     """
@@ -75,8 +277,10 @@ class TargetTracking:
     metric_delay: float = 60.0
     out_datapoints: int = 3
     in_datapoints: int = 15
-    instance_seconds: float = 300.0
+    instance_seconds: float = INSTANCE_SECONDS
+    scale_in_seconds: float = 120.0
     metric: str = "invocations"
+    statistic: str = "Maximum"
     period: float = 60.0
 
     @classmethod
@@ -104,20 +308,51 @@ class TargetTracking:
 
     def __post_init__(self) -> None:
         SCALING_METRIC.check(self.metric, "scaling.metric")
-        SCALING_PERIOD.check(self.period, "scaling.period")
+        SCALING_STATISTIC.check(self.statistic, "scaling.statistic")
         SCALING_TARGET.check(self.target, "scaling.target")
-        MIN_CAPACITY.check(self.minimum, "scaling.minimum")
-        MIN_CAPACITY.check(self.maximum, "scaling.maximum")
-        if self.minimum > self.maximum:
-            raise MIN_ABOVE_MAX.error(
-                got=f"{self.minimum} above {self.maximum}",
-                allowed="a minimum up to the maximum",
-                where="scaling",
-            )
-        for name in ("scale_out_cooldown", "scale_in_cooldown", "metric_delay", "instance_seconds"):
+        _check_policy(self)
+        for name in ("scale_out_cooldown", "scale_in_cooldown"):
             SECONDS.check(getattr(self, name), f"scaling.{name}")
-        ROUTERS.check(self.out_datapoints, "scaling.out_datapoints")
-        ROUTERS.check(self.in_datapoints, "scaling.in_datapoints")
+
+    @property
+    def out_above(self) -> float:
+        """The value of the metric above which it scales out."""
+        return self.target
+
+    @property
+    def in_below(self) -> float:
+        """The value below which it scales in: nine tenths of the target."""
+        return _IN_BELOW * self.target
+
+    def scaled_out(self, value: float, load: float, base: int) -> int:
+        """Instances for the load of a period.
+
+        AWS does not publish how it computes the new capacity. Here it is the load over the target:
+        that is current capacity x value / target, but no second step for a period that the first
+        step's instances had not seen yet.
+        """
+        return math.ceil(load / self.target)
+
+    def scaled_in(self, load: float, desired: int) -> int:
+        """Instances for the highest load of the periods in a row."""
+        return math.ceil(load / self.target)
+
+
+def _check_policy(policy: TargetTracking | StepScaling) -> None:
+    """What both kinds of policy have."""
+    SCALING_PERIOD.check(policy.period, "scaling.period")
+    MIN_CAPACITY.check(policy.minimum, "scaling.minimum")
+    MIN_CAPACITY.check(policy.maximum, "scaling.maximum")
+    if policy.minimum > policy.maximum:
+        raise MIN_ABOVE_MAX.error(
+            got=f"{policy.minimum} above {policy.maximum}",
+            allowed="a minimum up to the maximum",
+            where="scaling",
+        )
+    for name in ("metric_delay", "instance_seconds", "scale_in_seconds"):
+        SECONDS.check(getattr(policy, name), f"scaling.{name}")
+    ROUTERS.check(policy.out_datapoints, "scaling.out_datapoints")
+    ROUTERS.check(policy.in_datapoints, "scaling.in_datapoints")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +382,7 @@ class Rollout:
     step_share: float = 0.5
     wait_seconds: float = 300.0
     bake_seconds: float = 0.0
-    instance_seconds: float = 300.0
+    instance_seconds: float = INSTANCE_SECONDS
 
     def step(self, fleet: int) -> int:
         """Instances in the canary, in each linear step, or in each batch, of a fleet."""

@@ -15,12 +15,9 @@ from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Protocol
 
-from .core import SYSTEM_AREA
-from .fleet_changes import InstanceFailure, Rollout, ZoneOutage
+from .fleet_changes import InstanceFailure, Rollout, ScheduledAction, TargetTracking, ZoneOutage
 from .scenario import Scenario
 from .world import World
-
-_IN_BELOW = 0.9  # target tracking scales in only below nine tenths of the target
 
 
 class ArrivalProcess(Protocol):
@@ -57,11 +54,14 @@ class FleetControl:
         self._per_instance = 0.0
         self._counted = 0
         self._arrived_before = 0
-        self._in_flight_before = 0.0  # requests in the system, times seconds
         self._values: list[tuple[float, float]] = []  # per instance, and all requests
         self._no_out_before = self._no_in_before = 0.0
+        self._before_last_out = scenario.instances  # what a step in the cooldown is added to
         if scenario.scaling:
+            self._limits = (scenario.scaling.minimum, scenario.scaling.maximum)
             self.at(scenario.scaling.period, self._end_of_period)
+            for action in scenario.schedule:
+                self.at(action.at, lambda action=action: self._reschedule(action))  # type: ignore[misc]
         if scenario.deployment:
             self.at(scenario.deployment.at, self._deploy)
         for fault in scenario.faults:
@@ -183,10 +183,12 @@ class FleetControl:
         if policy.metric == "invocations":
             value, load = self._per_instance, float(self._counted - self._arrived_before)
         else:
-            area = float(world.clock[SYSTEM_AREA])
-            load = (area - self._in_flight_before) / policy.period
-            value = load / len(world.serving) if world.serving else 0.0
-            self._in_flight_before = area
+            # CloudWatch has the metric's Maximum and Minimum over the instances, no mean.
+            assert isinstance(policy, TargetTracking)
+            chosen = max if policy.statistic == "Maximum" else min
+            most = math.ceil(policy.target * policy.maximum)  # more asks for no more instances
+            value = float(chosen((world.outstanding(k, most) for k in world.serving), default=0))
+            load = value * len(world.serving)
         self._per_instance, self._arrived_before = 0.0, self._counted
         self.at(self._now + policy.metric_delay, lambda: self._see(value, load))
         self.at(self._now + policy.period, self._end_of_period)
@@ -194,35 +196,59 @@ class FleetControl:
     def _see(self, value: float, load: float) -> None:
         """A period's value has reached the alarms.
 
-        AWS does not publish how it computes the new capacity. Here it is the period's load over the
-        target: that is current capacity x value / target, but no second step for a period that
-        the first step's instances had not seen yet.
+        In the cooldown after a scale-out, what it added counts as part of a further one: a step is
+        taken from the number before it.
         """
         policy = self.scenario.scaling
         assert policy
         self._values.append((value, load))
         out = self._values[-policy.out_datapoints :]
-        if len(out) == policy.out_datapoints and min(out)[0] > policy.target:
-            self._scale(max(self.desired, math.ceil(load / policy.target)))
+        if len(out) == policy.out_datapoints and min(out)[0] > policy.out_above:
+            resting = self._now < self._no_out_before
+            base = self._before_last_out if resting else self.desired
+            self._scale(max(self.desired, policy.scaled_out(value, load, base)))
             return
-        if self.desired < policy.minimum:  # after losses that nothing replaced
-            self._scale(policy.minimum)
+        if self.desired < self._limits[0]:  # after losses that nothing replaced
+            self._scale(self._limits[0])
             return
         back = self._values[-policy.in_datapoints :]
-        if len(back) == policy.in_datapoints and max(back)[0] < _IN_BELOW * policy.target:
+        below = policy.in_below
+        if below is not None and len(back) == policy.in_datapoints and max(back)[0] < below:
             most = max(load for _, load in back)
-            self._scale(min(self.desired, math.ceil(most / policy.target)))
+            self._scale(min(self.desired, policy.scaled_in(most, self.desired)))
+
+    def _reschedule(self, action: ScheduledAction) -> None:
+        """New limits; a fleet outside of them is brought within, whatever cooldown runs."""
+        low, high = self._limits
+        low = low if action.minimum is None else action.minimum
+        high = high if action.maximum is None else action.maximum
+        self._limits = (min(low, high), max(low, high))
+        self._within_limits()
+
+    def _within_limits(self) -> None:
+        if self.updating:  # the endpoint takes one update at a time
+            self.at(self._now + 1.0, self._within_limits)
+        elif not self._limits[0] <= self.desired <= self._limits[1]:
+            self._no_in_before = self._no_out_before = 0.0
+            self._scale(self.desired)
 
     def _scale(self, wanted: int) -> None:
+        """Change the number, as one update of the endpoint.
+
+        In the cooldown after a scale-out a larger one is made all the same (AWS: "unless either a
+        larger scale out is triggered or the cooldown period ends"). What target tracking wants is
+        the whole capacity, so more than is desired is larger; what a step adds, :meth:`_see` counts
+        from before the last one.
+        """
         policy = self.scenario.scaling
         assert policy
-        wanted = max(policy.minimum, min(policy.maximum, wanted))
+        wanted = max(self._limits[0], min(self._limits[1], wanted))
         now = self._now
         if self.updating or wanted == self.desired:
             return
         if wanted > self.desired:
-            if now < self._no_out_before:
-                return
+            if now >= self._no_out_before:
+                self._before_last_out = self.desired
             self._no_in_before = 0.0  # scaling out ends a cooldown of scaling in
             self._launch(wanted - self.desired, policy.instance_seconds)
             self.desired = wanted
@@ -231,9 +257,14 @@ class FleetControl:
         else:
             if now < max(self._no_in_before, self._no_out_before):
                 return
-            self._no_in_before = now + policy.scale_in_cooldown
-            self._retire(self._youngest(self.desired - wanted))
+            leaving = self._youngest(self.desired - wanted)
+            serving = set(leaving).intersection(self.world.serving)
+            self._retire(leaving)
+            leaving = [k for k in leaving if k in serving]
+            self._kept += leaving  # paid for until the update has ended
             self.desired = wanted
+            self.updating = True
+            self.at(now + policy.scale_in_seconds, lambda: self._scaled_in(leaving))
 
     def _scaled_out(self) -> None:
         """The cooldown counts from the success of the activity."""
@@ -241,6 +272,14 @@ class FleetControl:
         assert policy
         self.updating = False
         self._no_out_before = self._now + policy.scale_out_cooldown
+
+    def _scaled_in(self, gone: list[int]) -> None:
+        """The update has ended; the cooldown counts from here."""
+        policy = self.scenario.scaling
+        assert policy
+        self._kept = [k for k in self._kept if k not in gone]
+        self.updating = False
+        self._no_in_before = self._now + policy.scale_in_cooldown
 
     def _youngest(self, number: int) -> list[int]:
         """Instances to take away: those that start, then from the zones that have most."""

@@ -14,6 +14,8 @@ from .fleet_changes import (
     SIMULATED_INSTANCES,
     InstanceFailure,
     Rollout,
+    ScheduledAction,
+    StepScaling,
     TargetTracking,
     ZoneOutage,
 )
@@ -53,6 +55,11 @@ PREFIXES = number_range(
     1,
     100_000,
     fix="Give how many different beginnings the requests have.",
+)
+SCHEDULE = rule(
+    "LLS135",
+    "a schedule moves the limits of a scaling policy, and there is none",
+    fix="Add scaling, or leave the schedule out.",
 )
 OUTAGE = rule(
     "LLS129",
@@ -163,8 +170,10 @@ class Scenario:
         By default one zone without hops.
     prefix_cache : PrefixCache, optional
         By default requests have nothing in common.
-    scaling : TargetTracking, optional
+    scaling : TargetTracking or StepScaling, optional
         By default the fleet stays as it is.
+    schedule : tuple of ScheduledAction
+        New limits of the scaling at their times; only with scaling. By default none.
     deployment : Rollout, optional
     latency_target : float, optional
         Seconds; the results count what is slower.
@@ -188,7 +197,8 @@ class Scenario:
     concurrency_threshold: int | None = None
     zones: Zones = field(default_factory=Zones)
     prefix_cache: PrefixCache | None = None
-    scaling: TargetTracking | None = None
+    scaling: TargetTracking | StepScaling | None = None
+    schedule: tuple[ScheduledAction, ...] = ()
     deployment: Rollout | None = None
     faults: tuple[InstanceFailure | ZoneOutage, ...] = ()
     latency_target: float | None = None
@@ -225,7 +235,13 @@ class Scenario:
                 where="instances",
                 fix="Start with a number from minimum to maximum.",
             )
-        most = max(self.instances, self.scaling.maximum if self.scaling else 0)
+        if self.schedule and not self.scaling:
+            raise SCHEDULE.error(
+                got=f"{len(self.schedule)} scheduled actions without scaling",
+                allowed="scheduled actions beside a scaling policy",
+                where="schedule",
+            )
+        most = self.most_instances
         for fault in self.faults:
             if isinstance(fault, ZoneOutage):
                 if not 0 <= fault.zone < self.zones.count:
@@ -240,6 +256,12 @@ class Scenario:
                 )
         MEAN_SECONDS.check(self.service.mean_seconds, "service")
         RATE.check(self.peak_service_rate, "service")
+
+    @property
+    def most_instances(self) -> int:
+        """The most that serve at once: at the start, by the scaling, or by its schedule."""
+        scheduled = (max(each.minimum or 0, each.maximum or 0) for each in self.schedule)
+        return max((self.instances, self.scaling.maximum if self.scaling else 0, *scheduled))
 
     @property
     def instance_rate(self) -> float:

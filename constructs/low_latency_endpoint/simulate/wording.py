@@ -128,7 +128,7 @@ def _rounded_up(requests: int) -> int:
     >>> _rounded_up(4_014_217), _rounded_up(200_000)
     (4100000, 200000)
     """
-    unit = 10 ** max(0, len(str(requests)) - 2)
+    unit = int(10 ** max(0, len(str(requests)) - 2))
     return -(-requests // unit) * unit
 
 

@@ -261,6 +261,13 @@ class World:
         """Whether an instance has requests at work or in line."""
         return int(self.running[k]) + int(self.line_head[k] >= 0)
 
+    def outstanding(self, k: int, most: int) -> int:
+        """Requests at an instance, at work or in line; counted up to ``most``."""
+        found, job = int(self.running[k]), int(self.line_head[k])
+        while job >= 0 and found < most:
+            found, job = found + 1, int(self.job_next[job])
+        return found
+
     def start(self, k: int) -> None:
         """Launch an instance; it serves from :meth:`join` on."""
         self.starting.append(k)
