@@ -88,7 +88,7 @@ class InstanceStart:
     >>> pulled = InstanceStart(image_pull=333, model_download=168, container_start=187)
     >>> cached = InstanceStart(model_download=77, container_start=187)
     >>> pulled.seconds, cached.seconds
-    (520, 264)
+    (520.0, 264.0)
     """
 
     provision: float = 0.0
