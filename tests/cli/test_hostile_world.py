@@ -35,6 +35,7 @@ ENVIRONMENT = {
 #: Arguments with which each command does its work, or gets as far as asking an account.
 COMMANDS: dict[str, tuple[str, ...]] = {
     "plan": (SHIPPED,),
+    "prices": (SHIPPED, "--from", "no-such-file.csv"),
     "preflight": (SHIPPED,),
     "verify": ("Stack",),
     "simulate": (SHIPPED, "--replications", "1"),

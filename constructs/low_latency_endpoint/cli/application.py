@@ -17,6 +17,7 @@ from . import (
     local_aws,
     plan,
     preflight,
+    prices,
     recommend,
     recommend_generative,
     schema,
@@ -34,6 +35,7 @@ app = typer.Typer(
 )
 COMMANDS: dict[str, Callable[..., None]] = {
     "plan": plan.plan,
+    "prices": prices.prices,
     "preflight": preflight.preflight,
     "verify": verify.verify,
     "simulate": simulate.simulate,
@@ -72,6 +74,7 @@ def _options(
     Examples:
       low-latency plan endpoint.yaml               every number of the stack, with its reason
       low-latency plan a.yaml --against b.yaml     what another settings file changes
+      low-latency prices endpoint.yaml             AWS's prices, so that the plan says dollars
       low-latency preflight endpoint.yaml          would it deploy and work in this account?
       low-latency verify LowLatencyEndpoint        is what is deployed as planned?
       low-latency diagnose sentiment               slow? where the time goes, what to change

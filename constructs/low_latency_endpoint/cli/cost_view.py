@@ -20,9 +20,10 @@ def with_prices(settings: Settings, given: Sequence[str]) -> Settings:
     ConfigurationError
         ``LLE882``, ``LLE883``, ``LLE884``.
     """
-    from ..plan.prices import parse_price
+    from ..plan.prices import parse_price, your_price
 
-    prices = {**settings.prices, **dict(parse_price(each) for each in given)}
+    stated = dict(parse_price(each) for each in given)
+    prices = {**settings.prices, **{item: your_price(usd) for item, usd in stated.items()}}
     return settings.model_copy(update={"prices": prices})
 
 

@@ -11,7 +11,14 @@ from .containers import ContainerSettings, ImageSettings, ModelDataSettings
 from .deployment import DeploymentSettings
 from .endpoint import EndpointSettings
 from .loading import load_settings, parse_settings
-from .plans import explain_endpoint, instances_in_update, largest_fleet, plan_endpoint, stack_cost
+from .plans import (
+    explain_endpoint,
+    instances_in_update,
+    largest_fleet,
+    plan_endpoint,
+    region_of,
+    stack_cost,
+)
 from .recommendation import RecommendationSettings
 from .safeguards import SafeguardSettings
 from .schema import settings_json_schema
@@ -35,6 +42,7 @@ __all__ = [
     "load_settings",
     "parse_settings",
     "plan_endpoint",
+    "region_of",
     "settings_json_schema",
     "stack_cost",
 ]

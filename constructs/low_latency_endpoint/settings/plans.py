@@ -154,7 +154,7 @@ def stack_cost(settings: Settings) -> StackCost:
             for key, endpoint in settings.endpoints.items()
         },
         endpoint_zones=links * len(settings.client_zones.zones),
-        zone_price=price_of(INTERFACE_ENDPOINT, _region(settings), settings.prices),
+        zone_price=price_of(INTERFACE_ENDPOINT, region_of(settings), settings.prices),
     )
 
 
@@ -168,11 +168,12 @@ def _cost(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Endpoin
         at_first=fleet.initial,
         at_most=most,
         in_an_update=instances_in_update(most, endpoint),
-        price=price_of(endpoint.instance_type, _region(settings), settings.prices),
+        price=price_of(endpoint.instance_type, region_of(settings), settings.prices),
     )
 
 
-def _region(settings: Settings) -> str | None:
+def region_of(settings: Settings) -> str | None:
+    """Where a settings file deploys: as it says, or where its first client zone is."""
     return settings.region or region_of_zone(settings.client_zones.zones[0])
 
 
