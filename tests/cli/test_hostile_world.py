@@ -41,6 +41,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "simulate": (SHIPPED, "--replications", "1"),
     "load-test": ("sentiment", "--rate", "10", "--payload", "{}"),
     "compare-routing": ("sentiment", "--users", "2", "--payload", "{}"),
+    "compare-instance-types": ("no-such-file.json", "nor-this-one.json"),
     "recommend": (SHIPPED,),
     "recommend-generative": (SHIPPED,),
     "schema": (),

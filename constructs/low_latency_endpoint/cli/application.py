@@ -9,6 +9,7 @@ import typer
 
 from .. import __version__
 from . import (
+    compare_instance_types,
     compare_routing,
     dashboard,
     diagnose,
@@ -41,6 +42,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "simulate": simulate.simulate,
     "load-test": load_test.load_test,
     "compare-routing": compare_routing.compare_routing,
+    "compare-instance-types": compare_instance_types.compare_instance_types,
     "recommend": recommend.recommend,
     "recommend-generative": recommend_generative.recommend_generative,
     "schema": schema.schema,
@@ -82,6 +84,7 @@ def _options(
       low-latency recommend endpoint.yaml          which instance type? Inference Recommender
       low-latency load-test sentiment --rate 100   load it, and say what limits it
       low-latency compare-routing sentiment --users 20   random or least outstanding requests?
+      low-latency compare-instance-types *.json    which is quick, which is cheap?
       low-latency errors LLE604                    what an error code means
       low-latency local-aws                        a local AWS to deploy into
     """
