@@ -109,7 +109,7 @@ def test_endpoints_add_up_and_share_the_interface_endpoint() -> None:
 
 def test_no_price_is_guessed() -> None:
     found = cost(shared={"prices": {"ml.m5.24xlarge": 6.0}})
-    assert found.without_price == ("ml.m5.12xlarge", "alarm", "composite_alarm")
+    assert found.without_price == ("ml.m5.12xlarge",)
     assert [found.usd(moment) for moment in MOMENTS] == [None] * 4
     assert instances(found.endpoints["sentiment"]) == [2, 8, 16, 32]  # known all the same
 
@@ -118,7 +118,12 @@ def test_a_price_of_another_region_is_not_taken() -> None:
     assert set(list_prices("eu-west-1")) == set()
     shared = {"client_zones": {"ids": ["euw1-az1", "euw1-az2"]}}
     found = cost(shared=shared)
-    assert found.without_price == ("interface_endpoint", "alarm", "composite_alarm")
+    assert [each.item for each in found.left_out] == [
+        "interface_endpoint",
+        "alarm",
+        "composite_alarm",
+    ]
+    assert found.without_price == ()
     assert found.usd("at_least") == 6.0
     given = cost(shared={**shared, "prices": {**PRICE, "interface_endpoint": 0.011}})
     assert given.usd("at_least") == 6.022
@@ -154,7 +159,7 @@ def test_alarms_are_in_the_sum_by_the_metrics_that_they_look_at() -> None:
     Rolling back: p99, error rate over 2: 3. Target tracking makes 2. One composite pages.
     """
     found = cost(shared={"prices": ALL_PRICES})
-    assert found.without_price == ()
+    assert found.left_out == ()
     alarms, composites = found.endpoints["sentiment"].others
     assert alarms.per_hour * 730 == pytest.approx(9 + 3 + 2)
     assert composites.per_hour * 730 == pytest.approx(1)

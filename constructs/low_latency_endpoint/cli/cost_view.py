@@ -56,7 +56,7 @@ def total_line(cost: StackCost) -> str:
             f"{moment.replace('_', ' ')}"
             for moment in MOMENTS
         )
-        return f"Instance hours per hour: {hours}. {_how_to_give(_instance_types(cost))}"
+        return f"Instance hours per hour: {hours}. {_how_to_give(cost.without_price)}"
     amounts = ", ".join(
         f"{_usd(cost.usd(moment))} {moment.replace('_', ' ')}" for moment in MOMENTS
     )
@@ -114,8 +114,8 @@ def cost_parts(
             "--traffic daily-wave."
         )
     yield from map(Text, _whose_prices(cost))
-    if types := _instance_types(cost):
-        yield Text(_how_to_give(types))
+    if cost.without_price:
+        yield Text(_how_to_give(cost.without_price))
     yield Text(NOT_IN_IT)
 
 
@@ -187,17 +187,12 @@ def _whose_prices(cost: StackCost) -> Iterator[str]:
     assumed = dict.fromkeys(each.assumed for each in cost.items if each.assumed and each.price)
     if assumed:
         yield f"Assumed: {'; '.join(assumed)}."
-    lacking = [each.what for each in cost.items if each.price is None]
-    if lacking and cost.usd("at_most") is not None:
+    if cost.left_out and not cost.without_price:
         yield (
-            f"Not in the sum, as their price is not known: {', '.join(lacking)}. "
+            "Not in the sum, as their price is not known: "
+            f"{', '.join(each.what for each in cost.left_out)}. "
             "low-latency prices reads it."
         )
-
-
-def _instance_types(cost: StackCost) -> list[str]:
-    missing = (each.instance_type for each in cost.endpoints.values() if each.price is None)
-    return list(dict.fromkeys(missing))
 
 
 def _how_to_give(items: Sequence[str]) -> str:

@@ -220,10 +220,14 @@ class StackCost:
 
     @property
     def without_price(self) -> tuple[str, ...]:
-        """What nobody stated the price of, each once; instance types first."""
-        types = [each.instance_type for each in self.endpoints.values() if each.price is None]
-        items = [each.item for each in self.items if each.price is None]
-        return tuple(dict.fromkeys((*types, *items)))
+        """The instance types that nobody stated the price of, each once: without them no sum."""
+        missing = (each.instance_type for each in self.endpoints.values() if each.price is None)
+        return tuple(dict.fromkeys(missing))
+
+    @property
+    def left_out(self) -> tuple[BilledItem, ...]:
+        """What is billed beside the instances and has no price: cents that the sum lacks."""
+        return tuple(each for each in self.items if each.price is None)
 
     @property
     def prices(self) -> dict[str, Price]:
@@ -246,21 +250,41 @@ class StackCost:
         hour = self.usd(moment)
         return None if hour is None else round(hour * HOURS_PER_MONTH, 2)
 
-    def usd_per_million(self, key: str) -> float | None:
-        """US dollars for a million requests to an endpoint at its planned peak.
+    def usd_for(self, key: str, instances: float) -> float | None:
+        """US dollars per hour for so many instances of an endpoint; ``None`` without a price.
 
-        Its own instances, alarms and functions, an equal share of what all endpoints share, and
-        the requests' way through the interface endpoint. ``None`` without a price or a peak.
+        With its own alarms and functions, and an equal share of what all endpoints share.
         """
         each = self.endpoints[key]
-        if each.peak_tps is None or each.at_peak is None:
-            return None
-        fleet = each.usd_of(each.at_peak)
+        fleet = each.usd_of(instances)
         if fleet is None:
             return None
         share = sum(item.usd or 0.0 for item in self.shared) / len(self.endpoints)
-        hour = fleet + sum(item.usd or 0.0 for item in each.others) + share
-        return _rounded(hour / (each.peak_tps * 3600) * MILLION + each.data_usd(MILLION))
+        return _rounded(fleet + sum(item.usd or 0.0 for item in each.others) + share)
+
+    def usd_per_million(
+        self, key: str, instances: float | None = None, tps: float | None = None
+    ) -> float | None:
+        """US dollars for a million requests to an endpoint.
+
+        What :meth:`usd_for` counts, and the requests' way through the interface endpoint.
+
+        Parameters
+        ----------
+        key : str
+        instances : float, optional
+            That serve; by default those at the planned peak.
+        tps : float, optional
+            Requests per second; by default the planned peak. ``None`` comes back without one, and
+            without a price.
+        """
+        each = self.endpoints[key]
+        instances = each.at_peak if instances is None else instances
+        tps = each.peak_tps if tps is None else tps
+        hour = self.usd_for(key, instances) if instances is not None else None
+        if hour is None or not tps:
+            return None
+        return _rounded(hour / (tps * 3600) * MILLION + each.data_usd(MILLION))
 
     def along(self, fleets: Mapping[str, FleetAlong | None]) -> CostAlong | None:
         """What it costs along a day that repeats; ``None`` when a price or a fleet is missing.
@@ -304,6 +328,7 @@ class StackCost:
             },
             "shared": [each.to_dict() for each in self.shared],
             "without_price": list(self.without_price),
+            "left_out": [each.what for each in self.left_out],
             "note": NOT_IN_IT,
         }
 
