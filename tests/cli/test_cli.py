@@ -312,7 +312,7 @@ def test_the_cost_along_a_recorded_day(low_latency: Run, tmp_path: Path) -> None
     text = low_latency(*arguments, "--traffic-from", str(recorded), columns=300).stdout
     assert (
         "Along monday (24 h, repeated, its peak the planned one): sentiment 2 to 8 instances, "
-        "5.062 on average. 15.21 US dollars per hour, 11,102 a month of 730 hours, 7.04 for a "
+        "5.062 on average, 3,696 instance hours a month. 15.21 US dollars per hour, 11,102 a month of 730 hours, 7.04 for a "
         "million requests." in text
     )
     data = json.loads(low_latency(*arguments, "--traffic-from", str(recorded), "--json").stdout)[
@@ -324,6 +324,10 @@ def test_the_cost_along_a_recorded_day(low_latency: Run, tmp_path: Path) -> None
     wave = low_latency(*arguments, "--traffic", "daily-wave").stdout
     assert "Along daily-wave (24 h" in wave
     assert "--traffic-from with a recorded day" in low_latency(*arguments).stdout
+    # Without a price the instances: 5.0625 x 730 = 3,695.6 hours.
+    whole = low_latency("plan", SHIPPED, "--traffic-from", str(recorded)).stdout
+    assert "5.062 on average, 3,696 instance hours a month." in whole
+    assert low_latency("plan", SHIPPED, "--traffic", "spike", "--markdown").returncode == 2
     both = low_latency(*arguments, "--traffic", "spike", "--traffic-from", str(recorded))
     assert both.returncode == 2
 

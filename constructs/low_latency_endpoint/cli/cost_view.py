@@ -56,7 +56,11 @@ def total_line(cost: StackCost) -> str:
             f"{moment.replace('_', ' ')}"
             for moment in MOMENTS
         )
-        return f"Instance hours per hour: {hours}. {_how_to_give(cost.without_price)}"
+        options = " ".join(f"--price {item}=USD" for item in cost.without_price)
+        return (
+            f"Instance hours per hour: {hours}. In dollars: low-latency prices reads AWS's, or "
+            f"give {options}."
+        )
     amounts = ", ".join(
         f"{_usd(cost.usd(moment))} {moment.replace('_', ' ')}" for moment in MOMENTS
     )
@@ -107,7 +111,7 @@ def cost_parts(
     )
     yield from map(Text, _per_million(cost))
     if day is not None:
-        yield Text(_along(settings, cost, day))
+        yield Text(along_line(settings, cost, day))
     elif cost.usd("at_most") is not None:
         yield Text(
             "What a usual month costs follows from traffic: --traffic-from with a recorded day, or "
@@ -141,13 +145,16 @@ def _per_million(cost: StackCost) -> Iterator[str]:
             )
 
 
-def _along(settings: Settings, cost: StackCost, day: Shape) -> str:
+def along_line(settings: Settings, cost: StackCost, day: Shape) -> str:
+    """The fleet along a day that repeats, and what it costs."""
+    from ..plan.prices import HOURS_PER_MONTH
     from ..settings import fleets_along
 
     fleets = fleets_along(settings, day)
     days = f"Along {day.name} ({day.seconds / 3600:,.4g} h, repeated, its peak the planned one)"
     counted = [
-        f"{key} {fleet.least} to {fleet.most} instances, {fleet.mean:,.4g} on average"
+        f"{key} {fleet.least} to {fleet.most} instances, {fleet.mean:,.4g} on average, "
+        f"{fleet.mean * HOURS_PER_MONTH:,.0f} instance hours a month"
         for key, fleet in fleets.items()
         if fleet
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .cost_view import cost_data, cost_parts, total_line, with_prices
+from .cost_view import along_line, cost_data, cost_parts, total_line, with_prices
 from .options import Json, SettingsFile, flag, grouped, option
 from .output import print_json, print_parts
 
@@ -87,9 +87,10 @@ class PlanOptions:
         if self.traffic is not None and self.traffic_from is not None:
             raise typer.BadParameter("give one of --traffic and --traffic-from")
         about_endpoints = self.endpoint or self.against or self.from_load_test or self.markdown
-        if (self.cost or self.minutes) and about_endpoints:
+        whole = self.cost or self.minutes or self.traffic or self.traffic_from
+        if whole and about_endpoints:
             raise typer.BadParameter(
-                "--cost and --minutes are about the whole stack, as text or with --json"
+                "--cost, --minutes and --traffic are about the whole stack, as text or with --json"
             )
 
     @property
@@ -156,7 +157,11 @@ def plan(settings: SettingsFile, options: PlanOptions) -> None:
     else:
         for name, each in plans.items():
             print_parts(*_plan_table(name, each, options.verbose))
-        if loaded is not None and options.endpoint is None and (line := _total_line(loaded)):
+        if (
+            loaded is not None
+            and options.endpoint is None
+            and (line := _total_line(loaded, options.day))
+        ):
             typer.echo(line)
     if adopted is not None:
         _adopt(adopted, settings, options.write, quiet=options.json or options.markdown)
@@ -241,10 +246,12 @@ def _stack_data(settings: Settings, day: Shape | None) -> dict[str, Any]:
     return {"cost": cost_data(settings, day), "minutes": minutes}
 
 
-def _total_line(settings: Settings) -> str:
+def _total_line(settings: Settings, day: Shape | None) -> str:
     from ..settings import stack_cost
 
-    return total_line(stack_cost(settings))
+    cost = stack_cost(settings)
+    along = "" if day is None else along_line(settings, cost, day)
+    return "\n".join(filter(None, (total_line(cost), along)))
 
 
 def _loaded(path: Path, options: PlanOptions) -> Settings:
