@@ -131,6 +131,17 @@ def test_steps_that_the_generator_limited_count_for_nothing(tmp_path: Path) -> N
     assert len(compare_instance_types(files, PRICES).types[1].points) == 3
 
 
+def test_a_price_that_the_load_test_was_told_counts_unless_another_is_given(tmp_path: Path) -> None:
+    told = {"price": {"usd": 0.72, "origin": "yours"}}
+    files = [
+        result(tmp_path, "ml.g5.xlarge", G5, cost=told),
+        result(tmp_path, "ml.c5.xlarge", C5, cost=told),
+    ]
+    g5, c5 = compare_instance_types(files, {"ml.g5.xlarge": PRICES["ml.g5.xlarge"]}).types
+    assert (g5.price.usd, c5.price.usd) == (1.44, 0.72)
+    assert c5.price.origin == "yours, in the result file"
+
+
 def test_two_load_tests_of_one_type_keep_their_names(tmp_path: Path) -> None:
     files = [result(tmp_path, "ml.g5.xlarge", G5), result(tmp_path, "ml.g5.xlarge", C5)]
     names = [each.name for each in compare_instance_types(files, PRICES).types]

@@ -278,7 +278,7 @@ def compare_instance_types(
     files : sequence of Path
         Of one target.
     prices : mapping of str to Price
-        By instance type.
+        By instance type; the price that a load test was told stands in its file.
     statistic : str, optional
         Of the target; by default its highest percentile.
 
@@ -301,6 +301,7 @@ def compare_instance_types(
     kinds = {path: _instance_type(content, path) for path, content in results.items()}
     costs = {
         path: price_of(kinds[path], str(content.get("region") or "") or None, prices)
+        or _recorded_price(content)
         for path, content in results.items()
     }
     without = {kinds[path]: path for path, price in costs.items() if price is None}
@@ -326,6 +327,12 @@ def compare_instance_types(
         ),
         tuple(dict.fromkeys(str(content.get("payload") or "?") for content in results.values())),
     )
+
+
+def _recorded_price(content: Mapping[str, Any]) -> Price | None:
+    """The price that the load test was told."""
+    price = (content.get("cost") or {}).get("price")
+    return Price(float(price["usd"]), f"{price['origin']}, in the result file") if price else None
 
 
 def _one_target(results: Mapping[Path, Mapping[str, Any]]) -> dict[str, float]:
