@@ -76,6 +76,32 @@ class SimulatedCost:
         }
 
 
+def with_cost(
+    tables: Sequence[tuple[str, list[str], list[list[str]]]],
+    fleets: Sequence[tuple[float, float]],
+    cost: SimulatedCost,
+) -> list[tuple[str, list[str], list[list[str]]]]:
+    """A search's tables with what each point costs, beside the instances that are paid for.
+
+    Parameters
+    ----------
+    tables : sequence of (title, heads, rows)
+        The first column names the point, the second one the instances.
+    fleets : sequence of (float, float)
+        Of all rows in order: instances paid for, requests per second.
+    cost : SimulatedCost
+    """
+    left = iter(fleets)
+    return [
+        (
+            title,
+            [*heads[:2], "USD/hour", "USD/million", *heads[2:]],
+            [[*row[:2], *cost.cells(*next(left)), *row[2:]] for row in rows],
+        )
+        for title, heads, rows in tables
+    ]
+
+
 def simulated_cost(path: Path, key: str, given: Sequence[str] = ()) -> SimulatedCost:
     """Of a settings file, with the prices of the command line over its own."""
     from ..settings import load_settings, stack_cost

@@ -14,6 +14,7 @@ from ..plan.limits import INSTANCE_TYPE
 from ..plan.price_file import read_price_file
 from ..plan.prices import PRICE, PRICED_ITEM, Price, priced_items, your_price
 from .breach import BreachError, Finding, breaches, finding
+from .fields import Limited
 from .rules import WRONG_KIND
 
 _FILE = "file"
@@ -57,7 +58,7 @@ def _prices(given: Any, info: ValidationInfo) -> dict[str, Price]:
 _AMOUNT = {"type": "number", "minimum": 0, "maximum": 100_000}
 
 Prices = Annotated[
-    dict[str, Price],
+    dict[Annotated[str, Limited(PRICED_ITEM)], Price],
     BeforeValidator(_prices),
     WithJsonSchema(
         {
