@@ -89,10 +89,11 @@ def cost_parts(
                 ),
             ]
         )
-    counted = [each for each in cost.items if each.usd is not None]
-    rows += [[each.what, *[_usd(each.usd)] * len(MOMENTS)] for each in counted]
+    beside = sum(each.usd or 0.0 for each in cost.items)
+    rows.append(["what stands beside them", *[_usd(beside)] * len(MOMENTS)])
     if cost.usd("at_most") is not None:
-        rows.append([Cell(_usd_or_text(text), "strong") for text in ("together", *_all(cost))])
+        totals = [_usd(cost.usd(moment)) for moment in MOMENTS]
+        rows.append([Cell(text, "strong") for text in ("together", *totals)])
         rows.append(
             [
                 "a month of 730 hours of it",
@@ -109,7 +110,7 @@ def cost_parts(
         rows,
         f"{settings.stack_name}: US dollars per hour",
     )
-    yield from map(Text, _per_million(cost))
+    yield from map(Text, (*_beside(cost), *_per_million(cost)))
     if day is not None:
         yield Text(along_line(settings, cost, day))
     elif cost.usd("at_most") is not None:
@@ -123,14 +124,16 @@ def cost_parts(
     yield Text(NOT_IN_IT)
 
 
-def _all(cost: StackCost) -> list[float | None]:
-    from ..plan.hourly_cost import MOMENTS
-
-    return [cost.usd(moment) for moment in MOMENTS]
-
-
-def _usd_or_text(value: str | float | None) -> str:
-    return value if isinstance(value, str) else _usd(value)
+def _beside(cost: StackCost) -> Iterator[str]:
+    """What stands beside the instances, each with its price for an hour."""
+    groups = {"": cost.shared, **{key: each.others for key, each in cost.endpoints.items()}}
+    parts = [
+        f"{key}: {counted}".removeprefix(": ")
+        for key, items in groups.items()
+        if (counted := ", ".join(f"{each.what} {_usd(each.usd)}" for each in items if each.price))
+    ]
+    if parts:
+        yield f"Beside the instances: {'; '.join(parts)}."
 
 
 def _per_million(cost: StackCost) -> Iterator[str]:
@@ -218,4 +221,4 @@ def _how_to_give(items: Sequence[str]) -> str:
 def _usd(amount: float | None) -> str:
     if amount is None:
         return "?"
-    return f"{amount:,.2f}" if amount >= 0.01 or not amount else f"{amount:,.4f}"
+    return f"{amount:,.2f}" if amount >= 0.01 else "0" if not amount else f"{amount:,.4f}"

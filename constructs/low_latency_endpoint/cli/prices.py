@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import SettingsRegion, flag, grouped, option
+from .options import flag, grouped, option
 
 if TYPE_CHECKING:
     from ..operate.price_list import FoundPrices
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class PriceOptions:
     """What is read, from where, and where it is written."""
 
-    region: SettingsRegion = None
+    region: str | None = option("Of which Region; default: where the settings deploy.")
     instance_type: list[str] | None = option(
         "This instance type too, such as those to compare. Repeat it.", metavar="TYPE"
     )

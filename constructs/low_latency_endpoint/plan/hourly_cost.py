@@ -21,7 +21,7 @@ MOMENTS = {
 
 NOT_IN_IT = (
     "Not in it: disks, SageMaker's data in and out, answers through the interface endpoint, flow "
-    "logs, the container's logs, S3, what runs only while something is deployed; free tiers, taxes "
+    "logs, the container's logs, S3, keys, what runs only while something is deployed; free tiers, taxes "
     "and discounts. Most of it is cents beside the instances; data and logs grow with traffic."
 )
 """What is left out, for people."""
@@ -379,7 +379,7 @@ class CostAlong:
 def sent_request(size: int, price: Price | None) -> BilledItem:
     """A request of so many bytes through the interface endpoint; a GB counts a billion bytes."""
     return BilledItem(
-        what=f"a request of {size:,} bytes, as the warm-up's",
+        what=f"a request of {size:,} byte{'s' * (size != 1)}, as the warm-up's",
         item="interface_endpoint_data",
         per_hour=size / _BYTES_PER_GB,
         price=price,
