@@ -152,7 +152,7 @@ def at_the_limit(view: VariantView) -> Iterator[Finding]:
         yield _failed(view, failed, ("scaling activities",), (), risk=True)
         return
     if view.tracked:
-        slow = set(view.slow_times)  # these have a cause already
+        slow = {*view.slow_times, *view.explained}  # these have a cause already
         times = [
             t
             for t in view.tracked.times_above()
