@@ -325,7 +325,7 @@ def test_the_cost_along_a_recorded_day(low_latency: Run, tmp_path: Path) -> None
     assert "Along daily-wave (24 h" in wave
     assert "--traffic-from with a recorded day" in low_latency(*arguments).stdout
     # Without a price the instances: 5.0625 x 730 = 3,695.6 hours.
-    whole = low_latency("plan", SHIPPED, "--traffic-from", str(recorded)).stdout
+    whole = " ".join(low_latency("plan", SHIPPED, "--traffic-from", str(recorded)).stdout.split())
     assert "5.062 on average, 3,696 instance hours a month." in whole
     assert low_latency("plan", SHIPPED, "--traffic", "spike", "--markdown").returncode == 2
     both = low_latency(*arguments, "--traffic", "spike", "--traffic-from", str(recorded))

@@ -157,12 +157,8 @@ def plan(settings: SettingsFile, options: PlanOptions) -> None:
     else:
         for name, each in plans.items():
             print_parts(*_plan_table(name, each, options.verbose))
-        if (
-            loaded is not None
-            and options.endpoint is None
-            and (line := _total_line(loaded, options.day))
-        ):
-            typer.echo(line)
+        if loaded is not None and options.endpoint is None:
+            print_parts(_total_line(loaded, options.day))
     if adopted is not None:
         _adopt(adopted, settings, options.write, quiet=options.json or options.markdown)
 
