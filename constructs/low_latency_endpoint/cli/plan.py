@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..errors import LowLatencyEndpointError
 from .cost_view import cost_parts, total_line, with_prices
 from .options import Json, SettingsFile, flag, grouped, option
 from .output import print_json, print_parts
@@ -29,7 +32,10 @@ class PlanOptions:
         "Only this endpoint of the file; all of them without it.", metavar="NAME"
     )
     against: Path | None = option(
-        "Show only what differs from this settings file's plan.", metavar="OTHER"
+        "Show what deploying the file over this one does, difference by difference.", metavar="OLD"
+    )
+    detailed_exitcode: bool = flag(
+        "With --against, exit as terraform plan does: 0 no difference, 1 error, 2 differences."
     )
     from_load_test: Path | None = option(
         "Plan with the throughput that low-latency load-test --find-limit measured; its result "
@@ -73,6 +79,12 @@ class PlanOptions:
             )
         if self.from_load_test is not None and self.price:
             raise typer.BadParameter("with --from-load-test, state prices in the settings file")
+        if self.detailed_exitcode and self.against is None:
+            raise typer.BadParameter("--detailed-exitcode goes with --against")
+        if self.against is not None and self.from_load_test is not None:
+            raise typer.BadParameter(
+                "--from-load-test says itself what it changes: give it without --against"
+            )
         about_endpoints = self.endpoint or self.against or self.from_load_test or self.markdown
         if (self.cost or self.minutes) and about_endpoints:
             raise typer.BadParameter(
@@ -91,12 +103,34 @@ def plan(settings: SettingsFile, options: PlanOptions) -> None:
       low-latency plan endpoint.yaml
       low-latency plan endpoint.yaml --endpoint sentiment --json
       low-latency plan endpoint.yaml --against production.yaml
+      low-latency plan new.yaml --against old.yaml --markdown --detailed-exitcode
       low-latency plan endpoint.yaml --from-load-test result.json --write
       low-latency plan endpoint.yaml --cost --minutes --price ml.g5.xlarge=1.00
     """
-    options.check()
+    with _exit_codes(options):
+        _plan(settings, options)
+
+
+@contextmanager
+def _exit_codes(options: PlanOptions) -> Iterator[None]:
+    """With --detailed-exitcode an error is 1, as 2 says that there are differences."""
+    try:
+        options.check()
+        yield
+    except (LowLatencyEndpointError, typer.BadParameter, OSError) as error:
+        if not options.detailed_exitcode:
+            raise
+        text = error.format_message() if isinstance(error, typer.BadParameter) else str(error)
+        typer.echo(text, err=True)
+        raise typer.Exit(1) from None
+
+
+def _plan(settings: Path, options: PlanOptions) -> None:
     if options.cost or options.minutes:
         _before_a_deploy(settings, options)
+        return
+    if options.against is not None:
+        _compared(settings, options)
         return
     loaded, adopted = None, None
     if options.from_load_test is None:
@@ -114,10 +148,7 @@ def plan(settings: SettingsFile, options: PlanOptions) -> None:
         )
         named = options.endpoint
         plans = adopted.after if named is None else {named: adopted.after[named]}
-    if options.against is not None:
-        other = _plans(_loaded(options.against, options), options.endpoint)
-        _show_changes(_changes(other, plans), settings, options)
-    elif options.json:
+    if options.json:
         data = {
             "settings": str(settings),
             "endpoints": {name: each.to_dict() for name, each in plans.items()},
@@ -139,14 +170,24 @@ def plan(settings: SettingsFile, options: PlanOptions) -> None:
         _adopt(adopted, settings, options.write, quiet=options.json or options.markdown)
 
 
-def _show_changes(changes: list[dict[str, Any]], settings: Path, options: PlanOptions) -> None:
-    before, after = str(options.against), str(settings)
+def _compared(path: Path, options: PlanOptions) -> None:
+    """Print what deploying a file over another one does; exit as was asked for."""
+    from ..settings.update.comparison import compare
+    from .plan_changes import comparison_markdown, comparison_parts
+
+    assert options.against is not None
+    comparison = compare(_loaded(options.against, options), _loaded(path, options))
+    if options.endpoint is not None:
+        comparison = comparison.of(options.endpoint)
+    before, after = str(options.against), str(path)
     if options.json:
-        print_json({"settings": after, "against": before, "changes": changes})
+        print_json({"settings": after, "against": before, **comparison.to_dict()})
     elif options.markdown:
-        typer.echo(_changes_markdown(changes, before, after))
+        typer.echo(comparison_markdown(comparison, before, after), nl=False)
     else:
-        _print_changes(changes, before, after)
+        print_parts(*comparison_parts(comparison, before, after))
+    if options.detailed_exitcode and comparison.differences:
+        raise typer.Exit(2)
 
 
 def _adopt(adopted: AdoptedLimit, settings: Path, write: bool, *, quiet: bool) -> None:
@@ -154,10 +195,13 @@ def _adopt(adopted: AdoptedLimit, settings: Path, write: bool, *, quiet: bool) -
     if not quiet:
         from rich.text import Text
 
+        from ..settings.update.comparison import changed_decisions
+        from .plan_changes import decision_table
+
         print_parts(Text(f"{adopted.key}: {adopted.limit.source}: {adopted.limit.how}\n"))
-        changes = _changes(adopted.before, adopted.after)
+        changes = changed_decisions(adopted.before, adopted.after)
         if changes:
-            _print_changes(changes, "before", "as measured")
+            print_parts(decision_table(changes, "before", "as measured"))
         for line in adopted.raised:
             typer.echo(f"Raised too, as the settings state it: {line}")
         if adopted.edit.changed:
@@ -176,13 +220,15 @@ def _adopt(adopted: AdoptedLimit, settings: Path, write: bool, *, quiet: bool) -
 
 
 def _adopted_data(adopted: AdoptedLimit, options: PlanOptions) -> dict[str, Any]:
+    from ..settings.update.comparison import changed_decisions
+
     return {
         "file": str(options.from_load_test),
         "endpoint": adopted.key,
         "source": adopted.limit.source,
         "tps_per_instance": adopted.limit.tps_per_instance,
         "how": adopted.limit.how,
-        "changes": _changes(adopted.before, adopted.after),
+        "changes": changed_decisions(adopted.before, adopted.after),
         "raised": list(adopted.raised),
         "diff": adopted.edit.diff(),
         "written": options.write and adopted.edit.changed,
@@ -272,59 +318,3 @@ def _plan_table(name: str, plan: Explanation, verbose: bool) -> list[RenderableT
         for warning in plan.warnings
     ]
     return [table, *warnings]
-
-
-def _changes(before: dict[str, Explanation], after: dict[str, Explanation]) -> list[dict[str, Any]]:
-    """What differs, by endpoint and decision; values as text, none where it is not decided."""
-    changes = []
-    for name in [*before, *(name for name in after if name not in before)]:
-        old = {each.name: each for each in before.get(name, ())}
-        new = {each.name: each for each in after.get(name, ())}
-        for decision in [*old, *(each for each in new if each not in old)]:
-            was, now = old.get(decision), new.get(decision)
-            if was is None or now is None or was.value != now.value:
-                changes.append(
-                    {
-                        "endpoint": name,
-                        "decision": decision,
-                        "title": (now or was).title,  # type: ignore[union-attr]  # one of them is there
-                        "before": was.value_text if was else None,
-                        "after": now.value_text if now else None,
-                    }
-                )
-    return changes
-
-
-def _changes_markdown(changes: list[dict[str, Any]], before: str, after: str) -> str:
-    if not changes:
-        return f"{after} and {before} have the same plan."
-    rows = [f"| Endpoint | Decision | {before} | {after} |", "|---|---|---|---|"]
-    rows += [
-        f"| {each['endpoint']} | {each['title']} | {each['before'] or '-'} | "
-        f"**{each['after'] or '-'}** |"
-        for each in changes
-    ]
-    return "\n".join(rows)
-
-
-def _print_changes(changes: list[dict[str, Any]], before: str, after: str) -> None:
-    from ..report.tables import Cell, Table
-
-    if not changes:
-        typer.echo(f"{after} and {before} have the same plan.")
-        return
-    print_parts(
-        Table(
-            ("Endpoint", "Decision", before, after),
-            [
-                (
-                    each["endpoint"],
-                    each["title"],
-                    each["before"] or "-",
-                    Cell(each["after"] or "-", "strong"),
-                )
-                for each in changes
-            ],
-            align="l",
-        )
-    )
