@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from low_latency_endpoint.cli.plan_changes import comparison_parts
+from low_latency_endpoint.cli.plan_view import plan_parts
 from low_latency_endpoint.plan.decisions import Explanation
 from low_latency_endpoint.plan.latency_plan import LatencyTarget, MeasuredThroughput
 from low_latency_endpoint.settings import explain_endpoint, load_settings, parse_settings
@@ -21,6 +22,7 @@ from .conftest import planned
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "plan.md"
+README = ROOT / "README.md"
 UPDATES = ROOT / "docs" / "updates.md"
 
 
@@ -106,7 +108,7 @@ def printed(*parts: RenderableType) -> str:
     """What a terminal of 80 columns shows, as a block of a page."""
     console = Console(width=80, file=io.StringIO(), record=True, highlight=False)
     console.print(*parts, sep="\n")
-    lines = [line.rstrip() for line in console.export_text().splitlines()]
+    lines = [line.rstrip() for line in console.export_text().rstrip().splitlines()]
     return "\n".join(["```text", *lines, "```", ""])
 
 
@@ -126,9 +128,13 @@ def generated() -> dict[Path, dict[str, str]]:
     return {
         PAGE: {
             "decisions": decision_table(),
-            **{name: make().to_markdown(rules=False) for name, make in PLANS.items()},
+            **{
+                name: printed(*plan_parts({name: make()}, verbose=False))
+                for name, make in PLANS.items()
+            },
         },
         UPDATES: {"against": against()},
+        README: {"plan": printed(*plan_parts({"sentiment": shipped()}, verbose=False))},
     }
 
 
@@ -144,13 +150,13 @@ def renewed(page: str, blocks: dict[str, str]) -> str:
     return page
 
 
-@pytest.mark.parametrize("path", [PAGE, UPDATES], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [PAGE, UPDATES, README], ids=lambda path: path.name)
 def test_page_is_in_step(path: Path) -> None:
     page = path.read_text(encoding="utf-8")
     blocks = generated()[path]
     if os.environ.get("UPDATE_DOCS"):
         path.write_text(renewed(page, blocks), encoding="utf-8")
-        pytest.skip(f"docs/{path.name} renewed")
+        pytest.skip(f"{path.name} renewed")
     assert page == renewed(page, blocks), "run: UPDATE_DOCS=1 pytest tests/plan/test_plan_docs.py"
 
 

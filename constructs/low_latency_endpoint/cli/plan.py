@@ -16,12 +16,11 @@ from .options import Json, SettingsFile, flag, grouped, option
 from .output import print_json, print_parts
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from ..load_test.search.plan_adoption import AdoptedLimit
     from ..plan.decisions import Explanation
     from ..plan.stack_minutes import StackMinutes
     from ..settings import Settings
+    from ..settings.update.comparison import Comparison
 
 
 @dataclass
@@ -63,7 +62,9 @@ class PlanOptions:
         "settings' prices. Repeat it.",
         metavar="ITEM=USD",
     )
-    verbose: bool = flag("Add notes and sources to the table.", short="-v")
+    verbose: bool = flag(
+        "Show every decision too, with its rule, its inputs, notes and source.", short="-v"
+    )
     json: Json = False
     markdown: bool = flag("Print Markdown, for a pull request.")
 
@@ -81,10 +82,6 @@ class PlanOptions:
             raise typer.BadParameter("with --from-load-test, state prices in the settings file")
         if self.detailed_exitcode and self.against is None:
             raise typer.BadParameter("--detailed-exitcode goes with --against")
-        if self.against is not None and self.from_load_test is not None:
-            raise typer.BadParameter(
-                "--from-load-test says itself what it changes: give it without --against"
-            )
         about_endpoints = self.endpoint or self.against or self.from_load_test or self.markdown
         if (self.cost or self.minutes) and about_endpoints:
             raise typer.BadParameter(
@@ -94,9 +91,10 @@ class PlanOptions:
 
 @grouped
 def plan(settings: SettingsFile, options: PlanOptions) -> None:
-    """Show every number of the stack with its reason. Needs neither Node.js nor AWS.
+    """Show what follows from a settings file. Needs neither Node.js nor AWS.
 
-    --json and --markdown hold everything, --verbose shows it in the table.
+    Six lines and the warnings for each endpoint; with --verbose, --json and --markdown every number
+    with its reason. With --against, what deploying the file over another one does.
 
     \b
     Examples:
@@ -125,69 +123,92 @@ def _exit_codes(options: PlanOptions) -> Iterator[None]:
         raise typer.Exit(1) from None
 
 
-def _plan(settings: Path, options: PlanOptions) -> None:
+def _plan(path: Path, options: PlanOptions) -> None:
     if options.cost or options.minutes:
-        _before_a_deploy(settings, options)
+        _before_a_deploy(path, options)
         return
+    adopted = None if options.from_load_test is None else _adopted(path, options)
+    settings = _loaded(path, options) if adopted is None else _as_measured(adopted, path)
+    different = False
     if options.against is not None:
-        _compared(settings, options)
-        return
-    loaded, adopted = None, None
-    if options.from_load_test is None:
-        loaded = _loaded(settings, options)
-        plans = _plans(loaded, options.endpoint)
+        different = bool(_compared(path, settings, options).differences)
     else:
-        from ..load_test.search.plan_adoption import adopt_limit
+        _show(path, settings, adopted, options)
+    if adopted is not None:
+        _adopt(adopted, path, options.write, quiet=options.json or options.markdown)
+    if different and options.detailed_exitcode:
+        raise typer.Exit(2)
 
-        adopted = adopt_limit(
-            settings,
-            options.from_load_test,
-            endpoint=options.endpoint,
-            peak_tps=options.peak_tps,
-            accept_lower_bound=options.accept_lower_bound,
-        )
-        named = options.endpoint
-        plans = adopted.after if named is None else {named: adopted.after[named]}
+
+def _adopted(path: Path, options: PlanOptions) -> AdoptedLimit:
+    from ..load_test.search.plan_adoption import adopt_limit
+
+    assert options.from_load_test is not None
+    return adopt_limit(
+        path,
+        options.from_load_test,
+        endpoint=options.endpoint,
+        peak_tps=options.peak_tps,
+        accept_lower_bound=options.accept_lower_bound,
+    )
+
+
+def _as_measured(adopted: AdoptedLimit, path: Path) -> Settings:
+    from ..settings.loading import check_text
+
+    return check_text(adopted.edit.after, path)
+
+
+def _show(
+    path: Path, settings: Settings, adopted: AdoptedLimit | None, options: PlanOptions
+) -> None:
+    """Print the plans of a file's endpoints, or of the one that was asked for."""
+    named = options.endpoint
+    plans = _plans(settings, named) if adopted is None else adopted.after
+    if adopted is not None and named is not None:
+        plans = {named: plans[named]}
     if options.json:
-        data = {
-            "settings": str(settings),
+        data: dict[str, Any] = {
+            "settings": str(path),
             "endpoints": {name: each.to_dict() for name, each in plans.items()},
         }
-        if loaded is not None:
-            data |= _stack_data(loaded)
-        if adopted is not None:
+        if adopted is None:
+            data |= _stack_data(settings)
+        else:
             data["from_load_test"] = _adopted_data(adopted, options)
         print_json(data)
     elif options.markdown:
         parts = (f"## {name}\n\n{each.to_markdown()}" for name, each in plans.items())
         typer.echo("\n".join(parts), nl=False)
     else:
-        for name, each in plans.items():
-            print_parts(*_plan_table(name, each, options.verbose))
-        if loaded is not None and options.endpoint is None and (line := _total_line(loaded)):
-            typer.echo(line)
-    if adopted is not None:
-        _adopt(adopted, settings, options.write, quiet=options.json or options.markdown)
+        from .plan_view import plan_parts
+
+        zones = ", ".join(settings.client_zones.zones)
+        typer.echo(f"{settings.stack_name}: callers in {zones}\n")
+        print_parts(*plan_parts(plans, verbose=options.verbose))
+        if adopted is None and named is None and (line := _total_line(settings)):
+            print_parts(line)
+        if not options.verbose:
+            typer.echo("-v shows every decision with its rule and its source.")
 
 
-def _compared(path: Path, options: PlanOptions) -> None:
-    """Print what deploying a file over another one does; exit as was asked for."""
+def _compared(path: Path, after: Settings, options: PlanOptions) -> Comparison:
+    """Print what deploying settings over another file does."""
     from ..settings.update.comparison import compare
     from .plan_changes import comparison_markdown, comparison_parts
 
     assert options.against is not None
-    comparison = compare(_loaded(options.against, options), _loaded(path, options))
+    comparison = compare(_loaded(options.against, options), after)
     if options.endpoint is not None:
         comparison = comparison.of(options.endpoint)
-    before, after = str(options.against), str(path)
+    names = str(options.against), str(path)
     if options.json:
-        print_json({"settings": after, "against": before, **comparison.to_dict()})
+        print_json({"settings": names[1], "against": names[0], **comparison.to_dict()})
     elif options.markdown:
-        typer.echo(comparison_markdown(comparison, before, after), nl=False)
+        typer.echo(comparison_markdown(comparison, *names), nl=False)
     else:
-        print_parts(*comparison_parts(comparison, before, after))
-    if options.detailed_exitcode and comparison.differences:
-        raise typer.Exit(2)
+        print_parts(*comparison_parts(comparison, *names))
+    return comparison
 
 
 def _adopt(adopted: AdoptedLimit, settings: Path, write: bool, *, quiet: bool) -> None:
@@ -281,40 +302,3 @@ def _plans(settings: Settings, only: str | None) -> dict[str, Explanation]:
 
     names = list(settings.endpoints) if only is None else [only]
     return {name: explain_endpoint(settings, name) for name in names}
-
-
-def _plan_table(name: str, plan: Explanation, verbose: bool) -> list[RenderableType]:
-    from rich import box
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        title=name,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        leading=1,
-    )
-    # Two columns, not three: at 80 characters the reasons would be columns of single words.
-    # Names such as the scaling metric's stay whole, to be copied.
-    longest = max((len(word) for each in plan for word in each.value_text.split()), default=0)
-    table.add_column("Decision", ratio=4, min_width=min(longest, 42), overflow="fold")
-    table.add_column("Why", ratio=7, overflow="fold")
-    for decision in plan:
-        what = Text(decision.title + "\n")
-        what.append(decision.value_text, style="bold cyan")
-        if decision.overridden:
-            what.append(" (your choice)", style="dim")
-        why = [Text(decision.rule)]
-        if decision.inputs:
-            why.append(Text(decision.inputs_text, style="dim"))
-        if verbose:
-            why += [Text(text, style="italic") for text in (decision.note, decision.source) if text]
-        table.add_row(what, Text("\n").join(why))
-    warnings = [
-        Padding(Text.assemble(("Warning: ", "yellow"), warning), (0, 0, 1, 0))
-        for warning in plan.warnings
-    ]
-    return [table, *warnings]

@@ -12,7 +12,7 @@ from ...plan.latency_plan import Plan
 from ..deployment import CanarySettings, DeploymentSettings
 from ..endpoint import EndpointSettings
 from ..endpoint_checks import rolls_back
-from ..plans import plan_endpoint
+from ..plans import latency_thresholds, plan_endpoint
 from ..stack import Settings
 from .effects import Effect
 
@@ -163,21 +163,11 @@ def _deployment(settings: Settings, key: str) -> DeploymentSettings:
     return stated.model_copy(update={"rollback_on_alarms": None})
 
 
-def thresholds(settings: Settings, key: str, metric: str) -> dict[str, float]:
-    """Milliseconds by statistic at which the alarms on a latency stand: stated, or the plan's."""
-    alarms = settings.endpoints[key].alarms
-    name = {"ModelLatency": "model_latency", "OverheadLatency": "overhead_latency"}[metric]
-    stated = getattr(alarms, name) if alarms else None
-    if stated is None:
-        return _plan(settings, key).thresholds(metric)
-    return {name: each.total_seconds() * 1000 for name, each in stated.items()}
-
-
 def _thresholds(settings: Settings, key: str) -> dict[str, float]:
     return {
         f"{metric} {statistic}": value
         for metric in ("ModelLatency", "OverheadLatency")
-        for statistic, value in thresholds(settings, key, metric).items()
+        for statistic, value in latency_thresholds(settings, key, metric).items()
     }
 
 
@@ -187,7 +177,7 @@ def _rollback_alarms(settings: Settings, key: str) -> tuple[str, ...]:
     stated = endpoint.deployment.rollback_on_alarms if endpoint.deployment else None
     if not rolls_back({"rollback_on_alarms": stated}, endpoint.instance_type):
         return ()
-    return (*thresholds(settings, key, "ModelLatency"), "errors")
+    return (*latency_thresholds(settings, key, "ModelLatency"), "errors")
 
 
 def _alarms(settings: Settings, key: str) -> dict[str, Any]:
