@@ -226,14 +226,8 @@ class Explanation:
         """The plan as JSON text."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 
-    def to_markdown(self, *, rules: bool = True) -> str:
-        """The plan in Markdown, for a pull request: six lines, warnings, then the decisions.
-
-        Parameters
-        ----------
-        rules : bool
-            Whether each decision repeats its rule and its source. By default it does.
-        """
+    def to_markdown(self) -> str:
+        """The plan in Markdown, for a pull request: six lines, warnings, then the decisions."""
         lines = [f"- **{line.title}**: {line.text}" for line in self.summary]
         lines += [""] * bool(lines)
         if self.warnings:
@@ -242,7 +236,7 @@ class Explanation:
         for decision in self.decisions:
             chosen = " (your choice)" if decision.overridden else ""
             source = f" ([source]({decision.source}))" if decision.source else ""
-            reasons = [f"{_sentence(decision.rule)}{source}"] if rules else []
+            reasons = [f"{_sentence(decision.rule)}{source}"]
             reasons += [_sentence(decision.note)] if decision.note else []
             cells = (
                 decision.title,

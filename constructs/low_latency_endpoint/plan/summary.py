@@ -107,6 +107,8 @@ def _cost(plan: Plan, cost: EndpointCost | None) -> str:
             ("at_most", "at most"),
         )
     ]
+    if plan.scaling is None:
+        amounts = [f"{cost.usd('at_first'):,.2f}"]
     return f"{', '.join(amounts)} (US dollars per hour)"
 
 

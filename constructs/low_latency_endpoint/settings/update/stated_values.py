@@ -105,9 +105,9 @@ def with_value(model: Any, place: Place, value: Any) -> Any:
         return {**model, first: with_value(model.get(first), tuple(rest), value)}
     items = list(model)
     index = int(first)
-    items[index : index + 1] = [
-        with_value(items[index] if index < len(items) else None, tuple(rest), value)
-    ]
+    below = items[index] if index < len(items) else None
+    changed = with_value(below, tuple(rest), value)
+    items[index : index + 1] = [] if changed is None else [changed]
     return tuple(items)
 
 
