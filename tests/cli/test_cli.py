@@ -258,11 +258,15 @@ def test_the_cost_of_the_shipped_settings_is_asked_for_and_never_guessed(low_lat
     assert (done.returncode, done.stderr) == (0, "")
     text = " ".join(done.stdout.split())
     assert "ml.m5.12xlarge, price not known 2 x 8 x 16 x 32 x" in text
+    assert "low-latency prices reads it from AWS's Price List" in text
     assert "https://aws.amazon.com/sagemaker/ai/pricing/" in text
     assert "prices: {ml.m5.12xlarge: USD}, or with --price ml.m5.12xlarge=USD" in text
     assert 'PRICES="ml.m5.12xlarge=USD"' in text
     assert "together" not in text
-    assert "Not in it: disks, data" in text
+    assert "a million requests" not in text
+    assert "Not in it: disks, SageMaker's data" in text
+    whole = " ".join(low_latency("plan", SHIPPED).stdout.split())
+    assert "Instance hours per hour: 2 at least, 8 at first, 16 at most, 32 in an update" in whole
 
 
 def test_the_cost_with_a_price(low_latency: Run) -> None:
@@ -271,6 +275,13 @@ def test_the_cost_with_a_price(low_latency: Run) -> None:
     text = " ".join(low_latency(*arguments, "--cost", columns=150).stdout.split())
     assert "2 x 3 = 6.00 8 x 3 = 24.00 16 x 3 = 48.00 32 x 3 = 96.00" in text
     assert "together 6.02 24.02 48.02 96.02" in text
+    # 730 hours of each; no update lasts a month.
+    assert "a month of 730 hours of it 4,395 17,535 35,055 -" in text
+    # 24.02 an hour, in which 3.6 million come; 40 bytes each are 0.04 GB of a million.
+    assert "a million requests cost 6.67 US dollars at 1,000 requests a second on 8" in text
+    assert "a request of 40 bytes" in text
+    assert "Prices: ml.m5.12xlarge: yours; interface_endpoint" in text
+    assert "Not in the sum, as their price is not known: 14 metrics in alarms, 1 comp" in text
     assert "Deleting" not in text
     whole = " ".join(low_latency(*arguments).stdout.split())
     assert "24.00 at first" in whole
@@ -284,6 +295,57 @@ def test_the_cost_with_a_price(low_latency: Run) -> None:
         "settings",
         "cost",
     ]
+
+
+def test_the_cost_along_a_recorded_day(low_latency: Run, tmp_path: Path) -> None:
+    """12 hours at the planned peak of 1,000 a second, 12 hours at a fifth of it.
+
+    Held at 130 each, 8 instances serve 735 minutes, until 15 minutes lay lower, and 2 serve 705:
+    5.0625 x 3 + 0.02 = 15.2075 an hour. It has 2.16 million requests of 40 bytes: 0.0864 GB at
+    0.01 make it 15.2084, and x 730 = 11,102 a month.
+    """
+    recorded = tmp_path / "monday.csv"
+    counts = [500] * 720 + [100] * 720  # the recording's peak counts as the planned one
+    recorded.write_text(
+        "\n".join(f"{60 * minute},{count}" for minute, count in enumerate(counts)), encoding="utf-8"
+    )
+    arguments = ("plan", SHIPPED, "--cost", "--price", "ml.m5.12xlarge=3")
+    text = low_latency(*arguments, "--traffic-from", str(recorded), columns=300).stdout
+    assert (
+        "Along monday (24 h, repeated, its peak the planned one): sentiment 2 to 8 instances, "
+        "5.062 on average, 3,696 instance hours a month. 15.21 US dollars per hour, 11,102 a month of 730 hours, 7.04 for a "
+        "million requests." in text
+    )
+    data = json.loads(low_latency(*arguments, "--traffic-from", str(recorded), "--json").stdout)[
+        "cost"
+    ]["along"]
+    assert data["instances"] == {"sentiment": 5.0625}
+    assert data["usd_per_hour"] == pytest.approx(15.2075 + 0.0009, abs=1e-4)
+    assert data["requests_per_month"] == 2_160_000 * 730
+    wave = low_latency(*arguments, "--traffic", "daily-wave").stdout
+    assert "Along daily-wave (24 h" in wave
+    assert "--traffic-from with a recorded day" in low_latency(*arguments).stdout
+    # Without a price the instances: 5.0625 x 730 = 3,695.6 hours.
+    whole = " ".join(low_latency("plan", SHIPPED, "--traffic-from", str(recorded)).stdout.split())
+    assert "5.062 on average, 3,696 instance hours a month." in whole
+    assert low_latency("plan", SHIPPED, "--traffic", "spike", "--markdown").returncode == 2
+    both = low_latency(*arguments, "--traffic", "spike", "--traffic-from", str(recorded))
+    assert both.returncode == 2
+
+
+def test_old_prices_are_said_to_be_old(low_latency: Run, tmp_path: Path) -> None:
+    path = tmp_path / "priced.yaml"
+    path.write_text(
+        Path(SHIPPED).read_text(encoding="utf-8") + "prices: {file: old.csv}\n", encoding="utf-8"
+    )
+    (tmp_path / "old.csv").write_text(
+        "item,region,usd,unit,published,version,read,source\n"
+        "ml.m5.12xlarge,us-east-1,3,instance-hour,2025-01-01,1,2025-01-02,a.csv\n",
+        encoding="utf-8",
+    )
+    text = low_latency("plan", str(path), "--cost", columns=300).stdout
+    assert "AWS's Price List in us-east-1, published 2025-01-01, read 2025-01-02" in text
+    assert "days ago: low-latency prices reads anew" in text
 
 
 def test_a_price_on_the_command_line_wins_over_the_settings(

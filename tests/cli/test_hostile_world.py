@@ -35,11 +35,13 @@ ENVIRONMENT = {
 #: Arguments with which each command does its work, or gets as far as asking an account.
 COMMANDS: dict[str, tuple[str, ...]] = {
     "plan": (SHIPPED,),
+    "prices": (SHIPPED, "--from", "no-such-file.csv"),
     "preflight": (SHIPPED,),
     "verify": ("Stack",),
     "simulate": (SHIPPED, "--replications", "1"),
     "load-test": ("sentiment", "--rate", "10", "--payload", "{}"),
     "compare-routing": ("sentiment", "--users", "2", "--payload", "{}"),
+    "compare-instance-types": ("no-such-file.json", "nor-this-one.json"),
     "recommend": (SHIPPED,),
     "recommend-generative": (SHIPPED,),
     "schema": (),
@@ -337,7 +339,7 @@ def do_without_extras(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call
         *(
             (name, *arguments)
             for name, arguments in COMMANDS.items()
-            if name not in ("plan", "schema", "errors", "simulate")
+            if name not in ("plan", "prices", "schema", "errors", "simulate")
         ),
         ("diagnose", "sentiment", "--html", "page.html"),
         ("simulate", SHIPPED, "--tps", "1", "--replications", "2", "--html", "page.html"),

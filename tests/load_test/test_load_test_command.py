@@ -190,10 +190,18 @@ def test_users_print_json(command: Run) -> None:
         "0s",
         "--payload",
         '{"inputs": "a"}',
+        "--price",
+        "ml.m5.12xlarge=3.6",
         "--json",
     )
     content = json.loads(done.stdout)
     _sent(done)
+    # One instance at 3.60 an hour; no limit was looked for.
+    assert content["cost"]["usd"] == pytest.approx(
+        3.6 * content["cost"]["instance_hours"], abs=1e-3
+    )
+    assert content["cost"]["instance_hours"] > 3 / 3600 - 1e-4
+    assert content["cost"]["usd_per_million_requests"] is None
     (step,) = content["steps"]
     assert step["step"]["users"] == 2
     # Two of four workers: nobody waits, so two callers get two every 44 ms or so.
@@ -356,6 +364,7 @@ RATE = ("--rate", "10", "--payload", "{}", "--region", "us-east-1")
         ((*RATE, "--target", "ttfb-p99=80ms"), "LLT139"),
         (("--find-limit", "--target", "p99=1s", "--precision", "2"), "LLT117"),
         ((*RATE, "--allowed-errors", "2"), "LLT116"),
+        ((*RATE, "--price", "ml.m5.large"), "LLE884"),
         ((*RATE, "-o", "/nowhere/at/all.json"), "LLT115"),
         (("--rate", "10", "--payload", "missing.json"), "LLT101"),
         ((*RATE, "--payload", "missing:function"), "LLT102"),

@@ -22,6 +22,8 @@ from low_latency_endpoint.load_test.search.run_plans import limit_plan, rate_pla
 from low_latency_endpoint.load_test.search.running import run
 from low_latency_endpoint.load_test.search.saturation import verdicts
 from low_latency_endpoint.load_test.search.steps_table import steps_csv
+from low_latency_endpoint.plan.load_test_cost import LoadTestCost
+from low_latency_endpoint.plan.prices import your_price
 from low_latency_endpoint.simulate.load_test_result import read_load_test_result
 
 from .fake_account import FLEET, GOAL, metrics_of
@@ -49,6 +51,42 @@ def test_a_limit_is_a_measured_throughput() -> None:
     assert report.throughput.tps_per_instance == pytest.approx(200, rel=0.06)
     assert report.throughput.instances_at_peak(2) == -(-1000 // report.throughput.tps_per_instance)
     assert found_limit(peak_tps=None).throughput is None, "no peak, nothing to size for"
+
+
+def test_what_a_million_requests_cost_at_the_limit() -> None:
+    """An instance for 3.60 an hour that holds about 200 a second, 720,000 an hour: 5."""
+    report = found_limit(price=your_price(3.6))
+    assert report.cost is not None
+    assert report.cost.usd_per_million == pytest.approx(5, rel=0.06)
+    limit = report.run.limit
+    assert limit is not None
+    assert limit.tps_per_instance is not None
+    exactly = 3.6 / (limit.tps_per_instance * 3600) * 1e6
+    assert report.to_dict()["cost"]["usd_per_million_requests"] == pytest.approx(exactly, abs=1e-4)
+    assert any("A million requests cost" in line for line in report.cost.lines())
+    unpriced = found_limit().cost
+    assert unpriced is not None
+    assert (unpriced.usd, unpriced.usd_per_million) == (None, None)
+    # Without a price the instance hours: 1 / 0.72 million.
+    assert any("take 1.4" in line or "take 1.3" in line for line in unpriced.lines())
+    unknown = found_limit(stated_instances=None)
+    assert replace(unknown, run=replace(unknown.run, steps=())).cost is None
+
+
+def test_what_the_load_test_itself_cost() -> None:
+    """Three instances at 2 an hour for 20 minutes: an instance hour, 2 dollars."""
+    cost = LoadTestCost(
+        instance_type="ml.g5.xlarge", instances=3, seconds=1200, price=your_price(2.0),
+        tps_per_instance=50, lower_bound=True, tasks_usd=0.25,
+    )  # fmt: skip
+    assert (cost.instance_hours, cost.usd) == (pytest.approx(1.0), pytest.approx(2.0))
+    # 2 / (50 x 3,600) x 1,000,000, and less where one holds more than 50.
+    assert list(cost.lines()) == [
+        "A million requests cost at most 11.11 US dollars at the limit: ml.g5.xlarge for 2 an "
+        "hour (yours).",
+        "While the load test ran, its 3 instances cost 2.00 US dollars (1 instance hours).",
+        "The load-test fleet's tasks cost about 0.25 US dollars.",
+    ]
 
 
 def test_the_file_is_read_by_simulator_and_plan(tmp_path: Path) -> None:

@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
+from low_latency_endpoint.plan.fleet_along import fleet_along
 from low_latency_endpoint.plan.hourly_cost import MOMENTS, EndpointCost, StackCost
 from low_latency_endpoint.plan.prices import list_prices
 from low_latency_endpoint.plan.stack_minutes import UNSEEN, stack_minutes
 from low_latency_endpoint.plan.tables import rows
-from low_latency_endpoint.settings import explain_endpoint, parse_settings, stack_cost
+from low_latency_endpoint.settings import explain_endpoint, fleets_along, parse_settings, stack_cost
+from low_latency_endpoint.simulate import Shape, shape
+from low_latency_endpoint.simulate.recorded_traffic import recorded_traffic
 
 # 1000 / (200 x 0.65) = 7.7: eight at peak, two zones, sixteen hold it while a zone has failed.
 ENDPOINT: dict[str, Any] = {
@@ -93,8 +96,8 @@ def test_interface_endpoints_that_the_stack_makes_cost_in_each_zone(
     shared: dict[str, Any], zones: int
 ) -> None:
     found = cost(shared=shared)
-    assert found.endpoint_zones == zones
-    assert found.link_usd == pytest.approx(zones * 0.01)
+    assert [each.per_hour for each in found.shared] == [zones] * bool(zones)
+    assert sum(each.usd or 0 for each in found.shared) == pytest.approx(zones * 0.01)
 
 
 def test_endpoints_add_up_and_share_the_interface_endpoint() -> None:
@@ -115,16 +118,15 @@ def test_a_price_of_another_region_is_not_taken() -> None:
     assert set(list_prices("eu-west-1")) == set()
     shared = {"client_zones": {"ids": ["euw1-az1", "euw1-az2"]}}
     found = cost(shared=shared)
-    assert (found.without_price, found.link_usd) == (("interface_endpoint",), None)
+    assert [each.item for each in found.left_out] == [
+        "interface_endpoint",
+        "alarm",
+        "composite_alarm",
+    ]
+    assert found.without_price == ()
     assert found.usd("at_least") == 6.0
     given = cost(shared={**shared, "prices": {**PRICE, "interface_endpoint": 0.011}})
     assert given.usd("at_least") == 6.022
-
-
-def test_without_interface_endpoints_their_price_is_not_missed() -> None:
-    found = StackCost(endpoints=cost().endpoints, endpoint_zones=0, zone_price=None)
-    assert (found.link_usd, found.without_price) == (0.0, ())
-    assert found.usd("at_least") == 6.0
 
 
 def test_the_costs_as_data_name_each_price_and_its_origin() -> None:
@@ -133,10 +135,149 @@ def test_the_costs_as_data_name_each_price_and_its_origin() -> None:
     (endpoint,) = found["endpoints"].values()
     assert endpoint["price"]["usd"] == 3.0
     assert endpoint["price"]["origin"]
-    assert found["interface_endpoints"]["price"]["usd"] == 0.0123456
-    assert found["interface_endpoints"]["usd"] == 0.0247  # to a hundredth of a cent
+    (link,) = found["shared"]
+    assert link["price"]["usd"] == 0.0123456
+    assert link["usd"] == 0.0247  # to a hundredth of a cent
     without = cost(shared={"prices": {}}).to_dict()
     assert [each["price"] for each in without["endpoints"].values()] == [None]
+
+
+ALL_PRICES = {
+    **PRICE,
+    "alarm": 0.1,
+    "composite_alarm": 0.5,
+    "high_resolution_alarm": 0.3,
+    "function_request": 0.0000002,
+    "function_memory": 0.0000133334,
+    "logs": 0.5,
+}
+
+
+def test_alarms_are_in_the_sum_by_the_metrics_that_they_look_at() -> None:
+    """Watching: p99, overhead, error rate over 2, three utilizations, capacity over 2: 9.
+
+    Rolling back: p99, error rate over 2: 3. Target tracking makes 2. One composite pages.
+    """
+    found = cost(shared={"prices": ALL_PRICES})
+    assert found.left_out == ()
+    alarms, composites = found.endpoints["sentiment"].others
+    assert alarms.per_hour * 730 == pytest.approx(9 + 3 + 2)
+    assert composites.per_hour * 730 == pytest.approx(1)
+    # 14 x 0.1 / 730 and 0.5 / 730, each to a hundredth of a cent
+    assert (alarms.usd, composites.usd) == (0.0019, 0.0007)
+    assert found.usd("at_least") == pytest.approx(6 + 0.02 + 0.0019 + 0.0007)
+    assert found.usd_per_month("at_least") == pytest.approx(6.0226 * 730)
+
+
+def test_a_scaling_policy_on_requests_in_flight_has_alarms_of_high_resolution() -> None:
+    found = cost(
+        shared={"prices": ALL_PRICES}, scaling={"metric": "concurrency", "concurrency_target": 4}, throughput=None,
+        instances={"min": 2, "max": 4},
+    )  # fmt: skip
+    items = {each.item: each.per_hour * 730 for each in found.endpoints["sentiment"].others}
+    assert items["high_resolution_alarm"] == pytest.approx(2)
+    assert items["alarm"] == pytest.approx(9 + 3)
+
+
+def test_what_keeps_an_endpoint_warm_is_in_the_sum() -> None:
+    """Each minute one function of 256 MiB decides, and one of 1,769 MiB sends: 120 an hour."""
+    keeping = {"payload": {"text": "hello"}, "keep_warm": {"every": "1m"}}
+    found = cost(shared={"prices": ALL_PRICES}, warm_up=keeping)
+    items = {each.item: each for each in found.endpoints["sentiment"].others}
+    assert items["function_request"].per_hour == 120
+    # 60 x (256 + 1769) / 1024 GB for a second each
+    assert items["function_memory"].per_hour == pytest.approx(118.652, abs=0.001)
+    assert items["function_memory"].usd == pytest.approx(0.0016)
+    assert items["logs"].per_hour == pytest.approx(120 * 1000 / 1e9)
+    assert items["function_memory"].assumed == "each invocation takes 1 s"
+    without = cost(shared={"prices": ALL_PRICES}, warm_up={"payload": {"text": "hello"}})
+    assert {each.item for each in without.endpoints["sentiment"].others} == {
+        "alarm",
+        "composite_alarm",
+    }
+
+
+def test_a_million_requests_at_the_peak() -> None:
+    """8 instances at 3 and two zones at 0.01 make 24.02 an hour, in which 3.6 million come."""
+    assert cost().usd_per_million("sentiment") == pytest.approx(24.02 / 3.6, abs=1e-4)
+    assert cost(throughput=None).usd_per_million("sentiment") is None
+    assert cost(shared={"prices": {}}).usd_per_million("sentiment") is None
+
+
+def test_requests_cost_their_way_through_the_interface_endpoint() -> None:
+    """A million requests of 5 bytes are 0.005 GB; of half a megabyte 500 GB, at 0.01 each."""
+    small = cost(warm_up={"payload": {"text": "hello"}}).usd_per_million("sentiment")
+    assert small == pytest.approx(24.02 / 3.6 + 0.00005, abs=1e-4)
+    large = cost(warm_up={"payload": {"text": "x" * 500_000}}).usd_per_million("sentiment")
+    assert large == pytest.approx(24.02 / 3.6 + 5, abs=1e-4)
+
+
+def test_several_endpoints_share_the_interface_endpoint_equally() -> None:
+    other = {**ENDPOINT, "instance_type": "ml.c5.xlarge"}
+    found = cost(shared={"prices": {**PRICE, "ml.c5.xlarge": 0.5}}, others={"mood": other})
+    assert found.usd_per_million("sentiment") == pytest.approx(24.01 / 3.6, abs=1e-4)
+    assert found.usd_per_million("mood") == pytest.approx(4.01 / 3.6, abs=1e-4)
+
+
+def along(found: StackCost, shape: Shape, **endpoint: Any) -> Any:
+    given = {
+        "client_zones": {"ids": ["use1-az1", "use1-az2"]},
+        "prices": PRICE,
+        "endpoints": {"sentiment": {**ENDPOINT, **endpoint}},
+    }
+    return found.along(fleets_along(parse_settings(yaml.safe_dump(given)), shape))
+
+
+def test_a_month_along_a_recorded_day() -> None:
+    """A CSV of requests in each minute: 12 hours at 1,000 a second, 12 hours at 200.
+
+    An instance is held at 130 a second (200 x 0.65): 8 instances, then 2. They go when 15 minutes
+    lay below 0.9 x 130 x 8: 735 minutes of 8 and 705 of 2. (735 x 8 + 705 x 2) / 1440 = 5.0625
+    instances; x 3 + 0.02 = 15.2075 an hour, 11,101.48 a month of 730 hours, for 600 requests a
+    second on average: 2.16 million an hour.
+    """
+    counts = [1000 * 60] * 720 + [200 * 60] * 720
+    lines = "\n".join(f"{60 * minute},{count}" for minute, count in enumerate(counts))
+    found = along(cost(), recorded_traffic(lines, "monday"))
+    assert found.usd_per_hour == pytest.approx(15.2075)
+    assert found.usd_per_month == pytest.approx(15.2075 * 730, abs=0.005)
+    assert found.requests_per_hour == pytest.approx(2_160_000)
+    assert found.usd_per_million == pytest.approx(15.2075 / 2.16, abs=1e-4)
+
+
+def test_along_a_day_a_fixed_fleet_costs_what_it_always_does() -> None:
+    fixed = {"scaling": {"enabled": False}}
+    found = along(cost(**fixed), shape("daily-wave"), **fixed)
+    assert found.usd_per_hour == pytest.approx(24.02)
+
+
+def test_along_a_day_requests_in_flight_are_not_guessed() -> None:
+    tracked = {"scaling": {"metric": "concurrency", "concurrency_target": 4}}
+    assert along(cost(**tracked), shape("daily-wave"), **tracked) is None
+    assert along(cost(shared={"prices": {}}), shape("daily-wave")) is None
+
+
+@pytest.mark.parametrize(
+    ("levels", "counts"),
+    [
+        # Never below the minimum, never above the maximum.
+        ([(1440, 1)], [2] * 24),
+        ([(1440, 100_000)], [4] * 24),
+        # A lull of 14 minutes takes none away; of 16 it does, for the one minute that is left.
+        ([(2 * 3600, 40), (14 * 60, 1), (3600, 40)], [4] * 194),
+        ([(2 * 3600, 40), (16 * 60, 1), (3600, 40)], [4] * 135 + [2] + [4] * 60),
+        # At 0.95 of what three instances are held at, the fourth goes but no other.
+        ([(3600, 40), (3600, 28.5)], [4] * 75 + [3] * 45),
+        # Four are held at 40: above 36 all four stay, though three would be enough below 30.
+        ([(3600, 40), (3600, 36.5)], [4] * 120),
+    ],
+)
+def test_the_fleet_that_target_tracking_keeps(
+    levels: list[tuple[float, float]], counts: list[int]
+) -> None:
+    found = fleet_along(levels, target_tps=10, minimum=2, maximum=4)
+    assert (found.least, found.most) == (min(counts), max(counts))
+    assert found.mean == pytest.approx(sum(counts) / len(counts))
 
 
 def test_the_library_has_no_price_of_an_instance() -> None:

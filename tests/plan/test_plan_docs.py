@@ -15,6 +15,7 @@ from low_latency_endpoint.cli.plan_changes import comparison_parts
 from low_latency_endpoint.cli.plan_view import plan_parts
 from low_latency_endpoint.plan.decisions import Explanation
 from low_latency_endpoint.plan.latency_plan import LatencyTarget, MeasuredThroughput
+from low_latency_endpoint.plan.prices import your_price
 from low_latency_endpoint.settings import explain_endpoint, load_settings, parse_settings
 from low_latency_endpoint.settings.update.comparison import compare
 
@@ -33,7 +34,8 @@ def ms(value: float) -> timedelta:
 def shipped(**prices: float) -> Explanation:
     """The plan of the settings that ship, with prices where they are given."""
     settings = load_settings(PAGE.parents[1] / "endpoint.yaml")
-    return explain_endpoint(settings.model_copy(update={"prices": prices}), "sentiment")
+    stated = {item: your_price(usd) for item, usd in prices.items()}
+    return explain_endpoint(settings.model_copy(update={"prices": stated}), "sentiment")
 
 
 def distilbert() -> Explanation:

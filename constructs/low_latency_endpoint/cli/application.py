@@ -9,6 +9,7 @@ import typer
 
 from .. import __version__
 from . import (
+    compare_instance_types,
     compare_routing,
     dashboard,
     diagnose,
@@ -17,6 +18,7 @@ from . import (
     local_aws,
     plan,
     preflight,
+    prices,
     recommend,
     recommend_generative,
     schema,
@@ -34,11 +36,13 @@ app = typer.Typer(
 )
 COMMANDS: dict[str, Callable[..., None]] = {
     "plan": plan.plan,
+    "prices": prices.prices,
     "preflight": preflight.preflight,
     "verify": verify.verify,
     "simulate": simulate.simulate,
     "load-test": load_test.load_test,
     "compare-routing": compare_routing.compare_routing,
+    "compare-instance-types": compare_instance_types.compare_instance_types,
     "recommend": recommend.recommend,
     "recommend-generative": recommend_generative.recommend_generative,
     "schema": schema.schema,
@@ -72,6 +76,7 @@ def _options(
     Examples:
       low-latency plan endpoint.yaml               every number of the stack, with its reason
       low-latency plan a.yaml --against b.yaml     what another settings file changes
+      low-latency prices endpoint.yaml             AWS's prices, so that the plan says dollars
       low-latency preflight endpoint.yaml          would it deploy and work in this account?
       low-latency verify LowLatencyEndpoint        is what is deployed as planned?
       low-latency diagnose sentiment               slow? where the time goes, what to change
@@ -79,6 +84,7 @@ def _options(
       low-latency recommend endpoint.yaml          which instance type? Inference Recommender
       low-latency load-test sentiment --rate 100   load it, and say what limits it
       low-latency compare-routing sentiment --users 20   random or least outstanding requests?
+      low-latency compare-instance-types *.json    which is quick, which is cheap?
       low-latency errors LLE604                    what an error code means
       low-latency local-aws                        a local AWS to deploy into
     """

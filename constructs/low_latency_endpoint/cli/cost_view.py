@@ -1,15 +1,16 @@
-"""What to know before a deploy: what the stack costs for an hour, and how long AWS takes."""
+"""What to know before a deploy: what the stack costs, by the hour, the month, and per request."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from ..plan.hourly_cost import StackCost
     from ..settings import Settings
+    from ..simulate import Shape
 
 
 def with_prices(settings: Settings, given: Sequence[str]) -> Settings:
@@ -20,26 +21,56 @@ def with_prices(settings: Settings, given: Sequence[str]) -> Settings:
     ConfigurationError
         ``LLE882``, ``LLE883``, ``LLE884``.
     """
-    from ..plan.prices import parse_price
+    from ..plan.prices import parse_price, your_price
 
-    prices = {**settings.prices, **dict(parse_price(each) for each in given)}
+    stated = dict(parse_price(each) for each in given)
+    prices = {**settings.prices, **{item: your_price(usd) for item, usd in stated.items()}}
     return settings.model_copy(update={"prices": prices})
 
 
+def cost_data(settings: Settings, day: Shape | None = None) -> dict[str, Any]:
+    """The cost as JSON-safe data, with that along a day where there is one."""
+    from ..settings import fleets_along, stack_cost
+
+    cost = stack_cost(settings)
+    data = cost.to_dict()
+    if day is not None:
+        fleets = fleets_along(settings, day)
+        along = cost.along(fleets)
+        data["along"] = {
+            "traffic": day.name,
+            "hours": day.seconds / 3600,
+            "instances": {key: fleet and fleet.mean for key, fleet in fleets.items()},
+            **(along.to_dict() if along else {}),
+        }
+    return data
+
+
 def total_line(cost: StackCost) -> str:
-    """The whole stack in one line; empty where an instance's price is missing."""
+    """The whole stack in one line; without the price of an instance the instance hours."""
     from ..plan.hourly_cost import MOMENTS
 
     if cost.usd("at_most") is None:
-        return ""
+        hours = ", ".join(
+            f"{sum(each.instances(moment) for each in cost.endpoints.values())} "
+            f"{moment.replace('_', ' ')}"
+            for moment in MOMENTS
+        )
+        options = " ".join(f"--price {item}=USD" for item in cost.without_price)
+        return (
+            f"Instance hours per hour: {hours}. In dollars: low-latency prices reads AWS's, or "
+            f"give {options}."
+        )
     amounts = ", ".join(
         f"{_usd(cost.usd(moment))} {moment.replace('_', ' ')}" for moment in MOMENTS
     )
-    return f"All endpoints and their interface endpoints, in US dollars per hour: {amounts}."
+    return f"The stack, in US dollars per hour: {amounts}."
 
 
-def cost_parts(settings: Settings, cost: StackCost) -> Iterator[RenderableType]:
-    """A table of instances and dollars, what is not in it, and how to give what is missing."""
+def cost_parts(
+    settings: Settings, cost: StackCost, day: Shape | None = None
+) -> Iterator[RenderableType]:
+    """A table of instances and dollars, what a million requests cost, whose prices these are."""
     from rich.text import Text
 
     from ..plan.hourly_cost import MOMENTS, NOT_IN_IT
@@ -47,12 +78,9 @@ def cost_parts(settings: Settings, cost: StackCost) -> Iterator[RenderableType]:
 
     rows: list[list[str | Cell]] = []
     for key, each in cost.endpoints.items():
-        price = (
-            f"{each.price.usd:g} each, {each.price.origin}" if each.price else ("price not known")
-        )
         rows.append(
             [
-                f"{key}: {each.instance_type}, {price}",
+                f"{key}: {each.instance_type}" + ("" if each.price else ", price not known"),
                 *(
                     f"{each.instances(moment)} x"
                     if each.price is None
@@ -61,49 +89,136 @@ def cost_parts(settings: Settings, cost: StackCost) -> Iterator[RenderableType]:
                 ),
             ]
         )
-    if cost.endpoint_zones:
-        price = (
-            f"{cost.zone_price.usd:g} each, {cost.zone_price.origin}"
-            if cost.zone_price
-            else ("price not known")
-        )
-        rows.append(
-            [
-                f"interface endpoints: {cost.endpoint_zones} zones, {price}",
-                *[_usd(cost.link_usd)] * len(MOMENTS),
-            ]
-        )
+    beside = sum(each.usd or 0.0 for each in cost.items)
+    rows.append(["what stands beside them", *[_usd(beside)] * len(MOMENTS)])
     if cost.usd("at_most") is not None:
+        totals = [_usd(cost.usd(moment)) for moment in MOMENTS]
+        rows.append([Cell(text, "strong") for text in ("together", *totals)])
         rows.append(
             [
-                Cell(text, "strong")
-                for text in ("together", *(_usd(cost.usd(moment)) for moment in MOMENTS))
+                "a month of 730 hours of it",
+                *(
+                    "-"  # no update lasts a month
+                    if moment == "in_an_update"
+                    else f"{cost.usd_per_month(moment):,.0f}"
+                    for moment in MOMENTS
+                ),
             ]
         )
-    table = Table(
+    yield Table(
         ["What", *(moment.replace("_", " ") for moment in MOMENTS)],
         rows,
         f"{settings.stack_name}: US dollars per hour",
     )
-    yield table
+    yield from map(Text, (*_beside(cost), *_per_million(cost)))
+    if day is not None:
+        yield Text(along_line(settings, cost, day))
+    elif cost.usd("at_most") is not None:
+        yield Text(
+            "What a usual month costs follows from traffic: --traffic-from with a recorded day, or "
+            "--traffic daily-wave."
+        )
+    yield from map(Text, _whose_prices(cost))
     if cost.without_price:
         yield Text(_how_to_give(cost.without_price))
     yield Text(NOT_IN_IT)
 
 
-def _how_to_give(items: Sequence[str]) -> str:
-    from ..plan.prices import HOSTING_PRICES, INTERFACE_ENDPOINT, LINK_PRICES
+def _beside(cost: StackCost) -> Iterator[str]:
+    """What stands beside the instances, each with its price for an hour."""
+    groups = {"": cost.shared, **{key: each.others for key, each in cost.endpoints.items()}}
+    parts = [
+        f"{key}: {counted}".removeprefix(": ")
+        for key, items in groups.items()
+        if (counted := ", ".join(f"{each.what} {_usd(each.usd)}" for each in items if each.price))
+    ]
+    if parts:
+        yield f"Beside the instances: {'; '.join(parts)}."
 
-    pages = [LINK_PRICES if item == INTERFACE_ENDPOINT else HOSTING_PRICES for item in items]
+
+def _per_million(cost: StackCost) -> Iterator[str]:
+    for key, each in cost.endpoints.items():
+        usd = cost.usd_per_million(key)
+        if usd is not None and each.peak_tps is not None:
+            sent = each.request_gb
+            way = f", {sent.what}" if sent and sent.price else ""
+            yield (
+                f"{key}: a million requests cost {_usd(usd)} US dollars at {each.peak_tps:,.6g} "
+                f"requests a second on {each.at_peak} instances, with the rest of the stack{way}."
+            )
+
+
+def along_line(settings: Settings, cost: StackCost, day: Shape) -> str:
+    """The fleet along a day that repeats, and what it costs."""
+    from ..plan.prices import HOURS_PER_MONTH
+    from ..settings import fleets_along
+
+    fleets = fleets_along(settings, day)
+    days = f"Along {day.name} ({day.seconds / 3600:,.4g} h, repeated, its peak the planned one)"
+    counted = [
+        f"{key} {fleet.least} to {fleet.most} instances, {fleet.mean:,.4g} on average, "
+        f"{fleet.mean * HOURS_PER_MONTH:,.0f} instance hours a month"
+        for key, fleet in fleets.items()
+        if fleet
+    ]
+    unknown = [
+        f"{key} scales on requests in flight, which traffic alone does not tell"
+        for key, fleet in fleets.items()
+        if not fleet
+    ]
+    along = cost.along(fleets)
+    if along is None:
+        return f"{days}: {'; '.join([*counted, *unknown])}."
+    million = along.usd_per_million
+    return (
+        f"{days}: {'; '.join(counted)}. {_usd(along.usd_per_hour)} US dollars per hour, "
+        f"{along.usd_per_month:,.0f} a month of 730 hours"
+        + (f", {_usd(million)} for a million requests." if million is not None else ".")
+    )
+
+
+def _whose_prices(cost: StackCost) -> Iterator[str]:
+    """Where each price is from; how old; what the sum lacks."""
+    from datetime import UTC, datetime
+
+    from ..plan.price_file import days_old
+
+    origins: dict[str, list[str]] = {}
+    for item, price in cost.prices.items():
+        origins.setdefault(price.origin, []).append(item)
+    if origins:
+        yield (
+            "Prices: "
+            + "; ".join(f"{', '.join(items)}: {origin}" for origin, items in origins.items())
+            + "."
+        )
+    if days := days_old(cost.prices.values(), datetime.now(UTC).date()):
+        yield f"The oldest of these prices was read {days} days ago: low-latency prices reads anew."
+    assumed = dict.fromkeys(each.assumed for each in cost.items if each.assumed and each.price)
+    if assumed:
+        yield f"Assumed: {'; '.join(assumed)}."
+    if cost.left_out and not cost.without_price:
+        yield (
+            "Not in the sum, as their price is not known: "
+            f"{', '.join(each.what for each in cost.left_out)}. "
+            "low-latency prices reads it."
+        )
+
+
+def _how_to_give(items: Sequence[str]) -> str:
+    from ..plan.prices import HOSTING_PRICES
+
     given = ", ".join(f"{item}: USD" for item in items)
     options = " ".join(f"--price {item}=USD" for item in items)
     pairs = " ".join(f"{item}=USD" for item in items)
     return (
-        f"Price not known: {', '.join(items)}. AWS has it for each Region on "
-        f"{' and '.join(dict.fromkeys(pages))}; state it in the settings file, prices: "
+        f"Price not known: {', '.join(items)}. low-latency prices reads it from AWS's Price List; "
+        f"or take it from {HOSTING_PRICES} and state it in the settings file, prices: "
         f'{{{given}}}, or with {options}; make deploy takes PRICES="{pairs}".'
     )
 
 
 def _usd(amount: float | None) -> str:
-    return "?" if amount is None else f"{amount:,.2f}"
+    if amount is None:
+        return "?"
+    return f"{amount:,.2f}" if amount >= 0.01 else "0" if not amount else f"{amount:,.4f}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..load_test.search.endpoint_settings import StatedEndpoint
     from ..load_test.search.judging import LatencyGoal
     from ..load_test.search.run_plans import RunPlan
+    from ..plan.prices import Price
 
 _CONFIRM_SECONDS, _STEP_SECONDS = 300.0, 60.0
 
@@ -75,6 +76,11 @@ class Measuring:
     variant: str | None = option("Send to this production variant only.")
     target_model: str | None = option("Of a multi-model endpoint.")
     inference_component: str | None = option("Of an endpoint that hosts several.")
+    price: list[str] | None = option(
+        "What an instance of its type costs for an hour, to say what a million requests cost; over "
+        "the settings' prices. Repeat it.",
+        metavar="ITEM=USD",
+    )
     metrics_wait: str = option(
         "How long to wait for CloudWatch, which is a minute or two late; 0s to leave it out. "
         "With it, steps of a minute or more settle until a full minute begins.",
@@ -125,7 +131,10 @@ def load_test(
         target_model=measuring.target_model,
         inference_component=measuring.inference_component,
     )
+    from ..plan.prices import price_of
     from .load_test_view import LoadTestDisplay, summary
+
+    prices = _prices(measuring.price, stated, to.region)
 
     waiting = seconds_of(measuring.metrics_wait, "--metrics-wait")
     plan = replace(plan, whole_minutes=waiting > 0)
@@ -150,6 +159,13 @@ def load_test(
             instances=measuring.instances,
             **{name: getattr(stated, name) for name in told if stated is not None},
         )
+    report = replace(
+        report,
+        price=price_of(report.fleet.instance_type, to.region, prices),
+        tasks_usd=None
+        if run is None
+        else run.cost(report.run.ended_at - report.run.started_at).tasks,
+    )
     if results.output is not None:
         write_text(results.output, report.to_json())
     if csv is not None:
@@ -167,6 +183,19 @@ def load_test(
         summary(report, results.output)
     if report.invalid or not report.run.held:
         raise typer.Exit(1)
+
+
+def _prices(
+    given: Sequence[str] | None, stated: StatedEndpoint | None, region: str
+) -> dict[str, Price]:
+    """As the settings state them, and over them the options; before anything is sent."""
+    from ..plan.prices import parse_price, price_of, your_price
+
+    prices = dict(stated.prices) if stated is not None else {}
+    prices |= {item: your_price(usd) for item, usd in map(parse_price, given or ())}
+    for item in prices:
+        price_of(item, region, prices)
+    return prices
 
 
 def _fleet_run(

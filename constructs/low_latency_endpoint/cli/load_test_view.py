@@ -128,6 +128,8 @@ def _follows(report: LoadTestReport, output: Path | None) -> Iterable[str]:
             )
         )
     yield from follows(report)
+    if report.cost is not None:
+        yield from report.cost.lines()
     if limit is not None and limit.lower_bound and not report.invalid:
         yield (
             "The plan does not take a limit that was not reached: leave out --up-to, or raise it."

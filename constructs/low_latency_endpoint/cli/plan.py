@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..errors import LowLatencyEndpointError
-from .cost_view import cost_parts, total_line, with_prices
+from .cost_view import along_line, cost_data, cost_parts, total_line, with_prices
 from .options import Json, SettingsFile, flag, grouped, option
 from .output import print_json, print_parts
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..plan.stack_minutes import StackMinutes
     from ..settings import Settings
     from ..settings.update.comparison import Comparison
+    from ..simulate import Shape
 
 
 @dataclass
@@ -56,6 +57,16 @@ class PlanOptions:
     cost: bool = flag(
         "Show only what the stack costs for an hour, at least, at first, at most and in an update."
     )
+    traffic: str | None = option(
+        "A usual day, to say what a month costs: daily-wave, or another shape of low-latency "
+        "simulate.",
+        metavar="SHAPE",
+    )
+    traffic_from: Path | None = option(
+        "The same as it was recorded: CSV of times and counts, or CloudWatch's answer with sums "
+        "of Invocations (JSON).",
+        metavar="FILE",
+    )
     minutes: bool = flag("Show only how long AWS takes to create and to delete the stack.")
     price: list[str] | None = option(
         "What an instance type, or interface_endpoint in one zone, costs for an hour; over the "
@@ -82,11 +93,23 @@ class PlanOptions:
             raise typer.BadParameter("with --from-load-test, state prices in the settings file")
         if self.detailed_exitcode and self.against is None:
             raise typer.BadParameter("--detailed-exitcode goes with --against")
+        if self.traffic is not None and self.traffic_from is not None:
+            raise typer.BadParameter("give one of --traffic and --traffic-from")
         about_endpoints = self.endpoint or self.against or self.from_load_test or self.markdown
-        if (self.cost or self.minutes) and about_endpoints:
+        whole = self.cost or self.minutes or self.traffic or self.traffic_from
+        if whole and about_endpoints:
             raise typer.BadParameter(
-                "--cost and --minutes are about the whole stack, as text or with --json"
+                "--cost, --minutes and --traffic are about the whole stack, as text or with --json"
             )
+
+    @property
+    def day(self) -> Shape | None:
+        """The usual day; none where nobody said what it is like."""
+        from ..simulate import read_recorded_traffic, shape
+
+        if self.traffic_from is not None:
+            return read_recorded_traffic(self.traffic_from)
+        return None if self.traffic is None else shape(self.traffic)
 
 
 @grouped
@@ -104,6 +127,7 @@ def plan(settings: SettingsFile, options: PlanOptions) -> None:
       low-latency plan new.yaml --against old.yaml --markdown --detailed-exitcode
       low-latency plan endpoint.yaml --from-load-test result.json --write
       low-latency plan endpoint.yaml --cost --minutes --price ml.g5.xlarge=1.00
+      low-latency plan endpoint.yaml --cost --traffic-from invocations.json
     """
     with _exit_codes(options):
         _plan(settings, options)
@@ -173,7 +197,7 @@ def _show(
             "endpoints": {name: each.to_dict() for name, each in plans.items()},
         }
         if adopted is None:
-            data |= _stack_data(settings)
+            data |= _stack_data(settings, options.day)
         else:
             data["from_load_test"] = _adopted_data(adopted, options)
         print_json(data)
@@ -186,7 +210,7 @@ def _show(
         zones = ", ".join(settings.client_zones.zones)
         typer.echo(f"{settings.stack_name}: callers in {zones}\n")
         print_parts(*plan_parts(plans, verbose=options.verbose))
-        if adopted is None and named is None and (line := _total_line(settings)):
+        if adopted is None and named is None and (line := _total_line(settings, options.day)):
             print_parts(line)
         if not options.verbose:
             typer.echo("-v shows every decision with its rule and its source.")
@@ -260,13 +284,15 @@ def _before_a_deploy(path: Path, options: PlanOptions) -> None:
     settings = _loaded(path, options)
     if options.json:
         wanted = {"cost": options.cost, "minutes": options.minutes}
-        found = {name: data for name, data in _stack_data(settings).items() if wanted[name]}
+        found = {
+            name: data for name, data in _stack_data(settings, options.day).items() if wanted[name]
+        }
         print_json({"settings": str(path), **found})
         return
     from ..settings import stack_cost
 
     print_parts(
-        *(cost_parts(settings, stack_cost(settings)) if options.cost else ()),
+        *(cost_parts(settings, stack_cost(settings), options.day) if options.cost else ()),
         *(map(str, _minutes(settings)) if options.minutes else ()),
     )
 
@@ -278,17 +304,17 @@ def _minutes(settings: Settings) -> tuple[StackMinutes, ...]:
     return stack_minutes(warm_up=any(each.warm_up for each in settings.endpoints.values()))
 
 
-def _stack_data(settings: Settings) -> dict[str, Any]:
-    from ..settings import stack_cost
-
+def _stack_data(settings: Settings, day: Shape | None) -> dict[str, Any]:
     minutes = {each.what: each.to_dict() for each in _minutes(settings)}
-    return {"cost": stack_cost(settings).to_dict(), "minutes": minutes}
+    return {"cost": cost_data(settings, day), "minutes": minutes}
 
 
-def _total_line(settings: Settings) -> str:
+def _total_line(settings: Settings, day: Shape | None) -> str:
     from ..settings import stack_cost
 
-    return total_line(stack_cost(settings))
+    cost = stack_cost(settings)
+    along = "" if day is None else along_line(settings, cost, day)
+    return "\n".join(filter(None, (total_line(cost), along)))
 
 
 def _loaded(path: Path, options: PlanOptions) -> Settings:

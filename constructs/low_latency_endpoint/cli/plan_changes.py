@@ -138,6 +138,15 @@ def cost_lines(before: StackCost, after: StackCost) -> Iterator[str]:
             for moment in MOMENTS
         ]
         yield f"Cost of the stack, US dollars per hour: {', '.join(parts)}"
+        yield "A month of 730 hours: " + ", ".join(
+            f"{moment.replace('_', ' ')} "
+            f"{_both(before.usd_per_month(moment), after.usd_per_month(moment), ',.0f')}"
+            for moment in ("at_least", "at_most")
+        )
+        for key in (name for name in before.endpoints if name in after.endpoints):
+            million = before.usd_per_million(key), after.usd_per_million(key)
+            if None not in million:
+                yield f"A million requests to {key} at its peak: {_both(*million, '.2f')}"
         return
     for key in dict.fromkeys([*before.endpoints, *after.endpoints]):
         was, now = before.endpoints.get(key), after.endpoints.get(key)
@@ -148,8 +157,17 @@ def cost_lines(before: StackCost, after: StackCost) -> Iterator[str]:
             for moment in MOMENTS
         ]
         yield f"Cost of {key}, {types}, instances each hour: {', '.join(parts)}"
-    missing = dict.fromkeys([*before.without_price, *after.without_price])
-    yield f"In dollars it is not known: no price of {', '.join(missing)} (--price ITEM=USD)"
+    priceless = [
+        each.instance_type
+        for cost in (before, after)
+        for each in cost.endpoints.values()
+        if each.price is None
+    ]
+    missing = dict.fromkeys(priceless)
+    yield (
+        f"In dollars it is not known, without prices of {', '.join(missing)}: low-latency prices "
+        "reads AWS's, or give --price ITEM=USD"
+    )
 
 
 def _both(was: Any, now: Any, form: str = "") -> str:

@@ -1,4 +1,4 @@
-"""What a stack costs for an hour: at least, at first, at most, and while it is updated."""
+"""What a stack costs: by the hour, by the month, and for a million requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .decisions import Decision
-from .prices import HOSTING_PRICES, INTERFACE_ENDPOINT, Price
+from .fleet_along import FleetAlong
+from .prices import HOSTING_PRICES, HOURS_PER_MONTH, Price
 
 MOMENTS = {
     "at_least": "the fewest instances that scaling leaves; all of them where nothing scales",
@@ -19,17 +20,67 @@ MOMENTS = {
 """The four numbers of instances that a cost is given for, and what each is."""
 
 NOT_IN_IT = (
-    "Not in it: disks, data in and out, CloudWatch (alarms, metrics, logs), Lambda, S3; taxes and "
-    "discounts. Most of it is cents beside the instances; data grows with your traffic."
+    "Not in it: disks, SageMaker's data in and out, answers through the interface endpoint, flow "
+    "logs, the container's logs, S3, keys, what runs only while something is deployed; free tiers, taxes "
+    "and discounts. Most of it is cents beside the instances; data and logs grow with traffic."
 )
 """What is left out, for people."""
 
 UNIT = "USD per hour"
+MILLION = 1_000_000
+_BYTES_PER_GB = 1_000_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class BilledItem:
+    """Something beside the instances that is billed for every hour.
+
+    Parameters
+    ----------
+    what : str
+        In words, with how many.
+    item : str
+        Its name among the prices.
+    per_hour : float
+        Units in an hour.
+    price : Price or None
+        Of a unit; ``None`` where nobody stated it.
+    assumed : str
+        What the number of units rests on besides the settings.
+
+    Examples
+    --------
+    >>> BilledItem(what="23 metrics in alarms", item="alarm", per_hour=23 / HOURS_PER_MONTH,
+    ...            price=Price(0.1, "yours")).usd
+    0.0032
+    """
+
+    what: str
+    item: str
+    per_hour: float
+    price: Price | None
+    assumed: str = ""
+
+    @property
+    def usd(self) -> float | None:
+        """US dollars per hour; ``None`` without a price."""
+        return _rounded(self.per_hour * self.price.usd) if self.price else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The item as JSON-safe data."""
+        return {
+            "what": self.what,
+            "item": self.item,
+            "per_hour": self.per_hour,
+            "price": _price(self.price),
+            "usd": self.usd,
+            "assumed": self.assumed,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointCost:
-    """Instances of one endpoint and what they cost.
+    """Instances of one endpoint and what belongs to it, and what they cost.
 
     Parameters
     ----------
@@ -39,6 +90,15 @@ class EndpointCost:
         Instances; see :data:`MOMENTS`.
     price : Price or None
         Of one instance for an hour; ``None`` where nobody stated it.
+    others : tuple of BilledItem
+        Its alarms and functions.
+    peak_tps : float or None
+        Requests per second at the planned peak.
+    at_peak : int or None
+        Instances that serve it.
+    request_gb : BilledItem or None
+        A request through the interface endpoint, where its size is known; ``per_hour`` is then GB
+        in one request.
 
     Examples
     --------
@@ -54,14 +114,27 @@ class EndpointCost:
     at_most: int
     in_an_update: int
     price: Price | None
+    others: tuple[BilledItem, ...] = ()
+    peak_tps: float | None = None
+    at_peak: int | None = None
+    request_gb: BilledItem | None = None
 
     def instances(self, moment: str) -> int:
         """How many there are at one of the moments."""
         return int(getattr(self, moment))
 
     def usd(self, moment: str) -> float | None:
-        """US dollars per hour; ``None`` without a price."""
-        return _rounded(self.instances(moment) * self.price.usd) if self.price else None
+        """US dollars per hour for the instances; ``None`` without a price."""
+        return self.usd_of(self.instances(moment))
+
+    def usd_of(self, instances: float) -> float | None:
+        """The same for a number of instances."""
+        return _rounded(instances * self.price.usd) if self.price else None
+
+    def data_usd(self, requests: float) -> float:
+        """US dollars for the requests' way through the interface endpoint, as far as known."""
+        sent = self.request_gb
+        return requests * sent.per_hour * sent.price.usd if sent and sent.price else 0.0
 
     def decisions(self) -> Iterator[Decision]:
         """The costs as decisions of the plan; without a price one that says what is missing."""
@@ -76,8 +149,8 @@ class EndpointCost:
                     for moment in MOMENTS
                 },
                 source=HOSTING_PRICES,
-                note=f"look up {self.instance_type} on SageMaker's page of prices and state it "
-                f"under prices, or with --price {self.instance_type}=USD",
+                note="low-latency prices reads it from AWS's Price List; or state it under "
+                f"prices, or with --price {self.instance_type}=USD",
             )
             return
         for moment, what in MOMENTS.items():
@@ -101,82 +174,220 @@ class EndpointCost:
         """The cost as JSON-safe data."""
         return {
             "instance_type": self.instance_type,
-            "price": self.price and {"usd": self.price.usd, "origin": self.price.origin},
+            "price": _price(self.price),
             **{
                 moment: {"instances": self.instances(moment), "usd": self.usd(moment)}
                 for moment in MOMENTS
             },
+            "others": [each.to_dict() for each in self.others],
         }
 
 
 @dataclass(frozen=True, kw_only=True)
 class StackCost:
-    """What all endpoints of a stack and their interface endpoints cost for an hour.
+    """What all endpoints of a stack, and what they share, cost.
 
     Parameters
     ----------
     endpoints : mapping of str to EndpointCost
         By the endpoint's key.
-    endpoint_zones : int
-        Interface endpoints that the stack makes, times the zones that each is in.
-    zone_price : Price or None
-        Of an interface endpoint in one zone for an hour.
+    shared : tuple of BilledItem
+        Interface endpoints.
 
     Examples
     --------
     >>> fleet = EndpointCost(instance_type="ml.g5.xlarge", at_least=2, at_first=8, at_most=12,
-    ...                      in_an_update=24, price=Price(1.5, "yours"))
-    >>> cost = StackCost(endpoints={"mood": fleet}, endpoint_zones=2,
-    ...                  zone_price=Price(0.01, "list price"))
+    ...                      in_an_update=24, price=Price(1.5, "yours"), peak_tps=1000, at_peak=8)
+    >>> zones = BilledItem(what="an interface endpoint in 2 zones", item="interface_endpoint",
+    ...                    per_hour=2, price=Price(0.01, "list price"))
+    >>> cost = StackCost(endpoints={"mood": fleet}, shared=(zones,))
     >>> cost.usd("at_least"), cost.usd("at_most"), cost.without_price
     (3.02, 18.02, ())
+
+    A million requests at the peak, of which an hour has 3.6 million: 12.02 / 3.6.
+
+    >>> cost.usd_per_million("mood")
+    3.3389
     """
 
     endpoints: Mapping[str, EndpointCost]
-    endpoint_zones: int
-    zone_price: Price | None
+    shared: tuple[BilledItem, ...] = ()
 
     @property
-    def link_usd(self) -> float | None:
-        """US dollars per hour for the interface endpoints; ``None`` without a price."""
-        if not self.endpoint_zones:
-            return 0.0
-        return _rounded(self.endpoint_zones * self.zone_price.usd) if self.zone_price else None
+    def items(self) -> tuple[BilledItem, ...]:
+        """Everything beside the instances that is billed for every hour."""
+        return (*self.shared, *(item for each in self.endpoints.values() for item in each.others))
 
     @property
     def without_price(self) -> tuple[str, ...]:
-        """The items whose price nobody stated, each once."""
-        types = [each.instance_type for each in self.endpoints.values() if each.price is None]
-        return (*dict.fromkeys(types), *([INTERFACE_ENDPOINT] if self.link_usd is None else []))
+        """The instance types that nobody stated the price of, each once: without them no sum."""
+        missing = (each.instance_type for each in self.endpoints.values() if each.price is None)
+        return tuple(dict.fromkeys(missing))
+
+    @property
+    def left_out(self) -> tuple[BilledItem, ...]:
+        """What is billed beside the instances and has no price: cents that the sum lacks."""
+        return tuple(each for each in self.items if each.price is None)
+
+    @property
+    def prices(self) -> dict[str, Price]:
+        """The prices that are counted with, by item."""
+        found = {each.instance_type: each.price for each in self.endpoints.values()}
+        found |= {each.item: each.price for each in self.items}
+        sent = (each.request_gb for each in self.endpoints.values())
+        found |= {each.item: each.price for each in sent if each}
+        return {item: price for item, price in found.items() if price}
 
     def usd(self, moment: str) -> float | None:
         """US dollars per hour for all of it; ``None`` when an instance's price is missing.
 
-        Interface endpoints whose price is not known are cents, and are left out.
+        What else has no price is cents, and is left out.
         """
-        total = self.link_usd or 0.0
-        for each in self.endpoints.values():
-            part = each.usd(moment)
-            if part is None:
+        return self._with_items([each.usd(moment) for each in self.endpoints.values()])
+
+    def usd_per_month(self, moment: str) -> float | None:
+        """The same for a month of 730 hours in which nothing changes."""
+        hour = self.usd(moment)
+        return None if hour is None else round(hour * HOURS_PER_MONTH, 2)
+
+    def usd_for(self, key: str, instances: float) -> float | None:
+        """US dollars per hour for so many instances of an endpoint; ``None`` without a price.
+
+        With its own alarms and functions, and an equal share of what all endpoints share.
+        """
+        each = self.endpoints[key]
+        fleet = each.usd_of(instances)
+        if fleet is None:
+            return None
+        share = sum(item.usd or 0.0 for item in self.shared) / len(self.endpoints)
+        return _rounded(fleet + sum(item.usd or 0.0 for item in each.others) + share)
+
+    def usd_per_million(
+        self, key: str, instances: float | None = None, tps: float | None = None
+    ) -> float | None:
+        """US dollars for a million requests to an endpoint.
+
+        What :meth:`usd_for` counts, and the requests' way through the interface endpoint.
+
+        Parameters
+        ----------
+        key : str
+        instances : float, optional
+            That serve; by default those at the planned peak.
+        tps : float, optional
+            Requests per second; by default the planned peak. ``None`` comes back without one, and
+            without a price.
+        """
+        each = self.endpoints[key]
+        instances = each.at_peak if instances is None else instances
+        tps = each.peak_tps if tps is None else tps
+        hour = self.usd_for(key, instances) if instances is not None else None
+        if hour is None or not tps:
+            return None
+        return _rounded(hour / (tps * 3600) * MILLION + each.data_usd(MILLION))
+
+    def along(self, fleets: Mapping[str, FleetAlong | None]) -> CostAlong | None:
+        """What it costs along a day that repeats; ``None`` when a price or a fleet is missing.
+
+        Parameters
+        ----------
+        fleets : mapping of str to FleetAlong or None
+            Each endpoint's; ``None`` where it is not known.
+        """
+        parts: list[float | None] = []
+        for key, each in self.endpoints.items():
+            fleet = fleets[key]
+            usd = None if fleet is None else each.usd_of(fleet.mean)
+            if usd is None or fleet is None:
                 return None
-            total += part
-        return _rounded(total)
+            parts.append(usd + each.data_usd((fleet.tps or 0.0) * 3600))
+        hour = self._with_items(parts)
+        assert hour is not None
+        rates = [fleet.tps for fleet in fleets.values() if fleet]
+        known = [rate for rate in rates if rate is not None]
+        return CostAlong(hour, sum(known) * 3600 if len(known) == len(rates) else None)
+
+    def _with_items(self, parts: list[float | None]) -> float | None:
+        if None in parts:
+            return None
+        return _rounded(
+            sum(part or 0.0 for part in parts) + sum(item.usd or 0.0 for item in self.items)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The costs as JSON-safe data, keys always in the same order."""
         return {
             "unit": UNIT,
             **{moment: self.usd(moment) for moment in MOMENTS},
-            "endpoints": {key: each.to_dict() for key, each in self.endpoints.items()},
-            "interface_endpoints": {
-                "zones": self.endpoint_zones,
-                "price": self.zone_price
-                and {"usd": self.zone_price.usd, "origin": self.zone_price.origin},
-                "usd": self.link_usd,
+            "month_of_730_hours": {
+                moment: self.usd_per_month(moment) for moment in MOMENTS if moment != "in_an_update"
             },
+            "endpoints": {
+                key: {**each.to_dict(), "usd_per_million_requests": self.usd_per_million(key)}
+                for key, each in self.endpoints.items()
+            },
+            "shared": [each.to_dict() for each in self.shared],
             "without_price": list(self.without_price),
+            "left_out": [each.what for each in self.left_out],
             "note": NOT_IN_IT,
         }
+
+
+@dataclass(frozen=True)
+class CostAlong:
+    """What a stack costs along a day that repeats.
+
+    Attributes
+    ----------
+    usd_per_hour : float
+        On average.
+    requests_per_hour : float or None
+        On average; ``None`` where an endpoint's traffic is not known.
+
+    Examples
+    --------
+    >>> day = CostAlong(9.5, 1_800_000)
+    >>> day.usd_per_month, day.usd_per_million
+    (6935.0, 5.2778)
+    """
+
+    usd_per_hour: float
+    requests_per_hour: float | None
+
+    @property
+    def usd_per_month(self) -> float:
+        """US dollars for 730 hours."""
+        return round(self.usd_per_hour * HOURS_PER_MONTH, 2)
+
+    @property
+    def usd_per_million(self) -> float | None:
+        """US dollars for a million requests."""
+        requests = self.requests_per_hour
+        return _rounded(self.usd_per_hour / requests * MILLION) if requests else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The cost as JSON-safe data."""
+        requests = self.requests_per_hour
+        return {
+            "usd_per_hour": self.usd_per_hour,
+            "usd_per_month": self.usd_per_month,
+            "requests_per_month": None if requests is None else round(requests * HOURS_PER_MONTH),
+            "usd_per_million_requests": self.usd_per_million,
+        }
+
+
+def sent_request(size: int, price: Price | None) -> BilledItem:
+    """A request of so many bytes through the interface endpoint; a GB counts a billion bytes."""
+    return BilledItem(
+        what=f"a request of {size:,} byte{'s' * (size != 1)}, as the warm-up's",
+        item="interface_endpoint_data",
+        per_hour=size / _BYTES_PER_GB,
+        price=price,
+    )
+
+
+def _price(price: Price | None) -> dict[str, Any] | None:
+    return {"usd": price.usd, "origin": price.origin} if price else None
 
 
 def _rounded(usd: float) -> float:

@@ -1,4 +1,4 @@
-"""Prices: AWS's, where a page of AWS's states them, and those that the user gives."""
+"""Prices: AWS's, where a page of AWS's or its Price List states them, and those of the user."""
 
 from __future__ import annotations
 
@@ -16,35 +16,88 @@ HOSTING_PRICES = "https://aws.amazon.com/sagemaker/ai/pricing/"
 LINK_PRICES = "https://aws.amazon.com/privatelink/pricing/"
 """AWS's page on what an interface endpoint costs in each Region."""
 
+ALARM_PRICES = "https://aws.amazon.com/cloudwatch/pricing/"
+"""AWS's page on what alarms and logs cost in each Region."""
+
+FUNCTION_PRICES = "https://aws.amazon.com/lambda/pricing/"
+"""AWS's page on what functions cost in each Region."""
+
 INTERFACE_ENDPOINT = "interface_endpoint"
 """The item that is an hour of an interface endpoint in one Availability Zone."""
+
+HOURS_PER_MONTH = 730
+"""Hours that AWS's pricing calculator counts for a month: a twelfth of a year of 365 days."""
+
+
+@dataclass(frozen=True, slots=True)
+class PricedItem:
+    """Something that a stack is billed for.
+
+    Attributes
+    ----------
+    unit : str
+        What one price is for.
+    offer, usage_type : str
+        Where AWS's Price List has it.
+    what : str
+        In words.
+    """
+
+    unit: str
+    offer: str
+    usage_type: str
+    what: str
+
+
+@cache
+def priced_items() -> dict[str, PricedItem]:
+    """What is billed beside the instances, by the names of settings and price files.
+
+    Examples
+    --------
+    >>> priced_items()["alarm"].unit, priced_items()["alarm"].usage_type
+    ('alarm-month', 'CW:AlarmMonitorUsage')
+    """
+    return {row.pop("item"): PricedItem(**row) for row in rows("priced_items")}
+
+
+INSTANCE_HOUR = PricedItem(
+    "instance-hour", "AmazonSageMaker", "Host:", "an instance behind an endpoint"
+)
+"""An hour of an instance; its usage type goes on with the instance type."""
 
 PRICED_ITEM = Pattern(
     rule(
         "LLE882",
         "there is no such item to give a price of",
         fix="Give the price of an instance type, such as ml.g5.xlarge, or of "
-        "interface_endpoint, which is counted once for each zone.",
+        "interface_endpoint, which is counted once for each zone; docs/cost.md lists all.",
         source=HOSTING_PRICES,
     ),
     "the item",
-    rf"{INTERFACE_ENDPOINT}|{INSTANCE_TYPE.regex}",
-    f"an instance type such as ml.g5.xlarge, or {INTERFACE_ENDPOINT}",
+    rf"{'|'.join(priced_items())}|{INSTANCE_TYPE.regex}",
+    f"an instance type such as ml.g5.xlarge, or one of {', '.join(priced_items())}",
 )
 PRICE = number_range(
     "LLE883",
     "a price",
     0,
     100_000,
-    unit="USD per hour",
+    unit="USD",
     whole=False,
     source=HOSTING_PRICES,
-    fix="Give what one costs for one hour, in US dollars, as a number.",
+    fix="Give what one costs, an instance for one hour, in US dollars, as a number.",
 )
 PRICE_FORM = rule(
     "LLE884",
     "--price has another form",
-    fix="Write the item, =, and US dollars per hour: --price ml.g5.xlarge=1.00.",
+    fix="Write the item, =, and US dollars: --price ml.g5.xlarge=1.00 for an hour.",
+    source=HOSTING_PRICES,
+)
+PRICE_REGION = rule(
+    "LLE891",
+    "a price is of another Region",
+    fix="Read the prices of the stack's Region: low-latency prices endpoint.yaml.",
     source=HOSTING_PRICES,
 )
 
@@ -56,13 +109,24 @@ class Price:
     Attributes
     ----------
     usd : float
-        US dollars for one hour of one item.
+        US dollars for one unit of one item; of an instance, for an hour.
     origin : str
         Whose number it is: ``yours``, or AWS's with place and date.
+    region : str
+        Where it holds; empty where nobody says so.
+    read : str
+        The day on which it was read, as ``2026-11-23``; empty for the user's own.
     """
 
     usd: float
     origin: str
+    region: str = ""
+    read: str = ""
+
+
+def your_price(usd: float) -> Price:
+    """A price that the user states."""
+    return Price(float(usd), "yours")
 
 
 @cache
@@ -71,40 +135,52 @@ def list_prices(region: str) -> dict[str, Price]:
 
     Examples
     --------
-    >>> list_prices("us-east-1")["interface_endpoint"]
-    Price(usd=0.01, origin='list price in us-east-1 of 2026-11-20')
+    >>> list_prices("us-east-1")["interface_endpoint"].origin
+    'list price in us-east-1 of 2026-11-20'
     """
     return {
-        row["item"]: Price(float(row["usd"]), f"list price in {region} of {row['read']}")
+        row["item"]: Price(
+            float(row["usd"]), f"list price in {region} of {row['read']}", region, row["read"]
+        )
         for row in rows("list_prices")
         if row["region"] == region
     }
 
 
-def price_of(item: str, region: str | None, given: Mapping[str, float]) -> Price | None:
+def price_of(item: str, region: str | None, given: Mapping[str, Price]) -> Price | None:
     """The price of an item; ``None`` where nobody has stated it, never a guess.
 
     Parameters
     ----------
     item : str
-        An instance type, or ``interface_endpoint``.
+        An instance type, or a name of :func:`priced_items`.
     region : str, optional
         Where; prices of another Region are not taken.
-    given : mapping of str to float
-        The user's prices, which win.
+    given : mapping of str to Price
+        The user's prices and those of a price file, which win.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE891`` for a price file of another Region.
 
     Examples
     --------
     >>> price_of("interface_endpoint", "us-east-1", {}).usd
     0.01
-    >>> price_of("ml.g5.xlarge", "us-east-1", {"ml.g5.xlarge": 1.5})
-    Price(usd=1.5, origin='yours')
+    >>> price_of("ml.g5.xlarge", "us-east-1", {"ml.g5.xlarge": your_price(1.5)}).origin
+    'yours'
     >>> price_of("ml.g5.xlarge", "us-east-1", {}) is None
     True
     """
-    if item in given:
-        return Price(float(given[item]), "yours")
-    return list_prices(region).get(item) if region else None
+    found = given.get(item)
+    if found is None:
+        return list_prices(region).get(item) if region else None
+    if found.region and region and found.region != region:
+        raise PRICE_REGION.error(
+            got=f"{item}: {found.origin}", allowed=f"prices of {region}", where="prices"
+        )
+    return found
 
 
 def parse_price(text: str) -> tuple[str, float]:

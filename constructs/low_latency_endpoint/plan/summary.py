@@ -98,7 +98,7 @@ def _scaling(plan: Plan) -> str:
 def _cost(plan: Plan, cost: EndpointCost | None) -> str:
     name = plan.request.instance_type
     if cost is None or cost.price is None:
-        return f"not known: no price of {name} (--price {name}=USD)"
+        return f"not known: low-latency prices, or --price {name}=USD"
     amounts = [
         f"{cost.usd(moment):,.2f} {words}"
         for moment, words in (

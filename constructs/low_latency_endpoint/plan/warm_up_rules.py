@@ -14,6 +14,10 @@ _INVOKE = "/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
 _RATE = "/eventbridge/latest/userguide/eb-scheduled-rule-pattern.html"
 
 LAMBDA_SECONDS = 900
+SENDER_MIB = 1769
+"""Memory of the function that sends: one vCPU, so that it measures the endpoint, not itself."""
+CONTROLLER_MIB = 256
+"""Memory of the function that decides."""
 MARGIN_SECONDS = 90
 """What a warm-up needs after its time: a last request of 70 s, and the report."""
 

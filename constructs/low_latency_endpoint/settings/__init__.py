@@ -8,10 +8,11 @@ imports ``aws_cdk`` or ``boto3``.
 from __future__ import annotations
 
 from .containers import ContainerSettings, ImageSettings, ModelDataSettings
+from .costs import instances_in_update, region_of
 from .deployment import DeploymentSettings
 from .endpoint import EndpointSettings
 from .loading import load_settings, parse_settings
-from .plans import explain_endpoint, instances_in_update, largest_fleet, plan_endpoint, stack_cost
+from .plans import explain_endpoint, fleets_along, largest_fleet, plan_endpoint, stack_cost
 from .recommendation import RecommendationSettings
 from .safeguards import SafeguardSettings
 from .schema import settings_json_schema
@@ -30,11 +31,13 @@ __all__ = [
     "WarmUpPayloadSettings",
     "WarmUpSettings",
     "explain_endpoint",
+    "fleets_along",
     "instances_in_update",
     "largest_fleet",
     "load_settings",
     "parse_settings",
     "plan_endpoint",
+    "region_of",
     "settings_json_schema",
     "stack_cost",
 ]

@@ -18,8 +18,9 @@ from ..plan.subnets import (
 )
 from ..plan.warm_up_rules import PAYLOAD_BYTES, PAYLOAD_READABLE
 from .breach import Finding, Place, breaches, finding
+from .costs import instances_in_update
 from .endpoint import EndpointSettings
-from .plans import images_of, instances_in_update, plan_endpoint
+from .plans import images_of, plan_endpoint
 from .stack import DEFAULT_CIDR, Settings
 from .stack_parts import endpoint_parts, shared_parts
 

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from ..plan import deployments
 from ..plan.decisions import Decision, Explanation, PlanWarning, alarm_name
-from ..plan.hourly_cost import EndpointCost, StackCost
+from ..plan.fleet_along import FleetAlong
+from ..plan.hourly_cost import StackCost
 from ..plan.latency_plan import EndpointRequest, Plan, ScalingOptions, make_plan
 from ..plan.plan_warnings import NOBODY_NOTIFIED
-from ..plan.prices import INTERFACE_ENDPOINT, price_of
 from ..plan.s3_names import doubtful_bucket
 from ..plan.secrets import secret_warning
 from ..plan.summary import alarms_text, summary_of
-from ..plan.zones import region_of_zone
+from ..simulate.traffic import Shape
 from .containers import ContainerSettings
+from .costs import cost_of_plans, endpoint_cost, fleets_of_plans
 from .endpoint import EndpointSettings
 from .rules import NO_SUCH_ENDPOINT
 from .stack import Settings
@@ -94,7 +94,7 @@ def explain_endpoint(settings: Settings, key: str) -> Explanation:
         As :func:`plan_endpoint`.
     """
     plan, endpoint = plan_endpoint(settings, key), settings.endpoints[key]
-    cost = _cost(settings, endpoint, plan)
+    cost = endpoint_cost(settings, key, plan)
     # Not in the constructs' explanation, which goes into the template: a price that changes must
     # not change the stack.
     return replace(
@@ -194,48 +194,32 @@ def largest_fleet(settings: Settings) -> int:
     return sum(plan_endpoint(settings, key).largest_fleet for key in settings.endpoints)
 
 
-def instances_in_update(largest: int, endpoint: EndpointSettings) -> int:
-    """The most instances while a new version takes over a fleet of that size."""
-    rolling = endpoint.deployment.rolling if endpoint.deployment else None
-    return deployments.instances_in_update(largest, rolling.batch_percent if rolling else None)
-
-
 def stack_cost(settings: Settings) -> StackCost:
-    """What the stack of a settings file costs for an hour, as far as the prices are known.
+    """What the stack of a settings file costs, as far as the prices are known.
+
+    Raises
+    ------
+    ConfigurationError
+        As :func:`plan_endpoint`; ``LLE891`` for prices of another Region.
+    """
+    return cost_of_plans(settings, _plans(settings))
+
+
+def fleets_along(settings: Settings, shape: Shape) -> dict[str, FleetAlong | None]:
+    """The instances of each endpoint along a day of that shape, whose peak is the planned one.
+
+    ``None`` where scaling follows requests in flight, which traffic alone does not tell.
 
     Raises
     ------
     ConfigurationError
         As :func:`plan_endpoint`.
     """
-    link = settings.private_link
-    links = 0 if link.interface_endpoint_id else 2 if link.sagemaker_api else 1
-    return StackCost(
-        endpoints={
-            key: _cost(settings, endpoint, plan_endpoint(settings, key))
-            for key, endpoint in settings.endpoints.items()
-        },
-        endpoint_zones=links * len(settings.client_zones.zones),
-        zone_price=price_of(INTERFACE_ENDPOINT, _region(settings), settings.prices),
-    )
+    return fleets_of_plans(_plans(settings), shape)
 
 
-def _cost(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> EndpointCost:
-    fleet = plan.fleet
-    # Without a policy nothing changes the number, whatever the limits are.
-    most = fleet.maximum if plan.scaling else fleet.initial
-    return EndpointCost(
-        instance_type=endpoint.instance_type,
-        at_least=fleet.minimum if plan.scaling else fleet.initial,
-        at_first=fleet.initial,
-        at_most=most,
-        in_an_update=instances_in_update(most, endpoint),
-        price=price_of(endpoint.instance_type, _region(settings), settings.prices),
-    )
-
-
-def _region(settings: Settings) -> str | None:
-    return settings.region or region_of_zone(settings.client_zones.zones[0])
+def _plans(settings: Settings) -> dict[str, Plan]:
+    return {key: plan_endpoint(settings, key) for key in settings.endpoints}
 
 
 def images_of(endpoint: EndpointSettings) -> dict[int, str]:

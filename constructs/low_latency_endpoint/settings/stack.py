@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ..plan import limits
-from ..plan.prices import PRICE, PRICED_ITEM
 from ..plan.rules import SUBNET_OF_TWO_ZONES, SUBNETS_OF_OTHER_ZONES
 from ..plan.subnets import plan_subnets, vpc_block
 from ..plan.zones import check_zones_in_region, region_of_zone
@@ -17,6 +16,7 @@ from .endpoint import EndpointSettings, Tags
 from .fields import Limited
 from .model_base import SettingsModel, items_of, mapping_of, optional
 from .network import ClientZoneSettings, NetworkSettings, PrivateLinkSettings
+from .prices import Prices
 from .rules import (
     ACCOUNT,
     AT_LEAST_ONE,
@@ -78,14 +78,15 @@ class Settings(SettingsModel):
         examples=[{"team": "nlp"}],
         description="Tags of everything in the stack, up to 50.",
     )
-    prices: dict[Annotated[str, Limited(PRICED_ITEM)], Annotated[float, Limited(PRICE)]] = Field(
+    prices: Prices = Field(
         default_factory=dict,
-        examples=[{"ml.m5.12xlarge": 1.0, "interface_endpoint": 0.01}],
-        description="What one costs for an hour in your Region, in US dollars, by instance type; "
-        "interface_endpoint is counted once for each zone. For low-latency plan and "
-        "make deploy, which say the cost; nothing of the stack. The example's numbers "
-        "are made up. Default: AWS's list prices where this library has them, which "
-        "is for no instance type.",
+        examples=[{"file": "prices-us-east-1.csv", "ml.m5.12xlarge": 1.0}],
+        description="What things cost in your Region, in US dollars: file names what "
+        "low-latency prices wrote, and beside it, over it, stand prices of yours, of an "
+        "instance type for an hour, of interface_endpoint for an hour in one zone. For what "
+        "plan, simulate and make deploy say of the cost; nothing of the stack. The example's "
+        "number is made up. Default: AWS's list prices where this library has them, which is "
+        "for no instance type.",
     )
     endpoints: dict[Annotated[str, Limited(ENDPOINT_KEY)], EndpointSettings] = Field(
         examples=[{"sentiment": "..."}],

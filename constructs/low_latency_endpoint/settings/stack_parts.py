@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from ..plan.latency_plan import Plan
+from dataclasses import dataclass
+
+from ..plan.latency_plan import CONCURRENCY_METRIC, Plan
 from ..plan.stack_size import EndpointParts, SharedParts
 from .endpoint import EndpointSettings
 from .endpoint_checks import rolls_back
 from .stack import Settings
 
-#: Alarms that an endpoint has unless the settings state another threshold.
-_BY_DEFAULT = frozenset({"error_rate", "cpu_utilization", "memory_utilization", "disk_utilization"})
-#: Alarms that it has where the settings state a threshold, and how many metric alarms each is.
-_ON_REQUEST = {
-    "client_error_rate": 1,
-    "model_error_rate": 1,
-    "slow_requests": 4,
-    "gpu_utilization": 1,
-    "gpu_memory_utilization": 1,
-    "cache_miss_rate": 1,
-    "model_loading_wait": 1,
-    "zone_imbalance": 1,
-    "expect_traffic": 1,
+#: Alarms that an endpoint has unless the settings state another threshold, each by the number of
+#: metrics that it looks at, for which CloudWatch bills.
+_BY_DEFAULT = {
+    "error_rate": (2,),
+    "cpu_utilization": (1,),
+    "memory_utilization": (1,),
+    "disk_utilization": (1,),
 }
+#: The same for alarms that it has where the settings state a threshold.
+_ON_REQUEST = {
+    "client_error_rate": (2,),
+    "model_error_rate": (2,),
+    "slow_requests": (1, 1, 1, 1),
+    "gpu_utilization": (1,),
+    "gpu_memory_utilization": (1,),
+    "cache_miss_rate": (1,),
+    "model_loading_wait": (1,),
+    "expect_traffic": (1,),
+}
+_OF_CAPACITY = (2,)
+_OF_BOTH_FLEETS = (2, 2)
+_OF_TARGET_TRACKING = (1, 1)  # one to scale out, one to scale in
 
 
 def shared_parts(settings: Settings) -> SharedParts:
@@ -45,14 +55,7 @@ def endpoint_parts(settings: Settings, key: str, plan: Plan) -> EndpointParts:
     """What belongs to one endpoint of a settings file."""
     endpoint = settings.endpoints[key]
     adopted = settings.private_link.interface_endpoint_id is not None
-    latencies = len(_thresholds(endpoint, plan, "model_latency", "ModelLatency"))
     alarms, warm_up = endpoint.alarms, endpoint.warm_up
-    back = rolls_back(
-        {}
-        if endpoint.deployment is None
-        else {"rollback_on_alarms": endpoint.deployment.rollback_on_alarms},
-        endpoint.instance_type,
-    )
     warms = warm_up is not None and bool(plan.warm_up_requests)
     return EndpointParts(
         new_role=endpoint.role_arn is None,
@@ -61,8 +64,8 @@ def endpoint_parts(settings: Settings, key: str, plan: Plan) -> EndpointParts:
         confirms=endpoint.confirm_updates,
         scales=plan.scaling is not None,
         dashboard=endpoint.dashboard,
-        alarms=latencies + _other_alarms(endpoint, plan),
-        rollback_alarms=(latencies + 1) * back,
+        alarms=len(_watching(settings, endpoint, plan)),
+        rollback_alarms=len(_rolling_back(endpoint, plan)),
         quiet=bool(alarms and alarms.quiet_during_deployments),
         warm_up=warms,
         during_deployments=bool(warm_up and warm_up.during_deployments),
@@ -82,11 +85,59 @@ def _thresholds(endpoint: EndpointSettings, plan: Plan, name: str, metric: str) 
     return list(plan.thresholds(metric) if stated is None else stated)
 
 
-def _other_alarms(endpoint: EndpointSettings, plan: Plan) -> int:
-    count = len(_BY_DEFAULT)
-    count += len(_thresholds(endpoint, plan, "overhead_latency", "OverheadLatency"))
+def _watching(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> list[int]:
+    """The alarms that page, each by its number of metrics."""
+    found = [1 for _ in _thresholds(endpoint, plan, "model_latency", "ModelLatency")]
+    found += [1 for _ in _thresholds(endpoint, plan, "overhead_latency", "OverheadLatency")]
+    found += [count for each in _BY_DEFAULT.values() for count in each]
     alarms = endpoint.alarms
     capacity = alarms.capacity_at_maximum if alarms else None
-    count += plan.scaling is not None if capacity is None else capacity
+    if plan.scaling is not None if capacity is None else capacity:
+        found += _OF_CAPACITY
+    if alarms and alarms.zone_imbalance:
+        found.append(len(settings.client_zones.zones))
     stated = _ON_REQUEST if alarms else {}
-    return count + sum(each for name, each in stated.items() if getattr(alarms, name))
+    return found + [
+        count for name, each in stated.items() if getattr(alarms, name) for count in each
+    ]
+
+
+def _rolling_back(endpoint: EndpointSettings, plan: Plan) -> list[int]:
+    """The alarms that roll a deployment back, each by its number of metrics."""
+    back = rolls_back(
+        {}
+        if endpoint.deployment is None
+        else {"rollback_on_alarms": endpoint.deployment.rollback_on_alarms},
+        endpoint.instance_type,
+    )
+    latencies = _thresholds(endpoint, plan, "model_latency", "ModelLatency")
+    return [*(1 for _ in latencies), *_BY_DEFAULT["error_rate"]] if back else []
+
+
+@dataclass(frozen=True)
+class BilledAlarms:
+    """What CloudWatch bills for: metrics in alarms, and composite alarms.
+
+    Attributes
+    ----------
+    metrics, high_resolution : int
+        Of one alarm on several metrics each counts.
+    composites : int
+    """
+
+    metrics: int
+    high_resolution: int
+    composites: int
+
+
+def billed_alarms(settings: Settings, key: str, plan: Plan) -> BilledAlarms:
+    """The alarms of an endpoint, with those that target tracking makes itself."""
+    endpoint = settings.endpoints[key]
+    watching = _watching(settings, endpoint, plan)
+    quiet = bool(endpoint.alarms and endpoint.alarms.quiet_during_deployments) and bool(watching)
+    metrics = [*watching, *_rolling_back(endpoint, plan), *(_OF_BOTH_FLEETS if quiet else ())]
+    tracking = sum(_OF_TARGET_TRACKING) if plan.scaling else 0
+    finely = plan.scaling is not None and plan.scaling.metric == CONCURRENCY_METRIC
+    return BilledAlarms(
+        sum(metrics) + tracking * (not finely), tracking * finely, bool(watching) + quiet
+    )

@@ -21,6 +21,7 @@ from ..plan.latency_target import LatencyTarget
 from ..plan.limits import Range
 from ..plan.warm_up_rules import (
     CONCURRENCY_PER_ZONE,
+    CONTROLLER_MIB,
     KEEP_WARM_EVERY,
     KEEP_WARM_REQUESTS,
     KEEP_WARM_TWICE,
@@ -29,6 +30,7 @@ from ..plan.warm_up_rules import (
     MARGIN_SECONDS,
     REQUESTS,
     RESERVED_CONCURRENCY,
+    SENDER_MIB,
     TIMEOUT_SECONDS,
     check_whole_minutes,
     keep_warm_threshold,
@@ -189,7 +191,7 @@ class WarmUp(Construct):
                 )
             },
             timeout_seconds=_SENDER_SECONDS,
-            memory_mib=1769,  # one vCPU, so that the function measures the endpoint, not itself
+            memory_mib=SENDER_MIB,
             dead_letters=dead_letters,
             statements=[
                 allow(["sagemaker:InvokeEndpoint"], endpoint_arn(self, endpoint.name_at_synth))
@@ -219,7 +221,7 @@ class WarmUp(Construct):
                 ),
             },
             timeout_seconds=seconds + MARGIN_SECONDS,
-            memory_mib=256,
+            memory_mib=CONTROLLER_MIB,
             dead_letters=dead_letters,
             statements=[
                 allow(["lambda:InvokeFunction"], self.sender.arn),

@@ -16,6 +16,7 @@ from typing import Any
 from ...account.sessions import aws_errors_in_words
 from ...errors import ConfigurationError, rule
 from ...plan.limits import Range
+from ...plan.load_test_fleet_cost import FleetCost
 from ...plan.load_test_fleet_rules import MASTER_PORT, WEB_PORT
 from ..engine.generator_process import error_of
 from ..engine.payloads import Payloads
@@ -163,6 +164,10 @@ class FleetGenerator:
 
     # ---------------------------------------------------------------------------------- start
 
+    def cost(self, seconds: float) -> FleetCost:
+        """What the fleet's tasks cost for so long, estimated."""
+        return self._fleet.cost(self.workers, seconds)
+
     def __enter__(self) -> FleetGenerator:
         try:
             with aws_errors_in_words():
@@ -174,7 +179,7 @@ class FleetGenerator:
 
     def _start(self) -> None:
         seconds = 3600.0 if self._expected is None else self._expected
-        cost = self._fleet.cost(self.workers, seconds)
+        cost = self.cost(seconds)
         self._tell(f"Cost: {cost}" if self._expected is not None else f"Cost of an hour: {cost}")
         if others := self._tasks.running():
             self._tell(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ...errors import rule
+from ...plan.prices import Price
 from ...settings import load_settings, plan_endpoint
 from ..engine.payloads import Payloads
 
@@ -38,6 +40,8 @@ class StatedEndpoint:
         The warm-up's.
     planned_instances : int or None
         That hold the peak by the plan; ``None`` without a throughput.
+    prices : mapping of str to Price
+        By item.
     """
 
     key: str
@@ -50,6 +54,7 @@ class StatedEndpoint:
     content_type: str | None
     target_model: str | None
     planned_instances: int | None = None
+    prices: Mapping[str, Price] = field(default_factory=dict)
 
 
 def endpoint_key(settings: Any, name: str, where: str) -> str:
@@ -104,6 +109,7 @@ def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
         or ("text/plain; charset=utf-8" if payload.text is not None else "application/json"),
         target_model=None if payload is None else payload.target_model,
         planned_instances=plan_endpoint(settings, key).fleet.at_peak if throughput else None,
+        prices=settings.prices,
     )
 
 

@@ -19,7 +19,9 @@ from typing import Any
 from ... import __version__
 from ...errors import rule
 from ...plan.limits import TPS_PER_INSTANCE
+from ...plan.load_test_cost import LoadTestCost
 from ...plan.load_test_validity import LIMIT_NEEDED, SCHEMA, check_result_is_valid, read_result
+from ...plan.prices import Price
 from ...plan.throughput import MeasuredThroughput
 from ..engine.latencies import LatencyHistogram
 from ..engine.target import Target
@@ -63,6 +65,10 @@ class LoadTestReport:
         What the settings file wants to hold, and how carefully.
     stated_instances : int or None
         How many serve, as it was told.
+    price : Price or None
+        Of one instance for an hour.
+    tasks_usd : float or None
+        What the load-test fleet's tasks cost; ``None`` where this machine sent.
     """
 
     target: Target
@@ -74,6 +80,8 @@ class LoadTestReport:
     peak_tps: float | None = None
     safety_factor: float | None = None
     stated_instances: int | None = None
+    price: Price | None = None
+    tasks_usd: float | None = None
 
     @property
     def instances(self) -> int | None:
@@ -101,6 +109,23 @@ class LoadTestReport:
         assert limit.tps_per_instance is not None
         factor = {} if self.safety_factor is None else {"safety_factor": self.safety_factor}
         return MeasuredThroughput(self.peak_tps, limit.tps_per_instance, **factor)
+
+    @property
+    def cost(self) -> LoadTestCost | None:
+        """What it cost, and what a million requests cost; ``None`` without instances."""
+        if self.instances is None or not self.run.steps:
+            return None
+        limit = self.run.limit
+        usable = limit is not None and limit.usable and not self.invalid
+        return LoadTestCost(
+            instance_type=self.fleet.instance_type,
+            instances=self.instances,
+            seconds=self.run.ended_at - self.run.started_at,
+            price=self.price,
+            tps_per_instance=limit.tps_per_instance if limit is not None and usable else None,
+            lower_bound=limit is not None and limit.lower_bound,
+            tasks_usd=self.tasks_usd,
+        )
 
     @property
     def held_rate(self) -> float | None:
@@ -167,6 +192,7 @@ class LoadTestReport:
                 "safety_factor": throughput.safety_factor,
                 **{name: limit[name] for name in ("confidence", "low", "high")},
             },
+            "cost": None if self.cost is None else self.cost.to_dict(),
             "verdicts": [each.to_dict() for each in self.verdicts],
             "metrics": self.metrics.to_dict(),
             "steps": [

@@ -20,6 +20,7 @@ from .outcomes import deployment_words
 from .shared_fields import SHARED_FIELDS, another_stack, subnets
 from .stated_values import Stated, assets_of, both_texts, differences, with_value
 
+_MOST_PRICES = 5  # more of them differ by a file of prices
 _BY_DEFAULT = Consequence(Effect.NOTHING, "what it is by default, so nothing changes")
 _AS_PLANNED = Consequence(Effect.NOTHING, "the plan comes out the same")
 _SAME_CONFIGURATION = (
@@ -246,7 +247,11 @@ def _shared(before: Settings, after: Settings) -> Iterator[Difference]:
     for name in type(before).model_fields:
         if name == "endpoints":
             continue
-        for stated in differences(getattr(before, name), getattr(after, name), (name,)):
+        was, now = getattr(before, name), getattr(after, name)
+        found = [*differences(was, now, (name,))]
+        if name == "prices" and len(found) > _MOST_PRICES:  # a whole list, read anew
+            found = [Stated((name,), f"{len(was)} prices", f"{len(now)}, {len(found)} differ")]
+        for stated in found:
             consequences = _longest(SHARED_FIELDS, stated)(before, after)
             yield _difference("", stated, tuple(consequences) or (_BY_DEFAULT,))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ...plan.deployments import instances_in_update
 from ..deployment import DeploymentSettings
 from ..fields import duration_text
-from ..plans import instances_in_update, plan_endpoint
+from ..plans import plan_endpoint
 from ..stack import Settings
 from .endpoint_fields import PLANNED, deployment_of
 
@@ -12,10 +13,11 @@ from .endpoint_fields import PLANNED, deployment_of
 def deployment_words(before: Settings, after: Settings, key: str) -> str:
     """How a new configuration of an endpoint takes over."""
     endpoint = after.endpoints[key]
-    most = instances_in_update(
-        max(plan_endpoint(each, key).largest_fleet for each in (before, after)), endpoint
-    )
     stated = deployment_of(endpoint)
+    most = instances_in_update(
+        max(plan_endpoint(each, key).largest_fleet for each in (before, after)),
+        stated.rolling.batch_percent if stated.rolling else None,
+    )
     waits = f"{duration_text(stated.waits)} of watching" if stated.waits else "no watching"
     alarms = PLANNED["rollback_alarms"].of(after, key)
     back = f"{len(alarms)} alarms roll it back" if alarms else "no alarm rolls it back"

@@ -9,6 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...plan.prices import Price
 from ...plan.secrets import looks_secret
 from ..breach import Place, path_of
 from ..fields import duration_text
@@ -138,6 +139,8 @@ def value_text(value: Any, place: Place = ()) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, Price):
+        return f"{value.usd:.10g}"
     if isinstance(value, timedelta):
         return duration_text(value)
     if isinstance(value, float):

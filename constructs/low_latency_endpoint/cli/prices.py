@@ -1,0 +1,143 @@
+"""``low-latency prices``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import flag, grouped, option
+
+if TYPE_CHECKING:
+    from ..operate.price_list import FoundPrices
+
+
+@dataclass
+class PriceOptions:
+    """What is read, from where, and where it is written."""
+
+    region: str | None = option("Of which Region; default: where the settings deploy.")
+    instance_type: list[str] | None = option(
+        "This instance type too, such as those to compare. Repeat it.", metavar="TYPE"
+    )
+    all: bool = flag("All instance types that can host.")
+    from_: list[str] | None = option(
+        "A CSV offer file of AWS's that you downloaded, or a URL under which they lie as AWS has "
+        "them. Repeat it for several files. Default: AWS's, without credentials.",
+        names="--from",
+        metavar="FILE|URL",
+    )
+    timeout: str = option("For all of it; SageMaker's file is large.", "15m", metavar="TIME")
+    output: Path | None = option(
+        "Where to write. Default: prices-REGION.csv beside the settings file.",
+        metavar="FILE",
+        short="-o",
+    )
+
+
+@grouped
+def prices(
+    options: PriceOptions,
+    settings: Annotated[
+        Path | None,
+        typer.Argument(show_default=False, help="The settings file whose instance types to read."),
+    ] = None,
+) -> None:
+    """Read what things cost from AWS's Price List into a dated file. Needs no credentials.
+
+    The settings name the file under prices; plan, simulate and load-test take it from there.
+
+    Exit codes: 0 all found; 1 written, and something has no price; 2 usage, or nothing written.
+
+    \b
+    Examples:
+      low-latency prices endpoint.yaml
+      low-latency prices endpoint.yaml --instance-type ml.g5.xlarge --instance-type ml.g6.xlarge
+      low-latency prices --region eu-west-1 --all -o prices.csv
+      low-latency prices endpoint.yaml --from AmazonSageMaker.csv --from AmazonVPC.csv
+    """
+    from datetime import UTC, datetime
+
+    from ..operate.price_list import PRICE_LIST, Wanted, read_price_list
+    from ..plan.limits import INSTANCE_TYPE
+    from ..plan.price_file import price_file_text
+    from .load_inputs import seconds_of
+    from .output import progress_on_terminal
+
+    region, types = _region_and_types(settings, options)
+    for each in types:
+        INSTANCE_TYPE.check(each, "--instance-type")
+    if not types and not options.all:
+        raise typer.BadParameter("give a settings file, --instance-type or --all")
+    wanted = Wanted(region, None if options.all else frozenset(types), datetime.now(UTC).date())
+    with progress_on_terminal("Reading AWS's prices") as say:
+        found = read_price_list(
+            wanted,
+            options.from_ or (PRICE_LIST,),
+            seconds=seconds_of(options.timeout, "--timeout"),
+            say=say,
+        )
+    missing = _missing(found, types)
+    if not found.prices:
+        raise typer.BadParameter(f"nothing has a price there in {region}: {', '.join(missing)}")
+    output = options.output or Path(settings.parent if settings else ".", f"prices-{region}.csv")
+    try:
+        output.write_text(price_file_text(found.prices), encoding="utf-8")
+    except OSError as problem:
+        raise typer.BadParameter(f"{output}: {problem.strerror}") from None
+    _show(found, output, settings)
+    for each in missing:
+        typer.echo(f"No price: {each}.", err=True)
+    if missing:
+        raise typer.Exit(1)
+
+
+def _region_and_types(settings: Path | None, options: PriceOptions) -> tuple[str, list[str]]:
+    types = list(options.instance_type or ())
+    region = options.region
+    if settings is not None:
+        from ..settings import load_settings, region_of
+
+        loaded = load_settings(settings)
+        region = region or region_of(loaded)
+        types += [each.instance_type for each in loaded.endpoints.values()]
+    if region is None:
+        raise typer.BadParameter("give --region, or a settings file that says where it deploys")
+    return region, list(dict.fromkeys(types))
+
+
+def _missing(found: FoundPrices, types: list[str]) -> list[str]:
+    """What was looked for in vain, in words."""
+    from ..plan.prices import priced_items
+
+    there = {each.item for each in found.prices}
+    return [
+        f"{item} (AWS's Price List has {found.unclear[item]})" if item in found.unclear else item
+        for item in (*types, *priced_items())
+        if item not in there
+    ]
+
+
+def _show(found: FoundPrices, output: Path, settings: Path | None) -> None:
+    from rich.text import Text
+
+    from ..report.tables import Table
+    from .output import print_parts
+
+    typer.echo(f"wrote {output}", err=True)
+    print_parts(
+        Table(
+            ["What", "US dollars", "for one", "published"],
+            [
+                [each.item, f"{each.usd:.10f}".rstrip("0").rstrip("."), each.unit, each.published]
+                for each in sorted(found.prices, key=lambda each: each.item)
+            ],
+            f"{found.prices[0].region}: on-demand list prices",
+        ),
+        Text(
+            "Discounts, Savings Plans, free tiers and taxes are not in it. In the settings file: "
+            f"prices: {{file: {output.name}}}"
+        ),
+    )

@@ -1,0 +1,110 @@
+"""What simulated fleets cost: an hour of them, a month, and a million requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..plan.hourly_cost import StackCost
+from ..plan.prices import HOURS_PER_MONTH
+
+
+@dataclass(frozen=True)
+class SimulatedCost:
+    """One endpoint of a settings file, with numbers of instances that a simulation gives.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint.plan.hourly_cost import EndpointCost
+    >>> from low_latency_endpoint.plan.prices import your_price
+    >>> mood = EndpointCost(instance_type="ml.g5.xlarge", at_least=2, at_first=8, at_most=12,
+    ...                     in_an_update=24, price=your_price(1.5))
+    >>> cost = SimulatedCost(StackCost(endpoints={"mood": mood}), "mood")
+    >>> cost.sentence(4.0, 500)  # 6 an hour, which has 1.8 million requests
+    '4 instances cost 6.00 US dollars per hour, 3.33 for a million requests.'
+    >>> cost.cells(4.0, 500)
+    ('6.00', '3.33')
+    """
+
+    stack: StackCost
+    key: str
+
+    @property
+    def known(self) -> bool:
+        """Whether its instances have a price."""
+        return self.stack.endpoints[self.key].price is not None
+
+    def sentence(self, instances: float, tps: float, *, month: bool = False) -> str:
+        """What so many instances cost, on average, at so many requests a second.
+
+        Parameters
+        ----------
+        instances, tps : float
+        month : bool
+            Whether it is of a day that repeats, so that a month can be told.
+        """
+        counted = f"{instances:,.4g} instances"
+        hour = self.stack.usd_for(self.key, instances)
+        million = self.stack.usd_per_million(self.key, instances, tps)
+        if hour is None or million is None:
+            kind = self.stack.endpoints[self.key].instance_type
+            return (
+                f"{counted} are as many instance hours per hour, {instances / tps / 3600 * 1e6:,.4g} "
+                f"for a million requests; the price of {kind} is not known: low-latency prices reads "
+                f"it, or --price {kind}=USD states it."
+            )
+        monthly = f"{hour * HOURS_PER_MONTH:,.0f} a month of 730 hours, " if month else ""
+        return (
+            f"{counted} cost {hour:,.2f} US dollars per hour, {monthly}{million:,.2f} for a million "
+            "requests."
+        )
+
+    def cells(self, instances: float, tps: float) -> tuple[str, str]:
+        """US dollars per hour and for a million requests, for a table."""
+        hour = self.stack.usd_for(self.key, instances)
+        million = self.stack.usd_per_million(self.key, instances, tps)
+        return f"{hour or 0:,.2f}", f"{million or 0:,.2f}"
+
+    def to_dict(self, instances: float, tps: float) -> dict[str, Any]:
+        """The same as JSON-safe data."""
+        return {
+            "instances": instances,
+            "usd_per_hour": self.stack.usd_for(self.key, instances),
+            "usd_per_million_requests": self.stack.usd_per_million(self.key, instances, tps),
+        }
+
+
+def with_cost(
+    tables: Sequence[tuple[str, list[str], list[list[str]]]],
+    fleets: Sequence[tuple[float, float]],
+    cost: SimulatedCost,
+) -> list[tuple[str, list[str], list[list[str]]]]:
+    """A search's tables with what each point costs, beside the instances that are paid for.
+
+    Parameters
+    ----------
+    tables : sequence of (title, heads, rows)
+        The first column names the point, the second one the instances.
+    fleets : sequence of (float, float)
+        Of all rows in order: instances paid for, requests per second.
+    cost : SimulatedCost
+    """
+    left = iter(fleets)
+    return [
+        (
+            title,
+            [*heads[:2], "USD/hour", "USD/million", *heads[2:]],
+            [[*row[:2], *cost.cells(*next(left)), *row[2:]] for row in rows],
+        )
+        for title, heads, rows in tables
+    ]
+
+
+def simulated_cost(path: Path, key: str, given: Sequence[str] = ()) -> SimulatedCost:
+    """Of a settings file, with the prices of the command line over its own."""
+    from ..settings import load_settings, stack_cost
+    from .cost_view import with_prices
+
+    return SimulatedCost(stack_cost(with_prices(load_settings(path), given)), key)

@@ -1,0 +1,277 @@
+"""AWS's Price List: its public offer files, line by line, and what of them a stack is billed for.
+
+The files need no credentials: ``<base>/offers/v1.0/aws/<offer>/current/<region>/index.csv``. Five
+lines say what the file is, the sixth names the columns, each further line is one price. SageMaker's
+has a line for every instance type and use, so nothing of it is kept but what was asked for.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+from .. import __version__
+from ..errors import rule
+from ..plan.price_file import ListedPrice
+from ..plan.prices import INSTANCE_HOUR, priced_items
+
+PRICE_LIST = "https://pricing.us-east-1.amazonaws.com"
+"""Where AWS offers the files, for all Regions of the partition aws."""
+
+_GUIDE = (
+    "/awsaccountbilling/latest/aboutv2/"
+    "using-the-aws-price-list-bulk-api-fetching-price-list-files-manually.html"
+)
+OFFER_FILE = rule(
+    "LLE892",
+    "AWS's Price List cannot be read",
+    fix="Try again, or download the CSV files of the Region with what you have for that and give "
+    "them: low-latency prices endpoint.yaml --from FILE.",
+    source=_GUIDE,
+)
+_STANDSTILL_SECONDS = 30.0
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_METADATA = ("FormatVersion", "Disclaimer", "Publication Date", "Version", "OfferCode")
+
+
+@dataclass(frozen=True)
+class FoundPrices:
+    """What was found.
+
+    Attributes
+    ----------
+    prices : tuple of ListedPrice
+    unclear : mapping of str to str
+        Items that have several prices, none of which is taken, and these prices.
+    """
+
+    prices: tuple[ListedPrice, ...]
+    unclear: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to look for.
+
+    Parameters
+    ----------
+    region : str
+        Prices of other Regions are passed over.
+    instance_types : collection of str or None
+        These; ``None`` for all that can host.
+    today : date
+        What is written as the day of reading.
+    """
+
+    region: str
+    instance_types: frozenset[str] | None
+    today: date
+
+    def item(self, offer: str, usage_type: str) -> tuple[str, str] | None:
+        """The item of a usage type with its unit; ``None`` for what is not wanted.
+
+        Examples
+        --------
+        >>> wanted = Wanted("us-east-1", None, date(2026, 11, 23))
+        >>> wanted.item("AmazonSageMaker", "USE1-Host:ml.g5.xlarge")
+        ('ml.g5.xlarge', 'instance-hour')
+        >>> wanted.item("AmazonSageMaker", "USE1-AsyncInf:ml.g5.xlarge")
+        >>> wanted.item("AmazonVPC", "VpcEndpoint-Hours")
+        ('interface_endpoint', 'zone-hour')
+        """
+        usage_type = re.sub(r"^[A-Z]+\d*-", "", usage_type)
+        if offer == INSTANCE_HOUR.offer:
+            name = usage_type.removeprefix(INSTANCE_HOUR.usage_type)
+            known = name != usage_type and name.startswith("ml.")
+            if known and (self.instance_types is None or name in self.instance_types):
+                return name, INSTANCE_HOUR.unit
+            return None
+        for name, item in priced_items().items():
+            if (item.offer, item.usage_type) == (offer, usage_type):
+                return name, item.unit
+        return None
+
+
+def offers() -> tuple[str, ...]:
+    """The offer files that have something a stack is billed for."""
+    return (INSTANCE_HOUR.offer, *dict.fromkeys(item.offer for item in priced_items().values()))
+
+
+def read_price_list(
+    wanted: Wanted,
+    sources: Iterable[str] = (PRICE_LIST,),
+    *,
+    seconds: float = 900.0,
+    say: Callable[[str], None] = lambda text: None,
+) -> FoundPrices:
+    """The wanted prices.
+
+    Parameters
+    ----------
+    wanted : Wanted
+    sources : iterable of str
+        URLs under which the offer files lie as AWS has them, and offer files that were downloaded.
+    seconds : float
+        For all of it.
+    say : callable
+        Is told what is read.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE892`` when a file cannot be read to its end, or is of another form.
+    """
+    until = time.monotonic() + seconds
+    found: dict[str, dict[float, ListedPrice]] = defaultdict(dict)
+    for source in sources:
+        if "://" not in source:
+            say(source)
+            with _file(source) as lines:
+                for each in read_offer(lines, wanted, source):
+                    found[each.item][each.usd] = each
+            continue
+        for offer in offers():
+            place = (
+                f"{source.rstrip('/')}/offers/v1.0/aws/{offer}/current/{wanted.region}/index.csv"
+            )
+            say(place)
+            with _download(place, until) as lines:
+                for each in read_offer(lines, wanted, place):
+                    found[each.item][each.usd] = each
+    return FoundPrices(
+        tuple(next(iter(each.values())) for each in found.values() if len(each) == 1),
+        {
+            item: " and ".join(f"{usd:g}" for usd in each)
+            for item, each in found.items()
+            if len(each) > 1
+        },
+    )
+
+
+def read_offer(lines: Iterable[str], wanted: Wanted, source: str) -> Iterator[ListedPrice]:
+    """The wanted prices of one offer file, in order.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE892``.
+    """
+    rows = csv.reader(lines)
+    about = dict(row[:2] for _, row in zip(_METADATA, rows, strict=False) if len(row) == 2)
+    if tuple(about) != _METADATA:
+        raise OFFER_FILE.error(
+            got=f"a head with {', '.join(about) or 'nothing of an offer file'}"[:120],
+            allowed=f"a CSV offer file, which begins with {', '.join(_METADATA)}",
+            where=source,
+        )
+    # AWS writes some of the names in several ways: usageType, Usage Type.
+    columns = [name.replace(" ", "").lower() for name in next(rows, [])]
+    needed = {"termtype", "startingrange", "priceperunit", "currency", "usagetype"}
+    if missing := needed - set(columns):
+        raise OFFER_FILE.error(
+            got=f"no column {', '.join(sorted(missing))}",
+            allowed="the columns of an offer file",
+            where=source,
+        )
+    for number, row in enumerate(rows, len(_METADATA) + 2):
+        if len(row) != len(columns):
+            raise OFFER_FILE.error(
+                got=f"{len(row)} cells in line {number}, as where a download broke off",
+                allowed=f"{len(columns)}, as the line that names them has",
+                where=source,
+            )
+        cell = dict(zip(columns, row, strict=True))
+        # Tiers: the first, from which on one pays. Reserved and spot terms are other prices.
+        if (
+            cell["termtype"] != "OnDemand"
+            or cell["currency"] != "USD"
+            or cell["startingrange"] not in ("", "0")
+            or cell.get("regioncode", wanted.region) != wanted.region
+        ):
+            continue
+        item = wanted.item(about["OfferCode"], cell["usagetype"])
+        if item is not None:
+            try:
+                usd = float(cell["priceperunit"])
+            except ValueError:
+                raise OFFER_FILE.error(
+                    got=f"price {cell['priceperunit']!r} in line {number}",
+                    allowed="US dollars",
+                    where=source,
+                ) from None
+            yield ListedPrice(
+                item=item[0],
+                region=wanted.region,
+                usd=usd,
+                unit=item[1],
+                published=about["Publication Date"][:10],
+                version=about["Version"],
+                read=wanted.today.isoformat(),
+                source=source,
+            )
+
+
+@contextmanager
+def _file(path: str) -> Iterator[Iterable[str]]:
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as lines:
+            yield lines
+    except (OSError, UnicodeDecodeError) as problem:
+        raise OFFER_FILE.error(
+            got=getattr(problem, "strerror", None) or str(problem),
+            allowed="a CSV offer file",
+            where=path,
+        ) from None
+
+
+@contextmanager
+def _download(url: str, until: float) -> Iterator[Iterable[str]]:
+    parts = urlsplit(url)
+    if parts.scheme != "https" and (parts.scheme != "http" or parts.hostname not in _LOOPBACK):
+        raise OFFER_FILE.error(got=url, allowed="https, or http on this machine", where="--from")
+    request = Request(
+        url, headers={"User-Agent": f"low-latency-endpoint/{__version__}"}
+    )  # checked above
+    try:
+        with urlopen(request, timeout=_STANDSTILL_SECONDS) as response:
+            whole = io.BufferedReader(_Whole(response, until), 1 << 20)
+            yield io.TextIOWrapper(whole, encoding="utf-8-sig", newline="")
+    except (OSError, HTTPException, UnicodeDecodeError) as problem:
+        raise OFFER_FILE.error(
+            got=str(getattr(problem, "reason", "")) or str(problem),
+            allowed="the file to its end",
+            where=url,
+        ) from None
+
+
+class _Whole(io.RawIOBase):
+    """A response that says so when it ends early, or takes longer than there is time."""
+
+    def __init__(self, response: HTTPResponse, until: float) -> None:
+        self._response, self._until = response, until
+        length = response.headers["Content-Length"]
+        self._missing = None if length is None else int(length)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        if time.monotonic() > self._until:
+            raise TimeoutError("it took longer than there is time")
+        size = self._response.readinto(buffer)
+        if self._missing is not None:
+            self._missing -= size
+            if not size and self._missing:
+                raise OSError(f"it ended {self._missing:,} bytes early")
+        return size

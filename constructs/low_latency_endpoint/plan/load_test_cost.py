@@ -1,0 +1,119 @@
+"""What a load test costs, and what a million requests cost at the throughput that it measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .hourly_cost import MILLION
+from .prices import Price
+
+
+def usd_per_million(usd_per_hour: float, tps: float) -> float:
+    """US dollars for a million requests of instances that cost so much and hold so many a second.
+
+    Examples
+    --------
+    An instance for 3.60 an hour that holds 100 a second: 360,000 requests an hour.
+
+    >>> usd_per_million(3.6, 100)
+    10.0
+    """
+    return round(usd_per_hour / (tps * 3600) * MILLION, 4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadTestCost:
+    """The endpoint's instances while a load test ran.
+
+    Parameters
+    ----------
+    instance_type : str
+    instances : int
+        That served.
+    seconds : float
+        From the first step to the last one.
+    price : Price or None
+        Of one instance for an hour.
+    tps_per_instance : float or None
+        What one holds; ``None`` without a limit.
+    lower_bound : bool
+        Whether it holds more, and nobody looked how much.
+    tasks_usd : float or None
+        Of the load-test fleet's tasks; ``None`` where this machine sent.
+
+    Examples
+    --------
+    >>> cost = LoadTestCost(instance_type="ml.g5.xlarge", instances=2, seconds=1800,
+    ...                     price=Price(1.5, "yours"), tps_per_instance=50)
+    >>> cost.instance_hours, cost.usd, cost.usd_per_million
+    (1.0, 1.5, 8.3333)
+    >>> print(*cost.lines(), sep="\\n")
+    A million requests cost 8.33 US dollars at the limit: ml.g5.xlarge for 1.5 an hour (yours).
+    While the load test ran, its 2 instances cost 1.50 US dollars (1 instance hours).
+    """
+
+    instance_type: str
+    instances: int
+    seconds: float
+    price: Price | None
+    tps_per_instance: float | None = None
+    lower_bound: bool = False
+    tasks_usd: float | None = None
+
+    @property
+    def instance_hours(self) -> float:
+        """Instances times hours."""
+        return self.instances * self.seconds / 3600
+
+    @property
+    def usd(self) -> float | None:
+        """US dollars for the instances; ``None`` without a price."""
+        return round(self.instance_hours * self.price.usd, 4) if self.price else None
+
+    @property
+    def usd_per_million(self) -> float | None:
+        """US dollars for a million requests at the limit; ``None`` without a price or a limit."""
+        if self.price is None or not self.tps_per_instance:
+            return None
+        return usd_per_million(self.price.usd, self.tps_per_instance)
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        million = self.usd_per_million
+        if million is not None and self.price is not None:
+            most = "at most " if self.lower_bound else ""
+            yield (
+                f"A million requests cost {most}{million:,.2f} US dollars at the limit: "
+                f"{self.instance_type} for {self.price.usd:g} an hour ({self.price.origin})."
+            )
+        elif self.tps_per_instance and self.price is None:
+            yield (
+                f"A million requests take {usd_per_million(1, self.tps_per_instance):,.3g} instance "
+                "hours at the limit."
+            )
+        serving = f"its {self.instances} instance{'s' * (self.instances != 1)}"
+        if self.usd is None:
+            yield (
+                f"The load test took {self.instance_hours:.2g} instance hours. The price of "
+                f"{self.instance_type or 'its instance type'} is not known: low-latency prices "
+                "reads it for the settings file, or give --price."
+            )
+        else:
+            yield (
+                f"While the load test ran, {serving} cost {self.usd:,.2f} US dollars "
+                f"({self.instance_hours:.2g} instance hours)."
+            )
+        if self.tasks_usd is not None:
+            yield f"The load-test fleet's tasks cost about {self.tasks_usd:,.2f} US dollars."
+
+    def to_dict(self) -> dict[str, Any]:
+        """The cost as JSON-safe data."""
+        return {
+            "instance_hours": round(self.instance_hours, 4),
+            "price": {"usd": self.price.usd, "origin": self.price.origin} if self.price else None,
+            "usd": self.usd,
+            "usd_per_million_requests": self.usd_per_million,
+            "fleet_tasks_usd": self.tasks_usd,
+        }

@@ -1,0 +1,170 @@
+"""The dated file of prices that ``low-latency prices`` writes and a settings file names.
+
+::
+
+    # AWS's on-demand list prices in us-east-1, in US dollars, ...
+    item,region,usd,unit,published,version,read,source
+    ml.g5.xlarge,us-east-1,1.408,instance-hour,2026-09-20,20260920170512,2026-11-23,https://...
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from datetime import date
+from pathlib import Path
+
+from ..errors import rule
+from .prices import HOSTING_PRICES, PRICE, PRICED_ITEM, Price
+
+PRICE_FILE = rule(
+    "LLE890",
+    "a file of prices cannot be read",
+    fix="Let low-latency prices endpoint.yaml write it, and name it under prices afterwards.",
+    source=HOSTING_PRICES,
+)
+STALE_AFTER_DAYS = 90
+"""From this age on the cost says how old its prices are; AWS promises no such time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedPrice:
+    """One line of the file.
+
+    Attributes
+    ----------
+    item, region : str
+        What, and where the price holds.
+    usd : float
+        US dollars for one unit.
+    unit : str
+        Of what.
+    published, version : str
+        Of the offer file that has it.
+    read : str
+        The day on which it was read.
+    source : str
+        The offer file.
+    """
+
+    item: str
+    region: str
+    usd: float
+    unit: str
+    published: str
+    version: str
+    read: str
+    source: str
+
+    @property
+    def price(self) -> Price:
+        """The price with where it is from."""
+        return Price(
+            self.usd,
+            f"AWS's Price List in {self.region}, published {self.published}, read {self.read}",
+            self.region,
+            self.read,
+        )
+
+
+_COLUMNS = tuple(each.name for each in fields(ListedPrice))
+
+
+def price_file_text(prices: Iterable[ListedPrice]) -> str:
+    """The file's text, items in order.
+
+    Examples
+    --------
+    >>> text = price_file_text([ListedPrice(
+    ...     item="ml.g5.xlarge", region="us-east-1", usd=1.408, unit="instance-hour",
+    ...     published="2026-09-20", version="20260920170512", read="2026-11-23", source="a.csv")])
+    >>> parse_price_file(text)["ml.g5.xlarge"].usd
+    1.408
+    """
+    ordered = sorted(prices, key=lambda each: each.item)
+    text = io.StringIO()
+    places = ", ".join(dict.fromkeys(each.region for each in ordered))
+    text.write(
+        f"# AWS's on-demand list prices in {places}, in US dollars, as low-latency prices read\n"
+        "# them. Discounts, Savings Plans, free tiers and taxes are not in it.\n"
+    )
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    writer.writerows([_cell(getattr(each, name)) for name in _COLUMNS] for each in ordered)
+    return text.getvalue()
+
+
+def _cell(value: object) -> object:
+    # A price of a request has seven decimals, and 2e-07 is not what people read.
+    return f"{value:.12f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
+
+
+def read_price_file(path: str | Path) -> dict[str, Price]:
+    """The prices of a file by item.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE890`` for a file that is missing or of another form; ``LLE882`` and ``LLE883`` for a
+        line that no stack is billed for, or no price.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise PRICE_FILE.error(
+            got=getattr(problem, "strerror", None) or str(problem),
+            allowed="a file",
+            where=str(path),
+        ) from None
+    return parse_price_file(text, str(path))
+
+
+def parse_price_file(text: str, where: str = "") -> dict[str, Price]:
+    """The same from the file's text."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    found: dict[str, Price] = {}
+    reader = csv.DictReader(lines, strict=True)
+    if tuple(reader.fieldnames or ()) != _COLUMNS:
+        raise PRICE_FILE.error(
+            got=f"columns {', '.join(reader.fieldnames or ()) or 'none'}"[:100],
+            allowed=", ".join(_COLUMNS),
+            where=where,
+        )
+    regions = set()
+    for number, row in enumerate(reader, 1):
+        place = f"{where}, price {number}".removeprefix(", ")
+        try:
+            if None in row:
+                raise ValueError("more cells than columns")
+            usd = float(row["usd"])
+            date.fromisoformat(row["read"])
+        except (TypeError, ValueError) as problem:
+            raise PRICE_FILE.error(
+                got=str(problem), allowed=", ".join(_COLUMNS), where=place
+            ) from None
+        line = ListedPrice(**{**row, "usd": PRICE.check(usd, place)})
+        if PRICED_ITEM.check(line.item, place) in found:
+            raise PRICE_FILE.error(got=f"{line.item} twice", allowed="each once", where=place)
+        regions.add(line.region)
+        found[line.item] = line.price
+    if len(regions) > 1:
+        raise PRICE_FILE.error(
+            got=", ".join(sorted(regions)), allowed="the prices of one Region", where=where
+        )
+    return found
+
+
+def days_old(prices: Iterable[Price], today: date) -> int | None:
+    """The age of the oldest price that was read, from the day on that it should be told.
+
+    Examples
+    --------
+    >>> days_old([Price(1.0, "", read="2026-05-01")], date(2026, 11, 23))
+    206
+    >>> days_old([Price(1.0, "yours"), Price(1.0, "", read="2026-11-01")], date(2026, 11, 23))
+    """
+    read = [date.fromisoformat(each.read) for each in prices if each.read]
+    oldest = (today - min(read)).days if read else 0
+    return oldest if oldest > STALE_AFTER_DAYS else None

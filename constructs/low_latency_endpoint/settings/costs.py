@@ -1,0 +1,166 @@
+"""What the stack of a settings file costs, as far as its prices are known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from ..plan import deployments
+from ..plan.fleet_along import FleetAlong, fleet_along
+from ..plan.hourly_cost import BilledItem, EndpointCost, StackCost, sent_request
+from ..plan.latency_plan import INVOCATIONS_METRIC, Plan
+from ..plan.prices import HOURS_PER_MONTH, INTERFACE_ENDPOINT, Price, price_of
+from ..plan.warm_up_rules import CONTROLLER_MIB, SENDER_MIB
+from ..plan.zones import region_of_zone
+from ..simulate.traffic import Shape
+from .endpoint import EndpointSettings
+from .stack import Settings
+from .stack_parts import billed_alarms
+
+_FUNCTION_SECONDS = 1.0
+_LOG_BYTES = 1000
+_ASSUMED_SECONDS = f"each invocation takes {_FUNCTION_SECONDS:g} s"
+_ASSUMED_LOG = f"each invocation logs {_LOG_BYTES:,} bytes"
+
+
+def cost_of_plans(settings: Settings, plans: Mapping[str, Plan]) -> StackCost:
+    """What the stack of a settings file costs.
+
+    Parameters
+    ----------
+    settings : Settings
+    plans : mapping of str to Plan
+        Each endpoint's.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE891`` for prices of another Region.
+    """
+    link, zones = settings.private_link, len(settings.client_zones.zones)
+    made = [] if link.interface_endpoint_id else ["runtime", *["API"] * link.sagemaker_api]
+    shared = BilledItem(
+        what=f"interface endpoint{'s' * (len(made) > 1)} in {zones} zones",
+        item=INTERFACE_ENDPOINT,
+        per_hour=len(made) * zones,
+        price=_price(settings, INTERFACE_ENDPOINT),
+    )
+    return StackCost(
+        endpoints={key: endpoint_cost(settings, key, plan) for key, plan in plans.items()},
+        shared=(shared,) if made else (),
+    )
+
+
+def endpoint_cost(settings: Settings, key: str, plan: Plan) -> EndpointCost:
+    """What one endpoint costs, without what it shares with others."""
+    endpoint, fleet, measured = settings.endpoints[key], plan.fleet, plan.request.throughput
+    # Without a policy nothing changes the number, whatever the limits are.
+    most = fleet.maximum if plan.scaling else fleet.initial
+    size = _request_bytes(endpoint)
+    return EndpointCost(
+        instance_type=endpoint.instance_type,
+        at_least=fleet.minimum if plan.scaling else fleet.initial,
+        at_first=fleet.initial,
+        at_most=most,
+        in_an_update=instances_in_update(most, endpoint),
+        price=_price(settings, endpoint.instance_type),
+        others=(*_alarms(settings, key, plan), *_functions(settings, endpoint)),
+        peak_tps=measured.peak_tps if measured else None,
+        at_peak=fleet.serving_at_peak if plan.scaling else fleet.initial,
+        request_gb=None
+        if size is None
+        else sent_request(size, _price(settings, "interface_endpoint_data")),
+    )
+
+
+def fleets_of_plans(plans: Mapping[str, Plan], shape: Shape) -> dict[str, FleetAlong | None]:
+    """The fleet of each endpoint along a day whose peak is the planned one.
+
+    ``None`` where scaling follows requests in flight, which nobody knows from the traffic alone.
+    """
+    return {key: _fleet_along(plan, shape) for key, plan in plans.items()}
+
+
+def _fleet_along(plan: Plan, shape: Shape) -> FleetAlong | None:
+    fleet, policy, measured = plan.fleet, plan.scaling, plan.request.throughput
+    if policy is None:
+        tps = measured.peak_tps * shape.mean_share if measured else None
+        return FleetAlong(fleet.initial, fleet.initial, fleet.initial, tps)
+    if policy.metric != INVOCATIONS_METRIC or measured is None:
+        return None
+    begins = (0.0, *(end for end, _ in shape.levels))
+    return fleet_along(
+        [
+            (end - begin, share * measured.peak_tps)
+            for begin, (end, share) in zip(begins, shape.levels, strict=False)
+        ],
+        target_tps=policy.target / 60,
+        minimum=fleet.minimum,
+        maximum=fleet.maximum,
+        scale_in_seconds=policy.scale_in_seconds,
+    )
+
+
+def instances_in_update(largest: int, endpoint: EndpointSettings) -> int:
+    """The most instances while a new version takes over a fleet of that size."""
+    rolling = endpoint.deployment.rolling if endpoint.deployment else None
+    return deployments.instances_in_update(largest, rolling.batch_percent if rolling else None)
+
+
+def region_of(settings: Settings) -> str | None:
+    """Where a settings file deploys: as it says, or where its first client zone is."""
+    return settings.region or region_of_zone(settings.client_zones.zones[0])
+
+
+def _price(settings: Settings, item: str) -> Price | None:
+    return price_of(item, region_of(settings), settings.prices)
+
+
+def _alarms(settings: Settings, key: str, plan: Plan) -> Iterator[BilledItem]:
+    alarms = billed_alarms(settings, key, plan)
+    for count, item, what in (
+        (alarms.metrics, "alarm", "metrics in alarms"),
+        (alarms.high_resolution, "high_resolution_alarm", "metrics in high-resolution alarms"),
+        (alarms.composites, "composite_alarm", "composite alarm" + "s" * (alarms.composites > 1)),
+    ):
+        if count:
+            yield BilledItem(
+                what=f"{count} {what}",
+                item=item,
+                per_hour=count / HOURS_PER_MONTH,
+                price=_price(settings, item),
+            )
+
+
+def _functions(settings: Settings, endpoint: EndpointSettings) -> Iterator[BilledItem]:
+    """What keeps the endpoint warm: one function decides, another sends while traffic is low."""
+    keep = endpoint.warm_up.keep_warm if endpoint.warm_up else None
+    if keep is None:
+        return
+    item = partial(_function_item, settings)
+    runs = 2 * 3600 / keep.every.total_seconds()
+    memory = runs / 2 * _FUNCTION_SECONDS * (CONTROLLER_MIB + SENDER_MIB) / 1024
+    yield item("function_request", runs, f"{runs:g} invocations to keep warm", "")
+    yield item("function_memory", memory, f"{memory:.4g} GB-seconds of them", _ASSUMED_SECONDS)
+    yield item("logs", runs * _LOG_BYTES / 1e9, "their logs", _ASSUMED_LOG)
+
+
+def _function_item(
+    settings: Settings, item: str, per_hour: float, what: str, assumed: str
+) -> BilledItem:
+    return BilledItem(
+        what=what, item=item, per_hour=per_hour, price=_price(settings, item), assumed=assumed
+    )
+
+
+def _request_bytes(endpoint: EndpointSettings) -> int | None:
+    """The size of the warm-up's request, which is like those of the callers."""
+    payload = endpoint.warm_up.payload if endpoint.warm_up else None
+    if payload is None:
+        return None
+    if payload.file is not None:
+        return payload.file.stat().st_size if payload.file.is_file() else None
+    if payload.text is not None:
+        return len(payload.text.encode())
+    return len(json.dumps(payload.data, separators=(",", ":"), ensure_ascii=False).encode())

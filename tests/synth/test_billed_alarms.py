@@ -1,0 +1,67 @@
+"""The alarms that the cost counts are those of the template, metric by metric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fuzzing.agreement import folder_of_files, synthesised, text_of
+from fuzzing.cases import bases
+from low_latency_endpoint.settings import load_settings, plan_endpoint
+from low_latency_endpoint.settings.stack_parts import billed_alarms
+
+ALL_ALARMS = {
+    "client_error_rate": 0.05,
+    "model_error_rate": 0.01,
+    "slow_requests": {"threshold": "200ms"},
+    "zone_imbalance": 1.5,
+    "expect_traffic": True,
+    "quiet_during_deployments": True,
+}
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    with folder_of_files() as made:
+        yield made
+
+
+def metrics_of(resource: dict[str, Any]) -> int:
+    """Metrics that CloudWatch bills an alarm for: those read, not the expression over them."""
+    read = [each for each in resource["Properties"].get("Metrics", ()) if "MetricStat" in each]
+    return len(read) or 1
+
+
+def cases() -> list[dict[str, Any]]:
+    shipped, *others = bases()[:3]
+    watchful, fixed = bases()[0], bases()[0]
+    for endpoint in watchful["endpoints"].values():
+        endpoint["alarms"] = {**endpoint.get("alarms", {}), **ALL_ALARMS}
+        endpoint["deployment"] = {"rolling": {"batch_percent": 20}, "rollback_on_alarms": True}
+    for endpoint in fixed["endpoints"].values():
+        endpoint["scaling"] = {"enabled": False}
+        endpoint["alarms"] = {"model_latency": {"p50": "100ms", "p99": "200ms"}}
+    return [shipped, *others, watchful, fixed]
+
+
+@pytest.mark.parametrize("values", cases(), ids=lambda values: ",".join(values["endpoints"]))
+def test_alarms(folder: Path, values: dict[str, Any]) -> None:
+    path = folder / "alarms.yaml"
+    path.write_text(text_of(values), encoding="utf-8")
+    settings = load_settings(path)
+    resources = synthesised(settings)["Resources"].values()
+    of = {
+        kind: [each for each in resources if each["Type"] == f"AWS::CloudWatch::{kind}"]
+        for kind in ("Alarm", "CompositeAlarm")
+    }
+    plans = {key: plan_endpoint(settings, key) for key in settings.endpoints}
+    billed = [billed_alarms(settings, key, plan) for key, plan in plans.items()]
+    # Target tracking makes two alarms of its own, which are in no template.
+    tracking = sum(2 for plan in plans.values() if plan.scaling)
+    assert sum(each.composites for each in billed) == len(of["CompositeAlarm"]) > 0
+    assert sum(each.metrics + each.high_resolution for each in billed) - tracking == sum(
+        map(metrics_of, of["Alarm"])
+    )
