@@ -17,7 +17,7 @@ from ..stack import Settings
 from .effects import Consequence, Effect, greatest
 from .endpoint_fields import ENDPOINT_FIELDS, NAME, PLANNED, VARIANT, keeps_counts, scales
 from .outcomes import deployment_words
-from .shared_fields import SHARED_FIELDS, another_stack, subnets
+from .shared_fields import SHARED_FIELDS, another_stack, endpoint_names, subnets
 from .stated_values import Stated, assets_of, both_texts, differences, with_value
 
 _MOST_PRICES = 5  # more of them differ by a file of prices
@@ -318,7 +318,7 @@ def _alone(before: Settings, key: str, stated: Stated) -> Settings | None:
 
 def _renamed(before: Settings, after: Settings, key: str) -> Consequence:
     was, now = before.endpoints[key].endpoint_name, after.endpoints[key].endpoint_name
-    if now is not None and now.lower() in _names(before):
+    if now is not None and now.lower() in endpoint_names(before):
         return _taken(now, key)
     old, new = was or "the endpoint with the derived name", now or "one with a derived name"
     return Consequence(
@@ -338,13 +338,6 @@ def _taken(name: str, key: str) -> Consequence:
     )
 
 
-def _names(settings: Settings) -> set[str]:
-    """Endpoint names as SageMaker compares them."""
-    return {
-        each.endpoint_name.lower() for each in settings.endpoints.values() if each.endpoint_name
-    }
-
-
 def _of_scaled(stated: Stated, key: str) -> Consequence:
     what = "the instance type" if stated.path == "instance_type" else "the name"
     return Consequence(
@@ -357,7 +350,7 @@ def _of_scaled(stated: Stated, key: str) -> Consequence:
 
 def _added(before: Settings, after: Settings, key: str) -> Iterator[Consequence]:
     stated = after.endpoints[key]
-    if stated.endpoint_name and stated.endpoint_name.lower() in _names(before):
+    if stated.endpoint_name and stated.endpoint_name.lower() in endpoint_names(before):
         yield _taken(stated.endpoint_name, key)
     fleet = plan_endpoint(after, key).fleet
     yield Consequence(

@@ -36,6 +36,12 @@ def both(before: Settings, after: Settings) -> tuple[str, ...]:
     return tuple(key for key in after.endpoints if key in before.endpoints)
 
 
+def endpoint_names(settings: Settings) -> dict[str, str]:
+    """The stated names of endpoints, by themselves as SageMaker compares them."""
+    names = (each.endpoint_name for each in settings.endpoints.values())
+    return {name.lower(): name for name in names if name}
+
+
 def same_vpc(before: Settings, after: Settings) -> bool:
     """Whether the VPC stays: the same that exists, or the stack's own with the same range."""
     return before.network.vpc_id == after.network.vpc_id and (
@@ -224,28 +230,23 @@ def _another_stack(before: Settings, after: Settings) -> Iterator[Consequence]:
             "the same stack only where the AWS CLI's profile says what the other file states",
         )
         return
-    names = {
-        each.endpoint_name.lower()
-        for each in before.endpoints.values()
-        if each.endpoint_name is not None
-    }
-    again = sorted(
-        each.endpoint_name
-        for each in after.endpoints.values()
-        if each.endpoint_name is not None and each.endpoint_name.lower() in names
-    )
+    keys = both(before, after)
+    names = endpoint_names(before)
+    again = sorted(name for key, name in endpoint_names(after).items() if key in names)
     elsewhere = (before.region, before.account) != (after.region, after.account)
     if again and not elsewhere:
         yield Consequence(
             Effect.REFUSED,
             f"a stack {after.stack_name} beside {before.stack_name}, in which SageMaker refuses "
             f"{', '.join(again)}: an endpoint of that name is there",
+            keys,
         )
     else:
         yield Consequence(
             Effect.NEW,
             "another stack, in which everything is made anew; "
             f"{before.stack_name} stays until you delete it",
+            keys,
         )
 
 
