@@ -4,9 +4,12 @@ Run it with ``cdk synth --app "python examples/existing_vpc.py"``.
 """
 
 from aws_cdk import App, Duration, Environment, Stack
+from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_sns as sns
 
 from low_latency_endpoint import (
+    AlarmOptions,
     ClientZones,
     Container,
     ContainerImage,
@@ -27,6 +30,10 @@ vpc = ec2.Vpc.from_vpc_attributes(
     vpc_id="vpc-0123456789abcdef0",
     availability_zones=["us-east-1a", "us-east-1b"],
     private_subnet_ids=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
+    private_subnet_route_table_ids=["rtb-0123456789abcdef0", "rtb-0123456789abcdef1"],
+)
+on_call = cloudwatch_actions.SnsAction(
+    sns.Topic.from_topic_arn(stack, "OnCall", "arn:aws:sns:us-east-1:123456789012:on-call")
 )
 service = ec2.SecurityGroup.from_security_group_id(
     stack, "CallersSecurityGroup", "sg-0123456789abcdef0"
@@ -52,7 +59,9 @@ LowLatencyEndpoint(
     ],
     instance_type=InstanceType("ml.m5.12xlarge"),
     latency=LatencyTarget(p99=Duration.millis(200)),
-    throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65),
+    # Half of what an instance holds stays free: with a zone lost, the other one holds the peak.
+    throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.5),
+    alarms=AlarmOptions(actions=[on_call]),
 )
 
 app.synth()

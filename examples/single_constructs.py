@@ -2,8 +2,10 @@
 
 from aws_cdk import App, Duration, Environment, Stack
 from aws_cdk import aws_applicationautoscaling as appscaling
+from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sns as sns
 
 from low_latency_endpoint import (
     ClientZones,
@@ -85,6 +87,9 @@ endpoint.scale("challenger", min_instances=2, max_instances=4).track_concurrency
     max_concurrency_per_instance=8
 )
 
+on_call = cloudwatch_actions.SnsAction(
+    sns.Topic.from_topic_arn(stack, "OnCall", "arn:aws:sns:us-east-1:123456789012:on-call")
+)
 alarms = LatencyAlarms(
     stack,
     "Alarms",
@@ -92,6 +97,7 @@ alarms = LatencyAlarms(
     model_latency={"p50": Duration.millis(6), "p99": Duration.millis(15)},
     overhead_latency={"Average": Duration.millis(5)},
     error_rate=0.01,
+    actions=[on_call],
 )
 
 caller = iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))

@@ -1,8 +1,11 @@
 """Two endpoints share one network and one interface endpoint: a VPC takes one with private DNS."""
 
 from aws_cdk import App, Duration, Environment, Stack
+from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
+from aws_cdk import aws_sns as sns
 
 from low_latency_endpoint import (
+    AlarmOptions,
     ClientZones,
     Container,
     ContainerImage,
@@ -15,6 +18,10 @@ from low_latency_endpoint import (
 
 app = App()
 stack = Stack(app, "Search", env=Environment(account="123456789012", region="eu-west-1"))
+
+on_call = cloudwatch_actions.SnsAction(
+    sns.Topic.from_topic_arn(stack, "OnCall", "arn:aws:sns:eu-west-1:123456789012:on-call")
+)
 
 embeddings = LowLatencyEndpoint(
     stack,
@@ -31,7 +38,8 @@ embeddings = LowLatencyEndpoint(
     ],
     instance_type=InstanceType("ml.inf2.xlarge"),
     latency=LatencyTarget(p99=Duration.millis(30)),
-    throughput=MeasuredThroughput(peak_tps=900, tps_per_instance=220),
+    throughput=MeasuredThroughput(peak_tps=900, tps_per_instance=225),
+    alarms=AlarmOptions(actions=[on_call]),
 )
 LowLatencyEndpoint(
     stack,
@@ -49,6 +57,7 @@ LowLatencyEndpoint(
     instance_type=InstanceType("ml.c7i.4xlarge"),
     latency=LatencyTarget(p99=Duration.millis(15)),
     throughput=MeasuredThroughput(peak_tps=2000, tps_per_instance=700),
+    alarms=AlarmOptions(actions=[on_call]),
 )
 
 app.synth()

@@ -108,7 +108,7 @@ WIDTHS = ("0", "1", "20", "abc", "²", "99999999999999")
 
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_no_width_takes_the_answer_away(do: Do, columns: str) -> None:
-    found = do("plan", SHIPPED, environment={"COLUMNS": columns, "LINES": columns})
+    found = do("plan", SHIPPED, "-v", environment={"COLUMNS": columns, "LINES": columns})
     in_order(found)
     assert found["code"] == 0
     assert "InvocationsPerInstance" in "".join(found["out"].split())

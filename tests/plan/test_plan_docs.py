@@ -1,22 +1,30 @@
-"""``docs/plan.md`` says what the code does. ``UPDATE_DOCS=1 pytest <this file>`` renews it."""
+"""``docs/plan.md`` and ``docs/updates.md`` say what the code does. ``UPDATE_DOCS=1 pytest <this file>`` renews it."""
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from rich.console import Console, RenderableType
 
+from low_latency_endpoint.cli.plan_changes import comparison_parts
+from low_latency_endpoint.cli.plan_view import plan_parts
 from low_latency_endpoint.plan.decisions import Explanation
 from low_latency_endpoint.plan.latency_plan import LatencyTarget, MeasuredThroughput
 from low_latency_endpoint.plan.prices import your_price
-from low_latency_endpoint.settings import explain_endpoint, load_settings
+from low_latency_endpoint.settings import explain_endpoint, load_settings, parse_settings
+from low_latency_endpoint.settings.update.comparison import compare
 
 from .conftest import planned
 
-PAGE = Path(__file__).parents[2] / "docs" / "plan.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "plan.md"
+README = ROOT / "README.md"
+UPDATES = ROOT / "docs" / "updates.md"
 
 
 def ms(value: float) -> timedelta:
@@ -98,31 +106,60 @@ def decision_table() -> str:
     return "\n".join(["| Decision | Rule | Source |", "|---|---|---|", *rows.values()]) + "\n"
 
 
-def generated() -> dict[str, str]:
+def printed(*parts: RenderableType) -> str:
+    """What a terminal of 80 columns shows, as a block of a page."""
+    console = Console(width=80, file=io.StringIO(), record=True, highlight=False)
+    console.print(*parts, sep="\n")
+    lines = [line.rstrip() for line in console.export_text().rstrip().splitlines()]
+    return "\n".join(["```text", *lines, "```", ""])
+
+
+def against() -> str:
+    """A pull request of three lines."""
+    text = (ROOT / "endpoint.yaml").read_text(encoding="utf-8")
+    changed = text.replace("HF_TASK: text-classification", "HF_TASK: fill-mask")
+    changed = changed.replace(
+        "endpoint_name: sentiment", "endpoint_name: sentiment\n    tags: {a: b}"
+    )
+    changed = changed.replace("safety_factor: 0.65", "safety_factor: 0.5")
+    before, after = (parse_settings(each) for each in (text, changed))
+    return printed(*comparison_parts(compare(before, after), "deployed.yaml", "endpoint.yaml"))
+
+
+def generated() -> dict[Path, dict[str, str]]:
     return {
-        "decisions": decision_table(),
-        **{name: make().to_markdown(rules=False) for name, make in PLANS.items()},
+        PAGE: {
+            "decisions": decision_table(),
+            **{
+                name: printed(*plan_parts({name: make()}, verbose=False))
+                for name, make in PLANS.items()
+            },
+        },
+        UPDATES: {"against": against()},
+        README: {"plan": printed(*plan_parts({"sentiment": shipped()}, verbose=False))},
     }
 
 
-def renewed(page: str) -> str:
-    for name, text in generated().items():
+def renewed(page: str, blocks: dict[str, str]) -> str:
+    for name, text in blocks.items():
         page, count = re.subn(
             rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)",
             lambda match, text=text: f"{match[1]}\n{text}\n{match[2]}",
             page,
             flags=re.DOTALL,
         )
-        assert count == 1, f"docs/plan.md has no place for {name}"
+        assert count == 1, f"the page has no place for {name}"
     return page
 
 
-def test_page_is_in_step() -> None:
-    page = PAGE.read_text(encoding="utf-8")
+@pytest.mark.parametrize("path", [PAGE, UPDATES, README], ids=lambda path: path.name)
+def test_page_is_in_step(path: Path) -> None:
+    page = path.read_text(encoding="utf-8")
+    blocks = generated()[path]
     if os.environ.get("UPDATE_DOCS"):
-        PAGE.write_text(renewed(page), encoding="utf-8")
-        pytest.skip("docs/plan.md renewed")
-    assert page == renewed(page), "run: UPDATE_DOCS=1 pytest tests/plan/test_plan_docs.py"
+        path.write_text(renewed(page, blocks), encoding="utf-8")
+        pytest.skip(f"{path.name} renewed")
+    assert page == renewed(page, blocks), "run: UPDATE_DOCS=1 pytest tests/plan/test_plan_docs.py"
 
 
 def test_the_first_plan_is_that_of_the_settings_that_ship() -> None:

@@ -27,12 +27,14 @@ aws_cdk.App = lambda *args, **kwargs: made.append(whole(*args, **kwargs)) or mad
 for path in sys.argv[1:]:
     runpy.run_path(path, run_name="__main__")
     (stack,) = made.pop().synth().stacks
+    warned = [each.entry.data for each in stack.messages if str(each.level).endswith("WARNING")]
+    assert not warned, (path, warned)
     types = {each["Type"] for each in stack.template["Resources"].values()}
     assert "AWS::SageMaker::Endpoint" in types, path
 """
 
 
-def test_examples_synthesise(tmp_path: Path):
+def test_examples_synthesise_without_a_warning(tmp_path: Path):
     """Outside of the tests' process, one after the other: most of each would be Node.js's start."""
     paths = [str(ROOT / "examples" / f"{name}.py") for name in EXAMPLES]
     done = subprocess.run(

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..errors import LowLatencyEndpointError
 from .cost_view import along_line, cost_data, cost_parts, total_line, with_prices
 from .options import Json, SettingsFile, flag, grouped, option
 from .output import print_json, print_parts
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from ..load_test.search.plan_adoption import AdoptedLimit
     from ..plan.decisions import Explanation
     from ..plan.stack_minutes import StackMinutes
     from ..settings import Settings
+    from ..settings.update.comparison import Comparison
     from ..simulate import Shape
 
 
@@ -30,7 +32,10 @@ class PlanOptions:
         "Only this endpoint of the file; all of them without it.", metavar="NAME"
     )
     against: Path | None = option(
-        "Show only what differs from this settings file's plan.", metavar="OTHER"
+        "Show what deploying the file over this one does, difference by difference.", metavar="OLD"
+    )
+    detailed_exitcode: bool = flag(
+        "With --against, exit as terraform plan does: 0 no difference, 1 error, 2 differences."
     )
     from_load_test: Path | None = option(
         "Plan with the throughput that low-latency load-test --find-limit measured; its result "
@@ -68,7 +73,9 @@ class PlanOptions:
         "settings' prices. Repeat it.",
         metavar="ITEM=USD",
     )
-    verbose: bool = flag("Add notes and sources to the table.", short="-v")
+    verbose: bool = flag(
+        "Show every decision too, with its rule, its inputs, notes and source.", short="-v"
+    )
     json: Json = False
     markdown: bool = flag("Print Markdown, for a pull request.")
 
@@ -84,6 +91,8 @@ class PlanOptions:
             )
         if self.from_load_test is not None and self.price:
             raise typer.BadParameter("with --from-load-test, state prices in the settings file")
+        if self.detailed_exitcode and self.against is None:
+            raise typer.BadParameter("--detailed-exitcode goes with --against")
         if self.traffic is not None and self.traffic_from is not None:
             raise typer.BadParameter("give one of --traffic and --traffic-from")
         about_endpoints = self.endpoint or self.against or self.from_load_test or self.markdown
@@ -105,72 +114,125 @@ class PlanOptions:
 
 @grouped
 def plan(settings: SettingsFile, options: PlanOptions) -> None:
-    """Show every number of the stack with its reason. Needs neither Node.js nor AWS.
+    """Show what follows from a settings file. Needs neither Node.js nor AWS.
 
-    --json and --markdown hold everything, --verbose shows it in the table.
+    Six lines and the warnings for each endpoint; with --verbose, --json and --markdown every number
+    with its reason. With --against, what deploying the file over another one does.
 
     \b
     Examples:
       low-latency plan endpoint.yaml
       low-latency plan endpoint.yaml --endpoint sentiment --json
       low-latency plan endpoint.yaml --against production.yaml
+      low-latency plan new.yaml --against old.yaml --markdown --detailed-exitcode
       low-latency plan endpoint.yaml --from-load-test result.json --write
       low-latency plan endpoint.yaml --cost --minutes --price ml.g5.xlarge=1.00
       low-latency plan endpoint.yaml --cost --traffic-from invocations.json
     """
-    options.check()
-    if options.cost or options.minutes:
-        _before_a_deploy(settings, options)
-        return
-    loaded, adopted = None, None
-    if options.from_load_test is None:
-        loaded = _loaded(settings, options)
-        plans = _plans(loaded, options.endpoint)
-    else:
-        from ..load_test.search.plan_adoption import adopt_limit
+    with _exit_codes(options):
+        _plan(settings, options)
 
-        adopted = adopt_limit(
-            settings,
-            options.from_load_test,
-            endpoint=options.endpoint,
-            peak_tps=options.peak_tps,
-            accept_lower_bound=options.accept_lower_bound,
-        )
-        named = options.endpoint
-        plans = adopted.after if named is None else {named: adopted.after[named]}
+
+@contextmanager
+def _exit_codes(options: PlanOptions) -> Iterator[None]:
+    """With --detailed-exitcode an error is 1, as 2 says that there are differences."""
+    try:
+        options.check()
+        yield
+    except (LowLatencyEndpointError, typer.BadParameter, OSError) as error:
+        if not options.detailed_exitcode:
+            raise
+        text = error.format_message() if isinstance(error, typer.BadParameter) else str(error)
+        typer.echo(text, err=True)
+        raise typer.Exit(1) from None
+
+
+def _plan(path: Path, options: PlanOptions) -> None:
+    if options.cost or options.minutes:
+        _before_a_deploy(path, options)
+        return
+    adopted = None if options.from_load_test is None else _adopted(path, options)
+    settings = _loaded(path, options) if adopted is None else _as_measured(adopted, path)
+    different = False
     if options.against is not None:
-        other = _plans(_loaded(options.against, options), options.endpoint)
-        _show_changes(_changes(other, plans), settings, options)
-    elif options.json:
-        data = {
-            "settings": str(settings),
+        different = bool(_compared(path, settings, options).differences)
+    else:
+        _show(path, settings, adopted, options)
+    if adopted is not None:
+        _adopt(adopted, path, options.write, quiet=options.json or options.markdown)
+    if different and options.detailed_exitcode:
+        raise typer.Exit(2)
+
+
+def _adopted(path: Path, options: PlanOptions) -> AdoptedLimit:
+    from ..load_test.search.plan_adoption import adopt_limit
+
+    assert options.from_load_test is not None
+    return adopt_limit(
+        path,
+        options.from_load_test,
+        endpoint=options.endpoint,
+        peak_tps=options.peak_tps,
+        accept_lower_bound=options.accept_lower_bound,
+    )
+
+
+def _as_measured(adopted: AdoptedLimit, path: Path) -> Settings:
+    from ..settings.loading import check_text
+
+    return check_text(adopted.edit.after, path)
+
+
+def _show(
+    path: Path, settings: Settings, adopted: AdoptedLimit | None, options: PlanOptions
+) -> None:
+    """Print the plans of a file's endpoints, or of the one that was asked for."""
+    named = options.endpoint
+    plans = _plans(settings, named) if adopted is None else adopted.after
+    if adopted is not None and named is not None:
+        plans = {named: plans[named]}
+    if options.json:
+        data: dict[str, Any] = {
+            "settings": str(path),
             "endpoints": {name: each.to_dict() for name, each in plans.items()},
         }
-        if loaded is not None:
-            data |= _stack_data(loaded, options.day)
-        if adopted is not None:
+        if adopted is None:
+            data |= _stack_data(settings, options.day)
+        else:
             data["from_load_test"] = _adopted_data(adopted, options)
         print_json(data)
     elif options.markdown:
         parts = (f"## {name}\n\n{each.to_markdown()}" for name, each in plans.items())
         typer.echo("\n".join(parts), nl=False)
     else:
-        for name, each in plans.items():
-            print_parts(*_plan_table(name, each, options.verbose))
-        if loaded is not None and options.endpoint is None:
-            print_parts(_total_line(loaded, options.day))
-    if adopted is not None:
-        _adopt(adopted, settings, options.write, quiet=options.json or options.markdown)
+        from .plan_view import plan_parts
+
+        zones = ", ".join(settings.client_zones.zones)
+        typer.echo(f"{settings.stack_name}: callers in {zones}\n")
+        print_parts(*plan_parts(plans, verbose=options.verbose))
+        if adopted is None and named is None and (line := _total_line(settings, options.day)):
+            print_parts(line)
+        if not options.verbose:
+            typer.echo("-v shows every decision with its rule and its source.")
 
 
-def _show_changes(changes: list[dict[str, Any]], settings: Path, options: PlanOptions) -> None:
-    before, after = str(options.against), str(settings)
+def _compared(path: Path, after: Settings, options: PlanOptions) -> Comparison:
+    """Print what deploying settings over another file does."""
+    from ..settings.update.comparison import compare
+    from .plan_changes import comparison_markdown, comparison_parts
+
+    assert options.against is not None
+    comparison = compare(_loaded(options.against, options), after)
+    if options.endpoint is not None:
+        comparison = comparison.of(options.endpoint)
+    names = str(options.against), str(path)
     if options.json:
-        print_json({"settings": after, "against": before, "changes": changes})
+        print_json({"settings": names[1], "against": names[0], **comparison.to_dict()})
     elif options.markdown:
-        typer.echo(_changes_markdown(changes, before, after))
+        typer.echo(comparison_markdown(comparison, *names), nl=False)
     else:
-        _print_changes(changes, before, after)
+        print_parts(*comparison_parts(comparison, *names))
+    return comparison
 
 
 def _adopt(adopted: AdoptedLimit, settings: Path, write: bool, *, quiet: bool) -> None:
@@ -178,10 +240,13 @@ def _adopt(adopted: AdoptedLimit, settings: Path, write: bool, *, quiet: bool) -
     if not quiet:
         from rich.text import Text
 
+        from ..settings.update.comparison import changed_decisions
+        from .plan_changes import decision_table
+
         print_parts(Text(f"{adopted.key}: {adopted.limit.source}: {adopted.limit.how}\n"))
-        changes = _changes(adopted.before, adopted.after)
+        changes = changed_decisions(adopted.before, adopted.after)
         if changes:
-            _print_changes(changes, "before", "as measured")
+            print_parts(decision_table(changes, "before", "as measured"))
         for line in adopted.raised:
             typer.echo(f"Raised too, as the settings state it: {line}")
         if adopted.edit.changed:
@@ -200,13 +265,15 @@ def _adopt(adopted: AdoptedLimit, settings: Path, write: bool, *, quiet: bool) -
 
 
 def _adopted_data(adopted: AdoptedLimit, options: PlanOptions) -> dict[str, Any]:
+    from ..settings.update.comparison import changed_decisions
+
     return {
         "file": str(options.from_load_test),
         "endpoint": adopted.key,
         "source": adopted.limit.source,
         "tps_per_instance": adopted.limit.tps_per_instance,
         "how": adopted.limit.how,
-        "changes": _changes(adopted.before, adopted.after),
+        "changes": changed_decisions(adopted.before, adopted.after),
         "raised": list(adopted.raised),
         "diff": adopted.edit.diff(),
         "written": options.write and adopted.edit.changed,
@@ -261,96 +328,3 @@ def _plans(settings: Settings, only: str | None) -> dict[str, Explanation]:
 
     names = list(settings.endpoints) if only is None else [only]
     return {name: explain_endpoint(settings, name) for name in names}
-
-
-def _plan_table(name: str, plan: Explanation, verbose: bool) -> list[RenderableType]:
-    from rich import box
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        title=name,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        leading=1,
-    )
-    # Two columns, not three: at 80 characters the reasons would be columns of single words.
-    # Names such as the scaling metric's stay whole, to be copied.
-    longest = max((len(word) for each in plan for word in each.value_text.split()), default=0)
-    table.add_column("Decision", ratio=4, min_width=min(longest, 42), overflow="fold")
-    table.add_column("Why", ratio=7, overflow="fold")
-    for decision in plan:
-        what = Text(decision.title + "\n")
-        what.append(decision.value_text, style="bold cyan")
-        if decision.overridden:
-            what.append(" (your choice)", style="dim")
-        why = [Text(decision.rule)]
-        if decision.inputs:
-            why.append(Text(decision.inputs_text, style="dim"))
-        if verbose:
-            why += [Text(text, style="italic") for text in (decision.note, decision.source) if text]
-        table.add_row(what, Text("\n").join(why))
-    warnings = [
-        Padding(Text.assemble(("Warning: ", "yellow"), warning), (0, 0, 1, 0))
-        for warning in plan.warnings
-    ]
-    return [table, *warnings]
-
-
-def _changes(before: dict[str, Explanation], after: dict[str, Explanation]) -> list[dict[str, Any]]:
-    """What differs, by endpoint and decision; values as text, none where it is not decided."""
-    changes = []
-    for name in [*before, *(name for name in after if name not in before)]:
-        old = {each.name: each for each in before.get(name, ())}
-        new = {each.name: each for each in after.get(name, ())}
-        for decision in [*old, *(each for each in new if each not in old)]:
-            was, now = old.get(decision), new.get(decision)
-            if was is None or now is None or was.value != now.value:
-                changes.append(
-                    {
-                        "endpoint": name,
-                        "decision": decision,
-                        "title": (now or was).title,  # type: ignore[union-attr]  # one of them is there
-                        "before": was.value_text if was else None,
-                        "after": now.value_text if now else None,
-                    }
-                )
-    return changes
-
-
-def _changes_markdown(changes: list[dict[str, Any]], before: str, after: str) -> str:
-    if not changes:
-        return f"{after} and {before} have the same plan."
-    rows = [f"| Endpoint | Decision | {before} | {after} |", "|---|---|---|---|"]
-    rows += [
-        f"| {each['endpoint']} | {each['title']} | {each['before'] or '-'} | "
-        f"**{each['after'] or '-'}** |"
-        for each in changes
-    ]
-    return "\n".join(rows)
-
-
-def _print_changes(changes: list[dict[str, Any]], before: str, after: str) -> None:
-    from ..report.tables import Cell, Table
-
-    if not changes:
-        typer.echo(f"{after} and {before} have the same plan.")
-        return
-    print_parts(
-        Table(
-            ("Endpoint", "Decision", before, after),
-            [
-                (
-                    each["endpoint"],
-                    each["title"],
-                    each["before"] or "-",
-                    Cell(each["after"] or "-", "strong"),
-                )
-                for each in changes
-            ],
-            align="l",
-        )
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 # Titles where the name alone does not read well
 _TITLES = {
@@ -115,6 +115,18 @@ class Decision:
         }
 
 
+def alarm_name(metric: str, statistic: str) -> str:
+    """The name of the decision on an alarm's threshold.
+
+    Examples
+    --------
+    >>> alarm_name("ModelLatency", "p99.9")
+    'alarm_model_latency_p99_9'
+    """
+    words = metric.replace("Latency", "_latency").lower()
+    return f"alarm_{words}_{statistic.lower().replace('.', '_')}"
+
+
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}." if text and not text.startswith("ml.") else f"{text}."
 
@@ -152,6 +164,18 @@ class PlanWarning(str):
         return made
 
 
+class SummaryLine(NamedTuple):
+    """One of a plan's first lines.
+
+    Attributes
+    ----------
+    title, text : str
+    """
+
+    title: str
+    text: str
+
+
 @dataclass(frozen=True)
 class Explanation:
     """Why a plan is what it is, to be printed: nothing is read back out of it.
@@ -162,6 +186,8 @@ class Explanation:
         In the order in which a reader needs them.
     warnings : tuple of PlanWarning
         What is suspicious, assumed, or stated by no page of AWS's: texts, each with an ``id``.
+    summary : tuple of SummaryLine
+        The plan in six lines.
 
     Examples
     --------
@@ -172,6 +198,7 @@ class Explanation:
 
     decisions: tuple[Decision, ...]
     warnings: tuple[PlanWarning, ...] = ()
+    summary: tuple[SummaryLine, ...] = ()
 
     def __getitem__(self, name: str) -> Decision:
         for decision in self.decisions:
@@ -199,22 +226,17 @@ class Explanation:
         """The plan as JSON text."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 
-    def to_markdown(self, *, rules: bool = True) -> str:
-        """The plan in Markdown, for a pull request or a page: warnings, then the decisions.
-
-        Parameters
-        ----------
-        rules : bool
-            Whether each decision repeats its rule and its source. By default it does.
-        """
-        lines = []
+    def to_markdown(self) -> str:
+        """The plan in Markdown, for a pull request: six lines, warnings, then the decisions."""
+        lines = [f"- **{line.title}**: {line.text}" for line in self.summary]
+        lines += [""] * bool(lines)
         if self.warnings:
             lines += ["Warnings:", "", *(f"- {_sentence(text)}" for text in self.warnings), ""]
         lines += ["| Decision | Value | From | Why |", "|---|---|---|---|"]
         for decision in self.decisions:
             chosen = " (your choice)" if decision.overridden else ""
             source = f" ([source]({decision.source}))" if decision.source else ""
-            reasons = [f"{_sentence(decision.rule)}{source}"] if rules else []
+            reasons = [f"{_sentence(decision.rule)}{source}"]
             reasons += [_sentence(decision.note)] if decision.note else []
             cells = (
                 decision.title,

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import AWS_DOCS
 from .capacity import instances_at_peak, stated
-from .decisions import Decision, Explanation
+from .decisions import Decision, Explanation, alarm_name
 from .endpoint_request import LARGEST_BODY_BYTES, MODEL_BODY_BYTES, EndpointRequest
 from .images import AMI_SOURCE, cuda_words
 from .instance_types import SOURCE as INSTANCE_TYPE_SOURCE
@@ -16,6 +16,7 @@ from .latency_plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, WARM_UP_MISS, 
 from .metrics import metric_facts
 from .plan_warnings import warnings_of
 from .subnets import SPARE_ADDRESSES
+from .summary import summary_of
 
 IDLE_TIMEOUT_SECONDS = 350  # PrivateLink, fixed
 DEFAULT_POOL = 10  # botocore's max_pool_connections
@@ -53,6 +54,7 @@ def explanation_of(plan: Plan) -> Explanation:
             *_callers(plan),
         ),
         tuple(warnings_of(plan)),
+        summary_of(plan),
     )
 
 
@@ -411,9 +413,8 @@ def _alarms(plan: Plan) -> Iterator[Decision]:
                 f"from {plan.request.latency.tightest[0]}; the callers' network is in no "
                 "metric of SageMaker's"
             )
-        words = each.metric.replace("Latency", "_latency").lower()
         yield Decision(
-            name=f"alarm_{words}_{each.statistic.lower().replace('.', '_')}",
+            name=alarm_name(each.metric, each.statistic),
             value=each.milliseconds,
             unit="ms",
             rule=rule,

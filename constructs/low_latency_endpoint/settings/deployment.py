@@ -103,6 +103,11 @@ class DeploymentSettings(SettingsModel):
         "SageMaker excludes."
     )
 
+    @property
+    def waits(self) -> timedelta:
+        """The time that the waits take together."""
+        return _waits({name: getattr(self, name) for name in self.model_fields_set})
+
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
         """A rolling update keeps no old fleet, and the waits end in time."""

@@ -6,19 +6,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from ..plan.decisions import Explanation, PlanWarning
+from ..plan.decisions import Decision, Explanation, PlanWarning, alarm_name
 from ..plan.fleet_along import FleetAlong
 from ..plan.hourly_cost import StackCost
 from ..plan.latency_plan import EndpointRequest, Plan, ScalingOptions, make_plan
 from ..plan.plan_warnings import NOBODY_NOTIFIED
 from ..plan.s3_names import doubtful_bucket
 from ..plan.secrets import secret_warning
+from ..plan.summary import alarms_text, summary_of
 from ..simulate.traffic import Shape
 from .containers import ContainerSettings
 from .costs import cost_of_plans, endpoint_cost, fleets_of_plans
 from .endpoint import EndpointSettings
 from .rules import NO_SUCH_ENDPOINT
 from .stack import Settings
+from .stack_parts import endpoint_parts
 from .traffic import PrefixAwareRouting
 
 #: A plan follows from its request alone, so whoever asks again gets the same one.
@@ -97,9 +99,68 @@ def explain_endpoint(settings: Settings, key: str) -> Explanation:
     # not change the stack.
     return replace(
         plan.explanation,
-        decisions=(*plan.explanation.decisions, *cost.decisions()),
+        decisions=(*_with_stated_alarms(settings, key, plan), *cost.decisions()),
         warnings=(*plan.explanation.warnings, *_warnings(settings, endpoint)),
+        summary=summary_of(plan, alarms=_alarms(settings, key, plan), cost=cost),
     )
+
+
+def _with_stated_alarms(settings: Settings, key: str, plan: Plan) -> Iterator[Decision]:
+    """The plan's decisions, with the thresholds that the settings state in place of its own."""
+    alarms = settings.endpoints[key].alarms
+    stated = {
+        metric: latency_thresholds(settings, key, metric)
+        for metric, group in (
+            ("ModelLatency", alarms and alarms.model_latency),
+            ("OverheadLatency", alarms and alarms.overhead_latency),
+        )
+        if group is not None
+    }
+    said: set[str] = set()
+    for decision in plan.explanation.decisions:
+        metric = decision.inputs.get("metric")
+        if metric not in stated:
+            yield decision
+        elif metric not in said:
+            said.add(metric)
+            yield from (
+                replace(
+                    decision,
+                    name=alarm_name(metric, statistic),
+                    value=milliseconds,
+                    rule="your threshold",
+                    inputs={"metric": metric, "statistic": statistic},
+                    overridden=True,
+                    note="",
+                )
+                for statistic, milliseconds in stated[metric].items()
+            )
+
+
+def _alarms(settings: Settings, key: str, plan: Plan) -> str:
+    """The thresholds on latencies that are deployed, and how many other alarms there are."""
+    latencies = {
+        metric: latency_thresholds(settings, key, metric)
+        for metric in ("ModelLatency", "OverheadLatency")
+    }
+    others = endpoint_parts(settings, key, plan).alarms - sum(map(len, latencies.values()))
+    return alarms_text(latencies, others)
+
+
+def latency_thresholds(settings: Settings, key: str, metric: str) -> dict[str, float]:
+    """Milliseconds by statistic at which the alarms on a latency stand: stated, or the plan's.
+
+    Parameters
+    ----------
+    metric : str
+        ``ModelLatency`` or ``OverheadLatency``.
+    """
+    alarms = settings.endpoints[key].alarms
+    name = {"ModelLatency": "model_latency", "OverheadLatency": "overhead_latency"}[metric]
+    stated = getattr(alarms, name) if alarms else None
+    if stated is None:
+        return plan_endpoint(settings, key).thresholds(metric)
+    return {statistic: each.total_seconds() * 1000 for statistic, each in stated.items()}
 
 
 def _warnings(settings: Settings, endpoint: EndpointSettings) -> Iterator[PlanWarning]:

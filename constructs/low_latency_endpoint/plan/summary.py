@@ -1,0 +1,126 @@
+"""A plan in six lines: what is deployed, what it costs, and what is assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from .decisions import SummaryLine
+from .hourly_cost import EndpointCost
+from .latency_plan import CONCURRENCY_METRIC, DEFAULT_OVERHEAD_SHARE, Plan
+
+
+def summary_of(
+    plan: Plan, *, alarms: str | None = None, cost: EndpointCost | None = None
+) -> tuple[SummaryLine, ...]:
+    """The six lines of an endpoint.
+
+    Parameters
+    ----------
+    plan : Plan
+    alarms : str, optional
+        :func:`alarms_text` of what is deployed; by default that of the plan's thresholds.
+    cost : EndpointCost, optional
+        What the instances cost; by default no price is known.
+
+    Examples
+    --------
+    >>> from datetime import timedelta
+    >>> from low_latency_endpoint.plan.latency_plan import (
+    ...     EndpointRequest, LatencyTarget, MeasuredThroughput, make_plan)
+    >>> plan = make_plan(EndpointRequest(
+    ...     client_zones=["use1-az1", "use1-az2"], instance_type="ml.m5.12xlarge",
+    ...     latency=LatencyTarget(p99=timedelta(milliseconds=200)),
+    ...     throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65)))
+    >>> for line in summary_of(plan)[:3]:
+    ...     print(f"{line.title}: {line.text}")
+    Instances: 2 at least, 8 at peak, 16 at most; 8 at first
+    Routing: LEAST_OUTSTANDING_REQUESTS
+    Scaling: 7,800 invocations per instance and minute, 65 % of its limit
+    """
+    return (
+        SummaryLine("Instances", _instances(plan)),
+        SummaryLine("Routing", _routing(plan)),
+        SummaryLine("Scaling", _scaling(plan)),
+        SummaryLine("Alarms", alarms_text(_planned(plan)) if alarms is None else alarms),
+        SummaryLine("Cost", _cost(plan, cost)),
+        SummaryLine("Assumed", "; ".join(_assumed(plan))),
+    )
+
+
+def alarms_text(thresholds: Mapping[str, Mapping[str, float]], others: int = 0) -> str:
+    """Alarms for people: thresholds in milliseconds by metric and statistic, and how many others.
+
+    Examples
+    --------
+    >>> alarms_text({"ModelLatency": {"p50": 40.0, "p99": 160.0}}, 5)
+    'ModelLatency p50 40, p99 160 ms; 5 others'
+    """
+    parts = [
+        f"{metric} " + ", ".join(f"{name} {value:,.6g}" for name, value in found.items()) + " ms"
+        for metric, found in thresholds.items()
+        if found
+    ]
+    parts += [f"{others} others"] if others else []
+    return "; ".join(parts) or "none"
+
+
+def _planned(plan: Plan) -> dict[str, dict[str, float]]:
+    metrics = dict.fromkeys(each.metric for each in plan.alarms)
+    return {metric: plan.thresholds(metric) for metric in metrics}
+
+
+def _instances(plan: Plan) -> str:
+    fleet = plan.fleet
+    if plan.scaling is None:
+        return f"{fleet.initial}, as nothing scales"
+    peak = f", {fleet.serving_at_peak} at peak" if plan.request.throughput else ""
+    return f"{fleet.minimum} at least{peak}, {fleet.maximum} at most; {fleet.initial} at first"
+
+
+def _routing(plan: Plan) -> str:
+    return plan.routing + (" (your choice)" if plan.request.routing else "")
+
+
+def _scaling(plan: Plan) -> str:
+    policy, measured = plan.scaling, plan.request.throughput
+    if policy is None:
+        if not plan.request.scaling.enabled:
+            return "off, as you chose"
+        if plan.fleet.minimum == plan.fleet.maximum:
+            return "none: minimum and maximum are the same"
+        return "none: no throughput is measured"
+    if policy.metric == CONCURRENCY_METRIC:
+        return f"{policy.target:,.6g} requests in flight per instance"
+    share = f", {measured.safety_factor * 100:.4g} % of its limit" if measured else ""
+    return f"{policy.target:,.6g} invocations per instance and minute{share}"
+
+
+def _cost(plan: Plan, cost: EndpointCost | None) -> str:
+    name = plan.request.instance_type
+    if cost is None or cost.price is None:
+        return f"not known: low-latency prices, or --price {name}=USD"
+    amounts = [
+        f"{cost.usd(moment):,.2f} {words}"
+        for moment, words in (
+            ("at_least", "at least"),
+            ("at_first", "at first"),
+            ("at_most", "at most"),
+        )
+    ]
+    if plan.scaling is None:
+        amounts = [f"{cost.usd('at_first'):,.2f}"]
+    return f"{', '.join(amounts)} (US dollars per hour)"
+
+
+def _assumed(plan: Plan) -> Iterator[str]:
+    """What the numbers rest on that nobody stated or measured."""
+    request = plan.request
+    if request.latency and request.overhead_share is None:
+        yield f"{DEFAULT_OVERHEAD_SHARE * 100:.3g} % of the target is overhead"
+    if request.throughput is None:
+        yield f"{plan.fleet.serving_at_peak} instances hold the peak"
+    yield "instances spread evenly"
+    if plan.scaling is not None and plan.fleet.minimum < plan.fleet.serving_at_peak:
+        yield "no jumps"
+    if plan.inference_ami is not None and request.inference_ami is None:
+        yield "the AMI of SageMaker's SDK"

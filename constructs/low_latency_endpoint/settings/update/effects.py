@@ -1,0 +1,72 @@
+"""What a difference does to what is deployed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class Effect(IntEnum):
+    """From harmless to what fails; of several the greatest counts."""
+
+    NOTHING = 0
+    IN_PLACE = 1
+    NEW = 2
+    DEPLOYMENT = 3
+    NOT_KNOWN = 4
+    REPLACED = 5
+    DELETED = 6
+    REFUSED = 7
+
+    @property
+    def word(self) -> str:
+        """As it is printed.
+
+        Examples
+        --------
+        >>> Effect.IN_PLACE.word
+        'in place'
+        """
+        return self.name.lower().replace("_", " ")
+
+
+MEANINGS = {
+    Effect.NOTHING: "the stack stays as it is; only advice, simulation or commands differ",
+    Effect.IN_PLACE: "updated while the endpoint serves; callers notice nothing of the update",
+    Effect.NEW: "made beside what is there",
+    Effect.DEPLOYMENT: "new instances take over from the old ones, guarded; it takes minutes",
+    Effect.NOT_KNOWN: "AWS does not say, and nobody of this project has seen it",
+    Effect.REPLACED: "a new one is made, then the old one is deleted",
+    Effect.DELETED: "it goes, and whoever uses it fails",
+    Effect.REFUSED: "the deployment fails and is rolled back",
+}
+"""What each effect is, for people."""
+
+
+class Consequence(NamedTuple):
+    """One thing that a difference does.
+
+    Attributes
+    ----------
+    effect : Effect
+    text : str
+        What is touched, and what callers see of it.
+    endpoints : tuple of str
+        Keys of the endpoints that it is done to.
+    """
+
+    effect: Effect
+    text: str
+    endpoints: tuple[str, ...] = ()
+
+
+def greatest(effects: Iterable[Effect]) -> Effect:
+    """The one that counts; nothing of none.
+
+    Examples
+    --------
+    >>> greatest([Effect.IN_PLACE, Effect.DEPLOYMENT]).word
+    'deployment'
+    """
+    return max(effects, default=Effect.NOTHING)

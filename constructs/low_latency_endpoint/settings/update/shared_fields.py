@@ -1,0 +1,301 @@
+"""What each setting that the endpoints share touches: the stack, the network, PrivateLink."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Iterator, Mapping
+
+from ...plan.subnets import network_blocks
+from ..plans import largest_fleet
+from ..stack import DEFAULT_CIDR, Settings
+from .effects import Consequence, Effect
+from .endpoint_fields import PLANNED
+from .stated_values import both_texts
+
+_Shared = Callable[[Settings, Settings], Iterator[Consequence]]
+
+MODELS_MOVE = "models name their subnets: a new model and endpoint configuration"
+NEW_LINK = "the interface endpoint: connections through the old one end, and the zonal URLs change"
+
+
+def subnet_blocks(settings: Settings) -> dict[str, str]:
+    """The block of each zone's subnet in the stack's own VPC; empty in one that exists."""
+    network = settings.network
+    if network.vpc_id is not None:
+        return {}
+    return network_blocks(
+        network.cidr or DEFAULT_CIDR,
+        settings.client_zones.zones,
+        largest_fleet(settings),
+        network.subnet_prefix_length,
+    )
+
+
+def both(before: Settings, after: Settings) -> tuple[str, ...]:
+    """Keys of the endpoints that are there before and after."""
+    return tuple(key for key in after.endpoints if key in before.endpoints)
+
+
+def endpoint_names(settings: Settings) -> dict[str, str]:
+    """The stated names of endpoints, by themselves as SageMaker compares them."""
+    names = (each.endpoint_name for each in settings.endpoints.values())
+    return {name.lower(): name for name in names if name}
+
+
+def same_vpc(before: Settings, after: Settings) -> bool:
+    """Whether the VPC stays: the same that exists, or the stack's own with the same range."""
+    return before.network.vpc_id == after.network.vpc_id and (
+        before.network.cidr or DEFAULT_CIDR
+    ) == (after.network.cidr or DEFAULT_CIDR)
+
+
+def subnets(before: Settings, after: Settings) -> Iterator[Consequence]:
+    """What becomes of the subnets, and of the models in them."""
+    if not same_vpc(before, after):
+        yield from _vpc(before, after)
+        return
+    keys = both(before, after)
+    old, new = subnet_blocks(before), subnet_blocks(after)
+    zones = before.client_zones.zones, after.client_zones.zones
+    moved = {zone: block for zone, block in new.items() if old.get(zone) != block}
+    taken = [
+        f"{block} of {zone} overlaps {there} of {owner}"
+        for zone, block in moved.items()
+        for owner, there in old.items()
+        if ipaddress.IPv4Network(block).overlaps(ipaddress.IPv4Network(there))
+    ]
+    if taken:
+        yield Consequence(
+            Effect.REFUSED,
+            "EC2 refuses the new subnets: CloudFormation makes them before it deletes the old "
+            f"ones, and {taken[0]}; deploy it as another stack",
+            keys,
+        )
+    elif any(zone in old for zone in moved):
+        replaced = ", ".join(f"{zone} {old[zone]} -> {new[zone]}" for zone in moved if zone in old)
+        yield Consequence(Effect.REPLACED, f"subnets: {replaced}; {MODELS_MOVE}", keys)
+    listed = before.network.subnets != after.network.subnets
+    if zones[0] != zones[1] or listed:
+        gone = [zone for zone in zones[0] if zone not in zones[1]]
+        text = MODELS_MOVE
+        if gone:
+            text += f"; nothing of the stack stays in {', '.join(gone)}: callers there cross zones"
+        yield Consequence(Effect.DEPLOYMENT, text, keys)
+
+
+def _vpc(before: Settings, after: Settings) -> Iterator[Consequence]:
+    keys = both(before, after)
+    if before.network.vpc_id is None:
+        yield Consequence(
+            Effect.REPLACED if after.network.vpc_id is None else Effect.DELETED,
+            "the stack's VPC: callers in it lose the interface endpoint, and while anything else "
+            "is left in it CloudFormation cannot delete it",
+        )
+    if before.private_link.interface_endpoint_id is None:
+        yield Consequence(Effect.REPLACED, NEW_LINK)
+    yield Consequence(Effect.DEPLOYMENT, f"into the other VPC; {MODELS_MOVE}", keys)
+
+
+def _zones(before: Settings, after: Settings) -> Iterator[Consequence]:
+    yield Consequence(Effect.IN_PLACE, "the interface endpoint's subnets")
+    yield from subnets(before, after)
+    for key in both(before, after):
+        for name in ("initial", "range", "keeps", "warm_up"):
+            planned = PLANNED[name]
+            was, now = planned.of(before, key), planned.of(after, key)
+            if was != now:
+                text = f"{key}, {planned.words} {both_texts(was, now)}"
+                yield Consequence(planned.effect, text, (key,))
+
+
+def _flow_log(before: Settings, after: Settings) -> Iterator[Consequence]:
+    was, now = (each.network.flow_logs for each in (before, after))
+    if was is not False and now is not False:
+        if (was or "reject") != (now or "reject"):
+            yield Consequence(Effect.REPLACED, "the flow log; callers see nothing of it")
+    elif now is False:
+        yield Consequence(
+            Effect.DELETED, "the flow log, with its role and log group; callers see nothing of it"
+        )
+    else:
+        yield Consequence(Effect.NEW, "a flow log")
+
+
+def _flow_log_role(before: Settings, after: Settings) -> Iterator[Consequence]:
+    if after.network.vpc_id is None and after.network.flow_logs is not False:
+        yield Consequence(Effect.REPLACED, "the flow log; callers see nothing of it")
+
+
+def _adopted(before: Settings, after: Settings) -> Iterator[Consequence]:
+    was, now = (each.private_link.interface_endpoint_id for each in (before, after))
+    if was is None:
+        yield Consequence(
+            Effect.DELETED,
+            "the stack's own interface endpoint: connections through it end, and callers come "
+            "through the other one from then on",
+        )
+    elif now is None:
+        yield Consequence(Effect.NEW, "an interface endpoint of the stack's own")
+
+
+def _fips(before: Settings, after: Settings) -> Iterator[Consequence]:
+    yield Consequence(Effect.REPLACED, f"{NEW_LINK}; callers need the other name of the service")
+
+
+def _private_dns(before: Settings, after: Settings) -> Iterator[Consequence]:
+    was, now = (each.private_link.private_dns is not False for each in (before, after))
+    if was != now:
+        yield Consequence(
+            Effect.IN_PLACE,
+            "from now on the VPC's callers reach it by SageMaker Runtime's own name"
+            if now
+            else "callers that use SageMaker Runtime's own name no longer reach it: they need the "
+            "zonal URLs",
+        )
+
+
+def _policy(before: Settings, after: Settings) -> Iterator[Consequence]:
+    yield Consequence(Effect.IN_PLACE, "the interface endpoint's policy")
+
+
+def _callers(before: Settings, after: Settings) -> Iterator[Consequence]:
+    was, now = (each.private_link.allow_cidrs for each in (before, after))
+    own = {after.network.cidr or DEFAULT_CIDR} if after.network.vpc_id is None else {"the VPC's"}
+    lost = sorted(set(was or own) - set(now or own))
+    if set(was or own) != set(now or own):
+        yield Consequence(
+            Effect.IN_PLACE,
+            "the rules of the security group"
+            + (f": callers in {', '.join(lost)} can no longer connect" if lost else ""),
+        )
+
+
+def _hosted_zone(before: Settings, after: Settings) -> Iterator[Consequence]:
+    was, now = (each.private_link.hosted_zone_vpc_ids for each in (before, after))
+    lost = sorted(set(was) - set(now))
+    if not was:
+        yield Consequence(Effect.NEW, "a private hosted zone")
+    elif not now:
+        yield Consequence(
+            Effect.DELETED, f"the private hosted zone: callers in {', '.join(lost)} lose the name"
+        )
+    else:
+        yield Consequence(
+            Effect.IN_PLACE,
+            "the hosted zone's VPCs"
+            + (f": callers in {', '.join(lost)} lose the name" if lost else ""),
+        )
+
+
+def _api(before: Settings, after: Settings) -> Iterator[Consequence]:
+    yield (
+        Consequence(Effect.NEW, "an interface endpoint for the SageMaker API")
+        if after.private_link.sagemaker_api
+        else Consequence(
+            Effect.DELETED, "the interface endpoint for the SageMaker API: its callers lose it"
+        )
+    )
+
+
+def _key(before: Settings, after: Settings) -> Iterator[Consequence]:
+    yield Consequence(Effect.IN_PLACE, "the key of log groups, functions and dead letters")
+    for key in both(before, after):
+        now = after.endpoints[key]
+        captured = any(
+            group is not None and group.kms_key_arn is None
+            for group in (now.data_capture, now.core_dump)
+        )
+        volume = PLANNED["volume_key"].of
+        if captured or volume(before, key) != volume(after, key):
+            yield Consequence(
+                Effect.DEPLOYMENT,
+                f"the key of {key}'s volumes, captured data or core dumps: a new endpoint "
+                "configuration",
+                (key,),
+            )
+
+
+def another_stack(before: Settings, after: Settings) -> bool:
+    """Whether two files surely describe two stacks; what a profile decides may be the same."""
+    return before.stack_name != after.stack_name or any(
+        None not in (was, now) and was != now
+        for was, now in ((before.region, after.region), (before.account, after.account))
+    )
+
+
+def _another_stack(before: Settings, after: Settings) -> Iterator[Consequence]:
+    if not another_stack(before, after):
+        yield Consequence(
+            Effect.NOT_KNOWN,
+            "the same stack only where the AWS CLI's profile says what the other file states",
+        )
+        return
+    keys = both(before, after)
+    names = endpoint_names(before)
+    again = sorted(name for key, name in endpoint_names(after).items() if key in names)
+    elsewhere = (before.region, before.account) != (after.region, after.account)
+    if again and not elsewhere:
+        yield Consequence(
+            Effect.REFUSED,
+            f"a stack {after.stack_name} beside {before.stack_name}, in which SageMaker refuses "
+            f"{', '.join(again)}: an endpoint of that name is there",
+            keys,
+        )
+    else:
+        yield Consequence(
+            Effect.NEW,
+            "another stack, in which everything is made anew; "
+            f"{before.stack_name} stays until you delete it",
+            keys,
+        )
+
+
+def _in_place(text: str) -> _Shared:
+    def consequences(before: Settings, after: Settings) -> Iterator[Consequence]:
+        yield Consequence(Effect.IN_PLACE, text)
+
+    return consequences
+
+
+def _nothing(text: str) -> _Shared:
+    def consequences(before: Settings, after: Settings) -> Iterator[Consequence]:
+        yield Consequence(Effect.NOTHING, text)
+
+    return consequences
+
+
+#: By the setting's beginning; the longest that fits counts.
+SHARED_FIELDS: Mapping[str, _Shared] = {
+    "stack_name": _another_stack,
+    "region": _another_stack,
+    "account": _another_stack,
+    "client_zones": _zones,
+    "network.vpc_id": subnets,
+    "network.subnets": subnets,
+    "network.cidr": subnets,
+    "network.subnet_prefix_length": subnets,
+    "network.flow_logs": _flow_log,
+    "network.s3_prefix_list": _in_place("the rules of the models' security group"),
+    "network.narrow_s3": _in_place("the S3 endpoint's policy"),
+    "network.s3_buckets": _in_place("the S3 endpoint's policy"),
+    "private_link.interface_endpoint_id": _adopted,
+    "private_link.security_group_id": _in_place("the rules move to the other security group"),
+    "private_link.allow_cidrs": _callers,
+    "private_link.hosted_zone_vpc_ids": _hosted_zone,
+    "private_link.fips": _fips,
+    "private_link.private_dns": _private_dns,
+    "private_link.bidirectional_streaming": _in_place(
+        "the rules of the security group, and the interface endpoint's policy"
+    ),
+    "private_link.endpoint_policy": _policy,
+    "private_link.narrow_policy": _policy,
+    "private_link.openai": _policy,
+    "private_link.sagemaker_api": _api,
+    "alarm_topic_arn": _in_place("whom the alarms notify"),
+    "safeguards.kms_key_arn": _key,
+    "safeguards.log_retention_days": _in_place("the log groups' retention"),
+    "safeguards.function_role_arn": _in_place("the functions' roles"),
+    "safeguards.flow_log_role_arn": _flow_log_role,
+    "tags": _in_place("the tags"),
+    "prices": _nothing("prices change what the plan says of costs, and nothing of the stack"),
+}

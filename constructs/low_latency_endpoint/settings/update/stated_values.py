@@ -1,0 +1,181 @@
+"""Where two settings files differ, and their values for people."""
+
+from __future__ import annotations
+
+import filecmp
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...plan.prices import Price
+from ...plan.secrets import looks_secret
+from ..breach import Place, path_of
+from ..fields import duration_text
+from ..model_base import SettingsModel
+
+HIDDEN = "(looks like a secret)"
+
+
+class Stated(NamedTuple):
+    """A setting that two files state differently; ``None`` where one of them does not."""
+
+    place: Place
+    before: Any
+    after: Any
+
+    @property
+    def path(self) -> str:
+        """The setting as the file has it.
+
+        Examples
+        --------
+        >>> Stated(("containers", 0, "data", "s3"), None, None).path
+        'containers[0].data.s3'
+        """
+        return path_of(self.place)
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Both values for people; empty where there is none."""
+        return value_text(self.before, self.place), value_text(self.after, self.place)
+
+
+def differences(before: Any, after: Any, place: Place = ()) -> Iterator[Stated]:
+    """Each setting that differs, as deep as both sides have the same groups.
+
+    Examples
+    --------
+    >>> [each.path for each in differences({"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}})]
+    ['a.c']
+    """
+    if before == after or _same_files(before, after):
+        return
+    if isinstance(before, SettingsModel) and type(before) is type(after):
+        for name in type(before).model_fields:
+            yield from differences(getattr(before, name), getattr(after, name), (*place, name))
+    elif isinstance(before, Mapping) and isinstance(after, Mapping):
+        for name in [*before, *(name for name in after if name not in before)]:
+            yield from differences(before.get(name), after.get(name), (*place, name))
+    elif _groups(before) and _groups(after):
+        for index, (was, now) in enumerate(zip_longest(before, after)):
+            yield from differences(was, now, (*place, index))
+    else:
+        yield Stated(place, before, after)
+
+
+def _groups(value: Any) -> bool:
+    return isinstance(value, tuple) and any(isinstance(each, SettingsModel) for each in value)
+
+
+def _same_files(before: Any, after: Any) -> bool:
+    """Whether two assets, of files that stand in different folders, hold the same."""
+    if not (isinstance(before, Path) and isinstance(after, Path)):
+        return False
+    if before.is_file() and after.is_file():
+        return filecmp.cmp(before, after, shallow=False)
+    if not (before.is_dir() and after.is_dir()):
+        return False
+    names = [
+        sorted(each.relative_to(folder) for each in folder.rglob("*") if each.is_file())
+        for folder in (before, after)
+    ]
+    return names[0] == names[1] and not any(
+        filecmp.cmpfiles(before, after, names[0], shallow=False)[1:]
+    )
+
+
+def with_value(model: Any, place: Place, value: Any) -> Any:
+    """A copy in which the setting at a place has another value.
+
+    Examples
+    --------
+    >>> with_value({"a": {"b": 1}}, ("a", "b"), 2)
+    {'a': {'b': 2}}
+    """
+    if not place:
+        return value
+    first, *rest = place
+    if isinstance(model, SettingsModel):
+        changed = with_value(getattr(model, str(first)), tuple(rest), value)
+        return model.model_copy(update={str(first): changed})
+    if isinstance(model, Mapping):
+        if value is None and not rest:
+            return {name: each for name, each in model.items() if name != first}
+        return {**model, first: with_value(model.get(first), tuple(rest), value)}
+    items = list(model)
+    index = int(first)
+    below = items[index] if index < len(items) else None
+    changed = with_value(below, tuple(rest), value)
+    items[index : index + 1] = [] if changed is None else [changed]
+    return tuple(items)
+
+
+def assets_of(value: Any) -> Iterator[Path]:
+    """The files and folders that settings name."""
+    if isinstance(value, Path):
+        yield value
+    elif isinstance(value, SettingsModel):
+        for name in type(value).model_fields:
+            yield from assets_of(getattr(value, name))
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from assets_of(each)
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from assets_of(each)
+
+
+def value_text(value: Any, place: Place = ()) -> str:
+    """A value as a settings file writes it, on one line.
+
+    Examples
+    --------
+    >>> value_text(timedelta(minutes=5)), value_text(("a", "b")), value_text(None)
+    ('5m', '[a, b]', '')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Price):
+        return f"{value.usd:.10g}"
+    if isinstance(value, timedelta):
+        return duration_text(value)
+    if isinstance(value, float):
+        return f"{value:.10g}"
+    if isinstance(value, SettingsModel):
+        value = {
+            name: getattr(value, name)
+            for name in type(value).model_fields
+            if name in value.model_fields_set and getattr(value, name) is not None
+        }
+    if isinstance(value, Mapping):
+        inner = (f"{key}: {value_text(each, (*place, key))}" for key, each in value.items())
+        return "{" + ", ".join(inner) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(value_text(each, place) for each in value) + "]"
+    text = str(value)
+    named = len(place) > 1 and place[-2] in ("environment", "build_args")
+    return HIDDEN if named and looks_secret(str(place[-1]), text) else text
+
+
+def both_texts(was: Any, now: Any) -> str:
+    """A value before and after; of mappings only what differs.
+
+    Examples
+    --------
+    >>> both_texts({"min": 2, "max": 16}, {"min": 2, "max": 20}), both_texts(8, None)
+    ('max 16 -> 20', '8 -> none')
+    """
+    if isinstance(was, Mapping) and isinstance(now, Mapping) and was and now:
+        return ", ".join(
+            f"{name} {both_texts(was.get(name), now.get(name))}"
+            for name in dict.fromkeys([*was, *now])
+            if was.get(name) != now.get(name)
+        )
+    before, after = (
+        "none" if value in (None, {}, ()) else value_text(value) for value in (was, now)
+    )
+    return f"{before} -> {after}"

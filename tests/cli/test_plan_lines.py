@@ -1,0 +1,141 @@
+"""What ``low-latency plan FILE`` shows first: six lines an endpoint, and warnings that are meant."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from low_latency_endpoint.cli import main
+from low_latency_endpoint.settings import explain_endpoint, load_settings, parse_settings
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = ROOT / "endpoint.yaml"
+Run = Callable[..., list[str]]
+
+
+@pytest.fixture
+def lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Run:
+    """Plan the shipped settings with the endpoint changed, in a terminal of 80 columns."""
+
+    def run(*options: str, copies: int = 1, topic: bool = False, **changes: Any) -> list[str]:
+        values = yaml.safe_load(SHIPPED.read_text(encoding="utf-8"))
+        endpoint = {**values["endpoints"]["sentiment"], **changes}
+        values["endpoints"] = {
+            f"number-{number}": {**endpoint, "endpoint_name": f"number-{number}"}
+            for number in range(copies)
+        }
+        path = tmp_path / "endpoint.yaml"
+        path.write_text(yaml.safe_dump(values, sort_keys=False), encoding="utf-8")
+        monkeypatch.setenv("COLUMNS", "80")
+        monkeypatch.setattr(sys, "argv", ["low-latency", "plan", str(path), *options])
+        with pytest.raises(SystemExit):
+            main()
+        out = capsys.readouterr().out.splitlines()
+        assert max(map(len, out)) <= 80
+        assert not [line for line in out if line != line.rstrip()]
+        return out
+
+    return run
+
+
+def test_six_lines_say_what_is_deployed(lines: Run) -> None:
+    out = lines()
+    assert out[:2] == ["LowLatencyEndpoint: callers in use1-az1, use1-az2", ""]
+    # 1000 / (200 x 0.65) = 7.7, so eight; 200 x 0.65 x 60 = 7,800; 80 and 20 % of 200 ms; and
+    # alarms on errors, CPU, memory, disk and all instances serving.
+    assert out[2:9] == [
+        "number-0  ml.m5.12xlarge",
+        "  Instances  2 at least, 8 at peak, 16 at most; 8 at first",
+        "  Routing    LEAST_OUTSTANDING_REQUESTS",
+        "  Scaling    7,800 invocations per instance and minute, 65 % of its limit",
+        "  Alarms     ModelLatency p99 160 ms; OverheadLatency Average 40 ms; 5 others",
+        "  Cost       not known: low-latency prices, or --price ml.m5.12xlarge=USD",
+        "  Assumed    20 % of the target is overhead; instances spread evenly; no jumps",
+    ]
+    assert not [line for line in out if "Decision" in line]
+    assert [line for line in lines("-v") if line.startswith(" Decision")]
+
+
+def test_a_price_makes_the_cost(lines: Run) -> None:
+    out = lines("--price", "ml.m5.12xlarge=2.5")
+    assert "  Cost       5.00 at least, 20.00 at first, 40.00 at most (US dollars per hour)" in out
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"throughput": None}, "  Instances  2, as nothing scales"),
+        ({"throughput": None}, "  Scaling    none: no throughput is measured"),
+        ({"scaling": {"enabled": False}}, "  Scaling    off, as you chose"),
+        (
+            {"scaling": {"metric": "concurrency", "concurrency_target": 4}},
+            "  Scaling    4 requests in flight per instance",
+        ),
+        (
+            {"instances": {"min": 8, "max": 8}},
+            "  Scaling    none: minimum and maximum are the same",
+        ),
+        ({"routing": "random"}, "  Routing    RANDOM (your choice)"),
+        (
+            {"alarms": {"model_latency": {"p99": "150ms"}}},
+            "  Alarms     ModelLatency p99 150 ms; OverheadLatency Average 40 ms; 5 others",
+        ),
+        (
+            {"instances": {"min": 8}},
+            "  Assumed    20 % of the target is overhead; instances spread evenly",
+        ),
+    ],
+)
+def test_the_lines_follow_the_settings(lines: Run, changes: dict[str, Any], line: str) -> None:
+    assert line in lines(**changes)
+
+
+def test_stated_thresholds_are_what_the_decisions_show() -> None:
+    text = SHIPPED.read_text(encoding="utf-8").replace(
+        "    latency:", "    alarms: {model_latency: {p90: 90ms}}\n    latency:"
+    )
+    plan = explain_endpoint(parse_settings(text), "sentiment")
+    alarms = {each.name: (each.value, each.overridden) for each in plan if "metric" in each.inputs}
+    assert alarms == {
+        "alarm_model_latency_p90": (90.0, True),
+        "alarm_overhead_latency_average": (40.0, False),
+    }
+
+
+def test_a_warning_of_all_endpoints_stands_once(lines: Run) -> None:
+    out = lines(copies=3)
+    assert len([line for line in out if "Instances  2 at least" in line]) == 3
+    assert len([line for line in out if "the alarms notify nobody" in line]) == 1
+    assert "All endpoints" in out
+
+
+#: What a good engineer keeps in a file that ships, and the words beside it that say why.
+MEANT = {
+    "endpoint.yaml": {
+        "zone-outage": "0.5 holds the peak without a zone; the plan warns until then",
+        "alarms-notify-nobody": "Who is paged. Nobody can know that but you",
+    }
+}
+
+
+@pytest.mark.parametrize(
+    "path", [SHIPPED, *sorted((ROOT / "examples").glob("*.yaml"))], ids=lambda path: path.name
+)
+def test_settings_that_ship_warn_of_what_is_meant_alone(path: Path) -> None:
+    settings = load_settings(path)
+    meant = MEANT.get(path.name, {})
+    warned = {
+        warning.id
+        for key in settings.endpoints
+        for warning in explain_endpoint(settings, key).warnings
+    }
+    assert warned == set(meant)
+    text = path.read_text(encoding="utf-8")
+    assert [why for why in meant.values() if why not in text] == []

@@ -1,0 +1,74 @@
+"""Two settings files compared: whatever they hold, and the same file compared with itself."""
+
+from __future__ import annotations
+
+import io
+import json
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import pytest
+from rich.console import Console
+
+from fuzzing.agreement import folder_of_files, text_of
+from fuzzing.cases import settings_values
+from low_latency_endpoint.cli.plan_changes import (
+    MOST_CHARACTERS,
+    comparison_markdown,
+    comparison_parts,
+)
+from low_latency_endpoint.errors import SettingsError
+from low_latency_endpoint.settings import Settings, load_settings
+from low_latency_endpoint.settings.update.comparison import compare
+from low_latency_endpoint.settings.update.effects import Effect
+from low_latency_endpoint.settings.update.stated_values import differences
+
+
+@pytest.fixture(scope="module")
+def made_up() -> list[Settings]:
+    """Thirty files that are accepted."""
+    found = []
+    with folder_of_files() as folder:
+        path = folder / "settings.yaml"
+        seed = 0
+        while len(found) < 30:
+            path.write_text(text_of(settings_values(Random(seed))), encoding="utf-8")
+            seed += 1
+            try:
+                found.append(load_settings(path))
+            except SettingsError:
+                continue
+    return found
+
+
+def test_any_two_files_can_be_compared_and_shown(made_up: list[Settings]) -> None:
+    for before, after in pairwise(made_up):
+        found = compare(before, after)
+        assert found.differences
+        json.dumps(found.to_dict(), allow_nan=False)
+        assert len(comparison_markdown(found, "old.yaml", "new.yaml")) <= MOST_CHARACTERS
+        out = io.StringIO()
+        Console(width=80, file=out).print(*comparison_parts(found, "old.yaml", "new.yaml"))
+        assert max(map(len, out.getvalue().splitlines())) <= 80
+
+
+def test_a_file_has_no_difference_from_itself(made_up: list[Settings]) -> None:
+    for settings in made_up:
+        found = compare(settings, settings)
+        assert (found.differences, found.decisions, found.effect) == ((), [], Effect.NOTHING)
+        assert not any(found.warnings.values())
+
+
+def test_files_of_the_same_content_in_two_folders_are_the_same(tmp_path: Path) -> None:
+    paths = []
+    for name, content in (("one", "x"), ("two", "x"), ("three", "y")):
+        (tmp_path / name / "below").mkdir(parents=True)
+        (tmp_path / name / "below" / "Dockerfile").write_text(content, encoding="utf-8")
+        paths.append(tmp_path / name)
+    one, two, three = paths
+    assert not list(differences(one, two))
+    assert not list(differences(one / "below" / "Dockerfile", two / "below" / "Dockerfile"))
+    assert [each.before for each in differences(one, three)] == [one]
+    (two / "further").write_text("", encoding="utf-8")
+    assert list(differences(one, two))
