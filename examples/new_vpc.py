@@ -38,7 +38,9 @@ chat = LowLatencyEndpoint(
     instance_type=InstanceType("ml.g6e.12xlarge"),
     # At twelve requests a second a p99 follows the seven slowest of a minute: the p90 is steadier.
     latency=LatencyTarget(p50=Duration.seconds(2), p90=Duration.seconds(8)),
-    throughput=MeasuredThroughput(peak_tps=12, tps_per_instance=4, safety_factor=0.7),
+    throughput=MeasuredThroughput(
+        peak_tps=12, tps_per_instance=4, safety_factor=0.7, rise_tps_per_minute=0.15
+    ),
     alarms=AlarmOptions(actions=[on_call]),
     variant=VariantOptions(
         model_data_download_timeout=Duration.minutes(20),

@@ -38,7 +38,7 @@ embeddings = LowLatencyEndpoint(
     ],
     instance_type=InstanceType("ml.inf2.xlarge"),
     latency=LatencyTarget(p99=Duration.millis(30)),
-    throughput=MeasuredThroughput(peak_tps=900, tps_per_instance=225),
+    throughput=MeasuredThroughput(peak_tps=900, tps_per_instance=225, rise_tps_per_minute=15),
     alarms=AlarmOptions(actions=[on_call]),
 )
 LowLatencyEndpoint(
@@ -56,7 +56,7 @@ LowLatencyEndpoint(
     ],
     instance_type=InstanceType("ml.c7i.4xlarge"),
     latency=LatencyTarget(p99=Duration.millis(15)),
-    throughput=MeasuredThroughput(peak_tps=2000, tps_per_instance=700),
+    throughput=MeasuredThroughput(peak_tps=2000, tps_per_instance=700, rise_tps_per_minute=50),
     alarms=AlarmOptions(actions=[on_call]),
 )
 

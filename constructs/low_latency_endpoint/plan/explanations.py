@@ -17,6 +17,7 @@ from .metrics import metric_facts
 from .plan_warnings import warnings_of
 from .subnets import SPARE_ADDRESSES
 from .summary import summary_of
+from .throughput import MeasuredThroughput
 
 IDLE_TIMEOUT_SECONDS = 350  # PrivateLink, fixed
 DEFAULT_POOL = 10  # botocore's max_pool_connections
@@ -228,14 +229,19 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
         unit="instances",
         rule="the initial instances"
         if unscaled
-        else "one per client zone and at least two, so that no zone is without at quiet hours",
-        inputs={"client zones": zones},
+        else "one per client zone and at least two, so that no zone is without at quiet hours"
+        + (
+            "; and what bridges the time until scaling has followed a rise"
+            if measured and measured.states_rises
+            else ""
+        ),
+        inputs={"client zones": zones} | _rises(measured),
         source=_PRACTICES,
         overridden=given.min_instances is not None,
         note=unscaled
         or (
             ""
-            if request.burstable
+            if request.burstable or (measured and measured.states_rises)
             else "new instances take minutes: raise it, or schedule it, where traffic "
             "jumps faster than that"
         ),
@@ -492,3 +498,14 @@ def _callers(plan: Plan) -> Iterator[Decision]:
         inputs={"streaming": request.streaming},
         source=_OPTIONS,
     )
+
+
+def _rises(measured: MeasuredThroughput | None) -> dict[str, Any]:
+    """The rises of traffic that are stated, and what they ask for."""
+    if measured is None or not measured.states_rises:
+        return {}
+    if measured.from_tps is not None:
+        told: dict[str, Any] = {"jumps from TPS": measured.from_tps}
+    else:
+        told = {"rise in TPS per minute": measured.rise_tps_per_minute}
+    return told | {"for the rise": measured.fewest_for_rises}

@@ -263,7 +263,10 @@ def _fleet(request: EndpointRequest) -> Fleet:
                 allowed="the same minimum and maximum",
                 where="instance_type",
             )
-    smallest = floor if minimum is None else minimum
+    smallest = minimum
+    if smallest is None:
+        rises = request.throughput.fewest_for_rises if request.throughput else 1
+        smallest = max(floor, min(rises, maximum or rises))
     needed = max(at_peak, smallest, initial or 0)
     largest = _maximum(needed, zones) if maximum is None else maximum
     if smallest > largest:

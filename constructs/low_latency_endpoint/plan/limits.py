@@ -545,6 +545,24 @@ PEAK_TPS = number_range(
     whole=False,
     fix="Give the highest rate of requests that the endpoint must hold.",
 )
+FROM_TPS = number_range(
+    "LLE607",
+    "the rate from which traffic jumps to the peak",
+    0,
+    None,
+    unit="requests per second",
+    whole=False,
+    fix="Give the lowest rate from which traffic may jump to the peak: 0 for a cold start.",
+)
+RISE_TPS = number_range(
+    "LLE608",
+    "the rise of traffic in a minute",
+    0,
+    None,
+    unit="requests per second each minute",
+    whole=False,
+    fix="Give by how many requests per second traffic rises within a minute at most.",
+)
 
 # --- 7 metrics and alarms ----------------------------------------------------------------------
 ALARM_THRESHOLD_MILLISECONDS = number_range(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ from .decisions import PlanWarning
 from .deployments import takes_guardrails
 from .endpoint_request import MODEL_BODY_BYTES
 from .latency_plan import Plan, needed_at_peak
+from .scaling_pace import JUMP_SECONDS
 
 NOBODY_NOTIFIED = (
     "the alarms notify nobody: name an SNS topic (alarm_topic_arn, or AlarmOptions(actions=[...]))"
@@ -25,6 +27,7 @@ def warnings_of(plan: Plan) -> Iterator[PlanWarning]:
     yield from _target(plan)
     yield from _fleet(plan)
     yield from _few(plan)
+    yield from _rises(plan)
     yield from _outage(plan)
     yield from _requests(plan)
     if not takes_guardrails(plan.request.instance_type):
@@ -105,6 +108,32 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
             "burstable",
             f"{request.instance_type} is burstable: it does not scale, and its latency rises when "
             "the CPU credits are used up; choose another type for a latency target",
+        )
+
+
+def _rises(plan: Plan) -> Iterator[PlanWarning]:
+    """Traffic that rises faster than scaling follows: as stated, or nobody said how fast it may."""
+    measured, fleet = plan.request.throughput, plan.fleet
+    if measured is None or plan.scaling is None:
+        return
+    limit = stated(measured.tps_per_instance)
+    held = float(fleet.minimum * limit)
+    late = f"late for about {JUMP_SECONDS // 60} minutes"
+    if measured.states_rises:
+        if fleet.minimum < measured.fewest_for_rises:
+            yield PlanWarning(
+                "minimum-below-rise",
+                f"{fleet.minimum} instances at least hold {held:,.6g} TPS until scaling has "
+                f"followed; traffic that rises as stated asks for {measured.fewest_for_rises}, and "
+                f"is {late} with fewer",
+            )
+    elif held < measured.peak_tps:
+        enough = math.ceil(stated(measured.peak_tps) / limit)
+        yield PlanWarning(
+            "jumps-unknown",
+            f"the minimum of {fleet.minimum} holds {held:,.6g} of {measured.peak_tps:,.6g} TPS: a "
+            f"jump beyond that is {late}. State throughput.rise_tps_per_minute or from_tps, or "
+            f"raise the minimum, to {enough} for a jump to the peak",
         )
 
 

@@ -414,3 +414,8 @@ ARGUMENT_KIND = rule(
     fix='Pass what is allowed, such as InstanceType("ml.m5.xlarge"), containers=[Container(...)] '
     'or environment={"WORKERS": "4"}.',
 )
+ONE_KIND_OF_RISE = rule(
+    "LLE609",
+    "traffic jumps from a rate, or rises by so much in a minute",
+    fix="State from_tps or rise_tps_per_minute, not both.",
+)

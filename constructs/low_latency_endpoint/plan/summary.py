@@ -120,7 +120,8 @@ def _assumed(plan: Plan) -> Iterator[str]:
     if request.throughput is None:
         yield f"{plan.fleet.serving_at_peak} instances hold the peak"
     yield "instances spread evenly"
-    if plan.scaling is not None and plan.fleet.minimum < plan.fleet.serving_at_peak:
+    told = request.throughput is not None and request.throughput.states_rises
+    if plan.scaling is not None and plan.fleet.minimum < plan.fleet.serving_at_peak and not told:
         yield "no jumps"
     if plan.inference_ami is not None and request.inference_ami is None:
         yield "the AMI of SageMaker's SDK"

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from .argument_kinds import checked_arguments
 from .capacity import instances_at_peak, invocations_target
-from .limits import PEAK_TPS, SAFETY_FACTOR, TPS_PER_INSTANCE
+from .limits import FROM_TPS, PEAK_TPS, RISE_TPS, SAFETY_FACTOR, TPS_PER_INSTANCE
+from .rules import ONE_KIND_OF_RISE
+from .scaling_pace import fewest_for_rises
 
 
 @checked_arguments
@@ -23,11 +25,17 @@ class MeasuredThroughput:
         Requests per second that one instance held within the latency target in a load test.
     safety_factor : float
         Share of ``tps_per_instance`` that scaling aims at. By default 0.5, AWS's starting point.
+    from_tps : float, optional
+        Rate from which traffic may jump to the peak, faster than scaling follows. By default
+        nothing is known of jumps, and the plan says what they would cost.
+    rise_tps_per_minute : float, optional
+        By how much traffic rises in a minute at most, instead of ``from_tps``.
 
     Raises
     ------
     ConfigurationError
-        ``LLE603``, ``LLE604``, ``LLE606`` for numbers out of range, ``LLE807`` for what is none.
+        ``LLE603``, ``LLE604``, ``LLE606``, ``LLE607``, ``LLE608`` for numbers out of range,
+        ``LLE609`` for both kinds of rise, ``LLE807`` for what is no number.
 
     Notes
     -----
@@ -44,11 +52,40 @@ class MeasuredThroughput:
     peak_tps: float
     tps_per_instance: float
     safety_factor: float = 0.5
+    from_tps: float | None = None
+    rise_tps_per_minute: float | None = None
 
     def __post_init__(self) -> None:
         PEAK_TPS.check(self.peak_tps, "peak_tps")
         TPS_PER_INSTANCE.check(self.tps_per_instance, "tps_per_instance")
         SAFETY_FACTOR.check(self.safety_factor, "safety_factor")
+        if self.from_tps is not None:
+            FROM_TPS.check(self.from_tps, "from_tps")
+            if self.from_tps > self.peak_tps:
+                raise FROM_TPS.rule.error(
+                    got=f"{self.from_tps:g} with a peak of {self.peak_tps:g}",
+                    allowed=f"0 to {self.peak_tps:g}",
+                    where="from_tps",
+                )
+            if self.rise_tps_per_minute is not None:
+                raise ONE_KIND_OF_RISE.error(
+                    got=f"from_tps {self.from_tps:g} and rise_tps_per_minute "
+                    f"{self.rise_tps_per_minute:g}",
+                    allowed="one of the two",
+                    where="from_tps",
+                )
+        if self.rise_tps_per_minute is not None:
+            RISE_TPS.check(self.rise_tps_per_minute, "rise_tps_per_minute")
+
+    @property
+    def states_rises(self) -> bool:
+        """Whether something is known of how fast traffic rises."""
+        return self.from_tps is not None or self.rise_tps_per_minute is not None
+
+    @property
+    def fewest_for_rises(self) -> int:
+        """The smallest minimum with which scaling follows them; 1 where none are stated."""
+        return fewest_for_rises(self)
 
     @property
     def target_invocations_per_instance(self) -> float:

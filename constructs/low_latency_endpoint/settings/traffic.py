@@ -14,6 +14,7 @@ from ..plan.rules import (
     COUNTS_OF_A_SCALED_FLEET,
     INITIAL_OUTSIDE_RANGE,
     MIN_ABOVE_MAX,
+    ONE_KIND_OF_RISE,
     SCALING_IS_OFF,
 )
 from ..plan.throughput import MeasuredThroughput
@@ -83,6 +84,36 @@ class ThroughputSettings(SettingsModel):
         example=0.65,
         default=0.5,
     )
+    from_tps: Annotated[float, Limited(limits.FROM_TPS)] | None = optional(
+        "Rate from which traffic may jump to the peak, faster than scaling follows: the minimum "
+        "holds the peak then, unless the fleet at this rate does. Default: not known, and the plan "
+        "warns.",
+        example=100,
+    )
+    rise_tps_per_minute: Annotated[float, Limited(limits.RISE_TPS)] | None = optional(
+        "By how many requests per second traffic rises in a minute at most; instead of from_tps. "
+        "The minimum bridges the time until scaling has followed.",
+        example=10,
+    )
+
+    @classmethod
+    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
+        """A jump ends at the peak, and is not told twice."""
+        start, peak = given.get("from_tps"), given.get("peak_tps")
+        if start is not None and given.get("rise_tps_per_minute") is not None:
+            yield finding(
+                ONE_KIND_OF_RISE,
+                "from_tps",
+                got="from_tps with rise_tps_per_minute",
+                allowed="one of the two",
+            )
+        if isinstance(start, (int, float)) and isinstance(peak, (int, float)) and start > peak:
+            yield finding(
+                limits.FROM_TPS.rule,
+                "from_tps",
+                got=f"{start:g} with a peak of {peak:g}",
+                allowed=f"0 to {peak:g}",
+            )
 
     @property
     def measured(self) -> MeasuredThroughput:

@@ -8,16 +8,10 @@ from typing import Any, NamedTuple
 
 from ..errors import rule
 from ..plan.latency_plan import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS, Plan
+from ..plan.scaling_pace import INSTANCE_SECONDS
 from ..plan.throughput import MeasuredThroughput
 from .counting import PERCENTILES
-from .fleet_changes import (
-    INSTANCE_SECONDS,
-    SIMULATED_INSTANCES,
-    InstanceStart,
-    Rollout,
-    TargetTracking,
-    ZoneOutage,
-)
+from .fleet_changes import SIMULATED_INSTANCES, InstanceStart, Rollout, TargetTracking, ZoneOutage
 from .load_test_result import LoadTestResult
 from .scenario import CONCURRENCY, SLOPE, Scenario, Zones
 from .service_laws import MEAN_SECONDS, VARIATION, Lognormal, ServiceLaw
@@ -104,7 +98,7 @@ class SimulatedEndpoint:
     measured: bool
     assumed: tuple[str, ...]
     assumed_service: tuple[str, ...]
-    instance_seconds: float = INSTANCE_SECONDS
+    instance_seconds: float = float(INSTANCE_SECONDS)
 
     @property
     def latency_target(self) -> float | None:
@@ -357,9 +351,9 @@ def model_of_plan(
         ),
         deployment=replace(
             deployment or _default_deployment(plan.request.instance_type),
-            instance_seconds=start.seconds if start else INSTANCE_SECONDS,
+            instance_seconds=start.seconds if start else float(INSTANCE_SECONDS),
         ),
-        instance_seconds=start.seconds if start else INSTANCE_SECONDS,
+        instance_seconds=start.seconds if start else float(INSTANCE_SECONDS),
         targets=targets,
         measured=load_test is not None or service_seconds is not None,
         assumed=tuple(assumed),

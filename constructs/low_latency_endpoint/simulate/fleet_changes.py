@@ -10,12 +10,16 @@ from typing import Any
 from ..errors import rule
 from ..plan.limits import GUIDE, MIN_CAPACITY, SCALING_TARGET, Choice, number_range
 from ..plan.rules import MIN_ABOVE_MAX
+from ..plan.scaling_pace import (
+    IN_DATAPOINTS,
+    INSTANCE_SECONDS,
+    METRIC_DELAY_SECONDS,
+    METRIC_PERIOD_SECONDS,
+    OUT_DATAPOINTS,
+)
 from .service_laws import SECONDS, SHARE
 
 _IN_BELOW = 0.9  # target tracking scales in only below nine tenths of the target
-INSTANCE_SECONDS = 300.0
-"""From the decision to a new instance's first request where nobody says: assumed, minutes."""
-
 SIMULATED_INSTANCES = number_range(
     "LLS103",
     "the number of simulated instances",
@@ -172,12 +176,12 @@ class StepScaling:
     maximum: int
     in_threshold: float | None = None
     cooldown: float = 300.0
-    out_datapoints: int = 3
-    in_datapoints: int = 15
-    metric_delay: float = 60.0
-    instance_seconds: float = INSTANCE_SECONDS
+    out_datapoints: int = OUT_DATAPOINTS
+    in_datapoints: int = IN_DATAPOINTS
+    metric_delay: float = float(METRIC_DELAY_SECONDS)
+    instance_seconds: float = float(INSTANCE_SECONDS)
     scale_in_seconds: float = 120.0
-    period: float = 60.0
+    period: float = float(METRIC_PERIOD_SECONDS)
 
     def __post_init__(self) -> None:
         _check_policy(self)
@@ -274,14 +278,14 @@ class TargetTracking:
     maximum: int
     scale_out_cooldown: float = 300.0
     scale_in_cooldown: float = 300.0
-    metric_delay: float = 60.0
-    out_datapoints: int = 3
-    in_datapoints: int = 15
-    instance_seconds: float = INSTANCE_SECONDS
+    metric_delay: float = float(METRIC_DELAY_SECONDS)
+    out_datapoints: int = OUT_DATAPOINTS
+    in_datapoints: int = IN_DATAPOINTS
+    instance_seconds: float = float(INSTANCE_SECONDS)
     scale_in_seconds: float = 120.0
     metric: str = "invocations"
     statistic: str = "Maximum"
-    period: float = 60.0
+    period: float = float(METRIC_PERIOD_SECONDS)
 
     @classmethod
     def on_concurrency(
@@ -382,7 +386,7 @@ class Rollout:
     step_share: float = 0.5
     wait_seconds: float = 300.0
     bake_seconds: float = 0.0
-    instance_seconds: float = INSTANCE_SECONDS
+    instance_seconds: float = float(INSTANCE_SECONDS)
 
     def step(self, fleet: int) -> int:
         """Instances in the canary, in each linear step, or in each batch, of a fleet."""

@@ -1,0 +1,83 @@
+"""How fast scaling follows the traffic, and the minimum that bridges the time until then."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from .capacity import instances_for, stated
+
+if TYPE_CHECKING:
+    from .throughput import MeasuredThroughput
+
+METRIC_PERIOD_SECONDS = 60
+"""Of SageMakerVariantInvocationsPerInstance: CloudWatch has it once a minute."""
+
+OUT_DATAPOINTS = 3
+"""Minutes in a row above the target until target tracking scales out, as its alarm is made:
+https://docs.aws.amazon.com/sagemaker/latest/dg/endpoint-auto-scaling-add-code-define.html"""
+
+IN_DATAPOINTS = 15
+"""Minutes in a row below nine tenths of the target until it scales in, as its alarm is made."""
+
+METRIC_DELAY_SECONDS = 60
+"""From the end of a minute until its value can be seen: assumed, AWS states no number."""
+
+INSTANCE_SECONDS = 300
+"""From the decision to a new instance's first request: assumed, "minutes" by AWS's pages. AWS has
+published 258 to 525 s for a language model (blog of June 2026 on container caching)."""
+
+JUMP_SECONDS = OUT_DATAPOINTS * METRIC_PERIOD_SECONDS + METRIC_DELAY_SECONDS + INSTANCE_SECONDS
+"""From a jump at the start of a minute until the instances that it needs serve."""
+
+RISE_SECONDS = METRIC_DELAY_SECONDS + METRIC_PERIOD_SECONDS * 3 // 2 + 2 * INSTANCE_SECONDS
+"""How far the fleet lags behind traffic that goes on rising: the last value seen is of the middle
+of a minute (a minute and a half before, with the delay); the endpoint takes one update at a time,
+so what is decided now serves after one start, and is all there is until the next one, decided up to
+a minute after it, has ended."""
+
+
+def fewest_for_rises(measured: MeasuredThroughput) -> int:
+    """The smallest minimum with which scaling follows the rises of traffic that are stated.
+
+    With *t* requests per second at an instance's measured limit, safety factor *s* and a peak of
+    *P*, scaling keeps ``x / (t s)`` instances at a rate of *x*, and never fewer than the minimum
+    *m*. Until it has followed, those must hold what comes at their limit.
+
+    - A jump from *f* to *P*: ``P / t`` instances, unless those kept at *f* are as many.
+    - A rise of *r* per second each second, and a lag of *D*: at every *x* the fleet must hold
+      ``min(P, x + r D)``. Where the minimum rules (*x* up to ``m t s``) the worst *x* is the
+      highest: ``m t >= m t s + r D``, so ``m >= r D / (t (1 - s))``. Above, the fleet grows with
+      *x* and the same *m* suffices. More than ``P / t`` is never needed.
+
+    Returns
+    -------
+    int
+        1 where nothing is stated: then nothing is known of rises.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint.plan.throughput import MeasuredThroughput
+    >>> fewest_for_rises(MeasuredThroughput(2000, 250, from_tps=100))  # 2000 / 250
+    8
+    >>> fewest_for_rises(MeasuredThroughput(2000, 250, from_tps=1000))  # 8 are kept at 1000
+    1
+    >>> fewest_for_rises(MeasuredThroughput(2000, 250, rise_tps_per_minute=40))  # 40 x 12.5 / 125
+    4
+    """
+    peak, limit = stated(measured.peak_tps), stated(measured.tps_per_instance)
+    share = stated(measured.safety_factor)
+    holding = math.ceil(peak / limit)
+    if measured.from_tps is not None:
+        kept = 0
+        if measured.from_tps:
+            kept = instances_for(
+                measured.from_tps, measured.tps_per_instance, measured.safety_factor
+            )
+        return 1 if kept >= holding else holding
+    if measured.rise_tps_per_minute is not None:
+        comes = stated(measured.rise_tps_per_minute) * Fraction(RISE_SECONDS, 60)
+        spare = limit * (1 - share)
+        return min(holding, math.ceil(comes / spare)) if spare else holding
+    return 1

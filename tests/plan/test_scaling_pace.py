@@ -1,0 +1,178 @@
+"""How fast traffic may rise: the minimum that follows, by hand and against the simulator."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.plan.latency_plan import EndpointRequest, ScalingOptions, make_plan
+from low_latency_endpoint.plan.latency_target import LatencyTarget
+from low_latency_endpoint.plan.scaling_pace import JUMP_SECONDS, RISE_SECONDS
+from low_latency_endpoint.plan.throughput import MeasuredThroughput
+from low_latency_endpoint.simulate import Shape, simulate
+from low_latency_endpoint.simulate.assumptions import SimulatedEndpoint, model_of_plan
+
+
+def planned(scaling: ScalingOptions | None = None, **throughput: Any):
+    return make_plan(
+        EndpointRequest(
+            client_zones=["use1-az1", "use1-az2"],
+            instance_type="ml.c6i.4xlarge",
+            latency=LatencyTarget(p99=timedelta(milliseconds=100)),
+            throughput=MeasuredThroughput(
+                **({"peak_tps": 2000, "tps_per_instance": 250} | throughput)
+            ),
+            scaling=scaling or ScalingOptions(),
+        )
+    )
+
+
+def test_detection_and_start() -> None:
+    assert JUMP_SECONDS == 3 * 60 + 60 + 300  # three minutes, their delay, a start: 9 minutes
+    assert RISE_SECONDS == 60 + 90 + 2 * 300  # 12.5 minutes
+
+
+@pytest.mark.parametrize(
+    ("throughput", "minimum"),
+    [
+        ({}, 2),  # one per zone
+        ({"from_tps": 0}, 8),  # 2000 / 250
+        ({"from_tps": 100}, 8),
+        ({"from_tps": 875}, 8),  # kept there: 875 / 125 = 7
+        ({"from_tps": 876}, 2),  # 8 are kept there
+        ({"from_tps": 100, "safety_factor": 0.8}, 8),
+        ({"rise_tps_per_minute": 0}, 2),
+        ({"rise_tps_per_minute": 20}, 2),  # 20 x 12.5 / (250 x 0.5) = 2
+        ({"rise_tps_per_minute": 21}, 3),
+        ({"rise_tps_per_minute": 40}, 4),
+        ({"rise_tps_per_minute": 40, "safety_factor": 0.8}, 8),  # / (250 x 0.2) = 10; 8 hold all
+        ({"rise_tps_per_minute": 1, "safety_factor": 1.0}, 8),  # nothing in reserve
+        ({"rise_tps_per_minute": 1e6}, 8),
+    ],
+)
+def test_the_minimum_follows_from_what_is_stated(
+    throughput: dict[str, float], minimum: int
+) -> None:
+    assert planned(**throughput).fleet.minimum == minimum
+
+
+@given(
+    rise=st.integers(1, 400),
+    share=st.sampled_from([0.3, 0.5, 0.65, 0.9]),
+    peak=st.integers(300, 5000),
+)
+def test_at_every_rate_the_fleet_holds_what_comes_until_it_has_followed(
+    rise: int, share: float, peak: int
+) -> None:
+    measured = MeasuredThroughput(peak, 250, share, rise_tps_per_minute=rise)
+    least, limit, factor = measured.fewest_for_rises, Fraction(250), Fraction(str(share))
+    comes = rise * Fraction(RISE_SECONDS, 60)
+
+    def holds(minimum: int) -> bool:
+        return all(
+            limit * max(Fraction(minimum), Fraction(rate) / (limit * factor))
+            >= min(Fraction(peak), rate + comes)
+            for rate in range(0, peak + 1, 7)
+        )
+
+    assert holds(least)
+    assert least == 1 or not holds(least - 2) or least - 1 < 1
+
+
+def warnings(plan) -> dict[str, str]:
+    return {each.id: str(each) for each in plan.explanation.warnings}
+
+
+def test_without_a_word_on_rises_the_plan_warns_with_numbers() -> None:
+    text = warnings(planned())["jumps-unknown"]
+    assert "the minimum of 2 holds 500 of 2,000 TPS" in text
+    assert "late for about 9 minutes" in text
+    assert "to 8 for a jump to the peak" in text
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"from_tps": 0},
+        {"rise_tps_per_minute": 20},
+        {"scaling": ScalingOptions(min_instances=8)},
+        {"scaling": ScalingOptions(enabled=False)},
+        {"peak_tps": 500},  # the minimum holds it
+    ],
+)
+def test_where_it_is_known_or_does_not_matter_it_does_not_warn(stated: dict[str, Any]) -> None:
+    assert not {"jumps-unknown", "minimum-below-rise"} & set(warnings(planned(**stated)))
+
+
+def test_a_minimum_below_what_the_rise_asks_for_is_a_warning() -> None:
+    plan = planned(ScalingOptions(min_instances=3), from_tps=100)
+    assert plan.fleet.minimum == 3  # as chosen
+    text = warnings(plan)["minimum-below-rise"]
+    assert "3 instances at least hold 750 TPS" in text
+    assert "asks for 8" in text
+    capped = planned(ScalingOptions(max_instances=6), from_tps=100)
+    assert (capped.fleet.minimum, capped.fleet.maximum) == (6, 6)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        ({"from_tps": -1}, "LLE607"),
+        ({"from_tps": 2001}, "LLE607"),
+        ({"rise_tps_per_minute": -1}, "LLE608"),
+        ({"from_tps": 1, "rise_tps_per_minute": 1}, "LLE609"),
+    ],
+)
+def test_what_cannot_be_is_refused(wrong: dict[str, float], code: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        planned(**wrong)
+    assert caught.value.code == code
+
+
+# --- against the simulator ----------------------------------------------------------------------
+
+
+def model(plan) -> SimulatedEndpoint:
+    return model_of_plan(
+        plan, throughput=plan.request.throughput, service_seconds=0.02, variation=0.5
+    )
+
+
+def minutes_late(plan, shape: Shape) -> float:
+    found = simulate(model(plan).over_time(shape), replications=2).time_over_target
+    assert found
+    return found.mean / 60
+
+
+JUMP = Shape("jump", "a jump to the peak", ((600.0, 0.05), (2400.0, 1.0)))
+
+
+def rise(tps_per_minute: float, peak: float) -> Shape:
+    """From nothing to the peak in steps of five seconds, then the peak."""
+    steps = int(peak / tps_per_minute * 12)
+    levels = [(600.0, 0.001)]
+    levels += [(600.0 + 5 * (step + 1), (step + 1) / steps) for step in range(steps)]
+    return Shape("rise", "a rise to the peak", (*levels, (levels[-1][0] + 1200.0, 1.0)))
+
+
+def test_a_jump_that_is_stated_is_held_and_one_that_is_not_is_late() -> None:
+    pytest.importorskip("numba")
+    assert minutes_late(planned(from_tps=100), JUMP) == 0
+    # Two instances hold 500 of 2,000: late until eight more serve, and their queue is gone.
+    assert minutes_late(planned(), JUMP) >= 8
+
+
+@pytest.mark.parametrize("per_minute", [40, 80])
+def test_a_rise_at_the_stated_rate_is_held(per_minute: float) -> None:
+    pytest.importorskip("numba")
+    plan = planned(rise_tps_per_minute=per_minute)
+    shape = rise(per_minute, 2000)
+    assert minutes_late(plan, shape) == 0
+    fewer = planned(ScalingOptions(min_instances=max(1, plan.fleet.minimum // 2)))
+    assert minutes_late(fewer, shape) >= 1
