@@ -99,10 +99,56 @@ def test_the_maximum_is_at_least_half_as_many_again() -> None:
     assert plan["max_instances"].value == 12  # a lost zone of four would need 11
 
 
-def test_a_fast_model_is_routed_at_random() -> None:
-    """By what its requests usually take, not by their slowest."""
-    fast = distilbert(latency=LatencyTarget(p50=ms(8), p99=ms(200)))
-    assert (fast.routing, distilbert().routing) == ("RANDOM", "LEAST_OUTSTANDING_REQUESTS")
+@pytest.mark.parametrize("milliseconds", [1, 8, 99, 100, 2000])
+def test_routing_is_one_answer_at_every_target(milliseconds: int) -> None:
+    plan = distilbert(latency=LatencyTarget(p99=ms(milliseconds)))
+    assert plan.routing == "LEAST_OUTSTANDING_REQUESTS"
+    assert "low-latency compare-routing measures" in plan.explanation["routing_strategy"].note
+
+
+def test_one_instance_is_planned_and_said_to_be_no_reserve() -> None:
+    """Two requests a second, 200 per instance; half of one instance would do."""
+    small = MeasuredThroughput(2, 200)
+    plan = distilbert(throughput=small, min_instances=1, max_instances=1)
+    assert (plan.fleet.at_peak, plan.fleet.minimum, plan.fleet.initial, plan.fleet.maximum) == (
+        1,
+        1,
+        1,
+        1,
+    )
+    assert plan.scaling is None
+    assert "any strategy" in plan.routing_advice.reason
+    [one] = [each for each in plan.explanation.warnings if "instance" in each.id]
+    assert one.id == "one-instance"
+    assert one.startswith("one instance: none stands in another zone, so an outage of the instance")
+
+
+@pytest.mark.parametrize("name", ["min_instances", "initial_instances", "max_instances"])
+def test_a_stated_one_is_enough_to_begin_with_one(name: str) -> None:
+    plan = distilbert(throughput=MeasuredThroughput(300, 200, 0.65), **{name: 1})
+    assert plan.fleet.minimum == 1
+    # 300 / 130 = 2.3: the load needs three, whatever the floor is.
+    assert plan.fleet.at_peak == 3
+    ids = {each.id for each in plan.explanation.warnings}
+    assert "one-instance" in ids
+    assert ("maximum-below-peak" in ids) == (name == "max_instances")
+
+
+def test_down_to_one_instance_where_it_scales() -> None:
+    [text] = [
+        str(each) for each in explained(min_instances=1).warnings if each.id == "one-instance"
+    ]
+    assert text.startswith("down to one instance at quiet hours")
+    assert not [each for each in explained().warnings if each.id == "one-instance"]
+
+
+def test_fewer_instances_than_zones_cost_a_hop() -> None:
+    three = [*ZONES, "use1-az3"]
+    ids = [each.id for each in explained(client_zones=three, min_instances=2).warnings]
+    assert "zones-without-instance" in ids
+    assert "zones-without-instance" not in {
+        each.id for each in explained(client_zones=three).warnings
+    }
 
 
 def test_connections_of_all_callers_by_littles_law() -> None:
@@ -239,9 +285,6 @@ def test_plan_by_name() -> None:
         ({"min_instances": 20, "max_instances": 10}, "LLE621"),
         ({"initial_instances": 2, "min_instances": 4}, "LLE625"),
         ({"initial_instances": 12, "max_instances": 10}, "LLE625"),
-        ({"min_instances": 1}, "LLE810"),
-        ({"max_instances": 1}, "LLE810"),
-        ({"initial_instances": 1}, "LLE810"),
         ({"min_instances": 0}, "LLE601"),
         ({"min_instances": "4"}, "LLE807"),
         ({"initial_instances": 2.5}, "LLE403"),

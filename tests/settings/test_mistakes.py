@@ -630,6 +630,7 @@ def test_what_only_the_plan_refuses_has_its_line_too() -> None:
     assert line == line_of(text, "containers")
 
 
-def test_fewer_instances_than_zones_are_refused_on_their_line() -> None:
-    text = text_of({}, {"instances": "\n      max: 9\n      min: 1"})
-    assert problems(text) == [(line_of(text, "min"), "LLE810")]
+def test_one_instance_is_not_refused() -> None:
+    one = parse_settings(text_of({}, {"instances": "{min: 1, max: 1}"}))
+    [endpoint] = one.endpoints.values()
+    assert (endpoint.instances.min, endpoint.instances.max) == (1, 1)

@@ -213,7 +213,6 @@ def test_nothing_seen_once_is_an_answer_or_on_a_front(model: SimulatedEndpoint, 
     result = search(
         model, parse_goal("p99<157.5ms at 300 TPS"), over=RISE, requests=10_000, seed=seed
     )
-    assert any(each.replications == 1 for each in result.over_time)
     assert all(
         each.verdict in (ONCE, MISSES) and not each.holds
         for each in result.over_time
@@ -247,13 +246,14 @@ def test_several_shapes_are_judged_by_the_worst() -> None:
     assert both.best_over_time
     assert {each.shape for each in both.over_time} >= {"short"}
     for each in both.over_time:
-        one = alone.pop(each.candidate)
+        one = alone[each.candidate]
         assert each.cost <= one.cost + 1e-9  # the mean with a calm shape
         if each.replications == one.replications:
             assert each.latency.mean >= one.latency.mean
-    # What missed the goal ten times over on the short shape was not tried on the long one.
-    assert alone
-    assert all(one.latency.mean > 10 * 0.2 for one in alone.values())
+    # What clearly missed the model's 200 ms on a first look is not shown: two instances, which a
+    # rise to 700 a second leaves with 350 each for minutes.
+    assert all(each.latency.mean < 1.1 * 0.2 for each in both.over_time)
+    assert min(each.candidate.minimum for each in both.over_time) > 2
 
 
 def test_requests_in_flight_in_a_lost_zone_do_not_count_against_a_fleet(
@@ -328,7 +328,7 @@ def on_counts(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
     file.write_text(
         "".join(f"{60 * minute},{100 if minute < 10 else 1000}\n" for minute in range(20)), "utf-8"
     )
-    return "--search", "p99<400ms at 300 TPS", "--traffic-from", file, "--service-time", "45ms"
+    return "--search", "p99<400ms at 1000 TPS", "--traffic-from", file, "--service-time", "45ms"
 
 
 @pytest.fixture(scope="module")
@@ -342,7 +342,7 @@ def test_policies_are_judged_on_recorded_traffic(searched: dict[str, Any]) -> No
     assert answer["search"]["shapes"] == ["counts"]
     assert any(
         "counts (recorded: 20 periods of 60 s, at most 16.67 requests per second) has its "
-        "peak at 300" in each
+        "peak at 1,000" in each
         for each in answer["assumed"]
     )
     assert "shape 'counts'" in answer["answer"][2]
@@ -360,14 +360,14 @@ def test_a_policy_is_written_and_plans_the_numbers_that_were_found(
     text = settings.read_text("utf-8")
     assert "# (3) how long callers may wait" in text  # comments stay
     written = yaml.safe_load(text)["endpoints"]["sentiment"]
-    assert written["throughput"]["peak_tps"] == 300
+    assert written["throughput"]["peak_tps"] == 1000
     made = plan_endpoint(load_settings(settings), "sentiment")
     assert made.scaling
     assert made.fleet.minimum == policy["min_instances"]
     assert made.fleet.maximum == policy["max_instances"]
     assert made.scaling.target == pytest.approx(200 * policy["safety_factor"] * 60)
     assert made.scaling.scale_out_seconds == policy["scale_out_cooldown"]
-    assert "ound by simulation for p99 < 400 ms at 300 TPS" in plan.read_text("utf-8")
+    assert "ound by simulation for p99 < 400 ms at 1,000 TPS" in plan.read_text("utf-8")
 
 
 def test_the_lines_that_are_printed_can_be_pasted(settings: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -143,7 +143,7 @@ def load_test(
         run = (
             None
             if load.fleet is None
-            else _fleet_run(to, payloads, plan, load.fleet, sending.profile, live.note)
+            else _fleet_run(to, payloads, plan, load.fleet, sending.profile, live.note, prices)
         )
         report = tested(
             to,
@@ -162,9 +162,7 @@ def load_test(
     report = replace(
         report,
         price=price_of(report.fleet.instance_type, to.region, prices),
-        tasks_usd=None
-        if run is None
-        else run.cost(report.run.ended_at - report.run.started_at).tasks,
+        tasks=None if run is None else run.cost(report.run.ended_at - report.run.started_at),
     )
     if results.output is not None:
         write_text(results.output, report.to_json())
@@ -205,13 +203,20 @@ def _fleet_run(
     workers: int,
     profile: str | None,
     tell: Callable[[str], None],
+    prices: Mapping[str, Price],
 ) -> FleetGenerator:
     from ..account.sessions import open_clients
     from ..load_test.fleet.fleet_generator import FleetGenerator
 
     client, _ = open_clients(profile, target.region)
     return FleetGenerator.of_endpoint(
-        client, target, payloads, workers=workers, tell=tell, expected_seconds=plan.seconds
+        client,
+        target,
+        payloads,
+        workers=workers,
+        tell=tell,
+        expected_seconds=plan.seconds,
+        prices=prices,
     )
 
 

@@ -100,7 +100,7 @@ def _region_and_types(settings: Path | None, options: PriceOptions) -> tuple[str
     if settings is not None:
         from ..settings import load_settings, region_of
 
-        loaded = load_settings(settings)
+        loaded = load_settings(settings, without=("prices",))  # which may name what is not yet
         region = region or region_of(loaded)
         types += [each.instance_type for each in loaded.endpoints.values()]
     if region is None:

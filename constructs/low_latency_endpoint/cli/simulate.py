@@ -64,6 +64,10 @@ class SimulationOptions:
     )
     seed: int = option("The same seed gives the same results.", 1)
     processes: int | None = option("Processes; as many as there are processors without it.")
+    price: list[str] | None = option(
+        "What an instance type costs for an hour; over the settings' prices. Repeat it.",
+        metavar="ITEM=USD",
+    )
     json: Json = False
     html: Html = None
     point: int | None = option(
@@ -145,6 +149,7 @@ def simulate(settings: SettingsFile, options: SimulationOptions) -> None:
     from ..settings.simulated_deployment import simulated_deployment
     from ..simulate.assumptions import model_of_plan
     from ..simulate.load_test_result import read_load_test_result
+    from .simulate_cost import simulated_cost
     from .simulate_report import SimulationReport
 
     if options.html is not None:
@@ -182,6 +187,7 @@ def simulate(settings: SettingsFile, options: SimulationOptions) -> None:
         {"seed": options.seed, "processes": options.processes or os.cpu_count() or 1},
         options.replications,
         options.requests,
+        simulated_cost(settings, name, options.price or ()),
     )
     if options.search is not None:
         report.search(

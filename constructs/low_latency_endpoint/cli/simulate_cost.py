@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..plan.hourly_cost import StackCost
+from ..plan.hourly_cost import MILLION, StackCost
 from ..plan.prices import HOURS_PER_MONTH
 
 
@@ -51,9 +51,9 @@ class SimulatedCost:
         if hour is None or million is None:
             kind = self.stack.endpoints[self.key].instance_type
             return (
-                f"{counted} are as many instance hours per hour, {instances / tps / 3600 * 1e6:,.4g} "
-                f"for a million requests; the price of {kind} is not known: low-latency prices reads "
-                f"it, or --price {kind}=USD states it."
+                f"{counted} are {instances:,.4g} instance hours per hour, "
+                f"{instances / tps / 3600 * MILLION:,.3g} for a million requests; the price of {kind} "
+                f"is not known: low-latency prices reads it, or --price {kind}=USD states it."
             )
         monthly = f"{hour * HOURS_PER_MONTH:,.0f} a month of 730 hours, " if month else ""
         return (

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ..simulate import Comparison, Shape, SimulationResult
     from ..simulate.assumptions import SimulatedEndpoint
     from ..simulate.search_goals import Found, SearchResult
+    from .simulate_cost import SimulatedCost
+
+_DAY_SECONDS = 86_400.0
 
 
 class SimulationReport:
@@ -34,9 +37,10 @@ class SimulationReport:
         plan: Plan,
         options: dict[str, Any],
         replications: int | None,
-        requests: int | None = None,
+        requests: int | None,
+        cost: SimulatedCost,
     ) -> None:
-        self.requests = requests
+        self.requests, self.cost = requests, cost
         self.name, self.settings, self.model, self.plan = name, settings, model, plan
         self.options, self.replications = options, replications
         self.sentences: list[str] = []
@@ -56,6 +60,7 @@ class SimulationReport:
 
         if not self.model.measured:
             self._if_a_call_takes()
+            self._say_cost(self.model.instances, self.model.peak_tps)
             return
         result = run(self.model.steady(), **self._run_options(8))
         self.sentences += steady_sentences(self.model, result)
@@ -72,6 +77,7 @@ class SimulationReport:
                 for each in self.model.targets
             },
         }
+        self._say_cost(self.model.instances, self.model.peak_tps)
 
     def _if_a_call_takes(self) -> None:
         """Without a measured service time: p99 for several of them, and no verdict."""
@@ -151,6 +157,12 @@ class SimulationReport:
             rows.append(shape_row(one, result))
             self.charts.append(partial(timeline_chart, one, result, self.model))
             self.data["traffic"][one.name] = result.to_dict()
+            paid = result.instance_hours.mean * 3600 / one.seconds
+            tps = self.model.peak_tps * one.mean_share
+            # A month of spikes is none: only of what is a day can a month be told.
+            day = one.seconds >= _DAY_SECONDS
+            self.sentences.append(f"On {one.name} {self.cost.sentence(paid, tps, month=day)}")
+            self.data["traffic"][one.name]["cost"] = self.cost.to_dict(paid, tps)
         self.tables.append(Table(shape_titles(), rows, f"{replications} replications"))
         self._assume_over_time(
             shapes,
@@ -175,6 +187,7 @@ class SimulationReport:
         from ..simulate.search_wording import points_tables, search_data, search_sentences
         from ..simulate.searching import search
         from .simulate_charts import front_chart
+        from .simulate_cost import with_cost
 
         goal, shapes = parse_goal(text), shapes or [shape("spike")]
         _say_how_long(shapes, goal.tps)
@@ -191,9 +204,18 @@ class SimulationReport:
         )
         self.sentences += search_sentences(result)
         self._say_prefix_aware("searched")
-        self.tables += [Table(heads, rows, title) for title, heads, rows in points_tables(result)]
+        tables = points_tables(result)
+        if self.cost.known:
+            tables = with_cost(tables, _paid(result), self.cost)
+        elif best := result.best or result.best_over_time:
+            self.sentences.append(self.cost.sentence(*_paid_for(best, result)))
+        self.tables += [Table(heads, rows, title) for title, heads, rows in tables]
         self.charts.append(lambda: front_chart(result))
         self.data = {"search": search_data(result)}
+        self.data["search"]["cost"] = [
+            {"point": number, **self.cost.to_dict(*fleet)}
+            for number, fleet in enumerate(_paid(result), 1)
+        ]
         if self.model.concurrency_target is not None:
             self.assumed.append(
                 "the search tries scaling on invocations per instance, while the "
@@ -258,6 +280,10 @@ class SimulationReport:
 
             write_edit(adopted.edit)
             typer.echo(f"wrote {self.settings}", err=True)
+
+    def _say_cost(self, instances: float, tps: float) -> None:
+        self.sentences.append(self.cost.sentence(instances, tps))
+        self.data["cost"] = self.cost.to_dict(instances, tps)
 
     def _replications(self, default: int) -> int:
         return default if self.replications is None else self.replications
@@ -348,6 +374,16 @@ def _say_how_long(shapes: Sequence[Shape], tps: float) -> None:
         typer.echo(
             f"About {million:,.0f} million requests to simulate: this takes minutes.", err=True
         )
+
+
+def _paid(result: SearchResult) -> list[tuple[float, float]]:
+    """Of each point of a search: the instances paid for, and requests per second."""
+    return [_paid_for(each, result) for each in result.points]
+
+
+def _paid_for(found: Found, result: SearchResult) -> tuple[float, float]:
+    shares = [each.mean_share for each in result.shapes] if found.shape else [1.0]
+    return found.cost, result.goal.tps * sum(shares) / len(shares)
 
 
 def _write(path: Path, text: str) -> None:

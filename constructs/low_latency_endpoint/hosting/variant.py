@@ -102,8 +102,9 @@ class InstancePool:
 class RoutingStrategy:
     """How SageMaker chooses the instance for a request.
 
-    AWS: requests that take hundreds of milliseconds to minutes gain from
-    ``LEAST_OUTSTANDING_REQUESTS``; shorter ones may do better with ``RANDOM``; measure both.
+    The plan takes ``LEAST_OUTSTANDING_REQUESTS``. AWS: requests that take hundreds of milliseconds
+    to minutes gain from it, shorter ones may benefit more from ``RANDOM``; ``low-latency
+    compare-routing`` measures both.
 
     Raises
     ------

@@ -42,6 +42,7 @@ OFFER_FILE = rule(
 )
 _STANDSTILL_SECONDS = 30.0
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_REGION_PREFIX = re.compile(r"^[A-Z]+\d*-")  # USE1-
 _METADATA = ("FormatVersion", "Disclaimer", "Publication Date", "Version", "OfferCode")
 
 
@@ -90,7 +91,7 @@ class Wanted:
         >>> wanted.item("AmazonVPC", "VpcEndpoint-Hours")
         ('interface_endpoint', 'zone-hour')
         """
-        usage_type = re.sub(r"^[A-Z]+\d*-", "", usage_type)
+        usage_type = _REGION_PREFIX.sub("", usage_type)
         if offer == INSTANCE_HOUR.offer:
             name = usage_type.removeprefix(INSTANCE_HOUR.usage_type)
             known = name != usage_type and name.startswith("ml.")
@@ -177,13 +178,15 @@ def read_offer(lines: Iterable[str], wanted: Wanted, source: str) -> Iterator[Li
         )
     # AWS writes some of the names in several ways: usageType, Usage Type.
     columns = [name.replace(" ", "").lower() for name in next(rows, [])]
-    needed = {"termtype", "startingrange", "priceperunit", "currency", "usagetype"}
-    if missing := needed - set(columns):
+    needed = ("termtype", "startingrange", "currency", "usagetype", "priceperunit")
+    if missing := [name for name in needed if name not in columns]:
         raise OFFER_FILE.error(
-            got=f"no column {', '.join(sorted(missing))}",
+            got=f"no column {', '.join(missing)}",
             allowed="the columns of an offer file",
             where=source,
         )
+    term, start, currency, usage, price = map(columns.index, needed)
+    region = columns.index("regioncode") if "regioncode" in columns else None
     for number, row in enumerate(rows, len(_METADATA) + 2):
         if len(row) != len(columns):
             raise OFFER_FILE.error(
@@ -191,24 +194,21 @@ def read_offer(lines: Iterable[str], wanted: Wanted, source: str) -> Iterator[Li
                 allowed=f"{len(columns)}, as the line that names them has",
                 where=source,
             )
-        cell = dict(zip(columns, row, strict=True))
         # Tiers: the first, from which on one pays. Reserved and spot terms are other prices.
         if (
-            cell["termtype"] != "OnDemand"
-            or cell["currency"] != "USD"
-            or cell["startingrange"] not in ("", "0")
-            or cell.get("regioncode", wanted.region) != wanted.region
+            row[term] != "OnDemand"
+            or row[start] not in ("", "0")
+            or row[currency] != "USD"
+            or (region is not None and row[region] != wanted.region)
         ):
             continue
-        item = wanted.item(about["OfferCode"], cell["usagetype"])
+        item = wanted.item(about["OfferCode"], row[usage])
         if item is not None:
             try:
-                usd = float(cell["priceperunit"])
+                usd = float(row[price])
             except ValueError:
                 raise OFFER_FILE.error(
-                    got=f"price {cell['priceperunit']!r} in line {number}",
-                    allowed="US dollars",
-                    where=source,
+                    got=f"price {row[price]!r} in line {number}", allowed="US dollars", where=source
                 ) from None
             yield ListedPrice(
                 item=item[0],

@@ -36,6 +36,17 @@ def zone_count(client_zones: int | Sequence[str]) -> int:
     return int(ZONES_TO_COUNT.check(client_zones, "client_zones"))
 
 
+def instances_for(tps: float, tps_per_instance: float, share: float = 1.0) -> int:
+    """Instances that hold a load at a share of what each was measured to hold.
+
+    Examples
+    --------
+    >>> instances_for(1000, 200), instances_for(1000, 200, 0.65)
+    (5, 8)
+    """
+    return math.ceil(stated(tps) / (stated(tps_per_instance) * stated(share)))
+
+
 def instances_at_peak(
     peak_tps: float,
     tps_per_instance: float,
@@ -68,7 +79,7 @@ def instances_at_peak(
     PEAK_TPS.check(peak_tps, "peak_tps")
     TPS_PER_INSTANCE.check(tps_per_instance, "tps_per_instance")
     SAFETY_FACTOR.check(safety_factor, "safety_factor")
-    needed = math.ceil(stated(peak_tps) / (stated(tps_per_instance) * stated(safety_factor)))
+    needed = instances_for(peak_tps, tps_per_instance, safety_factor)
     return max(needed, zone_count(client_zones), FEWEST_INSTANCES)
 
 

@@ -173,7 +173,6 @@ def _ami(plan: Plan) -> Iterator[Decision]:
 
 def _routing(plan: Plan) -> Decision:
     request, advice = plan.request, plan.routing_advice
-    typical = request.latency.typical if request.latency else None
     notes = [advice.reason]
     if plan.routing != advice.value:
         notes = [f"the rule would give {advice.value}: {advice.reason}"]
@@ -182,12 +181,9 @@ def _routing(plan: Plan) -> Decision:
     return Decision(
         name="routing_strategy",
         value=plan.routing,
-        rule="responses of hundreds of milliseconds or more, or of uneven length: "
-        "LEAST_OUTSTANDING_REQUESTS; shorter: RANDOM",
-        inputs={
-            "response time": f"{typical[0]} {typical[1]:g} ms" if typical else "unknown",
-            "generative": request.is_generative,
-        },
+        rule="LEAST_OUTSTANDING_REQUESTS, which sends no request to a busy instance while another "
+        "is idle",
+        inputs={"generative": request.is_generative},
         source=advice.source,
         overridden=request.routing is not None,
         note="; ".join(notes),
@@ -205,7 +201,7 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
             value=fleet.at_peak,
             unit="instances",
             rule="peak TPS / (TPS per instance x safety factor), rounded up; at least one per "
-            "client zone and at least two",
+            "client zone and at least two, unless fewer are stated",
             inputs={
                 "peak TPS": measured.peak_tps,
                 "TPS per instance": measured.tps_per_instance,

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ..errors import rule
-from .capacity import FEWEST_INSTANCES, stated
+from .capacity import FEWEST_INSTANCES, instances_for, stated
 from .decisions import Explanation
 from .endpoint_request import EndpointRequest, ScalingOptions
 from .latency_target import LatencyTarget
@@ -45,14 +45,6 @@ KEEPALIVE_SECONDS = 60
 WARM_UP_MOST = 10_000
 WARM_UP_MISS = 1000  # one chance in this many that a worker stays cold
 
-ZONES_WITHOUT_INSTANCE = rule(
-    "LLE810",
-    "there are more client zones than instances",
-    fix="Raise the number of instances, or name fewer client zones: a zone without an instance "
-    "sends its requests to another zone.",
-    source="/sagemaker/latest/dg/realtime-endpoints-privatelink.html",
-)
-
 PLAN_OF_ANOTHER = rule(
     "LLE808",
     "the plan was made from another request",
@@ -67,7 +59,7 @@ class Fleet:
     Attributes
     ----------
     at_peak : int
-        That hold the peak, at least one per client zone and at least two.
+        That hold the peak; at least one per client zone and at least two, unless fewer are stated.
     minimum, initial, maximum : int
     """
 
@@ -167,6 +159,11 @@ class Plan:
         )
 
     @property
+    def fewest(self) -> int:
+        """The fewest instances outside of updates: the minimum, or the fixed number."""
+        return self.fleet.minimum if self.scaling else self.fleet.initial
+
+    @property
     def largest_fleet(self) -> int:
         """The most instances outside of updates: the maximum, or the fixed number."""
         return self.fleet.maximum if self.request.scaling.enabled else self.fleet.initial
@@ -217,7 +214,7 @@ def make_plan(request: EndpointRequest) -> Plan:
     ConfigurationError
         ``LLE113`` for a fleet that no subnet holds; ``LLE602`` for a scaling target out of range;
         ``LLE621`` for a minimum above the maximum; ``LLE625`` for an initial count outside the two;
-        ``LLE624`` for scaling a burstable type; ``LLE810`` for fewer instances than client zones.
+        ``LLE624`` for scaling a burstable type.
 
     Examples
     --------
@@ -232,8 +229,7 @@ def make_plan(request: EndpointRequest) -> Plan:
     'TPS per instance x safety factor x 60'
     """
     fleet = _fleet(request)
-    typical = request.latency.typical[1] if request.latency else None
-    advice = recommend_routing(typical, generative=request.is_generative)
+    advice = recommend_routing(generative=request.is_generative, instances=fleet.maximum)
     addresses = addresses_per_subnet(fleet.maximum)
     return Plan(
         request=request,
@@ -253,18 +249,11 @@ def make_plan(request: EndpointRequest) -> Plan:
 def _fleet(request: EndpointRequest) -> Fleet:
     """Minimum, initial and maximum instances, checked against each other."""
     zones, given = len(request.client_zones), request.scaling
-    floor = max(zones, FEWEST_INSTANCES)
-    at_peak = request.throughput.instances_at_peak(zones) if request.throughput else floor
     minimum, initial, maximum = given.min_instances, given.initial_instances, given.max_instances
-    for name, count in (
-        ("min_instances", minimum),
-        ("initial_instances", initial),
-        ("max_instances", maximum),
-    ):
-        if count is not None and count < zones:
-            raise ZONES_WITHOUT_INSTANCE.error(
-                got=f"{count} for {zones} client zones", allowed=f"at least {zones}", where=name
-            )
+    # Who states fewer than one per zone gets them, and a warning.
+    chosen = [count for count in (minimum, initial, maximum) if count is not None]
+    floor = min([max(zones, FEWEST_INSTANCES), *chosen])
+    at_peak = max(floor, needed_at_peak(request.throughput) or 0)
     if request.burstable:  # burstable types do not scale: one number for all three
         size = maximum or initial or minimum or at_peak
         minimum, maximum = minimum or size, maximum or size
@@ -290,6 +279,13 @@ def _fleet(request: EndpointRequest) -> Fleet:
         smallest = first if minimum is None else smallest
         largest = first if maximum is None else largest
     return Fleet(at_peak, smallest, first, largest)
+
+
+def needed_at_peak(measured: MeasuredThroughput | None) -> int | None:
+    """Instances that the load alone needs at the peak; ``None`` without a throughput."""
+    if measured is None:
+        return None
+    return instances_for(measured.peak_tps, measured.tps_per_instance, measured.safety_factor)
 
 
 def _maximum(needed: int, zones: int) -> int:

@@ -437,7 +437,7 @@ CAPTURE_CONTENT_TYPE_COUNT = number_range(
 CAPACITY_RESERVATION_ARN = text_form(
     "LLE419",
     "the capacity reservation's ARN",
-    r"arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:[a-z\-]{1,14}/.*",
+    r"arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:[a-z0-9\-]{1,14}/.*",
     "the ARN of an ML reservation, arn:aws:sagemaker:<region>:<account>:training-plan/<name>",
     max_length=258,
     source=API + "ProductionVariantCapacityReservationConfig.html",

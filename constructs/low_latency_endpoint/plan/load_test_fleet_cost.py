@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from .prices import INTERFACE_ENDPOINT, list_prices
+from .prices import INTERFACE_ENDPOINT, Price, list_prices
 
 PRICES_AS_OF = "us-east-1 list prices of 2026-11-20"
 """What the estimate is made of; data/list_prices.csv has the pages."""
 
 _REGION = "us-east-1"
+_TASK = ("fargate_arm_vcpu", "fargate_arm_memory")
 
 STARTING_SECONDS = 90.0
 """Pulling the image and starting, which AWS bills; Fargate states no number."""
@@ -34,6 +36,8 @@ class FleetCost:
     endpoint_zones : int
         Interface endpoints of the fleet's stack times the zones each is in. They cost for as
         long as the stack exists, running or not.
+    prices : mapping of str to Price
+        Of the Region, by item; by default AWS's list prices in us-east-1.
 
     Examples
     --------
@@ -50,21 +54,31 @@ class FleetCost:
     memory_mib: int
     seconds: float
     endpoint_zones: int
+    prices: Mapping[str, Price] = field(default_factory=dict)
 
     @property
     def tasks(self) -> float:
         """Of all tasks, for the time of the plan and of their start."""
-        prices = list_prices(_REGION)
-        hourly = (
-            self.cpu / 1024 * prices["fargate_arm_vcpu"].usd
-            + self.memory_mib / 1024 * prices["fargate_arm_memory"].usd
-        )
+        processor, memory = (self._price(item) for item in _TASK)
+        hourly = self.cpu / 1024 * processor.usd + self.memory_mib / 1024 * memory.usd
         return (self.workers + 1) * hourly * self._billed / 3600
 
     @property
     def endpoints_per_hour(self) -> float:
         """Of the interface endpoints, for every hour that the fleet's stack exists."""
-        return self.endpoint_zones * list_prices(_REGION)[INTERFACE_ENDPOINT].usd
+        return self.endpoint_zones * self._price(INTERFACE_ENDPOINT).usd
+
+    @property
+    def origin(self) -> str:
+        """Whose prices these are."""
+        items = (*_TASK, *([INTERFACE_ENDPOINT] if self.endpoint_zones else []))
+        whose = (
+            self.prices[item].origin if item in self.prices else PRICES_AS_OF for item in items
+        )
+        return "; ".join(dict.fromkeys(whose))
+
+    def _price(self, item: str) -> Price:
+        return self.prices.get(item) or list_prices(_REGION)[item]
 
     @property
     def _billed(self) -> float:
@@ -81,5 +95,5 @@ class FleetCost:
         dollars = f"about ${self.tasks:.2f}" if self.tasks >= 0.01 else "less than $0.01"
         return (
             f"{dollars} for {tasks} task{'s' * (tasks != 1)} "
-            f"over {minutes} minute{'s' * (minutes != 1)}{standing} ({PRICES_AS_OF}; an estimate)"
+            f"over {minutes} minute{'s' * (minutes != 1)}{standing} ({self.origin}; an estimate)"
         )

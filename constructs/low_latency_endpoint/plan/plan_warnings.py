@@ -9,7 +9,7 @@ from .capacity import stated
 from .decisions import PlanWarning
 from .deployments import takes_guardrails
 from .endpoint_request import MODEL_BODY_BYTES
-from .latency_plan import Plan
+from .latency_plan import Plan, needed_at_peak
 
 NOBODY_NOTIFIED = (
     "the alarms notify nobody: name an SNS topic (alarm_topic_arn, or AlarmOptions(actions=[...]))"
@@ -24,6 +24,7 @@ def warnings_of(plan: Plan) -> Iterator[PlanWarning]:
     """All warnings of a plan, each with its id."""
     yield from _target(plan)
     yield from _fleet(plan)
+    yield from _few(plan)
     yield from _outage(plan)
     yield from _requests(plan)
     if not takes_guardrails(plan.request.instance_type):
@@ -39,10 +40,7 @@ def _target(plan: Plan) -> Iterator[PlanWarning]:
     """What is doubtful about the target itself."""
     request = plan.request
     if request.latency is None:
-        yield PlanWarning(
-            "no-latency-target",
-            "no latency target: no alarms are set, and the routing strategy rests on a guess",
-        )
+        yield PlanWarning("no-latency-target", "no latency target: no alarms are set")
         return
     statistic, tightest = request.latency.tightest
     if tightest < SHORT_TARGET_MS:
@@ -91,13 +89,13 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
             + (", and no scaling policy is set" if plan.scaling is None else "")
             + "; load-test one instance and state the result",
         )
-    elif fleet.maximum < fleet.at_peak:
+    elif fleet.maximum < (needed := needed_at_peak(request.throughput) or 0):
         yield PlanWarning(
             "maximum-below-peak",
-            f"the maximum of {fleet.maximum} instances is below the {fleet.at_peak} that the peak "
+            f"the maximum of {fleet.maximum} instances is below the {needed} that the peak "
             "needs with this safety factor",
         )
-    elif fleet.minimum == fleet.maximum and not request.burstable and request.scaling.enabled:
+    elif 1 < fleet.minimum == fleet.maximum and not request.burstable and request.scaling.enabled:
         yield PlanWarning(
             "fleet-never-scales",
             f"minimum and maximum are both {fleet.minimum}: the fleet never scales",
@@ -110,9 +108,35 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
         )
 
 
+def _few(plan: Plan) -> Iterator[PlanWarning]:
+    """Fewer instances than client zones, at quiet hours or always: possible, and not resilient."""
+    fewest, zones = plan.fewest, len(plan.request.client_zones)
+    if fewest == 1:
+        when = "one instance" if plan.largest_fleet == 1 else "down to one instance at quiet hours"
+        yield PlanWarning(
+            "one-instance",
+            f"{when}: none stands in another zone, so an outage of the instance or of its zone is "
+            "an outage of the endpoint until SageMaker has replaced it, which takes minutes. "
+            "Enough for development; else a minimum of 2",
+        )
+    elif fewest < zones:
+        yield PlanWarning(
+            "zones-without-instance",
+            f"{fewest} instances for {zones} client zones at quiet hours: requests of a zone "
+            "without one go to another zone; "
+            f"a minimum of {zones}, or fewer client zones, avoids it",
+        )
+
+
 def _outage(plan: Plan) -> Iterator[PlanWarning]:
+    """What a zone outage at the peak leaves; of one instance another warning says it."""
     measured, held = plan.request.throughput, plan.tps_after_zone_outage
-    if measured is not None and held is not None and held < measured.peak_tps:
+    if (
+        plan.fleet.serving_at_peak > 1
+        and measured is not None
+        and held is not None
+        and held < measured.peak_tps
+    ):
         replaced = (
             "scaling replaces the others" if plan.request.scaling.enabled else "they are replaced"
         )

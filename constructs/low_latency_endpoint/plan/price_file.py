@@ -22,7 +22,7 @@ from .prices import HOSTING_PRICES, PRICE, PRICED_ITEM, Price
 PRICE_FILE = rule(
     "LLE890",
     "a file of prices cannot be read",
-    fix="Let low-latency prices endpoint.yaml write it, and name it under prices afterwards.",
+    fix="Let low-latency prices endpoint.yaml write it.",
     source=HOSTING_PRICES,
 )
 STALE_AFTER_DAYS = 90

@@ -196,7 +196,7 @@ class EndpointSettings(SettingsModel):
         example={"peak_tps": 1000, "tps_per_instance": 200},
     )
     routing: Routing | None = optional(
-        "How requests find their instance. Default: derived from the latency target.",
+        "How requests find their instance. Default: least_outstanding_requests.",
         example="least_outstanding_requests",
     )
     instances: InstanceCountSettings = Field(

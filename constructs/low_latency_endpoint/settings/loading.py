@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,16 @@ from .stack import Settings
 from .yaml_source import YamlSource, parse_yaml, read_yaml
 
 
-def load_settings(path: str | Path) -> Settings:
+def load_settings(path: str | Path, *, without: Collection[str] = ()) -> Settings:
     """Read and check a settings file.
 
     Parameters
     ----------
     path : str or pathlib.Path
         The YAML file, such as ``endpoint.yaml``.
+    without : collection of str
+        Keys of the file that are passed over: whoever writes the file of prices needs none. By
+        default none.
 
     Returns
     -------
@@ -36,7 +40,11 @@ def load_settings(path: str | Path) -> Settings:
         line: LLE9xx for the file and how its settings fit together, and the code of each limit
         and planning rule that a value breaks.
     """
-    return _validated(read_yaml(path), str(path), Path(path).absolute().parent)
+    source = read_yaml(path)
+    if isinstance(source.values, dict):
+        for key in without:
+            source.values.pop(key, None)
+    return _validated(source, str(path), Path(path).absolute().parent)
 
 
 def parse_settings(text: str, *, path: str = "settings") -> Settings:

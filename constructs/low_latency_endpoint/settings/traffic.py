@@ -122,7 +122,9 @@ class InstanceCountSettings(SettingsModel):
     """How many instances there are; what is left out follows from the throughput."""
 
     min: Annotated[int, Limited(limits.MIN_CAPACITY)] | None = optional(
-        "Fewest instances. Default: one per client zone, at least two.", example=2
+        "Fewest instances; 1 is possible, and no reserve. Default: one per client zone, at "
+        "least two.",
+        example=2,
     )
     initial: Annotated[int, Limited(limits.INITIAL_INSTANCE_COUNT)] | None = optional(
         "Instances that the first deployment starts. Default: the plan's.", example=4

@@ -33,6 +33,10 @@ class Loops:
     add_and_clear: Callable[..., None]
     total: Callable[..., float]
 
+    def kept(self, loop: Callable[..., Any]) -> bool:
+        """Whether a loop that has run was read from where numba keeps what it compiled."""
+        return self.compiled and bool(loop.stats.cache_hits)  # type: ignore[attr-defined]
+
     def wholes(self, values: Sequence[int]) -> Any:
         """An array of whole numbers."""
         if self.compiled:

@@ -32,8 +32,7 @@ holds p99 and p99.9 in 94 to 95 % of 200 seeds, with 40 in 88 %, with 10 in 80 %
 SPELLS_EACH = 20
 """And each replication: the percentile of fewer lies below the truth in the mean."""
 
-SHARE_OF_MEAN = 0.1
-"""A mean is made by this share of the requests: it needs runs as long as a p90."""
+_SHARE_OF_MEAN = 0.1  # of the requests makes the mean: it needs runs as long as a p90
 
 RELAXATIONS = 3
 """Relaxation times of a warm-up: what is left of the start is then a twentieth, and falls."""
@@ -44,7 +43,8 @@ MOST_REQUESTS = 2_000_000
 NEVER = 1e12
 """The spell of a queue that grows for ever: no run is long enough."""
 
-_PATIENCE = 500_000  # requests up to which a run is lengthened for p99.9 as well
+PATIENCE = 500_000
+"""Requests up to which a run is lengthened for p99.9 as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,26 +58,31 @@ class Memory:
         routing sees them all.
     spell : float
         Requests of one queue that are late together.
+    tail : float
+        Requests among which the rare long ones even out in a mean.
     """
 
     queues: int
     spell: float
+    tail: float = 1.0
 
     @property
     def warm_up(self) -> int:
         """Requests after which the start is forgotten, over all queues."""
         return math.ceil(RELAXATIONS * 4 * self.spell * self.queues)
 
-    def requests(self, share: float, replications: int) -> int:
-        """Requests that each replication must count for what so small a share decides.
+    def requests(self, percentile: float | None, replications: int) -> int:
+        """Requests that each replication must count for a percentile, or for the means.
 
         Examples
         --------
-        >>> Memory(queues=1, spell=100.0).requests(0.01, replications=8)  # p99 of M/M/1 at 90 %
+        >>> Memory(queues=1, spell=100.0).requests(99.0, replications=8)  # M/M/1 at 90 %
         400000
         """
         spells = max(SPELLS_EACH, SPELLS / replications)
-        return math.ceil(spells * self.spell / share * (1 - 1e-9))
+        if percentile is None:
+            return math.ceil(spells * max(self.spell, self.tail) / _SHARE_OF_MEAN)
+        return math.ceil(spells * self.spell / (1 - percentile / 100) * (1 - 1e-9))
 
 
 def memory(scenario: Scenario) -> Memory | None:
@@ -102,11 +107,14 @@ def memory(scenario: Scenario) -> Memory | None:
     ):
         return None
     queues = _queues(scenario)
+    # The mean wait rests on the squares of the service times; how these scatter is as for a
+    # lognormal law of the same variation, E[S^4] / E[S^2]^2.
+    tail = (1 + scenario.service.variation**2) ** 4
     if isinstance(traffic, ClosedLoop):
-        return Memory(queues, max(1.0, _closed_spell(scenario, traffic, queues)))
+        return Memory(queues, max(1.0, _closed_spell(scenario, traffic, queues)), tail)
     load = _highest_load(scenario, traffic)
     gaps = 1.0 if traffic.poisson or queues > 1 else 0.0
-    return Memory(queues, max(1.0, _open_spell(scenario, load, gaps, queues)))
+    return Memory(queues, max(1.0, _open_spell(scenario, load, gaps, queues)), tail)
 
 
 def _open_spell(scenario: Scenario, load: float, gaps: float, queues: int) -> float:
@@ -172,22 +180,24 @@ def warm_up_requests(scenario: Scenario, requests: int) -> int:
     return int(min(max(requests / 10, found.warm_up), MOST_REQUESTS))
 
 
-def default_requests(scenario: Scenario, replications: int, share: float, least: int) -> int:
+def default_requests(
+    scenario: Scenario, replications: int, percentile: float, least: int, patience: int = PATIENCE
+) -> int:
     """Requests for each replication when nobody states them.
 
-    Enough for the share asked for as far as :data:`MOST_REQUESTS` go, and for p99.9 where that
+    Enough for the percentile asked for as far as :data:`MOST_REQUESTS` go, and for p99.9 where that
     takes little more.
 
     Parameters
     ----------
-    share : float
-        Share of the requests that decides: 0.01 for p99.
     least : int
         At least so many.
+    patience : int
+        For p99.9 as well where it takes no more than so many.
     """
     found = memory(scenario)
     if found is None or found.spell >= NEVER:
         return least
-    asked = min(found.requests(share, replications), MOST_REQUESTS)
-    tail = found.requests(0.001, replications)
-    return max(least, asked, tail if tail <= _PATIENCE else 0)
+    asked = min(found.requests(percentile, replications), MOST_REQUESTS)
+    tail = found.requests(99.9, replications)
+    return max(least, asked, tail if tail <= patience else 0)

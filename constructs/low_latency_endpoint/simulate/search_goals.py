@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..errors import rule
+from ..plan import pareto
 from .estimates import Estimate
 from .traffic import Shape
 
@@ -273,8 +274,4 @@ def best_of(found: Iterable[Found], goal: Goal) -> Found | None:
 
 def pareto_front(found: Iterable[Found]) -> tuple[Found, ...]:
     """Those for which no other is as cheap and as quick, by cost."""
-    front: list[Found] = []
-    for each in sorted(found, key=lambda one: (one.cost, one.latency.mean)):
-        if not front or each.latency.mean < front[-1].latency.mean:
-            front.append(each)
-    return tuple(front)
+    return pareto.pareto_front(found, lambda one: one.cost, lambda one: one.latency.mean)

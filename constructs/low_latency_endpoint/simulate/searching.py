@@ -251,6 +251,10 @@ def _over_time(
             one for one in policies if looked[one].latency.mean < _HOPELESS * seconds
         ] or policies
     found = runs.looked_at(policies, shapes, 1)
+    # What clearly misses is no choice, and needs no interval.
+    found = {
+        each: one for each, one in found.items() if one.latency.mean < _MAY_HOLD * seconds
+    } or found
     while again := _to_repeat(found.values(), goal, seconds):
         found |= runs.looked_at(again, shapes, replications)
     if undecided := _undecided(found.values(), goal):
@@ -315,7 +319,7 @@ def _policies(limits: Limits, goal: Goal, steady: Sequence[Found]) -> list[Candi
     return [
         each
         for each in policies
-        if each.minimum < each.maximum
+        if each.minimum < serving_at_peak(each, model)  # else it is a fixed fleet
         and limits.keeps(limits.reserve(serving_at_peak(each, model)))
     ] + [Candidate(each, enough, enough) for each in STRATEGIES]
 
@@ -376,10 +380,9 @@ class _Runs:
         over = key[1]
         if over is not None:
             return RunLength(None, over.seconds, 0.0)
-        share = 1 - self.goal.percentile / 100
         fleet = self._scenario(key)
         requests = self.requests or default_requests(
-            fleet, FEWEST_REPLICATIONS, share, _FEWEST_REQUESTS
+            fleet, FEWEST_REPLICATIONS, self.goal.percentile, _FEWEST_REQUESTS, patience=0
         )
         return RunLength(requests, None, warm_up_requests(fleet, requests) / requests)
 

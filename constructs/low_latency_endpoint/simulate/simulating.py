@@ -12,14 +12,16 @@ from typing import Any
 
 from ..errors import rule
 from ..plan.limits import number_range
+from . import core
 from .compilation import loops
 from .counting import PERCENTILES, TimelineWindow
 from .estimates import Estimate, estimate
 from .replication import Replication, RunLength, replicate
-from .run_length import SHARE_OF_MEAN, default_requests, memory, warm_up_requests
+from .run_length import default_requests, memory, warm_up_requests
 from .scenario import Scenario
 from .service_laws import SECONDS, Exponential
-from .traffic import ArrivalTrace, OpenLoop, ShapedLoop
+from .traffic import ArrivalTrace, OpenLoop, Shape, ShapedLoop
+from .world import World
 
 REPLICATIONS = number_range(
     "LLS109",
@@ -65,6 +67,7 @@ WARM_UP = rule(
 )
 
 DEFAULT_REQUESTS = 200_000
+_SMALL = Scenario(service=Exponential(1.0), traffic=OpenLoop(0.5))
 _MOST_LINES = 1_000_000
 _FREEDOM = 5  # more replications than controls: Student's t at 99 % is 4.6, with three more 9.9
 _START_IN = 30  # warm-ups that a run must hold when its start was counted
@@ -103,8 +106,7 @@ class SimulationResult:
         found = memory(self.scenario)
         if found is None:
             return 0
-        share = SHARE_OF_MEAN if percentile is None else 1 - percentile / 100
-        needed = found.requests(share, len(self.replications))
+        needed = found.requests(percentile, len(self.replications))
         discarded = self.discard * min(run.requests for run in self.replications)
         if discarded >= found.warm_up * 0.99:  # runs end at whole blocks of requests
             return needed
@@ -508,7 +510,7 @@ def _length(
     elif isinstance(traffic, ArrivalTrace):
         requests = len(traffic.seconds)
     else:
-        requests = default_requests(scenario, replications, 0.01, DEFAULT_REQUESTS)
+        requests = default_requests(scenario, replications, 99.0, DEFAULT_REQUESTS)
     load = scenario.offered_load
     steady = isinstance(traffic, OpenLoop) and not scenario.scaling and not scenario.faults
     if load is not None and steady and load > _FULL:
@@ -550,11 +552,30 @@ def replicated(jobs: Sequence[tuple[Any, ...]], processes: int) -> Iterable[Repl
 
 
 def compile_here(compiled: bool | None = None) -> None:
-    """Compile once, before processes are made that would each do it."""
+    """Compile once, before processes are made that would each do it; on two processors at once.
+
+    The event loop takes as long as all the small loops: another process compiles those meanwhile,
+    and this one finds them where numba keeps what it compiled.
+    """
     made = loops(compiled)
-    if made.compiled:
-        small = Scenario(service=Exponential(1.0), traffic=OpenLoop(0.5))
-        replicate(small, RunLength(100), made, 0, 0)
+    if not made.compiled:
+        return
+    made.total(made.floats([0.0]), 1)
+    if made.kept(made.total):
+        replicate(_SMALL, RunLength(100), made, 0, 0)
+        return
+    with ProcessPoolExecutor(1) as pool:
+        kernels = pool.submit(_compile_kernels)
+        World(_SMALL, made, 1, 16).advance(-1.0)
+        kernels.result()
+
+
+def _compile_kernels() -> None:
+    """Compile all loops but the event loop, which runs as plain Python here."""
+    small = replace(loops(True), advance=core.advance)
+    replicate(_SMALL, RunLength(100), small, 0, 0)
+    rising = _SMALL.with_(traffic=ShapedLoop(0.5, Shape("all", "", ((20.0, 1.0),))))
+    replicate(rising, RunLength(None, 20.0, 0.0, 10.0), small, 0, 0)
 
 
 def _replicate(job: tuple[Any, ...]) -> Replication:

@@ -18,7 +18,7 @@ from .scenarios import END, ENDPOINT, Scenario, constant
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault in one endpoint."""
+    """One fault in one endpoint; a pattern needs so many minutes ``over`` which it shows."""
 
     name: str
     scenario: Callable[[], Scenario]
@@ -27,6 +27,7 @@ class Fault:
     changes: tuple[str, ...] = ()
     companions: frozenset[str] = frozenset()
     options: dict[str, Any] = field(default_factory=dict)
+    over: int = 45
 
     def account(self) -> FakeAccount:
         """An account with this fault, one for all tests: they only read it."""
@@ -188,7 +189,119 @@ def _by_concurrency(most: int, used: float, **more: Any) -> Scenario:
     return _gpu(**(values | more))
 
 
+def _every(period: int, length: int = 1) -> Callable[[int, int], float]:
+    """Ten times slower for the first minutes of each period."""
+    return lambda m, i: 400 if m % period < length else 40
+
+
+def _restarting(m: int) -> int:
+    """Minutes since the last of the restarts, one in forty minutes."""
+    return (m + 15) % 40
+
+
+def _zone_lost(**more: Any) -> Scenario:
+    """Half of the fleet gone from minute 25 on; what is left is full."""
+    values: dict[str, Any] = {
+        "tps": constant(800),
+        "instances": from_minute(25, 8, 4),
+        "cpu": from_minute(25, 52, 98),
+        "latency": lambda m, i: 40 if m < 25 else 330,
+    }
+    return Scenario(**(values | more))
+
+
 FAULTS = (
+    Fault(
+        "every fifth minute ten times slower",
+        lambda: Scenario(latency=_every(5)),
+        "LLD131",
+        (
+            "slow every 5 min (03:00, 03:05, 03:10, 03:15 and on), in 12 of 12 cycles",
+            "20 % of all requests came then",
+            "the load is the same",
+        ),
+        ("containers[].environment",),
+    ),
+    Fault(
+        "three minutes of every fifteen slow, which an alarm sees too",
+        lambda: Scenario(minutes=120, latency=_every(15, 3)),
+        "LLD131",
+        ("slow every 15 min", "in 8 of 8 cycles"),
+        ("containers[].environment",),
+        over=120,
+    ),
+    Fault(
+        "callers that come all at once every ten minutes",
+        lambda: Scenario(
+            tps=lambda m: 2000 if m % 10 == 2 else 600,
+            cpu=lambda m: 97 if m % 10 == 2 else 40,
+            latency=lambda m, i: 400 if m % 10 == 2 else 40,
+        ),
+        "LLD131",
+        ("3.3 times the load then: callers come in bursts",),
+        over=60,
+    ),
+    Fault(
+        "cold after a pause without requests",
+        lambda: Scenario(
+            minutes=120,
+            tps=between(30, 70, 0, 300),
+            cpu=constant(20),
+            latency=lambda m, i: 500 if 70 <= m < 76 else 40,
+        ),
+        "LLD132",
+        ("slow for up to 6 min after a pause without requests (02:30-03:10)",),
+        ("warm_up.keep_warm",),
+        over=120,
+    ),
+    Fault(
+        "latency that creeps to five times its first value",
+        lambda: Scenario(latency=lambda m, i: 40 * (1 + 4 * m / 60)),
+        "LLD133",
+        ("ModelLatency p99 grew from", "load per instance at the end 1.00 times"),
+        ("containers[].image",),
+        over=60,
+    ),
+    Fault(
+        "memory that leaks until instances restart",
+        lambda: Scenario(
+            minutes=180,
+            memory=lambda m: 35 + 1.55 * _restarting(m),
+            instances=lambda m: 4 if _restarting(m) < 3 else 8,
+            latency=lambda m, i: 350 if _restarting(m) < 6 or _restarting(m) > 33 else 40,
+        ),
+        "LLD134",
+        ("memory climbed to 9", "4 times, some 40 min apart", "fewer instances served"),
+        ("containers[].environment",),
+        over=150,
+    ),
+    Fault(
+        "half of the fleet gone at once",
+        _zone_lost,
+        "LLD135",
+        (
+            "4 of 8 instances stopped serving at 03:25",
+            "not back at the end",
+            "800 requests a second before, 800 after",
+        ),
+        ("client_zones.ids",),
+        over=60,
+    ),
+    Fault(
+        "a zone gone with its instances, and back, with errors of those left",
+        lambda: _zone_lost(
+            minutes=90,
+            zones=("us-east-1a",),
+            instances=lambda m: 4 if 25 <= m < 50 else 8,
+            cpu=between(25, 50, 98, 52),
+            latency=lambda m, i: 330 if 25 <= m < 50 else 40,
+            errors={"Invocation5XXErrors": between(25, 50, 0.05, 0)},
+        ),
+        "LLD135",
+        ("4 of 8 instances stopped serving at 02:55", "back at 03:20"),
+        ("client_zones.ids",),
+        over=90,
+    ),
     Fault(
         "a saturated fleet at its maximum",
         _saturated,
@@ -201,7 +314,8 @@ FAULTS = (
         lambda: _saturated(tps=from_minute(25, 200, 400)),
         "LLD102",
         ("CPU at 97 %", "all 8 instances", "3,000 invocations"),
-        ("instances.max: 12", "throughput.tps_per_instance: 50"),
+        # 8 x 97 / 65; full at 50 a second where a load test found 200: no capacity to plan with.
+        ("instances.max: 12", "throughput.tps_per_instance"),
     ),
     Fault(
         "a scale-out that AWS has no capacity for",

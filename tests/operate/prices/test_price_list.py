@@ -180,6 +180,18 @@ def test_the_file_is_written_beside_the_settings_and_the_plan_counts_with_it(
     assert (mine.usd, mine.origin) == (1.1, "yours")
 
 
+def test_the_file_that_the_settings_name_already_is_written_anew(settings: Path) -> None:
+    """As in a fresh clone, and when it is spoilt."""
+    stated = {**SETTINGS, "prices": {"file": "prices-us-east-1.csv", "m5.nonsense": -1}}
+    settings.write_text(yaml.safe_dump(stated), encoding="utf-8")
+    written = settings.with_name("prices-us-east-1.csv")
+    with price_list() as (url, _):
+        assert low_latency("prices", str(settings), "--from", url)[0] == 0
+        written.write_text("spoilt", encoding="utf-8")
+        assert low_latency("prices", str(settings), "--from", url)[0] == 0
+    assert read_price_file(written)["ml.g5.xlarge"].usd == 1.408
+
+
 @pytest.mark.parametrize(("answer", "got"), [(_half, "bytes early"), (_missing, "Not Found")])
 def test_of_a_partial_download_nothing_is_written(settings: Path, answer: Answer, got: str) -> None:
     with price_list(answer) as (url, _):

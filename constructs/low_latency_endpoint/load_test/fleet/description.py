@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from botocore.exceptions import ClientError
 from ...errors import rule
 from ...plan.load_test_fleet_cost import FleetCost
 from ...plan.load_test_fleet_rules import description_parameter
+from ...plan.prices import Price
 
 FLEET_DEPLOYED = rule(
     "LLT123",
@@ -59,14 +61,15 @@ class FleetDescription:
         """The fleet's Region."""
         return self.worker.split(":")[3]
 
-    def cost(self, workers: int, seconds: float) -> FleetCost:
-        """What a run costs, estimated."""
+    def cost(self, workers: int, seconds: float, prices: Mapping[str, Price]) -> FleetCost:
+        """What a run costs, estimated; items that have no price cost what they do in us-east-1."""
         return FleetCost(
             workers=workers,
             cpu=self.cpu,
             memory_mib=self.memory_mib,
             seconds=seconds,
             endpoint_zones=self.endpoint_zones,
+            prices=prices,
         )
 
 

@@ -18,6 +18,7 @@ from ...errors import ConfigurationError, rule
 from ...plan.limits import Range
 from ...plan.load_test_fleet_cost import FleetCost
 from ...plan.load_test_fleet_rules import MASTER_PORT, WEB_PORT
+from ...plan.prices import Price
 from ..engine.generator_process import error_of
 from ..engine.payloads import Payloads
 from ..engine.steps import Progress, Step, StepResult, ignore_progress
@@ -103,6 +104,8 @@ class FleetGenerator:
         page, which spares the workers some microseconds a request.
     poll_seconds : float
         How often S3 and ECS are asked; by default each second.
+    prices : mapping of str to Price, optional
+        Of the Region; by default AWS's list prices in us-east-1.
 
     Raises
     ------
@@ -132,7 +135,9 @@ class FleetGenerator:
         master_port: int = MASTER_PORT,
         web_port: int | None = WEB_PORT,
         poll_seconds: float = 1.0,
+        prices: Mapping[str, Price] | None = None,
     ) -> None:
+        self._prices = prices or {}
         self.workers: int = WORKERS.check(workers, "--fleet")
         self._module = _module_of(payloads)
         self.run_id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
@@ -166,7 +171,7 @@ class FleetGenerator:
 
     def cost(self, seconds: float) -> FleetCost:
         """What the fleet's tasks cost for so long, estimated."""
-        return self._fleet.cost(self.workers, seconds)
+        return self._fleet.cost(self.workers, seconds, self._prices)
 
     def __enter__(self) -> FleetGenerator:
         try:

@@ -39,11 +39,14 @@ _CACHE_HITS = 0.95
 
 
 def errors(view: VariantView) -> Iterator[Finding]:
-    """One finding for each kind of error that is more than now and then."""
+    """One finding for each kind of error that is more than now and then.
+
+    Failures of the container in explained periods have their cause already.
+    """
     yield from _disk(view)
-    server = view.get("Invocation5XXErrors", "Sum")
+    server = _unexplained(view, "Invocation5XXErrors")
     client = view.get("Invocation4XXErrors", "Sum")
-    container = view.get("InvocationModelErrors", "Sum")
+    container = _unexplained(view, "InvocationModelErrors")
     if share := _too_many(view, server, "error_rate"):
         yield _server(view, server, share)
     if share := _too_many(view, client, "client_error_rate"):
@@ -90,6 +93,11 @@ def errors(view: VariantView) -> Iterator[Finding]:
             _count(view, streams, "broken streams", share),
             besides="The container stopped in the middle of an answer: memory, its own timeouts, its log.",
         )
+
+
+def _unexplained(view: VariantView, metric: str) -> Series:
+    series = view.get(metric, "Sum")
+    return series.only(set(series.points) - view.explained)
 
 
 def _too_many(view: VariantView, series: Series, option: str) -> float:

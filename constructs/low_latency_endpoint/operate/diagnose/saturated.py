@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from ...errors import AWS_DOCS
+from .advice import instances_remedy, peak_remedy, target_remedy
 from .findings import (
     LOAD_TESTING,
     MONITORING,
@@ -19,7 +20,6 @@ from .findings import (
 )
 from .instance_starts import scale_outs
 from .measurements import Activity, ScalingReading
-from .target_tracking import TrackedMetric
 from .view import PERIODS, VariantView
 
 _ACTIVITIES = (
@@ -96,7 +96,9 @@ def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
             "scaling unknown",
             confidence="medium",
             changes=[
-                Remedy("instances.max", "if the fleet is at its maximum", _above(needed)),
+                instances_remedy(
+                    view, "instances.max", needed, times, "if the fleet is at its maximum"
+                ),
                 Remedy("throughput.safety_factor", "lower: instances stay emptier"),
             ],
         )
@@ -112,7 +114,7 @@ def saturated(view: VariantView, full: Evidence) -> Iterator[Finding]:
                     "measured in a load test: scaling and its target follow from it",
                     "{peak_tps: ..., tps_per_instance: ...}",
                 ),
-                Remedy("instances.min", "until then", _above(needed)),
+                instances_remedy(view, "instances.min", needed, times, "until then"),
             ],
         )
         return
@@ -152,7 +154,7 @@ def at_the_limit(view: VariantView) -> Iterator[Finding]:
         yield _failed(view, failed, ("scaling activities",), (), risk=True)
         return
     if view.tracked:
-        slow = set(view.slow_times)  # these have a cause already
+        slow = {*view.slow_times, *view.explained}  # these have a cause already
         times = [
             t
             for t in view.tracked.times_above()
@@ -258,14 +260,17 @@ def _maximum(
     by_utilization = view.instances_by_utilization(times)
     why = "the load of this window at the scaling target"
     if full_below_target or (needed and needed == by_utilization):
-        needed, why = by_utilization, "for 65 % utilization"
-    more = max(needed or 0, (scaling.maximum or 0) + 1)
-    changes = [Remedy("instances.max", why, str(more))]
+        needed, why = by_utilization, "more than were full"
+    if (needed or 0) <= (scaling.maximum or 0):
+        needed, why = (scaling.maximum or 0) + 1, "at least: one more than there may be now"
+    changes = [instances_remedy(view, "instances.max", needed, times, why)]
     if full_below_target and tracked and peak is not None:
         changes.append(
-            _lower_target(
+            target_remedy(
+                view,
                 tracked,
                 peak,
+                times,
                 "at most; measure it again with a load test: "
                 "scaling waits for a load that full instances never reach",
             )
@@ -273,12 +278,7 @@ def _maximum(
     plan, tps = view.measurements.plan, view.tps.only(times).max
     if plan and plan.peak_tps and tps and tps > plan.peak_tps:
         parts.append(f"up to {tps:,.0f} requests a second, planned for {plan.peak_tps:,.0f}")
-        changes.insert(
-            0,
-            Remedy(
-                "throughput.peak_tps", "the plan's maximum follows from it", f"{_round_up(tps)}"
-            ),
-        )
+        changes.insert(0, peak_remedy(view, tps))
     changes.append(Remedy("instance_type", "a larger type, if more instances are not wanted"))
     return view.finding(
         AT_MAXIMUM,
@@ -312,7 +312,9 @@ def _too_slow(
             f"lower than {tracked.target:g}: headroom on each instance",
         )
     if tracked and most is not None and most <= 1.05 * tracked.target:
-        changes = [_lower_target(tracked, most, "at most; measure it again with a load test")]
+        changes = [
+            target_remedy(view, tracked, most, times, "at most; measure it again with a load test")
+        ]
         if not tracked.concurrency:
             changes.append(
                 Remedy("throughput.safety_factor", "lower: more instances for the same load")
@@ -346,10 +348,12 @@ def _too_slow(
                 *span,
             ),
             remedies=[
-                Remedy(
+                instances_remedy(
+                    view,
                     "instances.min",
+                    needed,
+                    times,
                     "the only thing that helps in the first minutes of a spike",
-                    _above(needed),
                 ),
                 headroom,
                 *faster,
@@ -379,20 +383,3 @@ def _too_slow(
         remedies=changes,
         besides="A rise at known hours is best met by a scheduled action ahead of it.",
     )
-
-
-def _lower_target(tracked: TrackedMetric, held: float, why: str) -> Remedy:
-    """What the scaling target follows from, at what full instances held."""
-    if tracked.concurrency:
-        return Remedy("scaling.concurrency_target", why, f"{held:.3g}")
-    return Remedy("throughput.tps_per_instance", why, f"{held / 60:.3g}")
-
-
-def _above(needed: int | None) -> str:
-    return str(needed) if needed else ""
-
-
-def _round_up(value: float) -> int:
-    """Two significant digits up: 1234 becomes 1300."""
-    step = 10 ** max(len(str(int(value))) - 2, 0)
-    return int(-(-value // step) * step)

@@ -104,14 +104,7 @@ def _workers(view: VariantView, span: Span) -> Finding | None:
     slow = in_flight.only(view.slow_times).median
     if slow is None or not latency:
         return None
-    stated = next(
-        (
-            view.variant.environment[name]
-            for name in _WORKER_VARIABLES
-            if view.variant.environment.get(name, "").isdigit()
-        ),
-        None,
-    )
+    stated = _stated_workers(view)
     text = f"{slow:.0f} requests in flight at once, {view.utilization_words(view.slow_times)}"
     instances = view.instances.only(view.slow_times).median or view.variant.current_instances or 1
     # Whether the metric counts a model's copies one by one is not said: the lower reading counts.
@@ -158,6 +151,25 @@ def _workers(view: VariantView, span: Span) -> Finding | None:
             *by_concurrency,
         ],
     )
+
+
+def _stated_workers(view: VariantView) -> str | None:
+    """Workers on each instance, as the container's environment states them."""
+    return next(
+        (
+            view.variant.environment[name]
+            for name in _WORKER_VARIABLES
+            if view.variant.environment.get(name, "").isdigit()
+        ),
+        None,
+    )
+
+
+def workers_stated_too_few(view: VariantView, times: list[datetime]) -> bool:
+    """Whether twice as many requests as stated workers were in flight on an instance."""
+    stated, waiting = _stated_workers(view), view.in_flight.only(times).median
+    instances = view.instances.only(times).median or view.variant.current_instances or 1
+    return bool(stated and waiting and waiting / max(instances, 1) >= 2 * int(stated))
 
 
 def _rises(view: VariantView, in_flight: Series, latency: Series) -> bool:

@@ -11,6 +11,7 @@ from .findings import Finding, most_certain_first
 from .measurements import Measurements
 from .not_started import not_started
 from .overhead import client, overhead
+from .patterns import patterns
 from .saturated import at_the_limit, saturated
 from .skew import skew
 from .slow_container import slow_container
@@ -23,7 +24,8 @@ def walk(measurements: Measurements) -> list[Finding]:
 
     Follows `AWS's knowledge center <https://repost.aws/knowledge-center/sagemaker-endpoint-latency>`_:
     the model's time or SageMaker's; if the model's, whether the instances were full or had room.
-    Each slow time window gets one cause. Errors, traffic and deployments are looked at besides.
+    Patterns over time come first: what explains slow periods by when they come takes them out of the
+    search. Each slow time window that is left gets one cause. Errors, traffic and deployments are looked at besides.
     """
     found = [*not_started(measurements), *endpoint_state(measurements)]
     for variant in measurements.variants:
@@ -34,6 +36,12 @@ def walk(measurements: Measurements) -> list[Finding]:
 def _variant(view: VariantView) -> Iterator[Finding]:
     models = list(multi_model(view))
     yield from models
+    failing = view
+    # Waiting for models comes and goes with them: one cause.
+    for pattern in () if models else patterns(view):
+        yield pattern.finding
+        view = view.without(pattern.explains)
+        failing = failing.without(pattern.explains) if pattern.errors else failing
     parts = slow_windows(view, view.slow_times) or [view.slow_times]
     model_time = [] if models else list(_model_latency(view, parts))
     yield from model_time
@@ -42,7 +50,7 @@ def _variant(view: VariantView) -> Iterator[Finding]:
     # Waiting for a model, or for a full instance, shows as overhead too: one cause, one finding.
     if not models:
         yield from _overhead(view, parts)
-    yield from errors(view)
+    yield from errors(failing)
     yield from silence(view)
     yield from client(view)
 

@@ -82,10 +82,15 @@ class VariantView:
     variant: VariantReading
     window: frozenset[datetime] | None = None
     parent: VariantView | None = None
+    explained: frozenset[datetime] = frozenset()
 
     def within(self, times: Iterable[datetime]) -> VariantView:
         """The same with slow and full periods among these only."""
         return replace(self, window=frozenset(times), parent=self.whole)
+
+    def without(self, times: Iterable[datetime]) -> VariantView:
+        """The same where these periods count as neither slow nor full: they have their cause."""
+        return replace(self, explained=self.explained | frozenset(times))
 
     @property
     def whole(self) -> VariantView:
@@ -108,7 +113,7 @@ class VariantView:
         )
 
     def _seen(self, time: datetime) -> bool:
-        return self.window is None or time in self.window
+        return time not in self.explained and (self.window is None or time in self.window)
 
     def get(self, metric: str, statistic: str) -> Series:
         """One statistic of one metric of the variant."""
@@ -148,7 +153,13 @@ class VariantView:
             if name != metric:
                 continue
             series = self.get(name, statistic)
-            above = Series({t: v for t, v in series.points.items() if v > limit.value})
+            above = Series(
+                {
+                    t: v
+                    for t, v in series.points.items()
+                    if v > limit.value and t not in self.explained
+                }
+            )
             if not above or not self._sustained(series, above, counts):
                 continue
             seen = above.only(filter(self._seen, above.points))
@@ -321,7 +332,7 @@ class VariantView:
                 time
                 for name in ("CPU", "GPU")
                 for time, value in self.get(f"{name}Utilization", "Average").points.items()
-                if value >= SATURATED_PERCENT
+                if value >= SATURATED_PERCENT and time not in self.explained
             }
         )
         enough = any(

@@ -1,0 +1,26 @@
+"""Patterns over time, looked at before causes: what explains slow periods by when they come.
+
+Each rule gives its finding and the periods that it explains; the decision tree looks at the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..view import VariantView
+from .after_idle import after_idle
+from .growing import growing
+from .lost_instances import lost_instances
+from .periodic import periodic
+from .saw_tooth import saw_tooth
+from .yardstick import Pattern
+
+__all__ = ["Pattern", "patterns"]
+
+
+def patterns(view: VariantView) -> Iterator[Pattern]:
+    """All patterns, the most specific first; each sees what those before leave unexplained."""
+    for rule in (saw_tooth, lost_instances, after_idle, growing, periodic):
+        for found in rule(view):
+            yield found
+            view = view.without(found.explains)

@@ -1,0 +1,41 @@
+"""``docs/diagnose.md`` shows what is printed. ``UPDATE_DOCS=1 pytest <this file>`` renews it."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from low_latency_endpoint.operate.diagnose.terminal import print_report
+
+from .faults import FAULTS
+
+PAGE = Path(__file__).parents[3] / "docs" / "diagnose.md"
+
+
+def _printed(finding: str) -> str:
+    """The finding's part of the report, at 80 columns, of the first fault that gives it."""
+    fault = next(each for each in FAULTS if each.finding == finding)
+    printed = io.StringIO()
+    print_report(Console(width=80, file=printed), fault.diagnosed())
+    lines = [line.rstrip() for line in printed.getvalue().splitlines()]
+    first = next(n for n, line in enumerate(lines) if f". {finding} " in line)
+    last = next(n for n, line in enumerate(lines) if n > first and "   source   " in line)
+    return "\n".join(lines[first:last]) + "\n"
+
+
+@pytest.mark.parametrize("finding", ["LLD131", "LLD132", "LLD133", "LLD134", "LLD135"])
+def test_the_page_shows_what_is_printed(finding: str) -> None:
+    page = PAGE.read_text("utf-8")
+    made = _printed(finding)
+    head = f"<!-- output: {finding} -->\n```\n"
+    before, found, after = page.partition(head)
+    assert found, "the page has a place for it"
+    shown, end, rest = after.partition("```")
+    if os.environ.get("UPDATE_DOCS"):
+        PAGE.write_text(before + head + made + end + rest, "utf-8")
+        return
+    assert shown == made
