@@ -118,6 +118,20 @@ def test_two_settings_that_together_change_nothing_of_the_plan(against: Run) -> 
     assert "target 7800 -> 15600" in of["tps_per_instance"]["consequences"][0]["what"]
 
 
+def test_two_settings_that_only_together_start_a_deployment(against: Run) -> None:
+    # 1040 / (200 x 0.65) = 8.0 and 1000 / (200 x 0.63) = 7.9: eight; together 8.3, which is nine.
+    peak, factor = (
+        {"peak_tps": tps, "tps_per_instance": 200, "safety_factor": safety}
+        for tps, safety in ((1040, 0.65), (1000, 0.63))
+    )
+    for throughput in (peak, factor):
+        data = json.loads(against("--json", throughput=throughput)[1])
+        assert data["effect"] in ("nothing", "in place")
+    data = json.loads(against("--json", throughput={**peak, "safety_factor": 0.63})[1])
+    assert [each["effect"] for each in data["differences"]] == ["deployment", "deployment"]
+    assert data["endpoints"]["sentiment"]["effect"] == "deployment"
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

@@ -208,8 +208,10 @@ def _show(
         from .plan_view import plan_parts
 
         zones = ", ".join(settings.client_zones.zones)
-        typer.echo(f"{settings.stack_name}: callers in {zones}\n")
-        print_parts(*plan_parts(plans, verbose=options.verbose))
+        print_parts(
+            f"{settings.stack_name}: callers in {zones}\n",
+            *plan_parts(plans, verbose=options.verbose),
+        )
         if adopted is None and named is None and (line := _total_line(settings, options.day)):
             print_parts(line)
         if not options.verbose:

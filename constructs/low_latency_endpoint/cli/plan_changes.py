@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
     from ..plan.hourly_cost import StackCost
-    from ..settings.update.comparison import Comparison, Difference
-    from ..settings.update.effects import Consequence, Effect
+    from ..settings.update.comparison import Comparison
+    from ..settings.update.effects import Consequence, Difference, Effect
 
 MOST_CHARACTERS = 65_536
 """Of a comment on GitHub; more is refused."""

@@ -8,69 +8,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ...errors import ConfigurationError
 from ...plan.decisions import Explanation
 from ...plan.hourly_cost import StackCost
-from ..plans import explain_endpoint, plan_endpoint, stack_cost
+from ..plans import explain_endpoint, stack_cost
 from ..rules import NO_SUCH_ENDPOINT
 from ..stack import Settings
-from .effects import Consequence, Effect, greatest
-from .endpoint_fields import ENDPOINT_FIELDS, NAME, PLANNED, VARIANT, keeps_counts, scales
+from .effects import Consequence, Difference, Effect, greatest
+from .endpoint_changes import difference, differences_of_endpoint, longest
 from .outcomes import deployment_words
-from .shared_fields import SHARED_FIELDS, another_stack, endpoint_names, subnets
-from .stated_values import Stated, assets_of, both_texts, differences, with_value
+from .shared_fields import SHARED_FIELDS, another_stack
+from .stated_values import Stated, assets_of, differences
 
 _MOST_PRICES = 5  # more of them differ by a file of prices
 _BY_DEFAULT = Consequence(Effect.NOTHING, "what it is by default, so nothing changes")
-_AS_PLANNED = Consequence(Effect.NOTHING, "the plan comes out the same")
 _SAME_CONFIGURATION = (
     "an update with the configuration that serves already, which SageMaker may refuse, ignore or "
     "deploy: change it together with the configuration (docs/updates.md)"
 )
-
-
-@dataclass(frozen=True)
-class Difference:
-    """One setting that two files state differently.
-
-    Attributes
-    ----------
-    endpoint : str
-        The endpoint's key; empty for what all share.
-    path : str
-        The setting, below the endpoint where it is one's.
-    before, after : str
-        The values as a file has them; empty where it states none.
-    consequences : tuple of Consequence
-        What it does.
-    """
-
-    endpoint: str
-    path: str
-    before: str
-    after: str
-    consequences: tuple[Consequence, ...]
-
-    @property
-    def effect(self) -> Effect:
-        """The greatest of what it does."""
-        return greatest(each.effect for each in self.consequences)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The difference as JSON-safe data."""
-        return {
-            "endpoint": self.endpoint or None,
-            "setting": f"endpoints.{self.endpoint}.{self.path}".rstrip(".")
-            if self.endpoint
-            else self.path,
-            "before": self.before or None,
-            "after": self.after or None,
-            "effect": self.effect.word,
-            "consequences": [
-                {"effect": each.effect.word, "what": each.text, "endpoints": list(each.endpoints)}
-                for each in self.consequences
-            ],
-        }
 
 
 @dataclass(frozen=True)
@@ -216,7 +170,7 @@ def compare(before: Settings, after: Settings) -> Comparison:
     """
     found = [*_shared(before, after)]
     for key in dict.fromkeys([*before.endpoints, *after.endpoints]):
-        found += _of_endpoint(before, after, key)
+        found += differences_of_endpoint(before, after, key)
     return Comparison(before, after, tuple(_together(before, after, found)))
 
 
@@ -252,131 +206,8 @@ def _shared(before: Settings, after: Settings) -> Iterator[Difference]:
         if name == "prices" and len(found) > _MOST_PRICES:  # a whole list, read anew
             found = [Stated((name,), f"{len(was)} prices", f"{len(now)}, {len(found)} differ")]
         for stated in found:
-            consequences = _longest(SHARED_FIELDS, stated)(before, after)
-            yield _difference("", stated, tuple(consequences) or (_BY_DEFAULT,))
-
-
-def _of_endpoint(before: Settings, after: Settings, key: str) -> Iterator[Difference]:
-    was, now = before.endpoints.get(key), after.endpoints.get(key)
-    if was is None or now is None:
-        consequences = _added(before, after, key) if was is None else _removed(before, after, key)
-        old, new = ("" if each is None else each.instance_type for each in (was, now))
-        yield Difference(key, "", old, new, tuple(consequences))
-        return
-    for stated in differences(was, now):
-        touched = _longest(ENDPOINT_FIELDS, stated)
-        found: list[Consequence] = []
-        for part in touched.parts:
-            if part is NAME:
-                found.append(_renamed(before, after, key))
-            elif part is VARIANT and scales(before, key):
-                found.append(_of_scaled(stated, key))
-            else:
-                found.append(Consequence(part.effect, part.text, (key,)))
-        alone = _alone(before, key, stated)
-        found += _follows(before, after, key, touched.planned, alone)
-        if not found or (not touched.parts and not touched.planned):
-            found = [_AS_PLANNED]
-        yield _difference(key, stated, tuple(found))
-
-
-def _follows(
-    before: Settings, after: Settings, key: str, names: tuple[str, ...], alone: Settings | None
-) -> Iterator[Consequence]:
-    """What the plan makes of a setting.
-
-    Of what several settings decide, only what this one alone changes too; unless none of them does
-    alone (``alone`` is None).
-    """
-    for name in names:
-        if name == "subnets":
-            if not any(_same_shared(before, after)):
-                yield from subnets(before, after)
-            continue
-        planned = PLANNED[name]
-        was, now = planned.of(before, key), planned.of(after, key)
-        if was == now or (alone is not None and planned.of(alone, key) == was):
-            continue
-        text = f"{planned.words} {both_texts(was, now)}"
-        if name == "initial" and keeps_counts(after, key):
-            text += "; as many instances as run now stay"
-            if after.endpoints[key].instances.initial is None:
-                text += f" (instances.initial: {was} spares the deployment)"
-        yield Consequence(planned.effect, text, (key,))
-
-
-def _alone(before: Settings, key: str, stated: Stated) -> Settings | None:
-    """The former settings with this one as it is now; None where they do not hold together."""
-    place = ("endpoints", key, *stated.place)
-    try:
-        made: Settings = with_value(before, place, stated.after)
-        plan_endpoint(made, key)
-    except ConfigurationError:
-        return None
-    return made
-
-
-def _renamed(before: Settings, after: Settings, key: str) -> Consequence:
-    was, now = before.endpoints[key].endpoint_name, after.endpoints[key].endpoint_name
-    if now is not None and now.lower() in endpoint_names(before):
-        return _taken(now, key)
-    old, new = was or "the endpoint with the derived name", now or "one with a derived name"
-    return Consequence(
-        Effect.REPLACED,
-        f"the endpoint: {new} comes up beside {old}, then {old} is deleted; whoever invokes it "
-        "by that name fails from then on",
-        (key,),
-    )
-
-
-def _taken(name: str, key: str) -> Consequence:
-    return Consequence(
-        Effect.REFUSED,
-        f"SageMaker refuses a second endpoint {name}: CloudFormation makes the new one before it "
-        "deletes the old one; take another name, or delete first and deploy again",
-        (key,),
-    )
-
-
-def _of_scaled(stated: Stated, key: str) -> Consequence:
-    what = "the instance type" if stated.path == "instance_type" else "the name"
-    return Consequence(
-        Effect.REFUSED,
-        f"UpdateEndpoint refuses to change {what} of a variant that scales; in two deployments: "
-        "scaling: {enabled: false, keep_counts: true} first (docs/updates.md)",
-        (key,),
-    )
-
-
-def _added(before: Settings, after: Settings, key: str) -> Iterator[Consequence]:
-    stated = after.endpoints[key]
-    if stated.endpoint_name and stated.endpoint_name.lower() in endpoint_names(before):
-        yield _taken(stated.endpoint_name, key)
-    fleet = plan_endpoint(after, key).fleet
-    yield Consequence(
-        Effect.NEW, f"an endpoint, {fleet.initial} x {stated.instance_type} at first", (key,)
-    )
-    if not any(_same_shared(before, after)):
-        yield from subnets(before, after)
-
-
-def _removed(before: Settings, after: Settings, key: str) -> Iterator[Consequence]:
-    name = before.endpoints[key].endpoint_name or "the endpoint"
-    text = f"{name}, with its model, alarms and dashboard: whoever invokes it fails"
-    if any(other not in before.endpoints for other in after.endpoints):
-        text += "; a key names the resources, so that another key makes another endpoint"
-    yield Consequence(Effect.DELETED, text, (key,))
-    if not any(_same_shared(before, after)):
-        yield from subnets(before, after)
-
-
-def _same_shared(before: Settings, after: Settings) -> Iterator[bool]:
-    """Whether a shared setting differs that says itself what becomes of the subnets."""
-    yield before.client_zones != after.client_zones
-    yield any(
-        getattr(before.network, name) != getattr(after.network, name)
-        for name in ("vpc_id", "subnets", "cidr", "subnet_prefix_length")
-    )
+            consequences = longest(SHARED_FIELDS, stated)(before, after)
+            yield difference("", stated, tuple(consequences) or (_BY_DEFAULT,))
 
 
 def _together(before: Settings, after: Settings, found: list[Difference]) -> Iterator[Difference]:
@@ -412,23 +243,3 @@ def _together(before: Settings, after: Settings, found: list[Difference]) -> Ite
 
     for one in found:
         yield replace(one, consequences=tuple(changed(one, each) for each in one.consequences))
-
-
-def _difference(key: str, stated: Stated, consequences: tuple[Consequence, ...]) -> Difference:
-    return Difference(key, stated.path, *stated.texts, consequences)
-
-
-def _longest(table: Mapping[str, Any], stated: Stated) -> Any:
-    """The row of the longest beginning of a setting's path.
-
-    Raises
-    ------
-    KeyError
-        When no row names it; a test sees to it that one does.
-    """
-    names = [str(part) for part in stated.place if isinstance(part, str)]
-    for length in range(len(names), 0, -1):
-        row = table.get(".".join(names[:length]))
-        if row is not None:
-            return row
-    raise KeyError(stated.path)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Effect(IntEnum):
@@ -70,3 +71,47 @@ def greatest(effects: Iterable[Effect]) -> Effect:
     'deployment'
     """
     return max(effects, default=Effect.NOTHING)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One setting that two files state differently.
+
+    Attributes
+    ----------
+    endpoint : str
+        The endpoint's key; empty for what all share.
+    path : str
+        The setting, below the endpoint where it is one's.
+    before, after : str
+        The values as a file has them; empty where it states none.
+    consequences : tuple of Consequence
+        What it does.
+    """
+
+    endpoint: str
+    path: str
+    before: str
+    after: str
+    consequences: tuple[Consequence, ...]
+
+    @property
+    def effect(self) -> Effect:
+        """The greatest of what it does."""
+        return greatest(each.effect for each in self.consequences)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The difference as JSON-safe data."""
+        return {
+            "endpoint": self.endpoint or None,
+            "setting": f"endpoints.{self.endpoint}.{self.path}".rstrip(".")
+            if self.endpoint
+            else self.path,
+            "before": self.before or None,
+            "after": self.after or None,
+            "effect": self.effect.word,
+            "consequences": [
+                {"effect": each.effect.word, "what": each.text, "endpoints": list(each.endpoints)}
+                for each in self.consequences
+            ],
+        }

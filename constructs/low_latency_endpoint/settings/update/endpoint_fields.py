@@ -6,15 +6,18 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 
+from ...errors import ConfigurationError
 from ...plan.deployments import takes_guardrails
 from ...plan.instance_types import instance_facts
 from ...plan.latency_plan import Plan
+from ..breach import Place
 from ..deployment import CanarySettings, DeploymentSettings
 from ..endpoint import EndpointSettings
 from ..endpoint_checks import rolls_back
 from ..plans import latency_thresholds, plan_endpoint
 from ..stack import Settings
 from .effects import Effect
+from .stated_values import with_value
 
 _GUIDE = "https://docs.aws.amazon.com/sagemaker/latest/dg/"
 SCALED_VARIANT_SOURCE = _GUIDE + "endpoint-scaling-update.html"
@@ -223,3 +226,17 @@ PLANNED: Mapping[str, Planned] = {
     "deployment": Planned(Effect.NOT_KNOWN, "the deployment policy:", _deployment),
     "rollback_alarms": Planned(Effect.NOT_KNOWN, "rollback alarms:", _rollback_alarms),
 }
+
+
+#: What follows from the client zones, which all endpoints share.
+PLANNED_BY_ZONES = ("initial", "range", "keeps", "warm_up")
+
+
+def alone_changed(before: Settings, key: str, place: Place, value: Any) -> Settings | None:
+    """The former settings with one of them as it is now; None where they do not hold together."""
+    try:
+        made: Settings = with_value(before, place, value)
+        plan_endpoint(made, key)
+    except ConfigurationError:
+        return None
+    return made

@@ -9,7 +9,7 @@ from ...plan.subnets import network_blocks
 from ..plans import largest_fleet
 from ..stack import DEFAULT_CIDR, Settings
 from .effects import Consequence, Effect
-from .endpoint_fields import PLANNED
+from .endpoint_fields import PLANNED, PLANNED_BY_ZONES, alone_changed
 from .stated_values import both_texts
 
 _Shared = Callable[[Settings, Settings], Iterator[Consequence]]
@@ -100,10 +100,11 @@ def _zones(before: Settings, after: Settings) -> Iterator[Consequence]:
     yield Consequence(Effect.IN_PLACE, "the interface endpoint's subnets")
     yield from subnets(before, after)
     for key in both(before, after):
-        for name in ("initial", "range", "keeps", "warm_up"):
+        alone = alone_changed(before, key, ("client_zones",), after.client_zones)
+        for name in PLANNED_BY_ZONES:
             planned = PLANNED[name]
             was, now = planned.of(before, key), planned.of(after, key)
-            if was != now:
+            if was != now and (alone is None or planned.of(alone, key) != was):
                 text = f"{key}, {planned.words} {both_texts(was, now)}"
                 yield Consequence(planned.effect, text, (key,))
 

@@ -1,0 +1,194 @@
+"""What becomes of one endpoint: each setting with what it changes alone or together with others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ..breach import Place
+from ..plans import plan_endpoint
+from ..stack import Settings
+from .effects import Consequence, Difference, Effect
+from .endpoint_fields import (
+    ENDPOINT_FIELDS,
+    NAME,
+    PLANNED,
+    PLANNED_BY_ZONES,
+    VARIANT,
+    alone_changed,
+    keeps_counts,
+    scales,
+)
+from .shared_fields import endpoint_names, subnets
+from .stated_values import Stated, both_texts, differences
+
+_AS_PLANNED = Consequence(Effect.NOTHING, "the plan comes out the same")
+
+
+def differences_of_endpoint(before: Settings, after: Settings, key: str) -> Iterator[Difference]:
+    """Each setting of an endpoint that differs, or the endpoint that comes or goes."""
+    was, now = before.endpoints.get(key), after.endpoints.get(key)
+    if was is None or now is None:
+        consequences = _added(before, after, key) if was is None else _removed(before, after, key)
+        old, new = ("" if each is None else each.instance_type for each in (was, now))
+        yield Difference(key, "", old, new, tuple(consequences))
+        return
+    found = [*differences(was, now)]
+    alone = {
+        each.place: alone_changed(before, key, ("endpoints", key, *each.place), each.after)
+        for each in found
+    }
+    together = _together_only(before, after, key, found, alone)
+    for stated in found:
+        touched = longest(ENDPOINT_FIELDS, stated)
+        made: list[Consequence] = []
+        for part in touched.parts:
+            if part is NAME:
+                made.append(_renamed(before, after, key))
+            elif part is VARIANT and scales(before, key):
+                made.append(_of_scaled(stated, key))
+            else:
+                made.append(Consequence(part.effect, part.text, (key,)))
+        names = [
+            name
+            for name in touched.planned
+            if name in together or _changes_alone(before, alone[stated.place], key, name)
+        ]
+        made += _follows(before, after, key, names)
+        yield difference(key, stated, tuple(made) or (_AS_PLANNED,))
+
+
+def _changes_alone(before: Settings, alone: Settings | None, key: str, name: str) -> bool:
+    """Whether a setting changes alone what the plan decides; so it is said where it cannot be."""
+    if alone is None or name == "subnets":
+        return True
+    return bool(PLANNED[name].of(alone, key) != PLANNED[name].of(before, key))
+
+
+def _together_only(
+    before: Settings,
+    after: Settings,
+    key: str,
+    found: list[Stated],
+    alone: dict[Place, Settings | None],
+) -> set[str]:
+    """What only several settings together change: each of them is said to."""
+    candidates = [
+        (PLANNED_BY_ZONES, alone_changed(before, key, ("client_zones",), zones))
+        for zones in [after.client_zones]
+        if zones != before.client_zones
+    ]
+    candidates += [(longest(ENDPOINT_FIELDS, each).planned, alone[each.place]) for each in found]
+    return {
+        name
+        for name, planned in PLANNED.items()
+        if planned.of(before, key) != planned.of(after, key)
+        and not any(
+            name in names and _changes_alone(before, made, key, name) for names, made in candidates
+        )
+    }
+
+
+def _follows(
+    before: Settings, after: Settings, key: str, names: Iterable[str]
+) -> Iterator[Consequence]:
+    """What the plan makes of a setting."""
+    for name in names:
+        if name == "subnets":
+            if not any(_same_shared(before, after)):
+                yield from subnets(before, after)
+            continue
+        planned = PLANNED[name]
+        was, now = planned.of(before, key), planned.of(after, key)
+        if was == now:
+            continue
+        text = f"{planned.words} {both_texts(was, now)}"
+        if name == "initial" and keeps_counts(after, key):
+            text += "; as many instances as run now stay"
+            if after.endpoints[key].instances.initial is None:
+                text += f" (instances.initial: {was} spares the deployment)"
+        yield Consequence(planned.effect, text, (key,))
+
+
+def _renamed(before: Settings, after: Settings, key: str) -> Consequence:
+    was, now = before.endpoints[key].endpoint_name, after.endpoints[key].endpoint_name
+    if now is not None and now.lower() in endpoint_names(before):
+        return _taken(now, key)
+    old, new = was or "the endpoint of the derived name", now or "an endpoint of a derived name"
+    return Consequence(
+        Effect.REPLACED,
+        f"{new} comes up beside {old}, then {old} is deleted; whoever invokes it "
+        "by that name fails from then on",
+        (key,),
+    )
+
+
+def _taken(name: str, key: str) -> Consequence:
+    return Consequence(
+        Effect.REFUSED,
+        f"SageMaker refuses a second endpoint {name}: CloudFormation makes the new one before it "
+        "deletes the old one; take another name, or delete first and deploy again",
+        (key,),
+    )
+
+
+def _of_scaled(stated: Stated, key: str) -> Consequence:
+    what = "the instance type" if stated.path == "instance_type" else "the name"
+    return Consequence(
+        Effect.REFUSED,
+        f"UpdateEndpoint refuses to change {what} of a variant that scales; in two deployments: "
+        "scaling: {enabled: false, keep_counts: true} first (docs/updates.md)",
+        (key,),
+    )
+
+
+def _added(before: Settings, after: Settings, key: str) -> Iterator[Consequence]:
+    stated = after.endpoints[key]
+    if stated.endpoint_name and stated.endpoint_name.lower() in endpoint_names(before):
+        yield _taken(stated.endpoint_name, key)
+    fleet = plan_endpoint(after, key).fleet
+    yield Consequence(
+        Effect.NEW, f"an endpoint, {fleet.initial} x {stated.instance_type} at first", (key,)
+    )
+    if not any(_same_shared(before, after)):
+        yield from subnets(before, after)
+
+
+def _removed(before: Settings, after: Settings, key: str) -> Iterator[Consequence]:
+    name = before.endpoints[key].endpoint_name or "the endpoint"
+    text = f"{name}, with its model, alarms and dashboard: whoever invokes it fails"
+    if any(other not in before.endpoints for other in after.endpoints):
+        text += "; a key names the resources, so that another key makes another endpoint"
+    yield Consequence(Effect.DELETED, text, (key,))
+    if not any(_same_shared(before, after)):
+        yield from subnets(before, after)
+
+
+def _same_shared(before: Settings, after: Settings) -> Iterator[bool]:
+    """Whether a shared setting differs that says itself what becomes of the subnets."""
+    yield before.client_zones != after.client_zones
+    yield any(
+        getattr(before.network, name) != getattr(after.network, name)
+        for name in ("vpc_id", "subnets", "cidr", "subnet_prefix_length")
+    )
+
+
+def difference(key: str, stated: Stated, consequences: tuple[Consequence, ...]) -> Difference:
+    """A difference with its values for people."""
+    return Difference(key, stated.path, *stated.texts, consequences)
+
+
+def longest(table: Mapping[str, Any], stated: Stated) -> Any:
+    """The row of the longest beginning of a setting's path.
+
+    Raises
+    ------
+    KeyError
+        When no row names it; a test sees to it that one does.
+    """
+    names = [str(part) for part in stated.place if isinstance(part, str)]
+    for length in range(len(names), 0, -1):
+        row = table.get(".".join(names[:length]))
+        if row is not None:
+            return row
+    raise KeyError(stated.path)
