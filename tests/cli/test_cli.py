@@ -285,7 +285,9 @@ def test_the_cost_with_a_price(low_latency: Run) -> None:
     assert "Deleting" not in text
     whole = " ".join(low_latency(*arguments).stdout.split())
     assert "24.00 at first" in whole
-    assert "6.02 at least, 24.02 at first, 48.02 at most, 96.02 in an update" in whole
+    said = " ".join(whole.split())
+    assert "6.02 at least, 24.02 at first, 48.02 at most, 96.02 in an update. For a million" in said
+    assert "For a million requests at the peak: sentiment 6.67." in said
     data = json.loads(low_latency(*arguments, "--json").stdout)
     assert (data["cost"]["at_least"], data["cost"]["in_an_update"]) == (6.02, 96.02)
     assert data["minutes"]["delete"]["seen_on_aws"] is False

@@ -64,7 +64,13 @@ def total_line(cost: StackCost) -> str:
     amounts = ", ".join(
         f"{_usd(cost.usd(moment))} {moment.replace('_', ' ')}" for moment in MOMENTS
     )
-    return f"The stack, in US dollars per hour: {amounts}."
+    millions = ", ".join(
+        f"{key} {_usd(usd)}"
+        for key in cost.endpoints
+        if (usd := cost.usd_per_million(key)) is not None
+    )
+    peak = f" For a million requests at the peak: {millions}." if millions else ""
+    return f"The stack, in US dollars per hour: {amounts}.{peak}"
 
 
 def cost_parts(
