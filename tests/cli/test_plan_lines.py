@@ -57,7 +57,7 @@ def test_six_lines_say_what_is_deployed(lines: Run) -> None:
         "  Scaling    7,800 invocations per instance and minute, 65 % of its limit",
         "  Alarms     ModelLatency p99 160 ms; OverheadLatency Average 40 ms; 5 others",
         "  Cost       not known: low-latency prices, or --price ml.m5.12xlarge=USD",
-        "  Assumed    20 % of the target is overhead; instances spread evenly; no jumps",
+        "  Assumed    20 % of the target is overhead; instances spread evenly",
     ]
     assert not [line for line in out if "Decision" in line]
     assert [line for line in lines("-v") if line.startswith(" Decision")]

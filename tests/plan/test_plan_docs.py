@@ -45,7 +45,9 @@ def distilbert() -> Explanation:
         instance_type="ml.m5.12xlarge",
         images=["huggingface-pytorch-inference:2.6.0-transformers4.49.0-cpu-py312-ubuntu22.04"],
         latency=LatencyTarget(p99=ms(200)),
-        throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65),
+        throughput=MeasuredThroughput(
+            peak_tps=1000, tps_per_instance=200, safety_factor=0.65, rise_tps_per_minute=10
+        ),
     ).explanation
 
 
@@ -55,7 +57,9 @@ def language_model() -> Explanation:
         instance_type="ml.g6e.2xlarge",
         images=["vllm:0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker"],
         latency=LatencyTarget(p50=timedelta(seconds=3), p99=timedelta(seconds=8)),
-        throughput=MeasuredThroughput(peak_tps=24, tps_per_instance=3, safety_factor=0.7),
+        throughput=MeasuredThroughput(
+            peak_tps=24, tps_per_instance=3, safety_factor=0.7, rise_tps_per_minute=0.2
+        ),
         streaming=True,
     ).explanation
 
@@ -78,7 +82,7 @@ def gradient_boosting() -> Explanation:
         instance_type="ml.c7i.2xlarge",
         images=["sagemaker-xgboost:1.7-1"],
         latency=LatencyTarget(p50=ms(4), p99=ms(9)),
-        throughput=MeasuredThroughput(peak_tps=4000, tps_per_instance=900),
+        throughput=MeasuredThroughput(peak_tps=4000, tps_per_instance=900, rise_tps_per_minute=100),
         payload_bytes=2_000,
     ).explanation
 
