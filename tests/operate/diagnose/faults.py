@@ -723,6 +723,17 @@ FAULTS = (
         ("alarms.client_error_rate: 0.05",),
     ),
     Fault(
+        "callers beyond a limit of 700 requests a second",
+        lambda: Scenario(
+            tps=lambda m: 500 + 10 * m,
+            errors={"Invocation4XXErrors": lambda m: max(0.0, 1 - 700 / (500 + 10 * m))},
+        ),
+        "LLD407",
+        ("4XX errors", "refused only where more than 700 requests a second came"),
+        ("containers[].environment",),
+        over=60,
+    ),
+    Fault(
         "a container that drops connections",
         lambda: Scenario(errors={"InvocationModelErrors": from_minute(30, 0, 0.04)}),
         "LLD404",
