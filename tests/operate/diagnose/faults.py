@@ -223,6 +223,21 @@ FAULTS = (
         ("containers[].environment",),
     ),
     Fault(
+        "single slow minutes at any time, a fifth of all",
+        lambda: Scenario(
+            minutes=120,
+            latency=lambda m, i: (
+                400
+                if m in {3, 6, 15, 19, 22, 30, 34, 43, 45, 53, 62, 66, 75, 77, 90, 96, 104, 107}
+                else 40
+            ),
+        ),
+        "LLD136",
+        ("slow 18 times, for 1 periods in the mean", "15 % of all requests came then"),
+        ("containers[].environment",),
+        over=120,
+    ),
+    Fault(
         "three minutes of every fifteen slow, which an alarm sees too",
         lambda: Scenario(minutes=120, latency=_every(15, 3)),
         "LLD131",
