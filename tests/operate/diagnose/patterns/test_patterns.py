@@ -455,3 +455,45 @@ def test_silent_on_a_healthy_endpoint(name: str, seed: int) -> None:
     made = HEALTHY[name](seed)
     made.seed = seed
     assert [(f.id, [e.text for e in f.evidence]) for f in made.findings()] == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0.0, 0.01, 3.0, 600.0]),  # requests a second
+            st.sampled_from([0.0, 0.5, 40.0, 79.0, 81.0, 4000.0]),  # median in ms
+            st.integers(1, 9),  # instances
+            st.sampled_from([0.0, 50.0, 99.0]),  # CPU
+            st.sampled_from([0.0, 35.0, 97.0]),  # memory
+        ),
+        min_size=1,
+        max_size=90,
+    ),
+    st.sampled_from([1, 5]),
+    st.sampled_from([{}, {"p99": 160.0}, {"Average": 0.1, "Maximum": 100.0}]),
+    st.floats(0, 0.5),
+)
+def test_any_minutes_can_be_looked_at(
+    minutes: list[tuple[float, float, int, float, float]],
+    step: int,
+    limits: dict[str, float],
+    lost: float,
+) -> None:
+    """Whatever CloudWatch has: an answer, each with evidence, and each finding once."""
+    made = Readings(
+        minutes=len(minutes),
+        step=step,
+        tps=lambda m: minutes[m][0],
+        latency=lambda m: minutes[m][1],
+        instances=lambda m: minutes[m][2],
+        cpu=lambda m: minutes[m][3],
+        memory=lambda m: minutes[m][4],
+        limits=limits,
+        lost=lost,
+        noise=0.0,
+    )
+    found = made.findings()
+    assert all(finding.evidence and (finding.changes or finding.besides) for finding in found)
+    names = [finding.id for finding in found if finding.id != "LLD135"]
+    assert len(names) == len(set(names)), "only losses come more than once"
