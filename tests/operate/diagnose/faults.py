@@ -223,6 +223,21 @@ FAULTS = (
         ("containers[].environment",),
     ),
     Fault(
+        "single slow minutes at any time, a fifth of all",
+        lambda: Scenario(
+            minutes=120,
+            latency=lambda m, i: (
+                400
+                if m in {3, 6, 15, 19, 22, 30, 34, 43, 45, 53, 62, 66, 75, 77, 90, 96, 104, 107}
+                else 40
+            ),
+        ),
+        "LLD136",
+        ("slow 18 times, for 1 periods in the mean", "15 % of all requests came then"),
+        ("containers[].environment",),
+        over=120,
+    ),
+    Fault(
         "three minutes of every fifteen slow, which an alarm sees too",
         lambda: Scenario(minutes=120, latency=_every(15, 3)),
         "LLD131",
@@ -721,6 +736,17 @@ FAULTS = (
         "LLD403",
         ("4XX errors, 5.0 %",),
         ("alarms.client_error_rate: 0.05",),
+    ),
+    Fault(
+        "callers beyond a limit of 700 requests a second",
+        lambda: Scenario(
+            tps=lambda m: 500 + 10 * m,
+            errors={"Invocation4XXErrors": lambda m: max(0.0, 1 - 700 / (500 + 10 * m))},
+        ),
+        "LLD407",
+        ("4XX errors", "refused only where more than 700 requests a second came"),
+        ("containers[].environment",),
+        over=60,
     ),
     Fault(
         "a container that drops connections",

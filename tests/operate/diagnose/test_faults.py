@@ -79,6 +79,37 @@ def _one_slow_minute() -> Scenario:
     )
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_wrong_requests_are_not_throttled(seed: int, run: Run) -> None:
+    """A share of what comes, at any load; also where they come only while it is high."""
+    chosen = random.Random(seed)
+    share, begin = chosen.uniform(0.03, 0.3), chosen.choice([0, 20, 35])
+    made = Scenario(
+        tps=lambda m: 500 + 10 * m,
+        errors={"Invocation4XXErrors": lambda m: share if m >= begin else 0},
+    )
+    assert [finding.id for finding in run(made).findings] == ["LLD403"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_limit_of_each_instance_is_throttling_too(seed: int, run: Run) -> None:
+    """The limit rises with the instances: 90 requests a second on each."""
+    chosen = random.Random(seed)
+    high = [chosen.uniform(800, 1300) for _ in range(60)]
+
+    def tps(m: int) -> float:
+        return high[m] if 15 <= m < 45 else 300
+
+    made = Scenario(
+        tps=tps,
+        instances=lambda m: 8 if m < 30 else 10,
+        errors={"Invocation4XXErrors": lambda m: max(0, 1 - (720 if m < 30 else 900) / tps(m))},
+    )
+    (finding,) = run(made).findings
+    assert finding.id == "LLD407"
+    assert "90 requests a second on each instance" in finding.evidence[1].text
+
+
 HEALTHY: dict[str, Callable[[], Scenario]] = {
     "steady": Scenario,
     "daily wave": _daily_wave,

@@ -44,9 +44,14 @@ def instances_remedy(
     doubt = _doubt(view, scaling=ScalingOptions(max_instances=needed), least=needed)
     if doubt:
         return Remedy(key, f"no number: {doubt}; {_MEASURE}")
-    if needed == view.instances_by_utilization(times) and _full(view, times):
-        why = f"{why}; at least: full instances do not show all that is asked of them"
-    return Remedy(key, why.removeprefix("; "), str(needed))
+    if needed == view.instances_by_utilization(times):
+        bound = (
+            "at least: full instances do not show all that is asked of them"
+            if _full(view, times)
+            else "at 60 to 70 % utilization, as AWS advises"
+        )
+        why = f"{why}; {bound}" if why else bound
+    return Remedy(key, why, str(needed))
 
 
 def peak_remedy(view: VariantView, tps: float) -> Remedy:

@@ -17,6 +17,7 @@ from .findings import (
     Remedy,
     kind,
 )
+from .throttled import throttled
 from .view import VariantView, runs
 
 OVERLOAD_ERRORS = kind("LLD401", "Saturated instances answer with server errors", LOAD_TESTING)
@@ -27,6 +28,7 @@ TIMEOUTS = kind(
     "LLD405", "Requests reach the time limit of an invocation", GUIDE + "deploy-model-options.html"
 )
 BROKEN_STREAMS = kind("LLD406", "Streamed responses break off", MONITORING)
+THROTTLED = kind("LLD407", "More requests come than a limit lets in", MONITORING)
 CACHE_MISSES = kind("LLD301", "Requests wait for models that are not loaded", KNOWLEDGE_CENTER)
 SLOW_DOWNLOADS = kind("LLD302", "Models take long to download", KNOWLEDGE_CENTER)
 SILENCE = kind("LLD603", "No request arrives, and an alarm expects some", MONITORING)
@@ -50,18 +52,7 @@ def errors(view: VariantView) -> Iterator[Finding]:
     if share := _too_many(view, server, "error_rate"):
         yield _server(view, server, share)
     if share := _too_many(view, client, "client_error_rate"):
-        yield view.finding(
-            CLIENT_ERRORS,
-            "high",
-            ("errors", "4XX"),
-            _count(view, client, "4XX errors", share),
-            remedies=[Remedy("alarms.client_error_rate", "says so next time", "0.05")],
-            besides=(
-                "Look at what callers changed: content type, payload size, names of endpoint, variant "
-                "or model, permissions. SageMaker refuses these before the model, the container with "
-                "its own 4xx."
-            ),
-        )
+        yield _refused(view, client, share)
     other = Series(
         {
             t: v - server.points.get(t, 0) - client.points.get(t, 0)
@@ -93,6 +84,45 @@ def errors(view: VariantView) -> Iterator[Finding]:
             _count(view, streams, "broken streams", share),
             besides="The container stopped in the middle of an answer: memory, its own timeouts, its log.",
         )
+
+
+def _refused(view: VariantView, client: Series, share: float) -> Finding:
+    """Wrong requests, or too many."""
+    evidence = _count(view, client, "4XX errors", share)
+    limit = throttled(view, client)
+    if limit:
+        return view.finding(
+            THROTTLED,
+            "medium",
+            ("errors", "4XX", "only beyond a rate"),
+            evidence,
+            Evidence(limit.words, view.measurements.start, view.measurements.end),
+            remedies=[
+                Remedy(
+                    "containers[].environment",
+                    "the server's own limit of requests or of its queue, if its answer is 429",
+                ),
+                Remedy("alarms.client_error_rate", "says so next time", "0.05"),
+            ],
+            besides=(
+                "Look at the error that callers get: a ThrottlingException is SageMaker's, and "
+                "Service Quotas raises it; a ModelError with OriginalStatusCode 429 is the "
+                "container's, and more instances let more in. Callers wait longer and longer "
+                "between attempts, at random, and come evenly."
+            ),
+        )
+    return view.finding(
+        CLIENT_ERRORS,
+        "high",
+        ("errors", "4XX"),
+        evidence,
+        remedies=[Remedy("alarms.client_error_rate", "says so next time", "0.05")],
+        besides=(
+            "Look at what callers changed: content type, payload size, names of endpoint, variant "
+            "or model, permissions. SageMaker refuses these before the model, the container with "
+            "its own 4xx. Throttling is not excluded where the load is even: is it 429?"
+        ),
+    )
 
 
 def _unexplained(view: VariantView, metric: str) -> Series:

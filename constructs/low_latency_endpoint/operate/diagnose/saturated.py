@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from ...errors import AWS_DOCS
-from .advice import instances_remedy, peak_remedy, target_remedy
+from .advice import instances_remedy, peak_remedy, target_remedy, unfilled
 from .findings import (
     LOAD_TESTING,
     MONITORING,
@@ -260,7 +260,7 @@ def _maximum(
     by_utilization = view.instances_by_utilization(times)
     why = "the load of this window at the scaling target"
     if full_below_target or (needed and needed == by_utilization):
-        needed, why = by_utilization, "more than were full"
+        needed, why = by_utilization, ""
     if (needed or 0) <= (scaling.maximum or 0):
         needed, why = (scaling.maximum or 0) + 1, "at least: one more than there may be now"
     changes = [instances_remedy(view, "instances.max", needed, times, why)]
@@ -279,7 +279,8 @@ def _maximum(
     if plan and plan.peak_tps and tps and tps > plan.peak_tps:
         parts.append(f"up to {tps:,.0f} requests a second, planned for {plan.peak_tps:,.0f}")
         changes.insert(0, peak_remedy(view, tps))
-    changes.append(Remedy("instance_type", "a larger type, if more instances are not wanted"))
+    if not unfilled(view, times):
+        changes.append(Remedy("instance_type", "a larger type, if more instances are not wanted"))
     return view.finding(
         AT_MAXIMUM,
         "high",
@@ -315,7 +316,7 @@ def _too_slow(
         changes = [
             target_remedy(view, tracked, most, times, "at most; measure it again with a load test")
         ]
-        if not tracked.concurrency:
+        if changes[0].value and not tracked.concurrency:
             changes.append(
                 Remedy("throughput.safety_factor", "lower: more instances for the same load")
             )

@@ -13,6 +13,7 @@ from .growing import growing
 from .lost_instances import lost_instances
 from .periodic import periodic
 from .saw_tooth import saw_tooth
+from .scattered import scattered
 from .yardstick import Pattern
 
 __all__ = ["Pattern", "patterns"]
@@ -20,7 +21,7 @@ __all__ = ["Pattern", "patterns"]
 
 def patterns(view: VariantView) -> Iterator[Pattern]:
     """All patterns, the most specific first; each sees what those before leave unexplained."""
-    for rule in (saw_tooth, lost_instances, after_idle, growing, periodic):
+    for rule in (saw_tooth, lost_instances, after_idle, growing, periodic, scattered):
         for found in rule(view):
             yield found
             view = view.without(found.explains)

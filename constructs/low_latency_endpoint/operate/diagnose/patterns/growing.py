@@ -10,13 +10,15 @@ from ....report.numbers import milliseconds
 from ..findings import MONITORING, Evidence, Remedy, kind
 from ..slow_container import workers_stated_too_few
 from ..view import PERIODS, WARMING, VariantView, runs
-from .trend import Creep, creep
+from .trend import Creep, creep, kendall
 from .yardstick import Judged, Pattern, all_slow, hit_words, judged, kept, requests
 
 GROWING = kind("LLD133", "Latency grows while the load stays the same", MONITORING)
 
 #: How much the load may differ between the first and the last third.
 _FLAT = 1.25
+#: The same of a load that goes up and down, without a trend: Kendall's tau at most.
+_WAVES, _WAVE = 1.6, 0.3
 #: Share of the limit from which growth that is still within it is worth a word.
 _NEAR = 0.5
 
@@ -47,7 +49,12 @@ def growing(view: VariantView) -> Iterator[Pattern]:
 def _load_differs(view: VariantView, times: list[datetime]) -> bool:
     load = view.load or requests(view)
     change = _change(load, times)
-    return change is None or not 1 / _FLAT <= change <= _FLAT
+    if change is None:
+        return True
+    # A load that goes up and down may end higher than it began, and still not be what grows.
+    known = [load.points[time] for time in times if time in load.points]
+    wave = abs(kendall(known[:: max(1, len(known) // 50)])) <= _WAVE
+    return not 1 / _FLAT <= change <= _FLAT and not (wave and 1 / _WAVES <= change <= _WAVES)
 
 
 def _slow_with_it(view: VariantView, times: list[datetime]) -> list[datetime]:

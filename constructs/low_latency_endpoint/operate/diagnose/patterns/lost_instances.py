@@ -22,6 +22,8 @@ LOST_INSTANCES = kind(
 _PART = 0.15
 #: Periods before and after that are compared, and how much the load may differ.
 _BEFORE, _AFTER, _FLAT = 10, 3, 1.25
+#: Periods within which it is at once: after a pause nobody knows when they went.
+_AT_ONCE = 5
 #: Blue/green deployments keep the old fleet for a while: one that they remove is not lost.
 _OLD_FLEET = timedelta(hours=1)
 _SCALED_IN = timedelta(minutes=15)
@@ -63,6 +65,7 @@ def _losses(view: VariantView) -> Iterator[Loss]:
             gone < 1
             or gone < _PART * count
             or len(after) < 2
+            or times[index] - times[index - 1] > _AT_ONCE * view.period
             or round(counts.points[times[index]]) > count - 0.5
             or round(counts.points[times[index - 1]]) < count
             or not _load_stays(view, times, index)

@@ -1,8 +1,8 @@
 """Do slow periods come in a rhythm? Folding, with a chance that counts every rhythm tried.
 
 Periods of the window are numbered bins. Slow bins next to each other are a burst. A rhythm is a line
-of slots, one in each cycle. Under the null hypothesis a slot holds a burst as often as any place of
-the same width does, so the slots that hold one are binomial. The first and the last burst fix the
+of slots, one in each cycle. Under the null hypothesis a burst begins in a slot as often as in any
+other period that is not slow already, so the slots in which one begins are binomial. The first and the last burst fix the
 line and prove nothing; the chance is multiplied by the lines that fit between them and by the ways
 of looking, so that having looked for the best one is paid for.
 """
@@ -82,9 +82,7 @@ def _lines(there: frozenset[int], slow: Sequence[int], gap: int) -> Iterator[Rhy
                 continue
             tried.add(line)
             for slack in (0, 1):
-                period, phase = line
-                shifted = (period, phase - slack)
-                made = _judged(there, bursts, shifted, width + 2 * slack, _WAYS[gap, slack])
+                made = _judged(there, bursts, line, 2 * width + 1, slack, _WAYS[gap, slack])
                 if made is not None:
                     yield made
 
@@ -129,34 +127,34 @@ def _judged(
     there: frozenset[int],
     bursts: Sequence[Sequence[int]],
     line: tuple[float, float],
-    width: int,
+    longest: int,
+    slack: int,
     ways: int,
 ) -> Rhythm | None:
-    """How unlikely it is that so many slots of this width on a line hold a burst."""
+    """How unlikely it is that so many slots on a line hold the beginning of a burst."""
     period, phase = line
+    width = 1 + 2 * slack
     if period < width + 1:
         return None
-    of_bin = {each: number for number, burst in enumerate(bursts) for each in burst}
-    begin, end, longest = bursts[0][0], bursts[-1][-1], 2 * width + 1
+    begins = {burst[0]: number for number, burst in enumerate(bursts)}
+    long = {each for burst in bursts if len(burst) > longest for each in burst}
+    begin, end = bursts[0][0], bursts[-1][-1]
     cycles, hits, hit = 0, 0, set()
     for turn in range(int((begin - phase) / period) - 1, int((end - phase) / period) + 2):
-        first = round(phase + turn * period)
+        first = round(phase + turn * period) - slack
         slot = [each for each in range(first, first + width) if each in there]
-        if not slot:
-            continue
-        inside = {of_bin[each] for each in slot if each in of_bin}
-        if any(len(bursts[number]) > longest for number in inside):
-            continue  # slow for longer than a slot, for another reason
+        if not slot or long.intersection(slot):
+            continue  # no data, or slow for longer and for another reason
+        inside = {begins[each] for each in slot if each in begins}
         cycles += 1
         hits += bool(inside)
         hit |= inside
     if cycles < CYCLES or hits < max(CYCLES, KEPT * cycles) or len(hit) < EXPLAINED * len(bursts):
         return None
-    # Of all places for a slot, those that would hold a burst too. The first and the last burst fix
-    # the line: they prove nothing.
-    holding = len({each - back for each in of_bin for back in range(width)})
-    places = end - begin + width
-    by_chance = holding / places * (len(bursts) - 2) / len(bursts)
+    # A burst begins in any period that is not slow already. The first and the last burst fix the
+    # line: they prove nothing.
+    places = end - begin + 1 - sum(map(len, bursts)) + len(bursts)
+    by_chance = min(1.0, width * (len(bursts) - 2) / max(places, 1))
     counts = int(len(bursts) / KEPT) - math.ceil(max(CYCLES, EXPLAINED * len(bursts))) + 1
     ends = max(1.0, len(bursts) / cycles) ** 2
     chance = _tail(cycles - 2, by_chance, hits - 2) * max(counts, 1) * ends * ways

@@ -184,10 +184,12 @@ def _explained(view: VariantView, falls: list[Tooth], memory: Series) -> Iterato
     first = view.measurements.start
     if memory.points[memory.times[0]] <= low + 0.25 * (high - low):
         near.append((first, first + WARMING))  # a fall right before the window
+    much = low
     for time in requests(view).times:
+        much = memory.points.get(time, much)  # a datapoint that is missing is as the one before
         if any(begin <= time <= end for begin, end in near):
             yield time
             continue
         busier = usual and load.points.get(time, 0) >= _MORE_LOAD * usual
-        if memory.points.get(time, 0) >= low + 0.25 * (high - low) and not busier:
+        if much >= low + 0.25 * (high - low) and not busier:
             yield time

@@ -42,7 +42,7 @@ def creep(values: Sequence[float]) -> Creep | None:
     --------
     >>> found = creep([40 + 4 * n for n in range(60)])
     >>> found.first, found.last, round(found.high / found.low, 1)
-    (0, 59, 5.0)
+    (0, 59, 4.4)
     >>> creep([40] * 30 + [200] * 30) is None  # a step
     True
     """
