@@ -59,6 +59,7 @@ def container(**changes: Any) -> list[dict[str, Any]]:
     return [{**made, **changes}]
 
 
+RISE = {"rise_tps_per_minute": 10}  # as it ships
 NEW_MODEL = {"s3": "s3://my-bucket/second/model.tar.gz"}
 
 
@@ -95,7 +96,7 @@ def test_a_deployment_says_how_long_how_many_and_what_ends_it(against: Run) -> N
 
 def test_each_setting_gets_what_it_does_alone(against: Run) -> None:
     scaling = {"scale_out_cooldown": "2m"}
-    throughput = {"peak_tps": 2000, "tps_per_instance": 200, "safety_factor": 0.65}
+    throughput = {**RISE, "peak_tps": 2000, "tps_per_instance": 200, "safety_factor": 0.65}
     data = json.loads(against("--json", scaling=scaling, throughput=throughput)[1])
     what = {
         each["setting"].rpartition(".")[2]: " ".join(one["what"] for one in each["consequences"])
@@ -110,7 +111,7 @@ def test_each_setting_gets_what_it_does_alone(against: Run) -> None:
 
 
 def test_two_settings_that_together_change_nothing_of_the_plan(against: Run) -> None:
-    throughput = {"peak_tps": 2000, "tps_per_instance": 400, "safety_factor": 0.65}
+    throughput = {**RISE, "peak_tps": 2000, "tps_per_instance": 400, "safety_factor": 0.65}
     data = json.loads(against("--json", throughput=throughput)[1])
     of = {each["setting"].rpartition(".")[2]: each for each in data["differences"]}
     assert of["peak_tps"]["effect"] == "nothing"  # eight instances, as before
@@ -121,7 +122,7 @@ def test_two_settings_that_together_change_nothing_of_the_plan(against: Run) -> 
 def test_two_settings_that_only_together_start_a_deployment(against: Run) -> None:
     # 1040 / (200 x 0.65) = 8.0 and 1000 / (200 x 0.63) = 7.9: eight; together 8.3, which is nine.
     peak, factor = (
-        {"peak_tps": tps, "tps_per_instance": 200, "safety_factor": safety}
+        {**RISE, "peak_tps": tps, "tps_per_instance": 200, "safety_factor": safety}
         for tps, safety in ((1040, 0.65), (1000, 0.63))
     )
     for throughput in (peak, factor):

@@ -31,7 +31,7 @@ def distilbert(**changes: Any) -> Plan:
         "instance_type": "ml.m5.12xlarge",
         "images": [CPU_IMAGE],
         "latency": LatencyTarget(p99=ms(200)),
-        "throughput": MeasuredThroughput(1000, 200, 0.65),
+        "throughput": MeasuredThroughput(1000, 200, 0.65, rise_tps_per_minute=10),
     }
     return planned(**(settings | changes))
 

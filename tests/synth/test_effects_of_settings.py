@@ -188,7 +188,7 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({".throughput.safety_factor": 0.5}, {}),
     ({".throughput.rise_tps_per_minute": 12}, {}),  # 15 / 7: three instead of two at least
     ({".throughput.rise_tps_per_minute": 11}, {}),  # 1.96, as with ten: two
-    ({".throughput.from_tps": 0}, {".throughput": {"rise_tps_per_minute": GONE}}),
+    ({".throughput.from_tps": 0}, {".throughput.rise_tps_per_minute": GONE}),
     ({".throughput": GONE}, {}),
     ({".routing": "random"}, {}),
     ({".routing": "least_outstanding_requests"}, {}),
