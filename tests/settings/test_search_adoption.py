@@ -63,7 +63,7 @@ def test_what_follows_from_a_fixed_fleet_is_planned_anew(file: Path) -> None:
     assert decision.inputs["seed"] == 7
     assert decision.inputs["simulated p99"] == "120 ± 1 ms"
     assert "confirm it with a load test. Assumed: it is assumed" in decision.note
-    assert "simulation" not in after["subnet_size"].rule
+    assert "simulation" not in after["warm_up_requests"].rule
 
 
 @pytest.mark.parametrize("found", [FIXED, POLICY])

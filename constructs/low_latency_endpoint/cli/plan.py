@@ -197,7 +197,7 @@ def _show(
             "endpoints": {name: each.to_dict() for name, each in plans.items()},
         }
         if adopted is None:
-            data |= _stack_data(settings, options.day)
+            data |= _stack_data(settings, options.day) | _shared_data(settings)
         else:
             data["from_load_test"] = _adopted_data(adopted, options)
         print_json(data)
@@ -205,13 +205,16 @@ def _show(
         parts = (f"## {name}\n\n{each.to_markdown()}" for name, each in plans.items())
         typer.echo("\n".join(parts), nl=False)
     else:
-        from .plan_view import plan_parts
+        from ..settings import shared_resources
+        from .plan_view import plan_parts, shared_lines
 
         zones = ", ".join(settings.client_zones.zones)
         print_parts(
             f"{settings.stack_name}: callers in {zones}\n",
             *plan_parts(plans, verbose=options.verbose),
         )
+        if named is None:
+            print_parts(*shared_lines(shared_resources(settings)))
         if adopted is None and named is None and (line := _total_line(settings, options.day)):
             print_parts(line)
         if not options.verbose:
@@ -309,6 +312,12 @@ def _minutes(settings: Settings) -> tuple[StackMinutes, ...]:
 def _stack_data(settings: Settings, day: Shape | None) -> dict[str, Any]:
     minutes = {each.what: each.to_dict() for each in _minutes(settings)}
     return {"cost": cost_data(settings, day), "minutes": minutes}
+
+
+def _shared_data(settings: Settings) -> dict[str, Any]:
+    from ..settings import shared_resources
+
+    return {"shared": shared_resources(settings).to_dict()}
 
 
 def _total_line(settings: Settings, day: Shape | None) -> str:

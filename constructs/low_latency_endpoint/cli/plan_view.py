@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from ..plan.decisions import Explanation
+    from ..settings import SharedResources
 
 _TITLE_WIDTH = 10
 
@@ -31,6 +32,15 @@ def plan_parts(plans: Mapping[str, Explanation], *, verbose: bool) -> Iterator[R
         yield Text("All endpoints", "bold")
         yield lines_table((("Warning", text) for text in shared), "yellow")
         yield Text()
+
+
+def shared_lines(shared: SharedResources) -> Iterator[RenderableType]:
+    """What all endpoints of the file share, once."""
+    from rich.text import Text
+
+    yield Text("Shared by all endpoints", "bold")
+    yield lines_table(iter(shared.lines()))
+    yield Text()
 
 
 def shared_warnings(plans: Mapping[str, Explanation]) -> list[str]:

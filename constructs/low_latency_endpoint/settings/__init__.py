@@ -16,6 +16,7 @@ from .plans import explain_endpoint, fleets_along, largest_fleet, plan_endpoint,
 from .recommendation import RecommendationSettings
 from .safeguards import SafeguardSettings
 from .schema import settings_json_schema
+from .shared import SharedResources, shared_resources
 from .stack import Settings
 from .warm_up import WarmUpPayloadSettings, WarmUpSettings
 
@@ -28,6 +29,7 @@ __all__ = [
     "RecommendationSettings",
     "SafeguardSettings",
     "Settings",
+    "SharedResources",
     "WarmUpPayloadSettings",
     "WarmUpSettings",
     "explain_endpoint",
@@ -39,5 +41,6 @@ __all__ = [
     "plan_endpoint",
     "region_of",
     "settings_json_schema",
+    "shared_resources",
     "stack_cost",
 ]

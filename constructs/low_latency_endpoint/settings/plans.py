@@ -23,6 +23,9 @@ from .stack import Settings
 from .stack_parts import endpoint_parts
 from .traffic import PrefixAwareRouting
 
+#: Decisions of one endpoint's plan that a settings file makes once, for all of its endpoints.
+SHARED_DECISIONS = frozenset({"subnets", "addresses_per_subnet", "subnet_size"})
+
 #: A plan follows from its request alone, so whoever asks again gets the same one.
 _plan_of = lru_cache(maxsize=256)(make_plan)
 
@@ -99,7 +102,14 @@ def explain_endpoint(settings: Settings, key: str) -> Explanation:
     # not change the stack.
     return replace(
         plan.explanation,
-        decisions=(*_with_stated_alarms(settings, key, plan), *cost.decisions()),
+        decisions=(
+            *(
+                each
+                for each in _with_stated_alarms(settings, key, plan)
+                if each.name not in SHARED_DECISIONS
+            ),
+            *cost.decisions(),
+        ),
         warnings=(*plan.explanation.warnings, *_warnings(settings, endpoint)),
         summary=summary_of(plan, alarms=_alarms(settings, key, plan), cost=cost),
     )

@@ -1,0 +1,136 @@
+"""What all endpoints of a settings file share: subnets, quotas, connections, interface endpoints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..plan.subnets import addresses_per_subnet, network_blocks, roomy_prefix_length
+from .plans import instances_in_update, largest_fleet, plan_endpoint
+from .stack import DEFAULT_CIDR, Settings
+
+
+class QuotaNeed(NamedTuple):
+    """Instances of a type that the account's quota must allow, over all endpoints."""
+
+    instance_type: str
+    at_most: int
+    in_an_update: int
+
+
+@dataclass(frozen=True)
+class SharedResources:
+    """What the endpoints of a settings file share.
+
+    Attributes
+    ----------
+    blocks : dict of str to str
+        The block of each client zone's new subnet; empty where the VPC exists.
+    zones : tuple of str
+    prefix_length : int or None
+        Of the new subnets; ``None`` where the VPC exists.
+    addresses_per_subnet : int
+        That each subnet must have for the fleets of all endpoints.
+    instances : int
+        The most instances of all endpoints, outside of updates.
+    quotas : tuple of QuotaNeed
+        By instance type.
+    connections : int or None
+        Requests in flight at the peaks of all endpoints together; ``None`` where one has no
+        throughput.
+    interface_endpoints : int
+        That the stack makes, each with an address in each client zone.
+    """
+
+    blocks: dict[str, str]
+    zones: tuple[str, ...]
+    prefix_length: int | None
+    addresses_per_subnet: int
+    instances: int
+    quotas: tuple[QuotaNeed, ...]
+    connections: int | None
+    interface_endpoints: int
+
+    def lines(self) -> list[tuple[str, str]]:
+        """What, and how much of it."""
+        zones, found = len(self.zones), []
+        if self.blocks:
+            subnets = ", ".join(f"{zone} {block}" for zone, block in self.blocks.items())
+            found.append(("Subnets", subnets))
+        else:
+            found.append(("Subnets", f"{zones} that exist, one in each client zone"))
+        found.append(
+            (
+                "Addresses",
+                f"{self.addresses_per_subnet:,} per subnet, two for each of {self.instances:,} "
+                "instances, twice for an update",
+            )
+        )
+        found += [
+            (
+                "Quota",
+                f"{each.instance_type}: {each.in_an_update:,} while all endpoints are updated, "
+                f"{each.at_most:,} otherwise",
+            )
+            for each in self.quotas
+        ]
+        if self.connections is not None:
+            found.append(("In flight", f"{self.connections:,} requests at the endpoints' peaks"))
+        links = self.interface_endpoints
+        found.append(
+            (
+                "Links",
+                f"{links} interface endpoint{'s' if links > 1 else ''} in {zones} zones"
+                if links
+                else "an interface endpoint that exists",
+            )
+        )
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers for JSON."""
+        return {
+            "subnets": self.blocks or None,
+            "subnet_prefix_length": self.prefix_length,
+            "addresses_per_subnet": self.addresses_per_subnet,
+            "instances": self.instances,
+            "quotas": [each._asdict() for each in self.quotas],
+            "connections": self.connections,
+            "interface_endpoints": self.interface_endpoints,
+        }
+
+
+def shared_resources(settings: Settings) -> SharedResources:
+    """What all endpoints of a settings file share, as the stack deploys it.
+
+    Raises
+    ------
+    ConfigurationError
+        As :func:`.plans.plan_endpoint`; what does not fit, loading refuses.
+    """
+    network, zones = settings.network, tuple(settings.client_zones.zones)
+    plans = {key: plan_endpoint(settings, key) for key in settings.endpoints}
+    instances = largest_fleet(settings)
+    needs: dict[str, tuple[int, int]] = {}
+    for key, plan in plans.items():
+        name, most = plan.request.instance_type, plan.largest_fleet
+        at_most, updating = needs.get(name, (0, 0))
+        needs[name] = (
+            at_most + most,
+            updating + instances_in_update(most, settings.endpoints[key]),
+        )
+    addresses, own = addresses_per_subnet(instances), network.vpc_id is None
+    link = settings.private_link
+    flying = [plan.caller_connections for plan in plans.values()]
+    return SharedResources(
+        network_blocks(network.cidr or DEFAULT_CIDR, zones, instances, network.subnet_prefix_length)
+        if own
+        else {},
+        zones,
+        (network.subnet_prefix_length or roomy_prefix_length(addresses)) if own else None,
+        addresses,
+        instances,
+        tuple(QuotaNeed(name, *needs[name]) for name in sorted(needs)),
+        None if None in flying else sum(each or 0 for each in flying),
+        0 if link.interface_endpoint_id else 2 if link.sagemaker_api else 1,
+    )
