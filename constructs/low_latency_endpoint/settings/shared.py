@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..plan.subnets import addresses_per_subnet, network_blocks, roomy_prefix_length
-from .plans import instances_in_update, largest_fleet, plan_endpoint
+from .costs import instances_in_update
+from .plans import largest_fleet, plan_endpoint
 from .stack import DEFAULT_CIDR, Settings
 
 
