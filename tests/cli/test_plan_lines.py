@@ -50,14 +50,15 @@ def test_six_lines_say_what_is_deployed(lines: Run) -> None:
     assert out[:2] == ["LowLatencyEndpoint: callers in use1-az1, use1-az2", ""]
     # 1000 / (200 x 0.65) = 7.7, so eight; 200 x 0.65 x 60 = 7,800; 80 and 20 % of 200 ms; and
     # alarms on errors, CPU, memory, disk and all instances serving.
-    assert out[2:9] == [
+    assert out[2:10] == [
         "number-0  ml.m5.12xlarge",
         "  Instances  2 at least, 8 at peak, 16 at most; 8 at first",
         "  Routing    LEAST_OUTSTANDING_REQUESTS",
         "  Scaling    7,800 invocations per instance and minute, 65 % of its limit",
         "  Alarms     ModelLatency p99 160 ms; OverheadLatency Average 40 ms; 5 others",
         "  Cost       not known: low-latency prices, or --price ml.m5.12xlarge=USD",
-        "  Assumed    20 % of the target is overhead; instances spread evenly",
+        "  Assumed    20 % of the target is overhead; instances spread evenly; an",
+        "             instance serves 5 minutes after the decision",
     ]
     assert not [line for line in out if "Decision" in line]
     assert [line for line in lines("-v") if line.startswith(" Decision")]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from .decisions import SummaryLine
 from .hourly_cost import EndpointCost
 from .latency_plan import CONCURRENCY_METRIC, DEFAULT_OVERHEAD_SHARE, Plan
+from .scaling_pace import INSTANCE_SECONDS
 
 
 def summary_of(
@@ -120,8 +121,9 @@ def _assumed(plan: Plan) -> Iterator[str]:
     if request.throughput is None:
         yield f"{plan.fleet.serving_at_peak} instances hold the peak"
     yield "instances spread evenly"
-    told = request.throughput is not None and request.throughput.states_rises
-    if plan.scaling is not None and plan.fleet.minimum < plan.fleet.serving_at_peak and not told:
-        yield "no jumps"
+    if plan.scaling is not None and plan.fleet.minimum < plan.fleet.serving_at_peak:
+        told = request.throughput is not None and request.throughput.states_rises
+        minutes = INSTANCE_SECONDS // 60
+        yield f"an instance serves {minutes} minutes after the decision" if told else "no jumps"
     if plan.inference_ami is not None and request.inference_ami is None:
         yield "the AMI of SageMaker's SDK"
