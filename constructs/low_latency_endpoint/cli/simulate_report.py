@@ -91,7 +91,8 @@ class SimulationReport:
                 found[seconds, variation] = result.percentile(99.0)
         self.sentences += conditional_sentences(self.model, found)
         self.assumed = [
-            "service times vary like a lognormal law; an instance works on as many at once as keep "
+            "a call's time is its mean, alone on an instance; it varies like a lognormal law with "
+            "that coefficient of variation (CV); an instance works on as many at once as keep "
             f"it 90% busy at {self.model.tps_per_instance:g} requests per second",
             *(each for each in self.assumed if each not in self.model.assumed_service),
         ]

@@ -321,7 +321,7 @@ def _policies(limits: Limits, goal: Goal, steady: Sequence[Found]) -> list[Candi
         for each in policies
         if each.minimum < serving_at_peak(each, model)  # else it is a fixed fleet
         and limits.keeps(limits.reserve(serving_at_peak(each, model)))
-    ] + [Candidate(each, enough, enough) for each in STRATEGIES]
+    ] + [Candidate(routing, enough, enough)]
 
 
 def serving_at_peak(candidate: Candidate, model: SimulatedEndpoint) -> int:

@@ -203,8 +203,7 @@ def conditional_table(
 ) -> tuple[list[str], list[list[str]]]:
     """p99 by how long a call takes, a column for each variation."""
     variations = sorted({variation for _, variation in found})
-    heads = ["If a call takes, on average", "at once"]
-    heads += [f"p99 if it varies by {variation:.0%}" for variation in variations]
+    heads = ["A call takes", "At once", *(f"p99 (CV {each:g})" for each in variations)]
     rows = [
         [
             f"{1000 * seconds:.3g} ms",
