@@ -110,7 +110,7 @@ def test_instances_and_scaling_target_follow(cli: Cli, settings: Path, result: P
     assert decisions["scaling_target"]["value"] == pytest.approx(MEASURED * 0.65 * 60)
     for name in ("instances_at_peak", "scaling_target"):
         assert "measured: load test of sentiment on ml.m5.12xlarge" in decisions[name]["note"]
-    assert "measured: " not in decisions["subnets"]["note"]
+    assert "measured: " not in decisions["warm_up_requests"]["note"]
     taken = content["from_load_test"]
     assert (taken["endpoint"], taken["tps_per_instance"], taken["written"]) == (
         "sentiment",
@@ -178,7 +178,7 @@ def test_a_limit_that_was_not_reached_is_refused_unless_it_is_accepted(
 def _without_throughput() -> str:
     lines = SHIPPED.splitlines(keepends=True)
     start = next(n for n, line in enumerate(lines) if line.strip() == "throughput:")
-    return "".join(lines[:start] + lines[start + 4 :])
+    return "".join(lines[:start] + lines[start + 5 :])
 
 
 def test_a_first_throughput_needs_its_peak(cli: Cli, settings: Path, result: Path) -> None:

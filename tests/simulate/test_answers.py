@@ -342,7 +342,7 @@ def test_without_any_throughput_it_says_what_is_missing(tmp_path: Path) -> None:
     text = Path(SHIPPED).read_text("utf-8").splitlines(keepends=True)
     at = next(number for number, line in enumerate(text) if line.strip() == "throughput:")
     settings = tmp_path / "endpoint.yaml"
-    settings.write_text("".join(text[:at] + text[at + 4 :]), "utf-8")
+    settings.write_text("".join(text[:at] + text[at + 5 :]), "utf-8")
     done = CliRunner().invoke(
         app, ["simulate", str(settings), "--tps", "100", "--from-load-test", str(path)]
     )

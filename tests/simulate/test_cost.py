@@ -62,7 +62,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text = Path(SHIPPED).read_text(encoding="utf-8")
     changed = text.replace("peak_tps: 1000", "peak_tps: 50")
     changed = changed.replace("tps_per_instance: 200", "tps_per_instance: 10")
-    assert changed.count(": 50") == changed.count(": 10 ") + changed.count(": 10\n") == 1
+    changed = changed.replace("rise_tps_per_minute: 10 ", "rise_tps_per_minute: 0.5 ")
+    assert changed.count(": 50") == changed.count(": 0.5 ") == 1
+    assert changed.count(": 10 ") + changed.count(": 10\n") == 1
     path = tmp_path_factory.mktemp("small") / "endpoint.yaml"
     path.write_text(changed, encoding="utf-8")
     return path

@@ -21,8 +21,10 @@ def stated(folder: Path, lines: str = "", *, tps: int = 100) -> SimulatedEndpoin
     """The shipped endpoint with more lines, by default at a tenth of its load: 100 a second, of
     which one instance holds 20."""
     path = folder / "endpoint.yaml"
-    text = SHIPPED.replace("peak_tps: 1000", f"peak_tps: {tps}").replace(
-        "tps_per_instance: 200", f"tps_per_instance: {tps // 5}"
+    text = (
+        SHIPPED.replace("peak_tps: 1000", f"peak_tps: {tps}")
+        .replace("tps_per_instance: 200", f"tps_per_instance: {tps // 5}")
+        .replace("rise_tps_per_minute: 10 ", f"rise_tps_per_minute: {tps / 100} ")
     )
     path.write_text(text.replace("    warm_up:", f"{lines}\n    warm_up:", 1), encoding="utf-8")
     settings = load_settings(path)

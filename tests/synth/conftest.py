@@ -362,7 +362,9 @@ def _pattern(
         containers=[parts.container()],
         instance_type=InstanceType("ml.m5.12xlarge"),
         latency=LatencyTarget(p99=Duration.millis(200)),
-        throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65),
+        throughput=MeasuredThroughput(
+            peak_tps=1000, tps_per_instance=200, safety_factor=0.65, rise_tps_per_minute=10
+        ),
         **given,
     )
 

@@ -994,6 +994,20 @@ out_of(
     0,
     -5,
 )
+out_of("LLE607", lambda _, v: MeasuredThroughput(100, 10, from_tps=v), "at least 0", -1)
+row(
+    "LLE607",
+    lambda _: MeasuredThroughput(100, 10, from_tps=101),
+    "101 with a peak of 100",
+    "0 to 100",
+)
+out_of("LLE608", lambda _, v: MeasuredThroughput(100, 10, rise_tps_per_minute=v), "at least 0", -1)
+row(
+    "LLE609",
+    lambda _: MeasuredThroughput(100, 10, from_tps=1, rise_tps_per_minute=2),
+    "from_tps 1 and rise_tps_per_minute 2",
+    "one of the two",
+)
 row("LLE621", lambda w: w.scaled(min_instances=5), "min_instances=5", "at most 4")
 row(
     "LLE621",
