@@ -18,10 +18,43 @@ runs pass that missed the rare spells.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from ..errors import rule
+from ..plan.limits import number_range
+from .replication import RunLength
 from .scenario import Scenario
-from .traffic import ClosedLoop, OpenLoop
+from .service_laws import SECONDS
+from .traffic import ArrivalTrace, ClosedLoop, OpenLoop, ShapedLoop
+
+REQUESTS = number_range(
+    "LLS113",
+    "the number of simulated requests",
+    100,
+    10_000_000_000,
+    fix="Give a number of requests in the allowed range.",
+)
+TIMELINE = rule(
+    "LLS117",
+    "the lines of a timeline have an impossible length",
+    fix="Give the window in seconds, above zero and so that the run has at most a million lines.",
+)
+OVERLOADED = rule(
+    "LLS127",
+    "more requests arrive than the fleet can ever serve",
+    fix="Raise the instances, or lower the rate: the queue grows for as long as the run lasts.",
+)
+WARM_UP = rule(
+    "LLS128",
+    "a run leaves nothing to count",
+    fix="Simulate more requests or seconds, or discard fewer at the start.",
+)
+
+DEFAULT_REQUESTS = 200_000
+_MOST_LINES = 1_000_000
+_FULL = 0.999  # offered load from which on a steady queue has no end
 
 SPELLS = 320
 """Spells beyond a percentile that all replications of a run must hold together.
@@ -201,3 +234,73 @@ def default_requests(
     asked = min(found.requests(percentile, replications), MOST_REQUESTS)
     tail = found.requests(99.9, replications)
     return max(least, asked, tail if tail <= patience else 0)
+
+
+def run_lengths(scenarios: Sequence[Scenario], replications: int, **stated: Any) -> list[RunLength]:
+    """As long as the slowest of the scenarios needs, so that all meet the same requests."""
+    made = [_run_length(each, replications, **stated) for each in scenarios]
+    steady = [each for each in made if each.requests is not None and each.discard]
+    longest = max((each.requests or 0 for each in steady), default=0)
+    warm_up = max(((each.requests or 0) * each.discard for each in steady), default=0.0)
+    return [
+        replace(each, requests=longest, discard=warm_up / longest) if each in steady else each
+        for each in made
+    ]
+
+
+def _run_length(
+    scenario: Scenario,
+    replications: int,
+    requests: int | None = None,
+    seconds: float | None = None,
+    discard: float | None = None,
+    window: float | None = None,
+) -> RunLength:
+    traffic = scenario.traffic
+    whole = isinstance(traffic, (ShapedLoop, ArrivalTrace))
+    by_load = discard is None and not whole
+    if discard is None:
+        discard = 0.0 if whole else 0.1
+    if not 0 <= discard < 1:
+        raise WARM_UP.error(got=discard, allowed="a share from 0 to below 1", where="discard")
+    if seconds is not None:
+        SECONDS.check(seconds, "seconds")
+        if not seconds:
+            raise WARM_UP.error(got="0 seconds", allowed="above 0", where="seconds")
+    elif requests is not None:
+        REQUESTS.check(requests, "requests")
+    elif isinstance(traffic, ShapedLoop):
+        seconds = traffic.shape.seconds
+    elif isinstance(traffic, ArrivalTrace):
+        requests = len(traffic.seconds)
+    else:
+        requests = default_requests(scenario, replications, 99.0, DEFAULT_REQUESTS)
+    load = scenario.offered_load
+    steady = isinstance(traffic, OpenLoop) and not scenario.scaling and not scenario.faults
+    if load is not None and steady and load > _FULL:
+        raise OVERLOADED.error(
+            got=f"{load:.0%} of what {scenario.instances} instances serve",
+            where="traffic",
+            allowed="below 100 %",
+        )
+    if window is None and isinstance(traffic, ShapedLoop):
+        window = 60.0
+    if window is not None and seconds is None:
+        raise WARM_UP.error(
+            got="a timeline without an end in seconds",
+            where="window",
+            allowed="seconds with window",
+        )
+    if (
+        window is not None
+        and seconds is not None
+        and not (window > 0 and seconds / window <= _MOST_LINES)
+    ):
+        raise TIMELINE.error(
+            got=f"{window!r} seconds of {seconds:g}",
+            where="window",
+            allowed=f"{seconds / _MOST_LINES:g} seconds or more, above 0",
+        )
+    if by_load and requests is not None and seconds is None:
+        discard = warm_up_requests(scenario, requests) / requests
+    return RunLength(requests, seconds, discard, window)

@@ -17,10 +17,10 @@ from .compilation import loops
 from .counting import PERCENTILES, TimelineWindow
 from .estimates import Estimate, estimate
 from .replication import Replication, RunLength, replicate
-from .run_length import default_requests, memory, warm_up_requests
+from .run_length import memory, run_lengths
 from .scenario import Scenario
-from .service_laws import SECONDS, Exponential
-from .traffic import ArrivalTrace, OpenLoop, Shape, ShapedLoop
+from .service_laws import Exponential
+from .traffic import OpenLoop, Shape, ShapedLoop
 from .world import World
 
 REPLICATIONS = number_range(
@@ -29,13 +29,6 @@ REPLICATIONS = number_range(
     2,
     100_000,
     fix="Give at least two: the confidence interval comes from their differences.",
-)
-REQUESTS = number_range(
-    "LLS113",
-    "the number of simulated requests",
-    100,
-    10_000_000_000,
-    fix="Give a number of requests in the allowed range.",
 )
 CONFIDENCE = number_range(
     "LLS115",
@@ -50,28 +43,9 @@ PERCENTILE = rule(
     "a percentile is not one that a simulation counts",
     fix="Choose one of 50, 90, 95, 99 and 99.9.",
 )
-TIMELINE = rule(
-    "LLS117",
-    "the lines of a timeline have an impossible length",
-    fix="Give the window in seconds, above zero and so that the run has at most a million lines.",
-)
-OVERLOADED = rule(
-    "LLS127",
-    "more requests arrive than the fleet can ever serve",
-    fix="Raise the instances, or lower the rate: the queue grows for as long as the run lasts.",
-)
-WARM_UP = rule(
-    "LLS128",
-    "a run leaves nothing to count",
-    fix="Simulate more requests or seconds, or discard fewer at the start.",
-)
-
-DEFAULT_REQUESTS = 200_000
 _SMALL = Scenario(service=Exponential(1.0), traffic=OpenLoop(0.5))
-_MOST_LINES = 1_000_000
 _FREEDOM = 5  # more replications than controls: Student's t at 99 % is 4.6, with three more 9.9
 _START_IN = 30  # warm-ups that a run must hold when its start was counted
-_FULL = 0.999  # offered load from which on a steady queue has no end
 
 
 @dataclass(frozen=True)
@@ -450,7 +424,7 @@ def compare(
     """
     REPLICATIONS.check(replications, "replications")
     CONFIDENCE.check(confidence, "confidence")
-    lengths = _lengths(list(scenarios.values()), replications, **length)
+    lengths = run_lengths(list(scenarios.values()), replications, **length)
     jobs = [
         (scenario, each, seed, number, compiled)
         for scenario, each in zip(scenarios.values(), lengths, strict=True)
@@ -470,76 +444,6 @@ def compare(
             for at, (name, scenario) in enumerate(scenarios.items())
         }
     )
-
-
-def _lengths(scenarios: Sequence[Scenario], replications: int, **stated: Any) -> list[RunLength]:
-    """As long as the slowest of the scenarios needs, so that all meet the same requests."""
-    made = [_length(each, replications, **stated) for each in scenarios]
-    steady = [each for each in made if each.requests is not None and each.discard]
-    longest = max((each.requests or 0 for each in steady), default=0)
-    warm_up = max(((each.requests or 0) * each.discard for each in steady), default=0.0)
-    return [
-        replace(each, requests=longest, discard=warm_up / longest) if each in steady else each
-        for each in made
-    ]
-
-
-def _length(
-    scenario: Scenario,
-    replications: int,
-    requests: int | None = None,
-    seconds: float | None = None,
-    discard: float | None = None,
-    window: float | None = None,
-) -> RunLength:
-    traffic = scenario.traffic
-    whole = isinstance(traffic, (ShapedLoop, ArrivalTrace))
-    by_load = discard is None and not whole
-    if discard is None:
-        discard = 0.0 if whole else 0.1
-    if not 0 <= discard < 1:
-        raise WARM_UP.error(got=discard, allowed="a share from 0 to below 1", where="discard")
-    if seconds is not None:
-        SECONDS.check(seconds, "seconds")
-        if not seconds:
-            raise WARM_UP.error(got="0 seconds", allowed="above 0", where="seconds")
-    elif requests is not None:
-        REQUESTS.check(requests, "requests")
-    elif isinstance(traffic, ShapedLoop):
-        seconds = traffic.shape.seconds
-    elif isinstance(traffic, ArrivalTrace):
-        requests = len(traffic.seconds)
-    else:
-        requests = default_requests(scenario, replications, 99.0, DEFAULT_REQUESTS)
-    load = scenario.offered_load
-    steady = isinstance(traffic, OpenLoop) and not scenario.scaling and not scenario.faults
-    if load is not None and steady and load > _FULL:
-        raise OVERLOADED.error(
-            got=f"{load:.0%} of what {scenario.instances} instances serve",
-            where="traffic",
-            allowed="below 100 %",
-        )
-    if window is None and isinstance(traffic, ShapedLoop):
-        window = 60.0
-    if window is not None and seconds is None:
-        raise WARM_UP.error(
-            got="a timeline without an end in seconds",
-            where="window",
-            allowed="seconds with window",
-        )
-    if (
-        window is not None
-        and seconds is not None
-        and not (window > 0 and seconds / window <= _MOST_LINES)
-    ):
-        raise TIMELINE.error(
-            got=f"{window!r} seconds of {seconds:g}",
-            where="window",
-            allowed=f"{seconds / _MOST_LINES:g} seconds or more, above 0",
-        )
-    if by_load and requests is not None and seconds is None:
-        discard = warm_up_requests(scenario, requests) / requests
-    return RunLength(requests, seconds, discard, window)
 
 
 def replicated(jobs: Sequence[tuple[Any, ...]], processes: int) -> Iterable[Replication]:
