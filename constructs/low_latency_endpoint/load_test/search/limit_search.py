@@ -15,7 +15,6 @@ Only rates whose upper bound of the percentile keeps the target count as held (s
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +22,8 @@ from typing import Any
 from ...errors import rule
 from ...plan.limits import TPS_PER_INSTANCE, Range
 from ..engine.arrivals import ConstantArrivals, PoissonArrivals
-from ..engine.steps import Step, StepResult
+from ..engine.steps import Step
+from .early_verdict import Looks, looks_of
 from .judging import LatencyGoal, is_mean, quantile_of, samples_for
 from .measured_steps import MeasuredStep
 
@@ -54,6 +54,10 @@ INSTANCES_KNOWN = rule(
     source="/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
 )
 
+#: The chance that a step which only shows the way is wrongly said to hold. The step that confirms
+#: has the goal's.
+GUIDE_ERROR = 0.2
+_ENOUGH = 0.5
 _RISE = 2.0
 _DOWN_AT_MOST = 8  # halvings of the first rate before the search gives up
 _STEPS_AT_MOST = 60
@@ -61,10 +65,11 @@ _STEPS_AT_MOST = 60
 # requests to spare, and so much longer for the fewest that can tell.
 _LONGER, _LONGEST = 10.0, 30.0
 _SPARE, _FEWEST = 2.5, 1.2
-_SETTLE_SHARE, _SETTLE_AT_MOST = 0.1, 5.0
+_SETTLE_SHARE, _SETTLE_AT_MOST, _SETTLE_BEFORE_CONFIRMING = 0.1, 2.0, 5.0
 _FAILED_ALONE = 0.5
-# How often a confirming step may be unclear, or limited by a generator that a busy machine held up.
-_CONFIRMATIONS = {"unclear": 2, "client-bound": 3}
+# How much longer a confirming step may become, and how often it may be limited by a generator that a
+# busy machine held up.
+_CONFIRMS_FOR, _CONFIRMATIONS = 2, 3
 
 
 @dataclass(frozen=True)
@@ -89,8 +94,6 @@ class SearchPlan:
     poisson : bool
         Whether requests come at random (many independent callers), or evenly. By default at
         random.
-    repeats : int
-        How often a step that is not clear is repeated, each time twice as long. By default 2.
 
     Raises
     ------
@@ -106,7 +109,6 @@ class SearchPlan:
     instances: int | None = None
     precision: float = 0.05
     poisson: bool = True
-    repeats: int = 2
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -198,8 +200,8 @@ class Limit:
         }
 
 
-#: Runs a step and judges it together with earlier runs of the same one.
-Measure = Callable[[Step, str, tuple[StepResult, ...]], MeasuredStep]
+#: Runs a step until its verdict is certain, and judges it.
+Measure = Callable[[Step, str, Looks | None], MeasuredStep]
 
 
 def find_limit(plan: SearchPlan, measure: Measure) -> Limit:
@@ -230,6 +232,7 @@ class _Search:
         self.plan, self._measure, self.instances = plan, measure, instances
         self._seed, self._steps = plan.seed, 0
         self.held: list[float] = []
+        self.passed: list[float] = []  # held, or seemed to: where the search goes on
         self.broken: list[float] = []
         self.confirmed = False
         self.bracketed = False
@@ -244,7 +247,7 @@ class _Search:
 
     def _first_rate(self) -> float:
         alone = self._measure(
-            Step("alone", self.plan.alone_seconds, None, 1, seed=self.plan.seed), "alone", ()
+            Step("alone", self.plan.alone_seconds, None, 1, seed=self.plan.seed), "alone", None
         )
         check_answered(alone)
         if alone.judgement.outcome == "broken":
@@ -261,7 +264,7 @@ class _Search:
         ceiling = self._bracket(rate)
         self.bracketed = ceiling is not None
         while ceiling is not None:
-            low = max(self.held)
+            low = max(self.passed)
             while ceiling / low > 1 + self.plan.precision:
                 middle = math.sqrt(low * ceiling)
                 if self._holds(middle, "bisect"):
@@ -272,7 +275,8 @@ class _Search:
                 return
             ceiling = low
             self.held = [each for each in self.held if each < low]
-            if not self.held:
+            self.passed = [each for each in self.passed if each < low]
+            if not self.passed:
                 below = low / (1 + self.plan.precision)
                 for _ in range(_DOWN_AT_MOST):
                     if self._holds(below, "bisect"):
@@ -280,8 +284,8 @@ class _Search:
                     below /= 1 + self.plan.precision
                 else:
                     raise _Stop("no rate below the first was held again")
-        if not self._confirmed(max(self.held)):
-            raise _Stop(f"{max(self.held):,.4g} requests a second held once, and not again")
+        if not self._confirmed(max(self.passed)):
+            raise _Stop(f"{max(self.passed):,.4g} requests a second held once, and not again")
 
     def _bracket(self, rate: float) -> float | None:
         """Rise, or go down, until a rate holds and the next does not: that next one."""
@@ -298,56 +302,58 @@ class _Search:
         return None
 
     def _holds(self, rate: float, purpose: str) -> bool:
-        """Run the step, again and longer while it is not clear; unclear to the end is no."""
-        earlier: tuple[StepResult, ...] = ()
-        bound = 0
-        for attempt in range(self.plan.repeats + 1):
-            step = self._step(rate, self.plan.seconds_at(rate) * 2**attempt)
-            measured = self._measure(step, purpose if not attempt else "repeat", earlier)
-            outcome = measured.judgement.outcome
-            if measured.judgement.kept:
+        """Run the step until it is clear; unclear to the end is no."""
+        seconds = self.plan.seconds_at(rate)
+        enough = _ENOUGH * seconds
+        looks = looks_of(self.plan.goal, enough, seconds, rate, hold_error=GUIDE_ERROR)
+        for again in (False, True):
+            step = self._step(rate, seconds, _SETTLE_AT_MOST)
+            measured = self._measure(step, "repeat" if again else purpose, looks)
+            judgement = measured.judgement
+            if judgement.kept:
                 self.held.append(rate)
+                self.passed.append(rate)
                 return True
-            if outcome == "client-bound":
-                bound += 1  # once may be chance on a busy machine
-                if bound > 1:
-                    raise _Stop(
-                        "client-bound: result invalid: "
-                        + "; ".join(measured.judgement.reasons)
-                        + f" at {rate:,.4g} requests a second"
-                    )
-                continue
-            if outcome == "broken":
-                self.broken.append(rate)
-                return False
-            if not measured.judgement.rising:
-                earlier = (*earlier, measured.result)  # a rising one is another load each time
+            if judgement.outcome != "client-bound":  # once may be chance on a busy machine
+                break
+        if judgement.outcome == "client-bound":
+            raise _Stop(
+                "client-bound: result invalid: "
+                + "; ".join(judgement.reasons)
+                + f" at {rate:,.4g} requests a second"
+            )
+        if judgement.outcome == "broken":
+            self.broken.append(rate)
+        elif purpose == "rise" and _seems_to_hold(self.plan.goal, measured):
+            self.passed.append(rate)  # the steps that follow, or the one that confirms, will tell
+            return True
         return False
 
     def _confirmed(self, rate: float) -> bool:
-        seconds = 2 * self.plan.seconds_at(rate)
-        seen: Counter[str] = Counter()
-        while True:
-            measured = self._measure(self._step(rate, seconds), "confirm", ())
-            outcome = measured.judgement.outcome
-            if outcome == "held":
-                self.confirmed = True
-                return True
-            if outcome == "broken":
-                self.broken.append(rate)
-                return False
-            seen[outcome] += 1
-            if seen[outcome] >= _CONFIRMATIONS[outcome]:
+        seconds = self.plan.seconds_at(rate)
+        longest = _CONFIRMS_FOR * seconds
+        goal = self.plan.goal
+        error = 1 - goal.confidence
+        looks = looks_of(goal, longest, longest, rate, hold_error=error, holds_from=seconds)
+        for _ in range(_CONFIRMATIONS):
+            measured = self._measure(self._step(rate, longest, _SETTLE_BEFORE_CONFIRMING), "confirm", looks)
+            judgement = measured.judgement
+            if judgement.outcome != "client-bound":
                 break
-        if outcome == "client-bound":
+        if judgement.outcome == "client-bound":
             raise _Stop(
                 "client-bound: result invalid: "
-                + "; ".join(measured.judgement.reasons)
+                + "; ".join(judgement.reasons)
                 + f", in every step that was to confirm {rate:,.4g} requests a second"
             )
-        return False
+        if judgement.outcome == "broken":
+            self.broken.append(rate)
+        self.confirmed = judgement.outcome == "held"
+        if self.confirmed:
+            self.held.append(rate)
+        return self.confirmed
 
-    def _step(self, rate: float, seconds: float) -> Step:
+    def _step(self, rate: float, seconds: float, settle_at_most: float) -> Step:
         if math.isinf(seconds):
             raise _Stop(
                 f"at {rate:,.3g} requests a second, {' and '.join(self.plan.goal.targets)} "
@@ -361,7 +367,7 @@ class _Search:
             )
         self._seed += 1
         arrivals = PoissonArrivals(rate) if self.plan.poisson else ConstantArrivals(rate)
-        settle = min(_SETTLE_AT_MOST, _SETTLE_SHARE * seconds)
+        settle = min(settle_at_most, _SETTLE_SHARE * seconds)
         return Step(
             f"{rate:,.4g} TPS",
             seconds + settle,
@@ -398,6 +404,16 @@ class _Search:
             problem,
             rate is not None and not problem and not self.bracketed,
         )
+
+
+def _seems_to_hold(goal: LatencyGoal, measured: MeasuredStep) -> bool:
+    """Whether what was measured keeps the goal, as far as can be told without certainty."""
+    judgement = measured.judgement
+    return (
+        not judgement.rising
+        and measured.result.error_share <= goal.allowed_errors
+        and all(each.value <= goal.targets[name] for name, each in judgement.bounds.items())
+    )
 
 
 def check_answered(alone: MeasuredStep) -> None:

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ...errors import LowLatencyEndpointError
-from ..engine.steps import Generator, Progress, Step, StepResult
+from ..engine.steps import Generator, Progress, Step
+from .early_verdict import EarlyVerdict, Looks
 from .judging import LatencyGoal
 from .limit_search import Limit, check_answered, find_limit
 from .measured_steps import MeasuredStep, judged
@@ -162,9 +163,10 @@ def run(
     started = time.time()
     done: list[MeasuredStep] = []
 
-    def measure(step: Step, purpose: str, earlier: tuple[StepResult, ...] = ()) -> MeasuredStep:
+    def measure(step: Step, purpose: str, looks: Looks | None = None) -> MeasuredStep:
         planned = step.seconds
-        if plan.whole_minutes:
+        # A step that may end any moment has no minute to itself; the one that confirms has.
+        if plan.whole_minutes and (looks is None or purpose == "confirm"):
             step = on_whole_minutes(step, clock())
         emit(
             StepStarted(
@@ -172,15 +174,16 @@ def run(
             )
         )
         timeline: list[Progress] = []
+        early = None if looks is None else EarlyVerdict(plan.goal, step, looks)
 
-        def progress(second: Progress) -> None:
+        def progress(second: Progress) -> bool:
             timeline.append(second)
             emit(StepProgressed(step, second))
+            return early is not None and early.add(second)
 
         result = generator.run(step, progress)
-        measured = MeasuredStep(
-            result, tuple(timeline), judged(plan.goal, (*earlier, result), timeline), purpose
-        )
+        judgement = judged(plan.goal, result, timeline, early)
+        measured = MeasuredStep(result, tuple(timeline), judgement, purpose)
         done.append(measured)
         emit(StepEnded(measured))
         return measured
