@@ -58,7 +58,13 @@ class FakeGenerator:
         self.steps.append(step)
         rng = random.Random(f"{step.seed}/{step.name}")
         results = list(self._closed(step, rng) if step.users else self._open(step, rng))
-        for each in _timeline(step, results):
+        counted = sum(at >= step.settle_seconds for at, _, _ in results)
+        late = counted / step.counted_seconds > self.client_bound_above or self.unlucky(step)
+        delay = self.late_by if late else 0.0
+        for each in _timeline(step, results, delay):
+            first_byte = self._first_bytes(each.latency)
+            if first_byte is not None:
+                each = replace(each, first_byte=first_byte)
             if progress(each) and each.seconds > step.settle_seconds:
                 step = replace(step, seconds=each.seconds)
                 results = [one for one in results if one[0] < each.seconds]
@@ -67,9 +73,6 @@ class FakeGenerator:
         started, self.clock = self.clock, self.clock + step.seconds
         latency, errors = LatencyHistogram(), Counter[str]()
         intended = in_time = unanswered = 0
-        counted = sum(at >= step.settle_seconds for at, _, _ in results)
-        late = counted / step.counted_seconds > self.client_bound_above or self.unlucky(step)
-        delay = self.late_by if late else 0.0
         for at, finished, kind in results:
             if at < step.settle_seconds:
                 continue
@@ -159,7 +162,9 @@ class FakeGenerator:
             yield at, finished, ""
 
 
-def _timeline(step: Step, results: list[tuple[float, float, str]]) -> Iterator[Progress]:
+def _timeline(
+    step: Step, results: list[tuple[float, float, str]], delay: float
+) -> Iterator[Progress]:
     """Each second by the answers that came in it, as the real generator tells it."""
     seconds = math.floor(step.seconds)
     sent, failed, waited = Counter[int](), Counter[int](), Counter[int]()
@@ -169,7 +174,7 @@ def _timeline(step: Step, results: list[tuple[float, float, str]]) -> Iterator[P
         failed[int(finished)] += bool(kind)
         waited[int(finished)] += kind == "timeout"
         if kind in ("", "timeout") and finished < seconds:
-            answered[int(finished)].record(finished - at)
+            answered[int(finished)].record(finished - at + delay)
     for second in range(seconds):
         p50, p99 = answered[second].quantiles((0.5, 0.99))
         count = answered[second].count - waited[second]

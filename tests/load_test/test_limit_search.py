@@ -197,7 +197,7 @@ def test_random_requests_find_the_exact_limit_of_a_queue() -> None:
 
 def test_errors_are_a_limit_before_latency_is() -> None:
     generator = FakeGenerator(queue_limit=4)
-    tested = search(generator)
+    tested = search(generator, seconds=60.0)
     found = tested.limit
     assert found is not None
     assert found.usable
@@ -288,7 +288,7 @@ def test_a_lucky_step_is_not_confirmed() -> None:
         return original(step, progress)
 
     generator.run = run_step  # type: ignore[method-assign]
-    found = limit_of(generator, poisson=False, repeats=0)
+    found = limit_of(generator, poisson=False)
     assert found.confirmed
     assert found.rate < confirming[0] * 0.99, "the first one was given up"
     assert found.rate == confirming[-1]

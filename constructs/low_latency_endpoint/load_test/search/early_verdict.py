@@ -113,7 +113,7 @@ def looks_of(
     [0.05, 0.05]
     """
     moments = []
-    at = _FIRST_LOOK
+    at = max(_FIRST_LOOK, _BLOCK_ANSWERS / rate)
     while at <= _LAST_LOOK * seconds:
         moments.append(at)
         at *= _LOOK_AGAIN
@@ -214,7 +214,9 @@ class EarlyVerdict:
             self.verdict = "broken"
         elif looks.holds[at] and self._holds(looks.holds[at]):
             self.verdict = "held"
-        elif self._counted >= looks.hopes_until and self._hopeless(looks.misses[at], looks.holds[at]):
+        elif self._counted >= looks.hopes_until and self._hopeless(
+            max(looks.misses[at:]), max(looks.holds[at:])
+        ):
             self.verdict = "unclear"
 
     def judged(self, whole: Judgement) -> Judgement:
@@ -223,10 +225,10 @@ class EarlyVerdict:
         The generator's own limit comes first, and what only the last answers showed counts: then
         nothing is certain.
         """
-        if whole.outcome == "client-bound":
-            return whole
         if not self.verdict:  # it came to its end
             self._look(len(self._looks.seconds) - 1)
+        if whole.outcome == "client-bound":
+            return replace(whole, kept=whole.kept or self.verdict == "held")
         verdict = self.verdict or "unclear"
         if verdict == "held" and (whole.outcome == "broken" or whole.rising):
             return replace(whole, outcome="unclear", kept=False)

@@ -58,6 +58,7 @@ INSTANCES_KNOWN = rule(
 #: has the goal's.
 GUIDE_ERROR = 0.2
 _ENOUGH = 0.5
+_WIDE = 3
 _RISE = 2.0
 _DOWN_AT_MOST = 8  # halvings of the first rate before the search gives up
 _STEPS_AT_MOST = 60
@@ -267,7 +268,9 @@ class _Search:
             low = max(self.passed)
             while ceiling / low > 1 + self.plan.precision:
                 middle = math.sqrt(low * ceiling)
-                if self._holds(middle, "bisect"):
+                # While the steps are wide, those that follow will tell.
+                far = ceiling / low > (1 + self.plan.precision) ** _WIDE
+                if self._holds(middle, "bisect", seeming=far):
                     low = middle
                 else:
                     ceiling = middle
@@ -301,13 +304,14 @@ class _Search:
                 return rate
         return None
 
-    def _holds(self, rate: float, purpose: str) -> bool:
+    def _holds(self, rate: float, purpose: str, *, seeming: bool = False) -> bool:
         """Run the step until it is clear; unclear to the end is no."""
         seconds = self.plan.seconds_at(rate)
-        enough = _ENOUGH * seconds
-        looks = looks_of(self.plan.goal, enough, seconds, rate, hold_error=GUIDE_ERROR)
         for again in (False, True):
             step = self._step(rate, seconds, _SETTLE_AT_MOST)
+            looks = looks_of(
+                self.plan.goal, _ENOUGH * seconds, seconds, rate, hold_error=GUIDE_ERROR
+            )
             measured = self._measure(step, "repeat" if again else purpose, looks)
             judgement = measured.judgement
             if judgement.kept:
@@ -324,7 +328,7 @@ class _Search:
             )
         if judgement.outcome == "broken":
             self.broken.append(rate)
-        elif purpose == "rise" and _seems_to_hold(self.plan.goal, measured):
+        elif (seeming or purpose == "rise") and _seems_to_hold(self.plan.goal, measured):
             self.passed.append(rate)  # the steps that follow, or the one that confirms, will tell
             return True
         return False
@@ -334,9 +338,10 @@ class _Search:
         longest = _CONFIRMS_FOR * seconds
         goal = self.plan.goal
         error = 1 - goal.confidence
-        looks = looks_of(goal, longest, longest, rate, hold_error=error, holds_from=seconds)
         for _ in range(_CONFIRMATIONS):
-            measured = self._measure(self._step(rate, longest, _SETTLE_BEFORE_CONFIRMING), "confirm", looks)
+            step = self._step(rate, longest, _SETTLE_BEFORE_CONFIRMING)
+            looks = looks_of(goal, longest, longest, rate, hold_error=error, holds_from=seconds)
+            measured = self._measure(step, "confirm", looks)
             judgement = measured.judgement
             if judgement.outcome != "client-bound":
                 break
@@ -385,7 +390,7 @@ class _Search:
         broken = min(above) if above else None
         how = "nothing held"
         if rate is not None:
-            times = "twice" if self.confirmed else "once"
+            times = "twice" if self.held.count(rate) > 1 else "once"
             how = (
                 f"{rate:,.4g} requests a second held {times} ({plan.goal.text}; "
                 f"{plan.goal.confidence:.0%} confidence in each percentile)"
