@@ -51,9 +51,7 @@ class FakeGenerator:
         """Requests per second of all instances."""
         return self.instances * self.workers / self.service
 
-    def run(
-        self, step: Step, progress: Watch = lambda each: None
-    ) -> StepResult:
+    def run(self, step: Step, progress: Watch = lambda each: None) -> StepResult:
         """Run one step."""
         self.steps.append(step)
         rng = random.Random(f"{step.seed}/{step.name}")

@@ -13,7 +13,6 @@ from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
-from low_latency_endpoint.load_test.search.limit_search import SearchPlan
 from low_latency_endpoint.load_test.search.load_testing import load_test
 from low_latency_endpoint.load_test.search.run_plans import (
     RunPlan,
@@ -29,6 +28,7 @@ from low_latency_endpoint.load_test.search.running import (
     StepStarted,
     run,
 )
+from low_latency_endpoint.load_test.search.search_plan import SearchPlan
 
 from .fake_account import GOAL, FakeAws
 from .fake_generator import FakeGenerator

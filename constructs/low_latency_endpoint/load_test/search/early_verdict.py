@@ -29,6 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from statistics import fmean, pvariance, stdev
 from typing import Literal
 
@@ -46,7 +47,9 @@ from .judging import (
     samples_for,
 )
 
-_FIRST_LOOK, _LOOK_AGAIN, _LAST_LOOK = 3.0, 1.5, 0.85
+#: Seconds before which no step ends.
+EARLIEST = 3.0
+_LOOK_AGAIN, _LAST_LOOK = 1.5, 0.85
 #: Answers that a block of whole seconds has at least, and blocks that show how seconds differ.
 _BLOCK_ANSWERS, _FEWEST_BLOCKS = 20, 5
 _FEWEST_INDEPENDENT = 4.0
@@ -113,7 +116,7 @@ def looks_of(
     [0.05, 0.05]
     """
     moments = []
-    at = max(_FIRST_LOOK, _BLOCK_ANSWERS / rate)
+    at = max(EARLIEST, _BLOCK_ANSWERS / rate)
     while at <= _LAST_LOOK * seconds:
         moments.append(at)
         at *= _LOOK_AGAIN
@@ -131,7 +134,9 @@ def looks_of(
     if possible:
         holds[moments.index(possible[0])] += hold_error / 2
     misses = [(1 - goal.confidence) / len(moments)] * len(moments)
-    return Looks(tuple(moments), tuple(misses), tuple(holds), seconds, (holds_from or 2 * seconds) / 2)
+    return Looks(
+        tuple(moments), tuple(misses), tuple(holds), seconds, (holds_from or 2 * seconds) / 2
+    )
 
 
 @dataclass
@@ -172,7 +177,7 @@ class EarlyVerdict:
     ...     if early.add(Progress(second, 100, 100, 0, 100, 0.02, 0.03, 0, 0, latency=latency)):
     ...         print(early.verdict, second)
     ...         break
-    held 7
+    held 5
     """
 
     def __init__(self, goal: LatencyGoal, step: Step, looks: Looks) -> None:
@@ -269,7 +274,9 @@ class EarlyVerdict:
 
     def _holds(self, alpha: float) -> bool:
         blocks = self._whole()
-        failed, answered = (sum(getattr(each, n) for each in blocks) for n in ("failed", "answered"))
+        failed, answered = (
+            sum(getattr(each, n) for each in blocks) for n in ("failed", "answered")
+        )
         bears = self._goal.allowed_errors if self._counted >= self._looks.whole else 0.0
         if len(blocks) < _FEWEST_BLOCKS or failed > bears * answered:
             return False
@@ -358,10 +365,10 @@ def design_effect(counts: Sequence[int], hits: Sequence[int]) -> float:
 
     Examples
     --------
-    Of 100 requests a block either 10 are late, or none: ten count as one.
+    Of 100 requests a block 10 are late, or none: 5² 8/7 over 100 · 0.05 · 0.95.
 
     >>> round(design_effect([100] * 8, [0, 10, 10, 0, 0, 10, 0, 10]), 1)
-    5.8
+    6.0
     """
     total, hit = sum(counts), sum(hits)
     if not 0 < hit < total or len(counts) < 2:
@@ -382,15 +389,15 @@ def independent(values: Sequence[float]) -> float:
     Examples
     --------
     >>> independent([1, 2] * 10)
-    20
+    20.0
     >>> round(independent(range(20)), 1)
     1.0
     """
     n, mean = len(values), fmean(values)
     spread = sum((each - mean) ** 2 for each in values)
     if spread <= 0 or n < 3:
-        return n
-    found = sum((a - mean) * (b - mean) for a, b in zip(values, values[1:], strict=False)) / spread
+        return float(n)
+    found = sum((a - mean) * (b - mean) for a, b in pairwise(values)) / spread
     correlation = min(max(0.0, found + (1 + 3 * found) / n), 0.999)
     return max(1.0, n * (1 - correlation) / (1 + correlation))
 
