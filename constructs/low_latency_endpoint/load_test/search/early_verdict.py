@@ -12,8 +12,9 @@ second to second, divided by that of independent requests and widened by the mea
 of neighbouring seconds, is how many requests count as one (Kish's design effect, by batch means;
 Law, *Simulation Modeling and Analysis*, 9.5.3).
 
-- A step *misses* early when so many independent requests are not late, or failed, by chance. What
-  waits longer than the target and has no answer yet is late already.
+- A step *misses* early when so many independent requests are not late, or failed, by chance; or
+  when so many are late that the whole step could not hold any more, whatever came. What waits
+  longer than the target and has no answer yet is late already.
 - It *holds* early when a binomial bound of the late requests keeps the target, and no request
   failed, and each second's own percentile is so far below the target that the next second's is
   too (a prediction bound of their logarithms, by Student's law). Far below its limit no request is
@@ -51,7 +52,7 @@ from .judging import (
 EARLIEST = 3.0
 _LOOK_AGAIN, _LAST_LOOK = 1.5, 0.85
 #: Answers that a block of whole seconds has at least, and blocks that show how seconds differ.
-_BLOCK_ANSWERS, _FEWEST_BLOCKS = 20, 5
+_BLOCK_ANSWERS, _FEWEST_BLOCKS = 20, 6
 _FEWEST_INDEPENDENT = 4.0
 _SLOW = 90.0
 
@@ -177,7 +178,7 @@ class EarlyVerdict:
     ...     if early.add(Progress(second, 100, 100, 0, 100, 0.02, 0.03, 0, 0, latency=latency)):
     ...         print(early.verdict, second)
     ...         break
-    held 5
+    held 7
     """
 
     def __init__(self, goal: LatencyGoal, step: Step, looks: Looks) -> None:
@@ -251,6 +252,8 @@ class EarlyVerdict:
     def _misses(self, alpha: float) -> bool:
         alpha /= len(self._goal.targets) + 1  # any of them may break it
         blocks, worth = self._whole(), 1.0 if self._counted >= self._looks.whole else None
+        # Of all that the step will send: more late ones than it may bear are lost already.
+        whole = round(fmean(self._sent) * self._looks.seconds[-1])
         allowed, failed = self._goal.allowed_errors, [each.failed for each in blocks]
         if allowed == 0 and any(failed):
             return True
@@ -264,13 +267,16 @@ class EarlyVerdict:
                 continue
             counts = [each.of(name).count for each in blocks]
             late = [each.of(name).count_above(target) for each in blocks]
-            waiting = self._outstanding - sum(self._sent[-math.ceil(target) :])
-            if waiting > 0:
-                counts.append(waiting)
-                late.append(waiting)
-            if _too_many(counts, late, 1 - quantile_of(name), alpha, worth):
+            share = 1 - quantile_of(name)
+            if binomial_tail(whole, sum(late) + self._waiting(target), share) <= alpha:
+                return True
+            if _too_many(counts, late, share, alpha, worth):
                 return True
         return False
+
+    def _waiting(self, target: float) -> int:
+        """Requests that have waited for longer than the target, and have no answer yet."""
+        return max(0, self._outstanding - sum(self._sent[-math.ceil(target) :]))
 
     def _holds(self, alpha: float) -> bool:
         blocks = self._whole()
@@ -280,7 +286,7 @@ class EarlyVerdict:
         bears = self._goal.allowed_errors if self._counted >= self._looks.whole else 0.0
         if len(blocks) < _FEWEST_BLOCKS or failed > bears * answered:
             return False
-        if rises(self._p50):
+        if rises(self._p50) or any(map(self._waiting, self._goal.targets.values())):
             return False
         return bool(self._goal.targets) and all(
             self._keeps(name, target, blocks, alpha) for name, target in self._goal.targets.items()
