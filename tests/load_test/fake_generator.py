@@ -7,10 +7,16 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.engine.steps import GeneratorLoad, Progress, Step, StepResult
+from low_latency_endpoint.load_test.engine.steps import (
+    GeneratorLoad,
+    Progress,
+    Step,
+    StepResult,
+    Watch,
+)
 
 QUEUE_FULL = "503 ServiceUnavailable"
 
@@ -34,6 +40,8 @@ class FakeGenerator:
     """How late every request of such a step, or above that rate, is sent."""
     clock: float = 1_800_000_000.0
     steps: list[Step] = field(default_factory=list)
+    sent_seconds: float = 0.0
+    """How long requests were sent, all steps together."""
     closed: bool = False
     first_byte_share: float | None = None
     """Of a response stream: when its first byte comes, as a share of the whole."""
@@ -43,19 +51,26 @@ class FakeGenerator:
         """Requests per second of all instances."""
         return self.instances * self.workers / self.service
 
-    def run(
-        self, step: Step, progress: Callable[[Progress], None] = lambda each: None
-    ) -> StepResult:
+    def run(self, step: Step, progress: Watch = lambda each: None) -> StepResult:
         """Run one step."""
         self.steps.append(step)
-        started, self.clock = self.clock, self.clock + step.seconds
         rng = random.Random(f"{step.seed}/{step.name}")
         results = list(self._closed(step, rng) if step.users else self._open(step, rng))
-        latency, errors = LatencyHistogram(), Counter[str]()
-        intended = in_time = unanswered = 0
         counted = sum(at >= step.settle_seconds for at, _, _ in results)
         late = counted / step.counted_seconds > self.client_bound_above or self.unlucky(step)
         delay = self.late_by if late else 0.0
+        for each in _timeline(step, results, delay):
+            first_byte = self._first_bytes(each.latency)
+            if first_byte is not None:
+                each = replace(each, first_byte=first_byte)
+            if progress(each) and each.seconds > step.settle_seconds:
+                step = replace(step, seconds=each.seconds)
+                results = [one for one in results if one[0] < each.seconds]
+                break
+        self.sent_seconds += step.seconds
+        started, self.clock = self.clock, self.clock + step.seconds
+        latency, errors = LatencyHistogram(), Counter[str]()
+        intended = in_time = unanswered = 0
         for at, finished, kind in results:
             if at < step.settle_seconds:
                 continue
@@ -68,8 +83,6 @@ class FakeGenerator:
                 continue
             latency.record(finished - at + delay)
             in_time += finished <= step.seconds
-        for each in _timeline(step, results):
-            progress(each)
         rate = intended / step.counted_seconds
         bound = ("the busiest generator process used 99% of a core",) if late else ()
         return StepResult(
@@ -147,19 +160,22 @@ class FakeGenerator:
             yield at, finished, ""
 
 
-def _timeline(step: Step, results: list[tuple[float, float, str]]) -> Iterator[Progress]:
+def _timeline(
+    step: Step, results: list[tuple[float, float, str]], delay: float
+) -> Iterator[Progress]:
     """Each second by the answers that came in it, as the real generator tells it."""
     seconds = math.floor(step.seconds)
-    sent, failed = Counter[int](), Counter[int]()
+    sent, failed, waited = Counter[int](), Counter[int](), Counter[int]()
     answered = [LatencyHistogram() for _ in range(seconds)]
     for at, finished, kind in results:
         sent[int(at)] += 1
-        failed[int(at)] += bool(kind)
-        if not kind and finished < seconds:
-            answered[int(finished)].record(finished - at)
+        failed[int(finished)] += bool(kind)
+        waited[int(finished)] += kind == "timeout"
+        if kind in ("", "timeout") and finished < seconds:
+            answered[int(finished)].record(finished - at + delay)
     for second in range(seconds):
         p50, p99 = answered[second].quantiles((0.5, 0.99))
-        count = answered[second].count
+        count = answered[second].count - waited[second]
         yield Progress(
             seconds=second + 1.0,
             sent=sent[second],
@@ -170,4 +186,5 @@ def _timeline(step: Step, results: list[tuple[float, float, str]]) -> Iterator[P
             p99=p99,
             send_lag_p99=1e-5,
             cpu_share=0.1,
+            latency=answered[second],
         )

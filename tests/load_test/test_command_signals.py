@@ -21,9 +21,21 @@ from .servers import serve_sentiment
 pytestmark = pytest.mark.realtime
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+RATES = ["--rate", "10", *(["--rate", "20"] * 30), "--duration", "2s"]
+SEARCH = ["--find-limit", "--target", "p99=200ms", "--duration", "20s"]
+
+
+@pytest.mark.parametrize(
+    ("number", "load", "after"),
+    [
+        (signal.SIGINT, RATES, "10 TPS"),
+        (signal.SIGTERM, RATES, "10 TPS"),
+        # The first rate is held; the second is under way.
+        (signal.SIGTERM, SEARCH, "(rise): held"),
+    ],
+)
 def test_a_load_test_that_is_ended_writes_what_it_has(
-    tmp_path: Path, number: signal.Signals
+    tmp_path: Path, number: signal.Signals, load: list[str], after: str
 ) -> None:
     def ignore() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -42,11 +54,7 @@ def test_a_load_test_that_is_ended_writes_what_it_has(
                 "from low_latency_endpoint.cli import main; main()",
                 "load-test",
                 "sentiment",
-                "--rate",
-                "10",
-                *(["--rate", "20"] * 30),
-                "--duration",
-                "2s",
+                *load,
                 "--alone",
                 "1s",
                 "--metrics-wait",
@@ -71,14 +79,23 @@ def test_a_load_test_that_is_ended_writes_what_it_has(
             assert process.stderr is not None
             said = ""
             # The step of one caller and one of load are over; thirty are to come.
-            while "10 TPS" not in said:
+            while after not in said:
                 assert time.monotonic() < deadline
                 said += process.stderr.readline()
             process.send_signal(number)
             out, err = process.communicate(timeout=120)
     assert process.returncode == 1, err
     assert "Traceback" not in said + err
-    assert json.loads((tmp_path / "result.json").read_text())["interrupted"] is True
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["interrupted"] is True
+    if load is SEARCH:
+        assert result["limit"]["lower_bound"] is True
+        assert result["limit"]["rate"] > 0
+        ended = result["steps"][1]
+        assert ended["step"]["seconds"] < 20, "its verdict was certain before its end"
+        assert "min left" in said or "The search takes" in said
+    else:
+        assert result["limit"] is None
     assert (tmp_path / "page.html").stat().st_size > 1000
     assert (tmp_path / "steps.csv").read_text().startswith("step,")
     assert out

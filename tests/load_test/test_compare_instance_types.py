@@ -14,10 +14,10 @@ from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.compare.instance_types import compare_instance_types
 from low_latency_endpoint.load_test.engine.target import Target
-from low_latency_endpoint.load_test.search.limit_search import SearchPlan
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport
 from low_latency_endpoint.load_test.search.run_plans import limit_plan
 from low_latency_endpoint.load_test.search.running import run
+from low_latency_endpoint.load_test.search.search_plan import SearchPlan
 from low_latency_endpoint.plan.prices import your_price
 
 from .fake_account import FLEET, GOAL

@@ -16,11 +16,11 @@ from low_latency_endpoint.cli import main
 from low_latency_endpoint.errors import LowLatencyEndpointError
 from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
-from low_latency_endpoint.load_test.search.limit_search import SearchPlan
 from low_latency_endpoint.load_test.search.plan_adoption import adopt_limit
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport
 from low_latency_endpoint.load_test.search.run_plans import limit_plan
 from low_latency_endpoint.load_test.search.running import run
+from low_latency_endpoint.load_test.search.search_plan import SearchPlan
 from low_latency_endpoint.load_test.search.serving import ServingFleet
 from low_latency_endpoint.plan import latency_plan
 from low_latency_endpoint.settings import load_settings, plans

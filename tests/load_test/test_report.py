@@ -19,7 +19,6 @@ from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.report.page import page, verdict, write_page
 from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
-from low_latency_endpoint.load_test.search.limit_search import SearchPlan
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport
 from low_latency_endpoint.load_test.search.run_plans import (
     RunPlan,
@@ -30,6 +29,7 @@ from low_latency_endpoint.load_test.search.run_plans import (
 )
 from low_latency_endpoint.load_test.search.running import LoadTestRun, run
 from low_latency_endpoint.load_test.search.saturation import verdicts
+from low_latency_endpoint.load_test.search.search_plan import SearchPlan
 from low_latency_endpoint.load_test.search.serving import ServingFleet
 from tests.browser import needs_chromium, opened
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,12 @@ from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
-from low_latency_endpoint.load_test.search.limit_search import SearchPlan
 from low_latency_endpoint.load_test.search.load_testing import load_test
+from low_latency_endpoint.load_test.search.result_file import (
+    LoadTestReport,
+    read_found_limit,
+    write_text,
+)
 from low_latency_endpoint.load_test.search.run_plans import (
     RunPlan,
     confirm_plan,
@@ -29,6 +34,7 @@ from low_latency_endpoint.load_test.search.running import (
     StepStarted,
     run,
 )
+from low_latency_endpoint.load_test.search.search_plan import SearchPlan
 
 from .fake_account import GOAL, FakeAws
 from .fake_generator import FakeGenerator
@@ -221,3 +227,48 @@ def test_the_generator_is_closed_when_nothing_is_answered(monkeypatch: pytest.Mo
             generator=lambda: generator,
         )
     assert generator.closed
+
+
+@pytest.mark.parametrize("between", [False, True])
+def test_a_search_that_is_stopped_keeps_its_limit_so_far_as_a_lower_bound(
+    between: bool, tmp_path: Path
+) -> None:
+    held: list[float] = []
+
+    def emit(event: Event) -> None:
+        if isinstance(event, StepEnded) and event.measured.judgement.outcome == "held":
+            held.append(event.measured.offered or 0.0)
+        stops = StepStarted if between else StepProgressed
+        if len(held) > 3 and isinstance(event, stops):  # one caller, and three rates
+            raise KeyboardInterrupt
+
+    done = run(limit_plan(SearchPlan(GOAL, 20, instances=2)), FakeGenerator(instances=2), emit)
+    assert done.interrupted
+    assert not done.held
+    assert done.limit is not None
+    assert (done.limit.rate, done.limit.lower_bound) == (max(held), True)
+    assert (done.limit.confirmed, done.limit.confidence) == (False, 0.8), "what only shows the way"
+    file = tmp_path / "result.json"
+    write_text(file, LoadTestReport(Target("sentiment", "us-east-1"), done).to_json())
+    with pytest.raises(ConfigurationError) as caught:
+        read_found_limit(file)
+    assert caught.value.code == "LLT138"
+    found = read_found_limit(file, accept_lower_bound=True)
+    assert found.tps_per_instance == pytest.approx(max(held) / 2, rel=0.01)
+
+
+def test_how_long_is_left_is_said_before_each_step_and_is_true() -> None:
+    generator, said = FakeGenerator(), []
+
+    def emit(event: Event) -> None:
+        if isinstance(event, StepStarted):
+            said.append((event.purpose, event.left, generator.sent_seconds))
+
+    run(limit_plan(SearchPlan(GOAL, 60, instances=1, poisson=False)), generator, emit)
+    bisecting = [each for each in said if each[0] in ("bisect", "confirm")]
+    assert len(bisecting) >= 5
+    for _, left, before in bisecting:
+        assert left.least <= generator.sent_seconds - before + 1 <= left.most + 1
+    assert [left.most for _, left, _ in bisecting] == sorted(
+        (left.most for _, left, _ in bisecting), reverse=True
+    )

@@ -10,7 +10,6 @@ import pytest
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
-from low_latency_endpoint.load_test.search.limit_search import SearchPlan
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport
 from low_latency_endpoint.load_test.search.run_plans import limit_plan, rate_plan, users_plan
 from low_latency_endpoint.load_test.search.running import LoadTestRun, run
@@ -21,6 +20,7 @@ from low_latency_endpoint.load_test.search.saturation import (
     loaded_step,
     verdicts,
 )
+from low_latency_endpoint.load_test.search.search_plan import SearchPlan
 
 from .fake_account import FLEET, GOAL, kinds, metrics_of
 from .fake_generator import QUEUE_FULL, FakeGenerator

@@ -14,10 +14,10 @@ from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.joined_metrics import read_joined
-from low_latency_endpoint.load_test.search.limit_search import SearchPlan
 from low_latency_endpoint.load_test.search.load_testing import load_test
 from low_latency_endpoint.load_test.search.run_plans import confirm_plan, limit_plan, rate_plan
 from low_latency_endpoint.load_test.search.running import run
+from low_latency_endpoint.load_test.search.search_plan import SearchPlan
 from low_latency_endpoint.load_test.search.serving import read_fleet
 from low_latency_endpoint.simulate.load_test_result import read_load_test_result
 

@@ -226,8 +226,8 @@ def _plan(
     from ..load_test.engine.arrivals import ReplayedArrivals
     from ..load_test.search import run_plans
     from ..load_test.search.judging import LATENCY_NEEDED
-    from ..load_test.search.limit_search import SearchPlan
     from ..load_test.search.run_plans import LOAD_FORM
+    from ..load_test.search.search_plan import SearchPlan
 
     given = [
         name

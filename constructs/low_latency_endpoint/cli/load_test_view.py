@@ -16,6 +16,7 @@ from ..load_test.search.measured_steps import MeasuredStep
 from ..load_test.search.result_file import LoadTestReport
 from ..load_test.search.run_plans import RunPlan
 from ..load_test.search.running import Event, StepEnded, StepProgressed, StepStarted
+from ..load_test.search.search_plan import TimeLeft
 from .live_display import LiveDisplay
 from .load_test_table import StepsTable
 from .output import print_parts
@@ -30,6 +31,7 @@ class LoadTestDisplay(LiveDisplay):
         super().__init__(quiet=quiet)
         self._done: list[MeasuredStep] = []
         self._now = Text("")
+        self._left: TimeLeft | None = None
         self._title = f"{target.endpoint_name}: {plan.goal.text}"
 
     def say(self, text: str) -> None:
@@ -51,7 +53,8 @@ class LoadTestDisplay(LiveDisplay):
             of = f" of {event.of}" if event.of else ""
             self._now = Text(
                 f"Step {event.number}{of}: {event.step.name} for "
-                f"{event.step.seconds:.0f} s ({event.purpose}"
+                + ("at most " if event.left is not None and event.step.arrivals else "")
+                + f"{event.step.seconds:.0f} s ({event.purpose}"
                 + (
                     f"; {event.waits:.0f} s of them until a full minute begins"
                     if event.waits >= 1
@@ -59,6 +62,14 @@ class LoadTestDisplay(LiveDisplay):
                 )
                 + ")"
             )
+            self._left = event.left
+            if event.left is not None:
+                self._now.append(f"; {event.left.text} left")
+                if event.number == 1:
+                    self.note(
+                        f"The search takes {event.left.text}, longer where the limit lies far "
+                        "above the first rate or is not confirmed at once."
+                    )
             if event.waits >= 1:
                 self._line(
                     f"{event.step.name}: settles for {event.step.settle_seconds:.0f} s, so "
@@ -67,10 +78,13 @@ class LoadTestDisplay(LiveDisplay):
         elif isinstance(event, StepProgressed):
             p = event.progress
             self._now = Text.assemble(
-                f"{event.step.name}: {p.seconds:.0f} of {event.step.seconds:.0f} s, "
+                f"{event.step.name}: {p.seconds:.0f} of {event.step.seconds:.0f} s"
+                + (" at most" if self._left is not None and event.step.arrivals else "")
+                + ", "
                 f"{p.rate:,.0f}/s answered, p50 {milliseconds(p.p50)}, "
                 f"p99 {milliseconds(p.p99)}",
                 (f", {p.failed:,} failed" if p.failed else "", "red"),
+                "" if self._left is None else f"; {self._left.after(p.seconds).text} left",
                 (
                     f"; send lag p99 {milliseconds(p.send_lag_p99)}, generator "
                     f"{p.cpu_share:.0%} of a core",

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from .engine.users import SageMakerUser as SageMakerUser
     from .report.page import write_page as write_page
     from .search.judging import LatencyGoal as LatencyGoal
-    from .search.limit_search import SearchPlan as SearchPlan
     from .search.load_testing import load_test as load_test
     from .search.run_plans import confirm_plan as confirm_plan
     from .search.run_plans import limit_plan as limit_plan
     from .search.run_plans import rate_plan as rate_plan
     from .search.run_plans import users_plan as users_plan
+    from .search.search_plan import SearchPlan as SearchPlan
 
 _NAMES_OF = {
     "compare.compare_routing": ("ComparisonPlan", "compare_routing"),
@@ -56,7 +56,7 @@ _NAMES_OF = {
     "engine.users": ("InvocationFailed", "SageMakerUser"),
     "report.page": ("write_page",),
     "search.judging": ("LatencyGoal",),
-    "search.limit_search": ("SearchPlan",),
+    "search.search_plan": ("SearchPlan",),
     "search.load_testing": ("load_test",),
     "search.run_plans": ("confirm_plan", "limit_plan", "rate_plan", "users_plan"),
 }

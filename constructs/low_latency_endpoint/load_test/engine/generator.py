@@ -76,7 +76,11 @@ def _run_master() -> None:
     def listen() -> None:
         """End with the last line, in the middle of a step too."""
         for line in _lines(sys.stdin.fileno()):
-            requests.put(json.loads(line))
+            message = json.loads(line)
+            if "stop" not in message:
+                requests.put(message)
+            elif master is not None:
+                master.stop()
         if master is not None:
             master.close()
         os._exit(0)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ConfigurationError, rule
 from ...plan.limits import Range
-from .steps import Progress, Step, StepResult, ignore_progress
+from .steps import Progress, Step, StepResult, Watch, ignore_progress
 from .target import Target
 
 if TYPE_CHECKING:
@@ -175,8 +175,10 @@ class GeneratorProcess:
             self._await("ready", ignore_progress)
             self._ready = True
 
-    def run(self, step: Step, progress: Callable[[Progress], None] = ignore_progress) -> StepResult:
+    def run(self, step: Step, progress: Watch = ignore_progress) -> StepResult:
         """Run one step to the last answer, calling ``progress`` about once a second.
+
+        When that answers true, no more is sent; see :class:`.steps.Generator`.
 
         Raises
         ------
@@ -215,8 +217,9 @@ class GeneratorProcess:
         except (OSError, ValueError):
             raise self._ended() from None
 
-    def _await(self, wanted: str, progress: Callable[[Progress], None]) -> Any:
+    def _await(self, wanted: str, progress: Watch) -> Any:
         """Read messages until one of the wanted kind has come."""
+        stopped = False
         assert self._process.stdout is not None
         while True:
             try:
@@ -231,7 +234,9 @@ class GeneratorProcess:
             if "failed" in message:
                 raise error_of(message["failed"])
             if "progress" in message:
-                progress(Progress(**message["progress"]))
+                if progress(Progress.of_dict(message["progress"])) and not stopped:
+                    stopped = True
+                    self._write({"stop": True})
             elif "workers" in message and self._workers_seen is not None:
                 self._workers_seen(message["workers"])
 

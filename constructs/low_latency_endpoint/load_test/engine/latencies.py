@@ -207,6 +207,21 @@ class LatencyHistogram:
             found[rank] = middle / _NANOSECONDS
         return [found[rank] for rank in ranks]
 
+    def count_above(self, seconds: float) -> int:
+        """Number of samples above a latency, to the width of a bucket.
+
+        Examples
+        --------
+        >>> LatencyHistogram.of([0.1, 0.2, 0.3]).count_above(0.2)
+        1
+        """
+        value = int(seconds * _NANOSECONDS)
+        if value >= self._max:
+            return 0
+        shift = value.bit_length() - _SHIFT
+        at = (shift << (_SHIFT - 1)) + (value >> shift) if shift > 0 else value
+        return sum(count for index, count in self._buckets.items() if index > at)
+
     def percentiles(self) -> tuple[Percentile, ...]:
         """p50 to p99.99, each with the number of samples beyond it; none when empty."""
         count = self.count

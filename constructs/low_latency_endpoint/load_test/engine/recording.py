@@ -132,4 +132,6 @@ def progress_of(records: Records, since_start: float, interval: float) -> Progre
         send_lag_p99=records.send_lag.percentile(99),
         cpu_share=records.cpu_share,
         first_byte_p99=records.first_byte.percentile(99),
+        latency=records.latency,
+        first_byte=records.first_byte,
     )

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import gevent
@@ -34,7 +35,8 @@ SILENCE_SECONDS = 15.0
 CONNECT_SECONDS = 60.0
 
 _HELLO, _CONFIGURE, _READY = "low-latency-hello", "low-latency-configure", "low-latency-ready"
-_STEP, _INTERVAL, _RECORDS = "low-latency-step", "low-latency-interval", "low-latency-records"
+_STEP, _STOP = "low-latency-step", "low-latency-stop"
+_INTERVAL, _RECORDS = "low-latency-interval", "low-latency-records"
 
 Emit = Callable[[dict[str, Any]], None]
 
@@ -47,8 +49,10 @@ class StepWorker:
         self._target: Target | None = None
         self._invoke: Callable[[int], Invocation] = _unconfigured
         self._statistics = False
+        self._running: tuple[int, StepRun] | None = None
         runner.register_message(_CONFIGURE, self._configure, concurrent=True)
         runner.register_message(_STEP, self._step, concurrent=True)
+        runner.register_message(_STOP, self._stop, concurrent=True)
 
     def announce(self) -> None:
         """Tell the master that messages can come."""
@@ -79,6 +83,10 @@ class StepWorker:
         else:
             message = {"records": records.to_message()}
         self._runner.send_message(_RECORDS, {"step": content["number"], **message})
+
+    def _stop(self, environment: Any, msg: Any, **_: Any) -> None:
+        if self._running is not None and self._running[0] == msg.data["step"]:
+            self._running[1].stop()
 
     def _run(self, environment: Any, content: Mapping[str, Any]) -> Records:
         lead = content["start_at"] - time.time()
@@ -113,6 +121,7 @@ class StepWorker:
             timeout_seconds=target.timeout_seconds if target else 60.0,
             streaming=target.streaming if target else False,
         )
+        self._running = content["number"], run
         reporter = gevent.spawn(self._report, run, content["number"], lead)
         try:
             return run.run()
@@ -150,6 +159,7 @@ class StepMaster:
         self._messages: Queue[tuple[str, str, dict[str, Any]]] = Queue()
         self._workers: list[str] = []
         self._number = 0
+        self._stopped_at: float | None = None
         environment = Environment(events=Events())  # type: ignore[no-untyped-call]
         single = content["processes"] == 1 and not content["expect_workers"]
         if single:
@@ -238,10 +248,12 @@ class StepMaster:
     def run(self, step: Step) -> None:
         """Run one step and emit its progress and its result."""
         self._number += 1
+        self._stopped_at = None
         start_at = time.time() + LEAD_SECONDS
         workers = list(self._workers)
         for part, worker in enumerate(workers):
             self._send(
+                _STEP,
                 worker,
                 {
                     "step": step.to_dict(),
@@ -277,16 +289,24 @@ class StepMaster:
                         allowed="a report every second",
                     )
         self._runner.state = "stopped"
+        if self._stopped_at is not None and self._stopped_at < start_at + step.seconds:
+            step = replace(step, seconds=self._stopped_at - start_at)
         records = Records.sum([done[worker] for worker in workers])
         streaming = bool(self._content["target"]["streaming"])
         self._emit({"result": result_of(step, records, start_at, streaming=streaming).to_dict()})
 
-    def _send(self, worker: str, content: dict[str, Any]) -> None:
+    def stop(self) -> None:
+        """Let the workers send no more of the step that runs; it ends with its last answers."""
+        self._stopped_at = time.time()
+        for worker in self._workers:
+            self._send(_STOP, worker, {"step": self._number})
+
+    def _send(self, kind: str, worker: str, content: dict[str, Any]) -> None:
         if worker == "local":
             # The local runner calls listeners in the greenlet that sends.
-            gevent.spawn(self._runner.send_message, _STEP, content)
+            gevent.spawn(self._runner.send_message, kind, content)
         else:
-            self._runner.send_message(_STEP, content, worker)
+            self._runner.send_message(kind, content, worker)
 
     def _progress(self, pending: dict[str, tuple[Records, float]], start_at: float) -> None:
         records = Records.sum([one for one, _ in pending.values()])

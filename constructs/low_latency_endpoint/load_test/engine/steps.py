@@ -310,6 +310,8 @@ class Progress:
         Of the busiest process.
     first_byte_p99 : float
         Seconds to the first byte of response streams; NaN without one.
+    latency, first_byte : LatencyHistogram
+        All of that second, as in :class:`StepResult`.
     """
 
     seconds: float
@@ -322,10 +324,29 @@ class Progress:
     send_lag_p99: float
     cpu_share: float
     first_byte_p99: float = math.nan
+    latency: LatencyHistogram = field(default_factory=LatencyHistogram)
+    first_byte: LatencyHistogram = field(default_factory=LatencyHistogram)
 
-    def to_dict(self) -> dict[str, float]:
-        """Plain numbers, in the attributes' own units."""
-        return asdict(self)
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers for a message between processes, in the attributes' own units."""
+        return {
+            name: value.to_counts() if isinstance(value, LatencyHistogram) else value
+            for name, value in vars(self).items()
+        }
+
+    @classmethod
+    def of_dict(cls, content: Mapping[str, Any]) -> Progress:
+        """The progress that :meth:`to_dict` gave."""
+        histograms = {
+            name: LatencyHistogram.of_counts(content[name])
+            for name in ("latency", "first_byte")
+            if name in content
+        }
+        return cls(**{**content, **histograms})
+
+
+#: Is told of each second of a step; a true answer ends the step, as it has shown enough.
+Watch = Callable[[Progress], object]
 
 
 def ignore_progress(progress: Progress) -> None:
@@ -335,8 +356,11 @@ def ignore_progress(progress: Progress) -> None:
 class Generator(Protocol):
     """Whatever can run steps: processes of this machine, a fleet, a formula in a test."""
 
-    def run(self, step: Step, progress: Callable[[Progress], None] = ignore_progress) -> StepResult:
-        """Run one step to its end, calling ``progress`` about once a second."""
+    def run(self, step: Step, progress: Watch = ignore_progress) -> StepResult:
+        """Run one step, calling ``progress`` about once a second.
+
+        When that answers true, no more is sent: the result's step is then as long as it was.
+        """
 
     def close(self) -> None:
         """End every process."""

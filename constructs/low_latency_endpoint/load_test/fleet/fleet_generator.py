@@ -21,7 +21,7 @@ from ...plan.load_test_fleet_rules import MASTER_PORT, WEB_PORT
 from ...plan.prices import Price
 from ..engine.generator_process import error_of
 from ..engine.payloads import Payloads
-from ..engine.steps import Progress, Step, StepResult, ignore_progress
+from ..engine.steps import Progress, Step, StepResult, Watch, ignore_progress
 from ..engine.target import Target
 from .description import FleetDescription, find_fleet
 from .exchange import CONTROL, MODULE, RESULT, RUN, STATUS, RunFolder
@@ -280,7 +280,7 @@ class FleetGenerator:
 
     # ------------------------------------------------------------------------------------ run
 
-    def run(self, step: Step, progress: Callable[[Progress], None] = ignore_progress) -> StepResult:
+    def run(self, step: Step, progress: Watch = ignore_progress) -> StepResult:
         """Run one step on the fleet; see :class:`..steps.Generator`.
 
         Raises
@@ -292,7 +292,7 @@ class FleetGenerator:
         with aws_errors_in_words():
             return self._run(step, progress)
 
-    def _run(self, step: Step, progress: Callable[[Progress], None]) -> StepResult:
+    def _run(self, step: Step, progress: Watch) -> StepResult:
         number = self._control["step"] + 1
         self._control = {"step": number, "content": step.to_dict()}
         self._write_control()
@@ -302,7 +302,9 @@ class FleetGenerator:
             for content in status.get("progress", ()):
                 if content["seconds"] > seen:
                     seen = content["seconds"]
-                    progress(Progress(**content))
+                    if progress(Progress.of_dict(content)) and "stop" not in self._control:
+                        self._control = {**self._control, "stop": number}
+                        self._write_control()
             if status["state"] == "done":
                 return StepResult.of_dict(status["result"])
             if now - looked >= _LOOK_EVERY:

@@ -129,9 +129,11 @@ def _serve(folder: RunFolder, generator: Generator) -> NoReturn:
             second: Progress,
             seconds: list[dict[str, Any]] = seconds,
             running: dict[str, Any] = running,
-        ) -> None:
+            number: int = number,
+        ) -> bool:
             seconds.append(second.to_dict())
             folder.write(STATUS, {**running, "progress": seconds[-_KEPT_SECONDS:]})
+            return bool(folder.read(CONTROL).get("stop") == number)
 
         result = generator.run(step, progress)
         folder.write(

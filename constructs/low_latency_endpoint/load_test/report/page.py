@@ -13,8 +13,9 @@ from pathlib import Path
 from ...report.pages import FindingCard, Listed, Part, Section, Soft
 from ...report.pages import page as page_of
 from ...report.tables import Table
-from ..search.limit_search import Limit, SearchPlan
+from ..search.limit_search import Limit
 from ..search.result_file import LoadTestReport, write_text
+from ..search.search_plan import SearchPlan
 from ..search.steps_table import step_columns
 from .charts import over_time, percentiles, send_lag, throughput_and_latency
 
@@ -172,8 +173,13 @@ def verdict(report: LoadTestReport) -> str:
     invalid = next((each for each in report.verdicts if each.severity == "invalid"), None)
     if run.interrupted:
         whole = f"{len(run.steps)} whole step" + ("s" if len(run.steps) != 1 else "")
-        return (
+        said = (
             f"Ended after {whole}: {run.failure}" if run.failure else f"Interrupted after {whole}"
+        )
+        if run.limit is None or not run.limit.found:
+            return said
+        return (
+            f"{said}; one instance holds at least {run.limit.tps_per_instance:,g} requests a second"
         )
     if invalid is not None:
         return invalid.title

@@ -248,6 +248,27 @@ def _log_binomial(n: int, k: int, p: float) -> float:
     )
 
 
+def binomial_tail(n: int, k: int, p: float) -> float:
+    """The chance of at least ``k`` hits of ``n`` independent ones that each hit with chance ``p``.
+
+    Examples
+    --------
+    >>> binomial_tail(10, 0, 0.5), round(binomial_tail(10, 9, 0.5) * 1024)
+    (1.0, 11)
+    """
+    if k <= 0:
+        return 1.0
+    if k > n * p:  # the smaller side, whose terms fall quickly
+        summed = 0.0
+        for each in range(k, n + 1):
+            term = math.exp(_log_binomial(n, each, p))
+            summed += term
+            if term < 1e-12 * summed:
+                break
+        return min(1.0, summed)
+    return max(0.0, 1 - sum(math.exp(_log_binomial(n, each, p)) for each in range(k)))
+
+
 def quantile_bounds(
     latencies: LatencyHistogram, quantile: float, confidence: float = CONFIDENCE
 ) -> Bounds:
@@ -329,7 +350,7 @@ def judge(
     # Kinds that begin with a status were answered: "503 ServiceUnavailable", not "timeout".
     answered = sum(count for kind, count in (errors or {}).items() if kind[:3].isdigit())
     by_errors = _errors(goal, answered if client_bound else failed, sent)
-    rising = _rises(p50_by_second)
+    rising = rises(p50_by_second)
     if client_bound and by_errors != "broken":
         kept = not (rising or unsent or _errors(goal, failed, sent)) and all(
             each.high <= goal.targets[name] for name, each in bounds.items()
@@ -378,15 +399,11 @@ def _errors(goal: LatencyGoal, failed: int, sent: int) -> str:
     if goal.allowed_errors == 0:
         return "broken"
     # The chance of so many failures if the true share were the allowed one.
-    below = (
-        sum(math.exp(_log_binomial(sent, k, goal.allowed_errors)) for k in range(failed))
-        if failed < 10_000
-        else 1.0
-    )
-    return "broken" if 1 - below <= 1 - goal.confidence else "unclear"
+    by_chance = binomial_tail(sent, failed, goal.allowed_errors)
+    return "broken" if by_chance <= 1 - goal.confidence else "unclear"
 
 
-def _rises(values: Sequence[float]) -> bool:
+def rises(values: Sequence[float]) -> bool:
     """Whether a series rises from its first third to its last, and steadily (Kendall's tau)."""
     known = [value for value in values if value > 0 and math.isfinite(value)]
     if len(known) < _TREND_POINTS:

@@ -15,17 +15,18 @@ Only rates whose upper bound of the percentile keeps the target count as held (s
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...errors import rule
-from ...plan.limits import TPS_PER_INSTANCE, Range
+from ...plan.limits import TPS_PER_INSTANCE
 from ..engine.arrivals import ConstantArrivals, PoissonArrivals
-from ..engine.steps import Step, StepResult
-from .judging import LatencyGoal, is_mean, quantile_of, samples_for
+from ..engine.steps import Step
+from .early_verdict import Looks, looks_of
+from .judging import LatencyGoal
 from .measured_steps import MeasuredStep
+from .search_plan import CONFIRMS_FOR, GUIDE_ERROR, RISE, SearchPlan, settle_seconds
 
 NOTHING_ANSWERED = rule(
     "LLT112",
@@ -34,19 +35,6 @@ NOTHING_ANSWERED = rule(
     "and the container's log say why.",
     source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html",
 )
-PRECISION = Range(
-    rule(
-        "LLT117",
-        "the precision of the limit is out of range",
-        fix="Give how far apart, as a share, the highest rate that holds and the next tried may "
-        "stay: 0.05 by default.",
-    ),
-    "the precision",
-    0.005,
-    0.5,
-    "",
-    False,
-)
 INSTANCES_KNOWN = rule(
     "LLT136",
     "the limit of one instance needs the number of instances that answer",
@@ -54,81 +42,15 @@ INSTANCES_KNOWN = rule(
     source="/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
 )
 
-_RISE = 2.0
+# A step that shows the way ends unclear after this share of its time, when the rest would not tell.
+_ENOUGH = 0.5
+# So many times the precision apart, a rate that seems to hold may pass: others follow.
+_WIDE = 3
 _DOWN_AT_MOST = 8  # halvings of the first rate before the search gives up
 _STEPS_AT_MOST = 60
-# What a slow rate's step may become for the sake of its percentile: so much longer than wanted for
-# requests to spare, and so much longer for the fewest that can tell.
-_LONGER, _LONGEST = 10.0, 30.0
-_SPARE, _FEWEST = 2.5, 1.2
-_SETTLE_SHARE, _SETTLE_AT_MOST = 0.1, 5.0
 _FAILED_ALONE = 0.5
-# How often a confirming step may be unclear, or limited by a generator that a busy machine held up.
-_CONFIRMATIONS = {"unclear": 2, "client-bound": 3}
-
-
-@dataclass(frozen=True)
-class SearchPlan:
-    """How the limit is looked for.
-
-    Parameters
-    ----------
-    seconds : float
-        Length of a step; longer where the rate is too low to judge the percentile by.
-    alone_seconds : float
-        How long one caller is measured.
-    first_rate : float, optional
-        Where rising starts. By default half of what one caller at a time gets per instance.
-    highest_rate : float
-        Where rising ends.
-    instances : int, optional
-        That serve now, all together; the limit is divided by them. ``load_test`` fills in what
-        SageMaker says; without either the search is refused.
-    precision : float
-        Distance at which the bisection ends, as a share. By default 0.05.
-    poisson : bool
-        Whether requests come at random (many independent callers), or evenly. By default at
-        random.
-    repeats : int
-        How often a step that is not clear is repeated, each time twice as long. By default 2.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT117``.
-    """
-
-    goal: LatencyGoal
-    seconds: float = 60.0
-    alone_seconds: float = 10.0
-    first_rate: float | None = None
-    highest_rate: float = 100_000.0
-    instances: int | None = None
-    precision: float = 0.05
-    poisson: bool = True
-    repeats: int = 2
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        PRECISION.check(self.precision, "precision")
-
-    def seconds_at(self, rate: float) -> float:
-        """Length of a step that can show the goal to be held; infinite where that takes too long.
-
-        With some requests to spare, unless they take ten times as long as a step should.
-        """
-        needed = max(
-            [
-                samples_for(quantile_of(name), self.goal.confidence)
-                for name in self.goal.targets
-                if not is_mean(name)
-            ]
-            or [30]
-        )
-        fewest = _FEWEST * needed / rate
-        if fewest > _LONGEST * self.seconds:
-            return math.inf
-        return max(self.seconds, fewest, min(_SPARE * needed / rate, _LONGER * self.seconds))
+# How often a confirming step may be limited by a generator that a busy machine held up.
+_CONFIRMATIONS = 3
 
 
 @dataclass(frozen=True)
@@ -198,8 +120,42 @@ class Limit:
         }
 
 
-#: Runs a step and judges it together with earlier runs of the same one.
-Measure = Callable[[Step, str, tuple[StepResult, ...]], MeasuredStep]
+#: Runs a step until its verdict is certain, and judges it; told with it is how long is left.
+Measure = Callable[[Step, str, Looks | None, float], MeasuredStep]
+
+
+def limit_so_far(plan: SearchPlan, steps: Sequence[MeasuredStep]) -> Limit | None:
+    """What a search that was stopped knows: the highest rate that held, as a lower bound.
+
+    ``None`` where nothing held. A rate that was not confirmed has only the confidence of the steps
+    that show the way.
+    """
+    held: dict[float, bool] = {}
+    for each in steps:
+        rate = each.offered
+        if rate is None:
+            continue
+        confirms = each.purpose == "confirm"
+        if each.judgement.outcome == "held":
+            held[rate] = confirms or held.get(rate, False)
+        elif confirms:  # what held above it was luck too
+            held = {one: confirmed for one, confirmed in held.items() if one < rate}
+    if not held:
+        return None
+    rate = max(held)
+    confidence = plan.goal.confidence if held[rate] else 1 - GUIDE_ERROR
+    instances = plan.instances or 1
+    return Limit(
+        rate,
+        None,
+        instances,
+        confidence,
+        held[rate],
+        f"{rate:,.4g} requests a second held ({plan.goal.text}; {confidence:.0%} confidence in "
+        f"each percentile) before the search was stopped; the limit may be higher; {instances} "
+        "instance" + ("s" if instances > 1 else ""),
+        lower_bound=True,
+    )
 
 
 def find_limit(plan: SearchPlan, measure: Measure) -> Limit:
@@ -230,8 +186,10 @@ class _Search:
         self.plan, self._measure, self.instances = plan, measure, instances
         self._seed, self._steps = plan.seed, 0
         self.held: list[float] = []
+        self.passed: list[float] = []  # held, or seemed to: where the search goes on
         self.broken: list[float] = []
         self.confirmed = False
+        self.ceiling: float | None = None
         self.bracketed = False
 
     def run(self) -> Limit:
@@ -244,7 +202,10 @@ class _Search:
 
     def _first_rate(self) -> float:
         alone = self._measure(
-            Step("alone", self.plan.alone_seconds, None, 1, seed=self.plan.seed), "alone", ()
+            Step("alone", self.plan.alone_seconds, None, 1, seed=self.plan.seed),
+            "alone",
+            None,
+            RISE,
         )
         check_answered(alone)
         if alone.judgement.outcome == "broken":
@@ -261,10 +222,13 @@ class _Search:
         ceiling = self._bracket(rate)
         self.bracketed = ceiling is not None
         while ceiling is not None:
-            low = max(self.held)
+            low = max(self.passed)
             while ceiling / low > 1 + self.plan.precision:
                 middle = math.sqrt(low * ceiling)
-                if self._holds(middle, "bisect"):
+                # While the steps are wide, those that follow will tell.
+                self.ceiling = ceiling
+                far = ceiling / low > (1 + self.plan.precision) ** _WIDE
+                if self._holds(middle, "bisect", seeming=far):
                     low = middle
                 else:
                     ceiling = middle
@@ -272,7 +236,8 @@ class _Search:
                 return
             ceiling = low
             self.held = [each for each in self.held if each < low]
-            if not self.held:
+            self.passed = [each for each in self.passed if each < low]
+            if not self.passed:
                 below = low / (1 + self.plan.precision)
                 for _ in range(_DOWN_AT_MOST):
                     if self._holds(below, "bisect"):
@@ -280,74 +245,86 @@ class _Search:
                     below /= 1 + self.plan.precision
                 else:
                     raise _Stop("no rate below the first was held again")
-        if not self._confirmed(max(self.held)):
-            raise _Stop(f"{max(self.held):,.4g} requests a second held once, and not again")
+        if not self._confirmed(max(self.passed)):
+            raise _Stop(f"{max(self.passed):,.4g} requests a second held once, and not again")
 
     def _bracket(self, rate: float) -> float | None:
         """Rise, or go down, until a rate holds and the next does not: that next one."""
         if not self._holds(rate, "rise"):
             for _ in range(_DOWN_AT_MOST):
-                ceiling, rate = rate, rate / _RISE
+                ceiling, rate = rate, rate / RISE
                 if self._holds(rate, "rise"):
                     return ceiling
             raise _Stop(f"nothing held, down to {rate:.3g} requests a second")
         while rate < self.plan.highest_rate:
-            rate = min(rate * _RISE, self.plan.highest_rate)
+            rate = min(rate * RISE, self.plan.highest_rate)
             if not self._holds(rate, "rise"):
                 return rate
         return None
 
-    def _holds(self, rate: float, purpose: str) -> bool:
-        """Run the step, again and longer while it is not clear; unclear to the end is no."""
-        earlier: tuple[StepResult, ...] = ()
-        bound = 0
-        for attempt in range(self.plan.repeats + 1):
-            step = self._step(rate, self.plan.seconds_at(rate) * 2**attempt)
-            measured = self._measure(step, purpose if not attempt else "repeat", earlier)
-            outcome = measured.judgement.outcome
-            if measured.judgement.kept:
+    def _holds(self, rate: float, purpose: str, *, seeming: bool = False) -> bool:
+        """Run the step until it is clear; unclear to the end is no."""
+        seconds = self.plan.seconds_at(rate)
+        for again in (False, True):
+            step = self._step(rate, seconds)
+            looks = looks_of(
+                self.plan.goal, _ENOUGH * seconds, seconds, rate, hold_error=GUIDE_ERROR
+            )
+            measured = self._measure(
+                step, "repeat" if again else purpose, looks, self._bracket_now(rate)
+            )
+            judgement = measured.judgement
+            if judgement.kept:
                 self.held.append(rate)
+                self.passed.append(rate)
                 return True
-            if outcome == "client-bound":
-                bound += 1  # once may be chance on a busy machine
-                if bound > 1:
-                    raise _Stop(
-                        "client-bound: result invalid: "
-                        + "; ".join(measured.judgement.reasons)
-                        + f" at {rate:,.4g} requests a second"
-                    )
-                continue
-            if outcome == "broken":
-                self.broken.append(rate)
-                return False
-            if not measured.judgement.rising:
-                earlier = (*earlier, measured.result)  # a rising one is another load each time
-        return False
-
-    def _confirmed(self, rate: float) -> bool:
-        seconds = 2 * self.plan.seconds_at(rate)
-        seen: Counter[str] = Counter()
-        while True:
-            measured = self._measure(self._step(rate, seconds), "confirm", ())
-            outcome = measured.judgement.outcome
-            if outcome == "held":
-                self.confirmed = True
-                return True
-            if outcome == "broken":
-                self.broken.append(rate)
-                return False
-            seen[outcome] += 1
-            if seen[outcome] >= _CONFIRMATIONS[outcome]:
+            if judgement.outcome != "client-bound":  # once may be chance on a busy machine
                 break
-        if outcome == "client-bound":
+        if judgement.outcome == "client-bound":
             raise _Stop(
                 "client-bound: result invalid: "
-                + "; ".join(measured.judgement.reasons)
-                + f", in every step that was to confirm {rate:,.4g} requests a second"
+                + "; ".join(judgement.reasons)
+                + f" at {rate:,.4g} requests a second"
             )
+        if judgement.outcome == "broken":
+            self.broken.append(rate)
+        elif (seeming or purpose == "rise") and _seems_to_hold(self.plan.goal, measured):
+            self.passed.append(rate)  # the steps that follow, or the one that confirms, will tell
+            return True
         return False
 
-    def _step(self, rate: float, seconds: float) -> Step:
+    def _bracket_now(self, rate: float) -> float:
+        """What bisecting has left, this step included."""
+        if not (self.ceiling and self.passed):
+            return RISE**2  # this step, and those between it and the next
+        return self.ceiling / max(self.passed)
+
+    def _confirmed(self, rate: float) -> bool:
+        seconds = self.plan.seconds_at(rate)
+        longest = CONFIRMS_FOR * seconds
+        goal = self.plan.goal
+        error = 1 - goal.confidence
+        for _ in range(_CONFIRMATIONS):
+            step = self._step(rate, longest, confirms=True)
+            looks = looks_of(goal, longest, longest, rate, hold_error=error, holds_from=seconds)
+            measured = self._measure(step, "confirm", looks, 1.0)
+            judgement = measured.judgement
+            if judgement.outcome != "client-bound":
+                break
+        if judgement.outcome == "client-bound":
+            raise _Stop(
+                "client-bound: result invalid: "
+                + "; ".join(judgement.reasons)
+                + f", in every step that was to confirm {rate:,.4g} requests a second"
+            )
+        if judgement.outcome == "broken":
+            self.broken.append(rate)
+        self.confirmed = judgement.outcome == "held"
+        if self.confirmed:
+            self.held.append(rate)
+        return self.confirmed
+
+    def _step(self, rate: float, seconds: float, *, confirms: bool = False) -> Step:
         if math.isinf(seconds):
             raise _Stop(
                 f"at {rate:,.3g} requests a second, {' and '.join(self.plan.goal.targets)} "
@@ -361,7 +338,7 @@ class _Search:
             )
         self._seed += 1
         arrivals = PoissonArrivals(rate) if self.plan.poisson else ConstantArrivals(rate)
-        settle = min(_SETTLE_AT_MOST, _SETTLE_SHARE * seconds)
+        settle = settle_seconds(seconds, confirms=confirms)
         return Step(
             f"{rate:,.4g} TPS",
             seconds + settle,
@@ -379,7 +356,7 @@ class _Search:
         broken = min(above) if above else None
         how = "nothing held"
         if rate is not None:
-            times = "twice" if self.confirmed else "once"
+            times = "twice" if self.held.count(rate) > 1 else "once"
             how = (
                 f"{rate:,.4g} requests a second held {times} ({plan.goal.text}; "
                 f"{plan.goal.confidence:.0%} confidence in each percentile)"
@@ -398,6 +375,16 @@ class _Search:
             problem,
             rate is not None and not problem and not self.bracketed,
         )
+
+
+def _seems_to_hold(goal: LatencyGoal, measured: MeasuredStep) -> bool:
+    """Whether what was measured keeps the goal, as far as can be told without certainty."""
+    judgement = measured.judgement
+    return (
+        not judgement.rising
+        and measured.result.error_share <= goal.allowed_errors
+        and all(each.value <= goal.targets[name] for name, each in judgement.bounds.items())
+    )
 
 
 def check_answered(alone: MeasuredStep) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from ..engine.latencies import LatencyHistogram
 from ..engine.steps import Progress, StepResult, finite
 from ..engine.validity import FLAGGED_LAG_SHARE
+from .early_verdict import EarlyVerdict
 from .judging import Judgement, LatencyGoal, judge
 
 
@@ -78,34 +79,27 @@ def _second(progress: Progress) -> dict[str, Any]:
 
 
 def judged(
-    goal: LatencyGoal, results: Sequence[StepResult], timeline: Sequence[Progress] = ()
+    goal: LatencyGoal,
+    result: StepResult,
+    timeline: Sequence[Progress] = (),
+    early: EarlyVerdict | None = None,
 ) -> Judgement:
-    """Judge one step, or several runs of the same one together.
-
-    The trend is that of the last run: the only one whose seconds follow each other.
-    """
-    last = results[-1]
-    errors: dict[str, int] = {}
-    for result in results:
-        for kind, count in result.errors.items():
-            errors[kind] = errors.get(kind, 0) + count
-    settled = [each for each in timeline if each.seconds > last.step.settle_seconds]
-    open_loop = last.step.arrivals is not None
-    streams = [result.first_byte for result in results if result.first_byte is not None]
-    return judge(
+    """Judge a step, with what was certain of it before its end."""
+    settled = [each for each in timeline if each.seconds > result.step.settle_seconds]
+    open_loop = result.step.arrivals is not None
+    judgement = judge(
         goal,
-        LatencyHistogram.sum(result.latency for result in results),
-        failed=sum(errors.values()),
-        sent=sum(result.sent for result in results),
-        client_bound=tuple(
-            dict.fromkeys(reason for result in results for reason in result.client_bound)
-        ),
+        result.latency,
+        failed=result.failed,
+        sent=result.sent,
+        client_bound=result.client_bound,
         # Callers that wait for their answers cannot pile up.
         p50_by_second=[each.p50 for each in settled] if open_loop else (),
-        errors=errors,
-        unsent=sum(result.intended - result.sent for result in results),
-        first_byte=LatencyHistogram.sum(streams) if streams else None,
+        errors=result.errors,
+        unsent=result.intended - result.sent,
+        first_byte=result.first_byte,
     )
+    return judgement if early is None else early.judged(judgement)
 
 
 def summary_lines(result: StepResult) -> list[str]:

@@ -10,7 +10,7 @@ from ...errors import rule
 from ..engine.arrivals import Arrivals, ConstantArrivals, PoissonArrivals
 from ..engine.steps import Step
 from .judging import LatencyGoal
-from .limit_search import SearchPlan
+from .search_plan import SearchPlan
 
 LOAD_FORM = rule(
     "LLT108",

@@ -13,18 +13,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ...errors import LowLatencyEndpointError
-from ..engine.steps import Generator, Progress, Step, StepResult
+from ..engine.steps import Generator, Progress, Step
+from .early_verdict import EarlyVerdict, Looks
 from .judging import LatencyGoal
-from .limit_search import Limit, check_answered, find_limit
+from .limit_search import Limit, check_answered, find_limit, limit_so_far
 from .measured_steps import MeasuredStep, judged
 from .run_plans import Mode, RunPlan
+from .search_plan import SearchPlan, TimeLeft, time_left
 
 
 @dataclass(frozen=True)
 class StepStarted:
     """A step begins; ``of`` is the number of steps where it is known before.
 
-    ``waits`` are the seconds by which it settles longer, so that it counts from a full minute.
+    ``left`` is how long a search takes from there. ``waits`` are the seconds by which it settles longer, so that it counts from a full minute.
     """
 
     step: Step
@@ -32,6 +34,7 @@ class StepStarted:
     of: int | None
     purpose: str
     waits: float = 0.0
+    left: TimeLeft | None = None
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,13 @@ def on_whole_minutes(step: Step, now: float) -> Step:
     return replace(step, seconds=step.seconds + longer, settle_seconds=step.settle_seconds + longer)
 
 
+def _left(plan: RunPlan, search: SearchPlan, step: Step, bracket: float) -> TimeLeft:
+    rate = None if step.arrivals is None else step.arrivals.rate_at(0, step.seconds)
+    if bracket <= 1:
+        bracket = 1 + search.precision  # nothing is left but confirming
+    return time_left(search, rate, bracket, whole_minutes=plan.whole_minutes)
+
+
 def run(
     plan: RunPlan,
     generator: Generator,
@@ -162,25 +172,34 @@ def run(
     started = time.time()
     done: list[MeasuredStep] = []
 
-    def measure(step: Step, purpose: str, earlier: tuple[StepResult, ...] = ()) -> MeasuredStep:
+    def measure(
+        step: Step, purpose: str, looks: Looks | None = None, bracket: float = 0.0
+    ) -> MeasuredStep:
         planned = step.seconds
-        if plan.whole_minutes:
+        # A step that may end any moment has no minute to itself; the one that confirms has.
+        if plan.whole_minutes and (looks is None or purpose == "confirm"):
             step = on_whole_minutes(step, clock())
         emit(
             StepStarted(
-                step, len(done) + 1, len(plan.steps) or None, purpose, step.seconds - planned
+                step,
+                len(done) + 1,
+                len(plan.steps) or None,
+                purpose,
+                step.seconds - planned,
+                None if plan.search is None else _left(plan, plan.search, step, bracket),
             )
         )
         timeline: list[Progress] = []
+        early = None if looks is None else EarlyVerdict(plan.goal, step, looks)
 
-        def progress(second: Progress) -> None:
+        def progress(second: Progress) -> bool:
             timeline.append(second)
             emit(StepProgressed(step, second))
+            return early is not None and early.add(second)
 
         result = generator.run(step, progress)
-        measured = MeasuredStep(
-            result, tuple(timeline), judged(plan.goal, (*earlier, result), timeline), purpose
-        )
+        judgement = judged(plan.goal, result, timeline, early)
+        measured = MeasuredStep(result, tuple(timeline), judgement, purpose)
         done.append(measured)
         emit(StepEnded(measured))
         return measured
@@ -200,4 +219,6 @@ def run(
         if all(each.purpose == "alone" for each in done):
             raise
         interrupted, failure = True, str(error)
+    if interrupted and plan.search is not None:
+        limit = limit_so_far(plan.search, done)
     return LoadTestRun(plan, tuple(done), limit, started, time.time(), interrupted, failure)

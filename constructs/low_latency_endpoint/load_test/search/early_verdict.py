@@ -1,0 +1,416 @@
+"""Ends a step as soon as its verdict is certain, and says honestly that it looked more than once.
+
+A step that is looked at every second would sooner or later look good, or bad, by chance. So the
+looks are fixed before the step begins (each half as far away again as the last), each may use up
+only its part of the chance of error that the goal allows, and the end of the step, and of its
+repetitions, theirs. The parts add up to ``1 - confidence`` (Bonferroni), however the looks depend
+on each other.
+
+Late requests come in clusters: whoever waits behind a late request is late too. So not requests
+are counted but how many independent ones they are worth: the variance of the late share from
+second to second, divided by that of independent requests and widened by the measured correlation
+of neighbouring seconds, is how many requests count as one (Kish's design effect, by batch means;
+Law, *Simulation Modeling and Analysis*, 9.5.3).
+
+- A step *misses* early when so many independent requests are not late, or failed, by chance; or
+  when so many are late that the whole step could not hold any more, whatever came. What waits
+  longer than the target and has no answer yet is late already.
+- It *holds* early when a binomial bound of the late requests keeps the target, and no request
+  failed, and each second's own percentile is so far below the target that the next second's is
+  too (a prediction bound of their logarithms, by Student's law). Far below its limit no request is
+  late, and nothing is measured of how they would cluster: this margin stands for it.
+
+Assumed: seconds further apart than neighbours depend on each other no more than a first-order
+process makes them, and what did not show at all in a step (a pause that comes once an hour) is not
+judged by it. The step that confirms a limit is never ended as held before its time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from statistics import fmean, pvariance, stdev
+from typing import Literal
+
+from ...simulate.estimates import student_quantile
+from ..engine.latencies import LatencyHistogram
+from ..engine.steps import Progress, Step
+from .judging import (
+    FIRST_BYTE,
+    Judgement,
+    LatencyGoal,
+    binomial_tail,
+    is_mean,
+    quantile_of,
+    rises,
+    samples_for,
+)
+
+#: Seconds before which no step ends.
+EARLIEST = 3.0
+_LOOK_AGAIN, _LAST_LOOK = 1.5, 0.85
+#: Answers that a block of whole seconds has at least, and blocks that show how seconds differ.
+_BLOCK_ANSWERS, _FEWEST_BLOCKS = 20, 6
+_FEWEST_INDEPENDENT = 4.0
+_SLOW = 90.0
+
+Verdict = Literal["held", "broken", "unclear", ""]
+
+
+@dataclass(frozen=True)
+class Looks:
+    """When a step is looked at, and with which chance of error.
+
+    Attributes
+    ----------
+    seconds : tuple of float
+        That count, at each look; the last is the step's end.
+    misses, holds : tuple of float
+        Chance of a wrong verdict at each look; 0 where there can be none.
+    whole : float
+        Seconds from which on it is as long as it should be: it ends when even twice as long would
+        not tell.
+    """
+
+    seconds: tuple[float, ...]
+    misses: tuple[float, ...]
+    holds: tuple[float, ...]
+    whole: float
+    hopes_until: float
+
+    @property
+    def earliest_hold(self) -> float:
+        """Seconds after which the step may hold at the earliest; infinite for none."""
+        pairs = zip(self.seconds, self.holds, strict=True)
+        return next((each for each, alpha in pairs if alpha), math.inf)
+
+
+def looks_of(
+    goal: LatencyGoal,
+    seconds: float,
+    longest: float,
+    rate: float,
+    *,
+    hold_error: float,
+    holds_from: float = 0.0,
+) -> Looks:
+    """When a step of that rate is looked at.
+
+    Parameters
+    ----------
+    seconds, longest : float
+        That should do, and that it may become while its verdict is open.
+    hold_error : float
+        The chance that a step is wrongly said to hold. That it is wrongly said to miss has the
+        goal's.
+    holds_from : float
+        Seconds before which it is not to be ended as held.
+
+    Examples
+    --------
+    >>> looks = looks_of(LatencyGoal({"p99": 0.2}), 60, 120, 100, hold_error=0.05)
+    >>> [round(each, 1) for each in looks.seconds]
+    [3.0, 4.5, 6.8, 10.1, 15.2, 22.8, 34.2, 60, 90.0, 120]
+    >>> [round(sum(each), 9) for each in (looks.holds, looks.misses)]
+    [0.05, 0.05]
+    """
+    moments = []
+    at = max(EARLIEST, _BLOCK_ANSWERS / rate)
+    while at <= _LAST_LOOK * seconds:
+        moments.append(at)
+        at *= _LOOK_AGAIN
+    at = seconds
+    while at <= _LAST_LOOK * longest:
+        moments.append(at)
+        at *= _LOOK_AGAIN
+    moments.append(longest)
+    moments = sorted({*moments, *([holds_from] if holds_from else [])})
+    # Half of it to the first look that has the requests for it: far below the limit it decides.
+    quantiles = [quantile_of(name) for name in goal.targets if not is_mean(name)]
+    needed = max((samples_for(each, 1 - hold_error / 2) for each in quantiles), default=30)
+    possible = [each for each in moments if each >= max(holds_from, needed / rate)]
+    holds = [0.0 if each not in possible else hold_error / 2 / len(possible) for each in moments]
+    if possible:
+        holds[moments.index(possible[0])] += hold_error / 2
+    misses = [(1 - goal.confidence) / len(moments)] * len(moments)
+    return Looks(
+        tuple(moments), tuple(misses), tuple(holds), seconds, (holds_from or 2 * seconds) / 2
+    )
+
+
+@dataclass
+class _Block:
+    """Neighbouring seconds with enough answers to be compared with others."""
+
+    answered: int = 0
+    failed: int = 0
+    latency: LatencyHistogram = field(default_factory=LatencyHistogram)
+    first_byte: LatencyHistogram = field(default_factory=LatencyHistogram)
+
+    def of(self, statistic: str) -> LatencyHistogram:
+        return self.first_byte if statistic.startswith(FIRST_BYTE) else self.latency
+
+
+class EarlyVerdict:
+    """Follows a step second by second, and says when its verdict is certain.
+
+    Parameters
+    ----------
+    looks : Looks
+        From :func:`looks_of`, made before the step began.
+
+    Attributes
+    ----------
+    verdict : str
+        ``held`` or ``broken`` when it is certain, ``unclear`` when it is not to be expected to
+        become so; empty before.
+
+    Examples
+    --------
+    >>> from ..engine.arrivals import ConstantArrivals
+    >>> goal = LatencyGoal({"p99": 0.2})
+    >>> step = Step("100 TPS", 120, ConstantArrivals(100))
+    >>> early = EarlyVerdict(goal, step, looks_of(goal, 60, 120, 100, hold_error=0.05))
+    >>> for second in range(1, 61):
+    ...     latency = LatencyHistogram.of([0.02 + 0.0001 * n for n in range(100)])
+    ...     if early.add(Progress(second, 100, 100, 0, 100, 0.02, 0.03, 0, 0, latency=latency)):
+    ...         print(early.verdict, second)
+    ...         break
+    held 7
+    """
+
+    def __init__(self, goal: LatencyGoal, step: Step, looks: Looks) -> None:
+        self._goal, self._step, self._looks = goal, step, looks
+        self._blocks: list[_Block] = [_Block()]
+        self._sent: list[int] = []
+        self._p50: list[float] = []
+        self._outstanding = 0
+        self._next = 0
+        self._counted = 0.0
+        self.verdict: Verdict = ""
+
+    def add(self, second: Progress) -> bool:
+        """Take a second of the step; whether its verdict is certain."""
+        self._sent.append(second.sent)
+        self._outstanding += second.sent - second.completed - second.failed
+        counted = second.seconds - self._step.settle_seconds
+        if counted < 0.5:  # most of that second did not count
+            return False
+        if self._blocks[-1].answered >= _BLOCK_ANSWERS:
+            self._blocks.append(_Block())
+        block = self._blocks[-1]
+        block.answered += second.completed + second.failed
+        block.failed += second.failed
+        block.latency.add(second.latency)
+        block.first_byte.add(second.first_byte)
+        self._p50.append(second.p50)
+        self._counted = counted
+        moments, due = self._looks.seconds, self._next
+        while self._next < len(moments) and moments[self._next] <= counted:
+            self._next += 1
+        if due < self._next and not self.verdict:
+            self._look(self._next - 1)  # of several that are due at once the last
+        return bool(self.verdict)
+
+    def _look(self, at: int) -> None:
+        looks = self._looks
+        if self._misses(looks.misses[at]):
+            self.verdict = "broken"
+        elif looks.holds[at] and self._holds(looks.holds[at]):
+            self.verdict = "held"
+        elif self._counted >= looks.hopes_until and self._hopeless(
+            max(looks.misses[at:]), max(looks.holds[at:])
+        ):
+            self.verdict = "unclear"
+
+    def judged(self, whole: Judgement) -> Judgement:
+        """The judgement of all that was measured, with the verdict that ended the step.
+
+        The generator's own limit comes first, and what only the last answers showed counts: then
+        nothing is certain.
+        """
+        if not self.verdict:  # it came to its end
+            self._look(len(self._looks.seconds) - 1)
+        if whole.outcome == "client-bound":
+            return replace(whole, kept=whole.kept or self.verdict == "held")
+        verdict = self.verdict or "unclear"
+        if verdict == "held" and (whole.outcome == "broken" or whole.rising):
+            return replace(whole, outcome="unclear", kept=False)
+        said = {
+            "": f"not clear after {self._counted:.0f} s",
+            "unclear": f"so near to the target after {self._counted:.0f} s that twice as long "
+            "would not tell",
+        }.get(self.verdict, f"certain after {self._counted:.0f} s")
+        reasons = (said, *whole.reasons)
+        return replace(whole, outcome=verdict, reasons=reasons, kept=verdict == "held")
+
+    def _whole(self) -> list[_Block]:
+        return self._blocks if self._blocks[-1].answered >= _BLOCK_ANSWERS else self._blocks[:-1]
+
+    def _misses(self, alpha: float) -> bool:
+        alpha /= len(self._goal.targets) + 1  # any of them may break it
+        blocks, worth = self._whole(), 1.0 if self._counted >= self._looks.whole else None
+        # Of all that the step will send: more late ones than it may bear are lost already.
+        whole = round(fmean(self._sent) * self._looks.seconds[-1])
+        allowed, failed = self._goal.allowed_errors, [each.failed for each in blocks]
+        if allowed == 0 and any(failed):
+            return True
+        if _too_many([each.answered for each in blocks], failed, allowed, alpha, worth):
+            return True
+        for name, target in self._goal.targets.items():
+            if is_mean(name):
+                means = [each.of(name).mean for each in blocks if each.of(name).count]
+                if len(means) >= _FEWEST_BLOCKS and fmean(means) - _half(means, alpha) > target:
+                    return True
+                continue
+            counts = [each.of(name).count for each in blocks]
+            late = [each.of(name).count_above(target) for each in blocks]
+            share = 1 - quantile_of(name)
+            if binomial_tail(whole, sum(late) + self._waiting(target), share) <= alpha:
+                return True
+            if _too_many(counts, late, share, alpha, worth):
+                return True
+        return False
+
+    def _waiting(self, target: float) -> int:
+        """Requests that have waited for longer than the target, and have no answer yet."""
+        return max(0, self._outstanding - sum(self._sent[-math.ceil(target) :]))
+
+    def _holds(self, alpha: float) -> bool:
+        blocks = self._whole()
+        failed, answered = (
+            sum(getattr(each, n) for each in blocks) for n in ("failed", "answered")
+        )
+        bears = self._goal.allowed_errors if self._counted >= self._looks.whole else 0.0
+        if len(blocks) < _FEWEST_BLOCKS or failed > bears * answered:
+            return False
+        if rises(self._p50) or any(map(self._waiting, self._goal.targets.values())):
+            return False
+        return bool(self._goal.targets) and all(
+            self._keeps(name, target, blocks, alpha) for name, target in self._goal.targets.items()
+        )
+
+    def _keeps(self, name: str, target: float, blocks: Sequence[_Block], alpha: float) -> bool:
+        found = [each.of(name) for each in blocks if each.of(name).count]
+        if len(found) < len(blocks):
+            return False
+        if is_mean(name):
+            means = [each.mean for each in found]
+            return fmean(means) + _half(means, alpha) <= target
+        quantile = quantile_of(name)
+        counts = [each.count for each in found]
+        late = [each.count_above(target) for each in found]
+        if self._counted >= self._looks.whole:
+            return _few_enough(counts, late, 1.0, 1 - quantile, alpha)
+        worth = design_effect(counts, late)
+        if not _few_enough(counts, late, worth, 1 - quantile, alpha):
+            return False
+        if _far_below([each.percentile(100 * quantile) for each in found], target, alpha):
+            return True
+        slow = LatencyHistogram.sum(found).percentile(_SLOW)
+        worth = max(worth, design_effect(counts, [each.count_above(slow) for each in found]))
+        return _few_enough(counts, late, worth, 1 - quantile, alpha)
+
+    def _hopeless(self, miss_error: float, hold_error: float) -> bool:
+        """Whether even twice the time would not tell, if all goes on as it did."""
+        longer = self._looks.seconds[-1] / self._counted
+        if longer <= 1 or rises(self._p50):
+            return False
+        blocks = self._whole()
+        for name, target in self._goal.targets.items():
+            if is_mean(name):
+                continue
+            counts = [each.of(name).count for each in blocks]
+            late = [each.of(name).count_above(target) for each in blocks]
+            share = 1 - quantile_of(name)
+            if not (
+                _few_enough(counts, late, 1 / longer, share, hold_error)
+                or _too_many(counts, late, share, miss_error, 1 / longer)
+            ):
+                return True
+        return False
+
+
+def _few_enough(
+    counts: Sequence[int], late: Sequence[int], worth: float, share: float, alpha: float
+) -> bool:
+    """Whether so few are late that chance does not explain it, at that share."""
+    n, beyond = math.floor(sum(counts) / worth), math.ceil(sum(late) / worth)
+    return 1 - binomial_tail(n, beyond + 1, share) <= alpha
+
+
+def _far_below(percentiles: Sequence[float], target: float, alpha: float) -> bool:
+    """Whether the next second's percentile keeps the target too."""
+    logarithms = [math.log(max(each, 1e-9)) for each in percentiles]
+    worth = independent(logarithms)
+    if worth < _FEWEST_INDEPENDENT:
+        return False
+    reach = student_quantile(1 - 2 * alpha, int(worth) - 1) * math.sqrt(1 + 1 / worth)
+    return fmean(logarithms) + reach * stdev(logarithms) <= math.log(target)
+
+
+def _too_many(
+    counts: Sequence[int],
+    hits: Sequence[int],
+    share: float,
+    alpha: float,
+    worth: float | None = None,
+) -> bool:
+    """Whether so many are hit that chance does not explain it, at that share of independent ones."""
+    total, hit = sum(counts), sum(hits)
+    if not total or hit <= share * total:
+        return False
+    worth = design_effect(counts, hits) if worth is None else worth
+    return binomial_tail(math.ceil(total / worth), math.floor(hit / worth), share) <= alpha
+
+
+def design_effect(counts: Sequence[int], hits: Sequence[int]) -> float:
+    """How many requests are worth one independent request, from the hits in neighbouring blocks.
+
+    Examples
+    --------
+    Of 100 requests a block 10 are late, or none: 5² 8/7 over 100 · 0.05 · 0.95.
+
+    >>> round(design_effect([100] * 8, [0, 10, 10, 0, 0, 10, 0, 10]), 1)
+    6.0
+    """
+    total, hit = sum(counts), sum(hits)
+    if not 0 < hit < total or len(counts) < 2:
+        return 1.0
+    share, mean = hit / total, total / len(counts)
+    between = pvariance([h - share * n for h, n in zip(hits, counts, strict=True)])
+    between *= len(counts) / (len(counts) - 1)
+    shares = [h / n if n else 0.0 for h, n in zip(hits, counts, strict=True)]
+    return max(1.0, between / (mean * share * (1 - share)) * len(counts) / independent(shares))
+
+
+def independent(values: Sequence[float]) -> float:
+    """How many independent values a series is worth whose neighbours are alike.
+
+    By the correlation of neighbours, which a short series shows too small by ``(1 + 3 r) / n``
+    (Kendall and Marriott 1954), in a first-order process.
+
+    Examples
+    --------
+    >>> independent([1, 2] * 10)
+    20.0
+    >>> round(independent(range(20)), 1)
+    1.0
+    """
+    n, mean = len(values), fmean(values)
+    spread = sum((each - mean) ** 2 for each in values)
+    if spread <= 0 or n < 3:
+        return float(n)
+    found = sum((a - mean) * (b - mean) for a, b in pairwise(values)) / spread
+    correlation = min(max(0.0, found + (1 + 3 * found) / n), 0.999)
+    return max(1.0, n * (1 - correlation) / (1 + correlation))
+
+
+def _half(means: Sequence[float], alpha: float) -> float:
+    """Half of the interval of a mean of blocks."""
+    worth = independent(means)
+    if worth < 2:
+        return math.inf
+    return student_quantile(1 - 2 * alpha, int(worth) - 1) * stdev(means) / math.sqrt(worth)
