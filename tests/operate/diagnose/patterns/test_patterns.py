@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from .readings import Readings, constant
@@ -22,7 +22,8 @@ _SEEN = st.sampled_from(
         {"statistics": ("p50", "p99"), "limits": {"p50": 80.0, "p99": 200.0}},
     ]
 )
-_examples = settings(max_examples=40, deadline=None)
+#: The same cases each time: noise and loss are chance, and one in thousands hides a fault.
+_examples = settings(max_examples=40, deadline=None, derandomize=True)
 
 
 # -------------------------------------------------------------------------------------- periodic
@@ -31,6 +32,16 @@ _examples = settings(max_examples=40, deadline=None)
 @_examples
 @given(
     _SEEDS, _NOISE, _LOST, _SEEN, st.integers(2, 15), st.integers(0, 14), st.sampled_from([90, 240])
+)
+# A slow minute that only the other statistic saw used to be a slow container.
+@example(
+    2192,
+    0.0,
+    0.0625,
+    {"statistics": ("p50", "p99"), "limits": {"p50": 80.0, "p99": 200.0}},
+    2,
+    0,
+    90,
 )
 def test_periodic_whatever_the_period_and_phase(
     seed: int, noise: float, lost: float, seen: dict, period: int, phase: int, minutes: int
@@ -120,6 +131,8 @@ def test_a_rhythm_of_a_tail_alone_is_a_risk() -> None:
 def test_slow_after_a_pause(
     seed: int, noise: float, lost: float, seen: dict, stretches: list[tuple[int, int]], cold: int
 ) -> None:
+    # One pause and one slow minute that was not lost are no pattern.
+    assume(len(stretches) > 1 or cold >= 5)
     pauses, at = [], 0
     for busy, idle in stretches:
         pauses.append((at + busy, at + busy + idle))

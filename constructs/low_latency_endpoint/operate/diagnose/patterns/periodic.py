@@ -28,6 +28,7 @@ PERIODIC = kind("LLD131", "Slow at regular intervals", KNOWLEDGE_CENTER)
 _SLOWER, _MORE_LOAD = 2.0, 1.25
 #: With few requests a percentile is the slowest of them: more cycles are needed.
 _SPARSE_CYCLES = 10
+_BESIDE = 0.5  # periods from the rhythm's place
 _SHOWN = 4
 
 
@@ -106,7 +107,15 @@ def _rhythm(view: VariantView, each: Judged) -> Rhythm | None:
     # Slow in any statistic belongs to it.
     beside = {n + step for n in made.bins for step in (-1, 1)} if made.period > 3 else set()
     wide = {n for n in beside if numbered.get(n) in any_slow}
-    return replace(made, bins=made.bins | wide)
+    # So does what comes in the rhythm where this statistic has no datapoint.
+    start, length = min(made.bins), made.period
+    places = (round((time - view.measurements.start) / view.period) for time in any_slow)
+    missing = {
+        n
+        for n in places
+        if n not in numbered and abs((n - start + length / 2) % length - length / 2) <= _BESIDE
+    }
+    return replace(made, bins=made.bins | wide | missing)
 
 
 def _onsets(times: list[datetime], period: timedelta) -> list[datetime]:
