@@ -66,6 +66,7 @@ def endpoint_arguments(
         "latency": request.latency,
         "throughput": request.throughput,
         "scaling": request.scaling,
+        "payload_bytes": request.payload_bytes,
         "containers": [
             _stated(
                 Container,

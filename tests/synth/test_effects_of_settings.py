@@ -190,6 +190,7 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({".throughput.rise_tps_per_minute": 11}, {}),  # 1.96, as with ten: two
     ({".throughput.from_tps": 0}, {".throughput.rise_tps_per_minute": GONE}),
     ({".throughput": GONE}, {}),
+    ({".payload_bytes": 8_000_000}, {}),
     ({".routing": "random"}, {}),
     ({".routing": "least_outstanding_requests"}, {}),
     ({".routing.prefix_aware.prefix_length": 2048}, PREFIX),

@@ -84,6 +84,9 @@ class LowLatencyEndpoint(Construct):
     throughput : MeasuredThroughput, optional
         Peak load, and what one instance held in a load test. Without it the fleet is a guess: one
         instance per zone, no scaling, and a warning.
+    payload_bytes : int, optional
+        Size of the callers' largest request, held against what SageMaker takes; by default it is
+        not checked.
     scaling : ScalingOptions, optional
         Numbers of instances and how they follow the load; by default the plan's.
     variant : VariantOptions, optional
@@ -178,6 +181,7 @@ class LowLatencyEndpoint(Construct):
         dashboard: bool = True,
         warm_up: WarmUpOptions | None = None,
         safeguards: Safeguards | None = None,
+        payload_bytes: int | None = None,
         plan: Plan | None = None,
     ) -> None:
         super().__init__(scope, id)
@@ -195,6 +199,7 @@ class LowLatencyEndpoint(Construct):
             scaling or ScalingOptions(),
             variant,
             warm_up,
+            payload_bytes,
         )
         self.plan = plan = make_plan(request) if plan is None else plan.checked_for(request, path)
         self.network = network_of(
@@ -387,6 +392,7 @@ def _request(
     scaling: ScalingOptions,
     variant: VariantOptions,
     warm_up: WarmUpOptions | None,
+    payload_bytes: int | None,
 ) -> EndpointRequest:
     """What the constructor's arguments ask of the plan."""
     routing = variant.routing
@@ -402,4 +408,5 @@ def _request(
         concurrency_threshold=routing.concurrency_threshold if routing else None,
         scaling=scaling,
         warm_up_requests=warm_up.requests if warm_up else None,
+        payload_bytes=payload_bytes,
     )

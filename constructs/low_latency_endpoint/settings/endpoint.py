@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field
 from pydantic.json_schema import WithJsonSchema
 
 from ..plan import limits
+from ..plan.endpoint_request import PAYLOAD
 from ..plan.instance_types import instance_facts
 from ..plan.rules import (
     DIRECT_NEEDS_HOSTNAMES,
@@ -194,6 +195,11 @@ class EndpointSettings(SettingsModel):
         "Load to hold and measured throughput. Default: not measured yet; one "
         "instance per client zone and no scaling.",
         example={"peak_tps": 1000, "tps_per_instance": 200},
+    )
+    payload_bytes: Annotated[int, Limited(PAYLOAD)] | None = optional(
+        "Size of the callers' largest request, which the plan holds against what SageMaker takes. "
+        "Default: not checked.",
+        example=8_000_000,
     )
     routing: Routing | None = optional(
         "How requests find their instance. Default: least_outstanding_requests.",

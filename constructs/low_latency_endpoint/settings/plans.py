@@ -72,6 +72,7 @@ def endpoint_request(settings: Settings, key: str) -> EndpointRequest:
             keep_instance_counts=scaling.keep_counts,
         ),
         warm_up_requests=endpoint.warm_up.requests if endpoint.warm_up else None,
+        payload_bytes=endpoint.payload_bytes,
     )
 
 

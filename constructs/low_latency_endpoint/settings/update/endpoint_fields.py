@@ -50,6 +50,7 @@ CHECK = Part(Effect.IN_PLACE, "the resource that fails a deployment which SageMa
 DASHBOARD = Part(Effect.IN_PLACE, "the dashboard")
 WARM_UP = Part(Effect.IN_PLACE, "the warm-up, which sends its requests again to what serves then")
 TAGS = Part(Effect.IN_PLACE, "the tags")
+PLAN = Part(Effect.NOTHING, "the plan alone checks it")
 ADVICE = Part(Effect.NOTHING, "low-latency recommend alone reads it")
 
 
@@ -73,6 +74,7 @@ ENDPOINT_FIELDS: Mapping[str, Touched] = {
     "variant_name": Touched((VARIANT,)),
     "latency": Touched((), ("routing", "thresholds", "rollback_alarms", "warm_up")),
     "throughput": Touched((), ("scaling", *_FLEET)),
+    "payload_bytes": Touched((PLAN,)),
     "routing": Touched((), ("routing",)),
     "instances": Touched((), ("scaling", *_FLEET)),
     "scaling": Touched((), ("scaling", *_FLEET)),
