@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.plan.latency_plan import EndpointRequest, ScalingOptions, make_plan
 from low_latency_endpoint.plan.latency_target import LatencyTarget
-from low_latency_endpoint.plan.scaling_pace import JUMP_SECONDS, RISE_SECONDS
+from low_latency_endpoint.plan.scaling_pace import fewest_for_rises, jump_seconds, rise_seconds
 from low_latency_endpoint.plan.throughput import MeasuredThroughput
 from low_latency_endpoint.simulate import Shape, simulate
 from low_latency_endpoint.simulate.assumptions import SimulatedEndpoint, model_of_plan
@@ -34,8 +34,8 @@ def planned(scaling: ScalingOptions | None = None, **throughput: Any):
 
 
 def test_detection_and_start() -> None:
-    assert JUMP_SECONDS == 3 * 60 + 60 + 300  # three minutes, their delay, a start: 9 minutes
-    assert RISE_SECONDS == 60 + 90 + 2 * 300  # 12.5 minutes
+    assert jump_seconds(None) == 3 * 60 + 60 + 300  # three minutes, their delay, a start: 9 minutes
+    assert rise_seconds(None) == 60 + 90 + 2 * 300  # 12.5 minutes
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,19 @@ def test_the_minimum_follows_from_what_is_stated(
     assert planned(**throughput).fleet.minimum == minimum
 
 
+def test_a_start_that_is_stated_is_what_the_minimum_bridges() -> None:
+    """40 a minute: 60 + 90 + 2 x 900 s are 32.5 minutes, 1,300 / 125 = 10.4; 8 hold the peak."""
+    slow = ScalingOptions(instance_start=timedelta(minutes=15))
+    assert planned(slow, rise_tps_per_minute=40).fleet.minimum == 8
+    assert planned(slow, rise_tps_per_minute=20).fleet.minimum == 6  # 650 / 125 = 5.2
+    assert "late for about 19 minutes" in warnings(planned(slow))["jumps-unknown"]  # 4 + 15
+    assert "an instance serves" not in str(
+        planned(slow, rise_tps_per_minute=20).explanation.summary
+    )
+    quick = ScalingOptions(instance_start=timedelta(minutes=2))
+    assert planned(quick, rise_tps_per_minute=40).fleet.minimum == 3  # 40 x 6.5 / 125 = 2.08
+
+
 @given(
     rise=st.integers(1, 400),
     share=st.sampled_from([0.3, 0.5, 0.65, 0.9]),
@@ -71,8 +84,8 @@ def test_at_every_rate_the_fleet_holds_what_comes_until_it_has_followed(
     rise: int, share: float, peak: int
 ) -> None:
     measured = MeasuredThroughput(peak, 250, share, rise_tps_per_minute=rise)
-    least, limit, factor = measured.fewest_for_rises, Fraction(250), Fraction(str(share))
-    comes = rise * Fraction(RISE_SECONDS, 60)
+    least, limit, factor = fewest_for_rises(measured), Fraction(250), Fraction(str(share))
+    comes = rise * Fraction(rise_seconds(None), 60)
 
     def holds(minimum: int) -> bool:
         return all(
@@ -114,7 +127,7 @@ def test_a_minimum_below_what_the_rise_asks_for_is_a_warning() -> None:
     plan = planned(ScalingOptions(min_instances=3), from_tps=100)
     assert plan.fleet.minimum == 3  # as chosen
     text = warnings(plan)["minimum-below-rise"]
-    assert "3 instances at least hold 750 TPS" in text
+    assert "a minimum of 3 instances holds 750 TPS" in text
     assert "asks for 8" in text
     capped = planned(ScalingOptions(max_instances=6), from_tps=100)
     assert (capped.fleet.minimum, capped.fleet.maximum) == (6, 6)

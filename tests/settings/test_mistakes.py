@@ -401,7 +401,7 @@ BAD_ENDPOINT: list[Case] = [
     ({"model_data_download_timeout": "61m"}, "LLE407", "model_data_download_timeout"),
     ({"model_data_download_timeout": "60500ms"}, "LLE407", "model_data_download_timeout"),
     ({"volume_size_gib": "513"}, "LLE408", "volume_size_gib"),
-    ({"payload_bytes": "25000001"}, "LLE820", "payload_bytes"),
+    ({"payload_bytes": "26214401"}, "LLE820", "payload_bytes"),
     ({"volume_size_gib": "20.5"}, "LLE408", "volume_size_gib"),
     ({"inference_ami": "al1"}, "LLE409", "inference_ami"),
     ({"inference_ami": "{version: al1}"}, "LLE409", "inference_ami"),

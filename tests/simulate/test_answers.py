@@ -48,8 +48,8 @@ def test_the_answer_comes_first_as_a_sentence() -> None:
     # wrapped where it is narrow
     output = " ".join(run(SHIPPED, *MEASURED, "--replications", "4").split())
     assert re.match(
-        r"At 1,000 requests per second 8 instances with LEAST_OUTSTANDING_REQUESTS "
-        r"answer 99 of 100 within [\d.]+ ± [\d.]+ ms",
+        r"8 instances with LEAST_OUTSTANDING_REQUESTS at 1,000 requests per second: "
+        r"99 of 100 within [\d.]+ ± [\d.]+ ms",
         output,
     )
     verdict = output.index(

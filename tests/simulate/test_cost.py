@@ -33,8 +33,7 @@ def test_a_steady_fleet() -> None:
     assert found["cost"]["usd_per_hour"] == pytest.approx(24.02)
     assert found["cost"]["usd_per_million_requests"] == pytest.approx(24.02 / 3.6, abs=1e-3)
     assert (
-        "8 instances cost 24.02 US dollars per hour, 6.67 for a million requests."
-        in (found["answer"])
+        "8 instances: 24.02 US dollars per hour, 6.67 for a million requests." in (found["answer"])
     )
 
 
@@ -42,8 +41,8 @@ def test_without_a_price_instance_hours() -> None:
     """8 hours for 3.6 million: 2.22 for one."""
     found = answer("--service-time", "20ms", "--replications", "2", "--requests", "2000")
     assert found["cost"]["usd_per_hour"] is None
-    (said,) = [each for each in found["answer"] if "instance hours per hour" in each]
-    assert "8 instances are 8 instance hours per hour, 2.22 for a million requests" in said
+    (said,) = [each for each in found["answer"] if "instance hours for a million" in each]
+    assert "8 instances: 2.22 instance hours for a million requests" in said
     assert "low-latency prices reads it" in said
 
 
@@ -125,12 +124,12 @@ def test_the_columns_stand_beside_the_instances() -> None:
     assert with_cost(tables, [(2.0, 100.0), (4.0, 50.0)], cost) == [
         (
             "steady",
-            ["Point", "Paid", "USD/hour", "USD/million", "Latency"],
+            ["Point", "Paid", "USD/h", "USD per million", "Latency"],
             [["1: 2", "2", "6.02", "16.72", "fast"]],
         ),
         (
             "spike",
-            ["Point", "Paid", "USD/hour", "USD/million", "Latency"],
+            ["Point", "Paid", "USD/h", "USD per million", "Latency"],
             [["2: 4", "4", "12.02", "66.78", "fast"]],
         ),
     ]

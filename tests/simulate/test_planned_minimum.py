@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from low_latency_endpoint.plan.scaling_pace import JUMP_SECONDS, fewest_for_rises
+from low_latency_endpoint.plan.scaling_pace import fewest_for_rises, jump_seconds
 from low_latency_endpoint.plan.throughput import MeasuredThroughput
 from low_latency_endpoint.simulate import (
     Constant,
@@ -66,4 +66,4 @@ def test_a_jump_keeps_the_target_from_the_planned_minimum(start: float) -> None:
     assert minimum == 23
     levels = ((600.0, start), (2400.0, 1.0))
     assert seconds_over_target(minimum, levels) == 0
-    assert seconds_over_target(minimum // 2, levels) >= JUMP_SECONDS
+    assert seconds_over_target(minimum // 2, levels) >= jump_seconds(None)

@@ -79,7 +79,7 @@ def test_what_the_plan_keeps_in_reserve_is_kept(model: SimulatedEndpoint) -> Non
         assert each.reserve.load <= 0.65
         assert each.reserve.load_left <= 1
     said = search_sentences(result)
-    assert "at 44% of the measured limit at the peak, 88% when a zone is lost" in said[0]
+    assert "at 44% of its limit at the peak, 88% when a zone is lost" in said[0]
     assert "no instance above 65%" in said[1]
 
 
@@ -293,7 +293,7 @@ def test_what_is_too_near_to_tell_is_called_so() -> None:
     assert search_sentences(result) == [
         "No fleet up to 5 instances certainly holds p99 under 126 ms at 1,000 TPS; 5 instances, "
         "least outstanding, with 125 ± 3 ms, is too near to tell: simulate more replications.",
-        "Tried: no instance above 100% of its measured limit at the peak; a lost zone may leave "
+        "Tried: no instance above 100% of its limit at the peak; a lost zone may leave "
         "too few.",
     ]
 

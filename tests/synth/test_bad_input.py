@@ -1002,6 +1002,13 @@ row(
     "0 to 100",
 )
 out_of("LLE608", lambda _, v: MeasuredThroughput(100, 10, rise_tps_per_minute=v), "at least 0", -1)
+out_of(
+    "LLE610",
+    lambda _, v: ScalingOptions(instance_start=Duration.seconds(v)),
+    "1 to 14400 seconds",
+    0,
+    14_401,
+)
 row(
     "LLE609",
     lambda _: MeasuredThroughput(100, 10, from_tps=1, rise_tps_per_minute=2),

@@ -209,6 +209,8 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({".scaling.scale_in_cooldown": "10m"}, {}),
     ({".scaling.scale_in_cooldown": "5m"}, {}),
     ({".scaling.scale_out_cooldown": "2m"}, {}),
+    ({".scaling.instance_start": "6m"}, {}),  # 10 x 14.5 / 70: three at least
+    ({".scaling.instance_start": "4m"}, {}),  # two, as before
     ({".confirm_updates": False}, {}),
     (CANARY, {}),
     ({".deployment.canary.size_percent": 20}, CANARY),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..plan.capacity import counted_instances
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -145,12 +147,12 @@ def _beside(cost: StackCost) -> Iterator[str]:
 def _per_million(cost: StackCost) -> Iterator[str]:
     for key, each in cost.endpoints.items():
         usd = cost.usd_per_million(key)
-        if usd is not None and each.peak_tps is not None:
+        if usd is not None and each.peak_tps is not None and each.at_peak is not None:
             sent = each.request_gb
             way = f", {sent.what}" if sent and sent.price else ""
             yield (
                 f"{key}: a million requests cost {_usd(usd)} US dollars at {each.peak_tps:,.6g} "
-                f"requests a second on {each.at_peak} instances, with the rest of the stack{way}."
+                f"requests a second on {counted_instances(each.at_peak)}, with the rest of the stack{way}."
             )
 
 

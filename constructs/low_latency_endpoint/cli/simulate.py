@@ -149,6 +149,7 @@ def simulate(settings: SettingsFile, options: SimulationOptions) -> None:
     from ..settings.simulated_deployment import simulated_deployment
     from ..simulate.assumptions import model_of_plan
     from ..simulate.load_test_result import read_load_test_result
+    from ..simulate.search_goals import parse_goal
     from .simulate_cost import simulated_cost
     from .simulate_report import SimulationReport
 
@@ -167,7 +168,7 @@ def simulate(settings: SettingsFile, options: SimulationOptions) -> None:
         variation=options.variation,
         concurrency=options.concurrency,
         slope=options.slope,
-        peak_tps=options.tps,
+        peak_tps=parse_goal(options.search).tps if options.search else options.tps,
         instances=options.instances,
         routing=options.routing.upper().replace("-", "_") if options.routing else None,
         deployment=simulated_deployment(stated),

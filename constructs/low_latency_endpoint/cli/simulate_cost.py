@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..plan.capacity import counted_instances
 from ..plan.hourly_cost import MILLION, StackCost
 from ..plan.prices import HOURS_PER_MONTH
 
@@ -23,7 +24,7 @@ class SimulatedCost:
     ...                     in_an_update=24, price=your_price(1.5))
     >>> cost = SimulatedCost(StackCost(endpoints={"mood": mood}), "mood")
     >>> cost.sentence(4.0, 500)  # 6 an hour, which has 1.8 million requests
-    '4 instances cost 6.00 US dollars per hour, 3.33 for a million requests.'
+    '4 instances: 6.00 US dollars per hour, 3.33 for a million requests.'
     >>> cost.cells(4.0, 500)
     ('6.00', '3.33')
     """
@@ -45,19 +46,19 @@ class SimulatedCost:
         month : bool
             Whether it is of a day that repeats, so that a month can be told.
         """
-        counted = f"{instances:,.4g} instances"
+        counted = counted_instances(instances)
         hour = self.stack.usd_for(self.key, instances)
         million = self.stack.usd_per_million(self.key, instances, tps)
         if hour is None or million is None:
             kind = self.stack.endpoints[self.key].instance_type
             return (
-                f"{counted} are {instances:,.4g} instance hours per hour, "
-                f"{instances / tps / 3600 * MILLION:,.3g} for a million requests; the price of {kind} "
+                f"{counted}: {instances / tps / 3600 * MILLION:,.3g} instance hours for a million "
+                f"requests; the price of {kind} "
                 f"is not known: low-latency prices reads it, or --price {kind}=USD states it."
             )
         monthly = f"{hour * HOURS_PER_MONTH:,.0f} a month of 730 hours, " if month else ""
         return (
-            f"{counted} cost {hour:,.2f} US dollars per hour, {monthly}{million:,.2f} for a million "
+            f"{counted}: {hour:,.2f} US dollars per hour, {monthly}{million:,.2f} for a million "
             "requests."
         )
 
@@ -95,7 +96,7 @@ def with_cost(
     return [
         (
             title,
-            [*heads[:2], "USD/hour", "USD/million", *heads[2:]],
+            [*heads[:2], "USD/h", "USD per million", *heads[2:]],
             [[*row[:2], *cost.cells(*next(left)), *row[2:]] for row in rows],
         )
         for title, heads, rows in tables

@@ -162,7 +162,9 @@ class SimulationReport:
             tps = self.model.peak_tps * one.mean_share
             # A month of spikes is none: only of what is a day can a month be told.
             day = one.seconds >= _DAY_SECONDS
-            self.sentences.append(f"On {one.name} {self.cost.sentence(paid, tps, month=day)}")
+            self.sentences.append(
+                f"{one.name}, on average {self.cost.sentence(paid, tps, month=day)}"
+            )
             self.data["traffic"][one.name]["cost"] = self.cost.to_dict(paid, tps)
         self.tables.append(Table(shape_titles(), rows, f"{replications} replications"))
         self._assume_over_time(

@@ -36,6 +36,18 @@ def zone_count(client_zones: int | Sequence[str]) -> int:
     return int(ZONES_TO_COUNT.check(client_zones, "client_zones"))
 
 
+def counted_instances(count: float) -> str:
+    """A number of instances in words; a mean may have a fraction.
+
+    Examples
+    --------
+    >>> counted_instances(1), counted_instances(1200), counted_instances(4.4956)
+    ('1 instance', '1,200 instances', '4.496 instances')
+    """
+    text = f"{count:,}" if float(count).is_integer() else f"{count:,.4g}"
+    return f"{text.removesuffix('.0')} instance" + ("s" if count != 1 else "")
+
+
 def instances_for(tps: float, tps_per_instance: float, share: float = 1.0) -> int:
     """Instances that hold a load at a share of what each was measured to hold.
 

@@ -21,6 +21,7 @@ from .limits import (
     IMAGE_URI,
     INFERENCE_AMI,
     INITIAL_INSTANCE_COUNT,
+    INSTANCE_START_SECONDS,
     INSTANCE_TYPE,
     MAX_INSTANCES,
     MIN_CAPACITY,
@@ -84,6 +85,17 @@ WARM_UP_REQUESTS = number_range(
     fix="Give how many requests the warm-up sends after a deploy; 0 leaves it out.",
 )
 
+_DURATIONS = {
+    "scale_out_seconds": ("scale_out_cooldown", COOLDOWN_SECONDS),
+    "scale_in_seconds": ("scale_in_cooldown", COOLDOWN_SECONDS),
+    "instance_seconds": ("instance_start", INSTANCE_START_SECONDS),
+}
+_OF_SCALING = (
+    "max_concurrency_per_instance",
+    "scale_out_cooldown",
+    "scale_in_cooldown",
+    "instance_start",
+)
 _COUNTS = {
     "min_instances": MIN_CAPACITY,
     "initial_instances": INITIAL_INSTANCE_COUNT,
@@ -110,6 +122,9 @@ class ScalingOptions:
         Scale on requests in flight per instance, at this target, instead of on invocations.
     scale_out_cooldown, scale_in_cooldown : Duration or timedelta, optional
         By default 60 and 300 seconds.
+    instance_start : Duration or timedelta, optional
+        From the decision to add an instance until it serves, as you saw it: what a minimum has to
+        bridge. By default 300 seconds are assumed.
     keep_instance_counts : bool, optional
         As for :class:`Endpoint`; by default also without scaling, so that turning scaling off does
         not update the endpoint. ``False`` is for fleets of a fixed size: an update sets
@@ -117,13 +132,13 @@ class ScalingOptions:
 
     Attributes
     ----------
-    scale_out_seconds, scale_in_seconds : int or None
-        The cooldowns, where they are given.
+    scale_out_seconds, scale_in_seconds, instance_seconds : int or None
+        The cooldowns and the start of an instance, where they are given.
 
     Raises
     ------
     ConfigurationError
-        LLE106, LLE403, LLE601, LLE602 and LLE605 for numbers out of range, LLE629 for what has no
+        LLE106, LLE403, LLE601, LLE602, LLE605 and LLE610 for numbers out of range, LLE629 for what has no
         effect without scaling, LLE801 and LLE807 for values of another kind.
 
     Examples
@@ -140,13 +155,15 @@ class ScalingOptions:
     max_concurrency_per_instance: float | None = None
     scale_out_cooldown: Any = field(default=None, compare=False, repr=False)
     scale_in_cooldown: Any = field(default=None, compare=False, repr=False)
+    instance_start: Any = field(default=None, compare=False, repr=False)
     keep_instance_counts: bool | None = None
     scale_out_seconds: int | None = field(init=False)
     scale_in_seconds: int | None = field(init=False)
+    instance_seconds: int | None = field(init=False)
 
     def __post_init__(self) -> None:
         if not self.enabled:  # what a policy would do would be dropped in silence
-            for name in ("max_concurrency_per_instance", "scale_out_cooldown", "scale_in_cooldown"):
+            for name in _OF_SCALING:
                 if getattr(self, name) is not None:
                     raise SCALING_IS_OFF.error(
                         got=f"enabled=False with {name}",
@@ -161,15 +178,10 @@ class ScalingOptions:
         # The CDK's number tokens are doubles near -1.9e289; what they stand for is not known yet.
         if not (isinstance(concurrency, float) and concurrency < -1e280):
             _optional(SCALING_TARGET, concurrency, "max_concurrency_per_instance")
-        for name in ("scale_out", "scale_in"):
-            given, where = getattr(self, f"{name}_cooldown"), f"{name}_cooldown"
-            object.__setattr__(
-                self,
-                f"{name}_seconds",
-                None
-                if given is None
-                else int(COOLDOWN_SECONDS.check(seconds_of(given, where), where)),
-            )
+        for name, (where, limit) in _DURATIONS.items():
+            given = getattr(self, where)
+            seconds = None if given is None else int(limit.check(seconds_of(given, where), where))
+            object.__setattr__(self, name, seconds)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,9 +15,9 @@ from .instance_types import SOURCE as INSTANCE_TYPE_SOURCE
 from .latency_plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, WARM_UP_MISS, WARM_UP_MOST, Plan
 from .metrics import metric_facts
 from .plan_warnings import warnings_of
+from .scaling_pace import fewest_for_rises
 from .subnets import SPARE_ADDRESSES
 from .summary import summary_of
-from .throughput import MeasuredThroughput
 
 IDLE_TIMEOUT_SECONDS = 350  # PrivateLink, fixed
 DEFAULT_POOL = 10  # botocore's max_pool_connections
@@ -235,7 +235,7 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
             if measured and measured.states_rises
             else ""
         ),
-        inputs={"client zones": zones} | _rises(measured),
+        inputs={"client zones": zones} | _rises(request),
         source=_PRACTICES,
         overridden=given.min_instances is not None,
         note=unscaled
@@ -500,12 +500,15 @@ def _callers(plan: Plan) -> Iterator[Decision]:
     )
 
 
-def _rises(measured: MeasuredThroughput | None) -> dict[str, Any]:
+def _rises(request: EndpointRequest) -> dict[str, Any]:
     """The rises of traffic that are stated, and what they ask for."""
+    measured, starts = request.throughput, request.scaling.instance_seconds
     if measured is None or not measured.states_rises:
         return {}
     if measured.from_tps is not None:
         told: dict[str, Any] = {"jumps from TPS": measured.from_tps}
     else:
         told = {"rise in TPS per minute": measured.rise_tps_per_minute}
-    return told | {"for the rise": measured.fewest_for_rises}
+    if starts is not None:
+        told["an instance's start"] = f"{starts} s"
+    return told | {"for the rise": fewest_for_rises(measured, starts)}

@@ -20,6 +20,7 @@ from .latency_target import LatencyTarget
 from .metrics import check_statistic, microseconds_from_milliseconds
 from .routing import RoutingRecommendation, recommend_routing
 from .rules import BURSTABLE, INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX
+from .scaling_pace import fewest_for_rises
 from .subnets import addresses_per_subnet, roomy_prefix_length
 from .throughput import MeasuredThroughput
 
@@ -265,7 +266,8 @@ def _fleet(request: EndpointRequest) -> Fleet:
             )
     smallest = minimum
     if smallest is None:
-        rises = request.throughput.fewest_for_rises if request.throughput else 1
+        measured = request.throughput
+        rises = fewest_for_rises(measured, given.instance_seconds) if measured else 1
         smallest = max(floor, min(rises, maximum or rises))
     needed = max(at_peak, smallest, initial or 0)
     largest = _maximum(needed, zones) if maximum is None else maximum

@@ -563,6 +563,15 @@ RISE_TPS = number_range(
     whole=False,
     fix="Give by how many requests per second traffic rises within a minute at most.",
 )
+INSTANCE_START_SECONDS = number_range(
+    "LLE610",
+    "the start of an instance",
+    1,
+    4 * 3600,
+    unit="seconds",
+    fix="Give the time from the decision to add an instance until it serves: low-latency diagnose "
+    "and CloudWatch's InvocationsPerInstance show it.",
+)
 
 # --- 7 metrics and alarms ----------------------------------------------------------------------
 ALARM_THRESHOLD_MILLISECONDS = number_range(

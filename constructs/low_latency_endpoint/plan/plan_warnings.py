@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
-from .capacity import stated
+from .capacity import counted_instances, stated
 from .decisions import PlanWarning
 from .deployments import takes_guardrails
 from .endpoint_request import MODEL_BODY_BYTES
 from .latency_plan import Plan, needed_at_peak
-from .scaling_pace import JUMP_SECONDS
+from .scaling_pace import fewest_for_rises, jump_seconds
 
 NOBODY_NOTIFIED = (
     "the alarms notify nobody: name an SNS topic (alarm_topic_arn, or AlarmOptions(actions=[...]))"
@@ -95,7 +95,7 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
     elif fleet.maximum < (needed := needed_at_peak(request.throughput) or 0):
         yield PlanWarning(
             "maximum-below-peak",
-            f"the maximum of {fleet.maximum} instances is below the {needed} that the peak "
+            f"the maximum of {counted_instances(fleet.maximum)} is below the {needed} that the peak "
             "needs with this safety factor",
         )
     elif 1 < fleet.minimum == fleet.maximum and not request.burstable and request.scaling.enabled:
@@ -118,13 +118,15 @@ def _rises(plan: Plan) -> Iterator[PlanWarning]:
         return
     limit = stated(measured.tps_per_instance)
     held = float(fleet.minimum * limit)
-    late = f"late for about {JUMP_SECONDS // 60} minutes"
+    starts = plan.request.scaling.instance_seconds
+    late = f"late for about {round(jump_seconds(starts) / 60)} minutes"
     if measured.states_rises:
-        if fleet.minimum < measured.fewest_for_rises:
+        fewest = fewest_for_rises(measured, starts)
+        if fleet.minimum < fewest:
             yield PlanWarning(
                 "minimum-below-rise",
-                f"{fleet.minimum} instances at least hold {held:,.6g} TPS until scaling has "
-                f"followed; traffic that rises as stated asks for {measured.fewest_for_rises}, and "
+                f"a minimum of {counted_instances(fleet.minimum)} holds {held:,.6g} TPS until scaling has "
+                f"followed; traffic that rises as stated asks for {fewest}, and "
                 f"is {late} with fewer",
             )
     elif held < measured.peak_tps:
@@ -151,7 +153,7 @@ def _few(plan: Plan) -> Iterator[PlanWarning]:
     elif fewest < zones:
         yield PlanWarning(
             "zones-without-instance",
-            f"{fewest} instances for {zones} client zones at quiet hours: requests of a zone "
+            f"{counted_instances(fewest)} for {zones} client zones at quiet hours: requests of a zone "
             "without one go to another zone; "
             f"a minimum of {zones}, or fewer client zones, avoids it",
         )
@@ -172,7 +174,7 @@ def _outage(plan: Plan) -> Iterator[PlanWarning]:
         yield PlanWarning(
             "zone-outage",
             f"a zone outage at peak leaves {plan.left_by_zone_outage} of "
-            f"{plan.fleet.serving_at_peak} instances, {held:,.6g} TPS of {measured.peak_tps:,.6g}, "
+            f"{counted_instances(plan.fleet.serving_at_peak)}, {held:,.6g} TPS of {measured.peak_tps:,.6g}, "
             f"until {replaced}; lower the safety factor, raise the minimum, or serve from more "
             "zones",
         )

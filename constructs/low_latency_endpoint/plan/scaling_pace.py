@@ -25,20 +25,40 @@ METRIC_DELAY_SECONDS = 60
 """From the end of a minute until its value can be seen: assumed, AWS states no number."""
 
 INSTANCE_SECONDS = 300
-"""From the decision to a new instance's first request: assumed, "minutes" by AWS's pages. AWS has
-published 258 to 525 s for a language model (blog of June 2026 on container caching)."""
-
-JUMP_SECONDS = OUT_DATAPOINTS * METRIC_PERIOD_SECONDS + METRIC_DELAY_SECONDS + INSTANCE_SECONDS
-"""From a jump at the start of a minute until the instances that it needs serve."""
-
-RISE_SECONDS = METRIC_DELAY_SECONDS + METRIC_PERIOD_SECONDS * 3 // 2 + 2 * INSTANCE_SECONDS
-"""How far the fleet lags behind traffic that goes on rising: the last value seen is of the middle
-of a minute (a minute and a half before, with the delay); the endpoint takes one update at a time,
-so what is decided now serves after one start, and is all there is until the next one, decided up to
-a minute after it, has ended."""
+"""From the decision to a new instance's first request, where nobody states it: assumed, "minutes"
+by AWS's pages. AWS has published 258 to 525 s for a language model (blog of June 2026 on container
+caching)."""
 
 
-def fewest_for_rises(measured: MeasuredThroughput) -> int:
+def jump_seconds(instance_seconds: int | None) -> int:
+    """From a jump at the start of a minute until the instances that it needs serve; by default an instance's start is assumed.
+
+    Examples
+    --------
+    >>> jump_seconds(None) / 60
+    9.0
+    """
+    start = instance_seconds or INSTANCE_SECONDS
+    return OUT_DATAPOINTS * METRIC_PERIOD_SECONDS + METRIC_DELAY_SECONDS + start
+
+
+def rise_seconds(instance_seconds: int | None) -> int:
+    """How far the fleet lags behind traffic that goes on rising.
+
+    The last value seen is of the middle of a minute (a minute and a half before, with the delay);
+    the endpoint takes one update at a time, so what is decided now serves after one start, and is
+    all there is until the next one, decided up to a minute after it, has ended.
+
+    Examples
+    --------
+    >>> rise_seconds(None) / 60
+    12.5
+    """
+    start = instance_seconds or INSTANCE_SECONDS
+    return METRIC_DELAY_SECONDS + METRIC_PERIOD_SECONDS * 3 // 2 + 2 * start
+
+
+def fewest_for_rises(measured: MeasuredThroughput, instance_seconds: int | None = None) -> int:
     """The smallest minimum with which scaling follows the rises of traffic that are stated.
 
     With *t* requests per second at an instance's measured limit, safety factor *s* and a peak of
@@ -65,6 +85,8 @@ def fewest_for_rises(measured: MeasuredThroughput) -> int:
     1
     >>> fewest_for_rises(MeasuredThroughput(2000, 250, rise_tps_per_minute=40))  # 40 x 12.5 / 125
     4
+    >>> fewest_for_rises(MeasuredThroughput(2000, 250, rise_tps_per_minute=40), 900)  # 40 x 32.5
+    8
     """
     peak, limit = stated(measured.peak_tps), stated(measured.tps_per_instance)
     share = stated(measured.safety_factor)
@@ -77,7 +99,7 @@ def fewest_for_rises(measured: MeasuredThroughput) -> int:
             )
         return 1 if kept >= holding else holding
     if measured.rise_tps_per_minute is not None:
-        comes = stated(measured.rise_tps_per_minute) * Fraction(RISE_SECONDS, 60)
+        comes = stated(measured.rise_tps_per_minute) * Fraction(rise_seconds(instance_seconds), 60)
         spare = limit * (1 - share)
         return min(holding, math.ceil(comes / spare)) if spare else holding
     return 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from .capacity import counted_instances
 from .decisions import SummaryLine
 from .hourly_cost import EndpointCost
 from .latency_plan import CONCURRENCY_METRIC, DEFAULT_OVERHEAD_SHARE, Plan
@@ -119,11 +120,13 @@ def _assumed(plan: Plan) -> Iterator[str]:
     if request.latency and request.overhead_share is None:
         yield f"{DEFAULT_OVERHEAD_SHARE * 100:.3g} % of the target is overhead"
     if request.throughput is None:
-        yield f"{plan.fleet.serving_at_peak} instances hold the peak"
+        yield f"the peak is held by {counted_instances(plan.fleet.serving_at_peak)}"
     yield "instances spread evenly"
     if plan.scaling is not None and plan.fleet.minimum < plan.fleet.serving_at_peak:
         told = request.throughput is not None and request.throughput.states_rises
-        minutes = INSTANCE_SECONDS // 60
-        yield f"an instance serves {minutes} minutes after the decision" if told else "no jumps"
+        if not told:
+            yield "no jumps"
+        elif request.scaling.instance_seconds is None:
+            yield f"an instance serves {INSTANCE_SECONDS // 60} minutes after the decision"
     if plan.inference_ami is not None and request.inference_ami is None:
         yield "the AMI of SageMaker's SDK"

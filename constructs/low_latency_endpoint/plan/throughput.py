@@ -9,7 +9,6 @@ from .argument_kinds import checked_arguments
 from .capacity import instances_at_peak, invocations_target
 from .limits import FROM_TPS, PEAK_TPS, RISE_TPS, SAFETY_FACTOR, TPS_PER_INSTANCE
 from .rules import ONE_KIND_OF_RISE
-from .scaling_pace import fewest_for_rises
 
 
 @checked_arguments
@@ -81,11 +80,6 @@ class MeasuredThroughput:
     def states_rises(self) -> bool:
         """Whether something is known of how fast traffic rises."""
         return self.from_tps is not None or self.rise_tps_per_minute is not None
-
-    @property
-    def fewest_for_rises(self) -> int:
-        """The smallest minimum with which scaling follows them; 1 where none are stated."""
-        return fewest_for_rises(self)
 
     @property
     def target_invocations_per_instance(self) -> float:

@@ -69,6 +69,7 @@ def endpoint_request(settings: Settings, key: str) -> EndpointRequest:
             max_concurrency_per_instance=scaling.concurrency_target,
             scale_out_cooldown=scaling.scale_out_cooldown,
             scale_in_cooldown=scaling.scale_in_cooldown,
+            instance_start=scaling.instance_start,
             keep_instance_counts=scaling.keep_counts,
         ),
         warm_up_requests=endpoint.warm_up.requests if endpoint.warm_up else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..plan.capacity import counted_instances
 from ..plan.subnets import addresses_per_subnet, network_blocks, roomy_prefix_length
 from .costs import instances_in_update
 from .plans import largest_fleet, plan_endpoint
@@ -63,8 +64,8 @@ class SharedResources:
         found.append(
             (
                 "Addresses",
-                f"{self.addresses_per_subnet:,} per subnet, two for each of {self.instances:,} "
-                "instances, twice for an update",
+                f"{self.addresses_per_subnet:,} per subnet, two for each of "
+                f"{counted_instances(self.instances)}, twice for an update",
             )
         )
         found += [

@@ -227,6 +227,11 @@ class ScalingSettings(SettingsModel):
     scale_out_cooldown: Annotated[timedelta, Limited(limits.COOLDOWN_SECONDS)] | None = optional(
         "Rest after adding instances. Default: 60s.", example="60s"
     )
+    instance_start: Annotated[timedelta, Limited(limits.INSTANCE_START_SECONDS)] | None = optional(
+        "How long a new instance takes until it serves, as you saw it: what the minimum has to "
+        "bridge when traffic rises. Default: 5m, assumed.",
+        example="12m",
+    )
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -258,7 +263,12 @@ class ScalingSettings(SettingsModel):
                 allowed="keep_counts: true, or enabled: false beside it",
             )
         if given.get("enabled") is False:
-            for name in ("concurrency_target", "scale_in_cooldown", "scale_out_cooldown"):
+            for name in (
+                "concurrency_target",
+                "scale_in_cooldown",
+                "scale_out_cooldown",
+                "instance_start",
+            ):
                 if name in given:
                     yield finding(
                         SCALING_IS_OFF,

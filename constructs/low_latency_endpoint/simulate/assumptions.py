@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ..errors import rule
+from ..plan.capacity import counted_instances
 from ..plan.latency_plan import CONCURRENCY_METRIC, SCALE_IN_SECONDS, SCALE_OUT_SECONDS, Plan
 from ..plan.scaling_pace import INSTANCE_SECONDS
 from ..plan.throughput import MeasuredThroughput
@@ -205,7 +206,7 @@ class SimulatedEndpoint:
         scaling = self.scaling
         start = "instances are paid for from their launch"
         if scaling is None:
-            said = [f"nothing scales: {self.instances} instances all the time; {start}"]
+            said = [f"nothing scales: {counted_instances(self.instances)} all the time; {start}"]
         else:
             what = (
                 "invocations per instance and minute"
@@ -228,7 +229,7 @@ class SimulatedEndpoint:
             takes = self.deployment.seconds(fleet)
             if shape.deploy_at + takes > shape.seconds:
                 said.append(
-                    f"the deployment of {fleet} instances takes {takes:,.0f} s: it has not "
+                    f"the deployment of {counted_instances(fleet)} takes {takes:,.0f} s: it has not "
                     f"ended when the traffic of '{shape.name}' does"
                 )
         return said
@@ -321,7 +322,10 @@ def model_of_plan(
         "one router sees all outstanding requests; AWS does not say how many there are",
     ]
     if own * count < peak_tps:
-        assumed.append(f"{count} instances serve at most {own * count:,.0f} requests per second")
+        assumed.append(
+            f"{own * count:,.0f} requests per second are the most that {counted_instances(count)} "
+            "can serve"
+        )
     routing = routing or plan.routing
     if routing == "PREFIX_AWARE":  # settings say nothing of prefixes and what a cache saves
         routing = "LEAST_OUTSTANDING_REQUESTS"
@@ -329,6 +333,9 @@ def model_of_plan(
             "PREFIX_AWARE is simulated as the LEAST_OUTSTANDING_REQUESTS that it falls "
             "back to, without its cache; in Python, PrefixCache simulates that"
         )
+    starts = float(
+        start.seconds if start else plan.request.scaling.instance_seconds or INSTANCE_SECONDS
+    )
     return SimulatedEndpoint(
         service=service,
         concurrency=concurrency,
@@ -350,10 +357,9 @@ def model_of_plan(
             float(policy.target) if policy and policy.metric == CONCURRENCY_METRIC else None
         ),
         deployment=replace(
-            deployment or _default_deployment(plan.request.instance_type),
-            instance_seconds=start.seconds if start else float(INSTANCE_SECONDS),
+            deployment or _default_deployment(plan.request.instance_type), instance_seconds=starts
         ),
-        instance_seconds=start.seconds if start else float(INSTANCE_SECONDS),
+        instance_seconds=starts,
         targets=targets,
         measured=load_test is not None or service_seconds is not None,
         assumed=tuple(assumed),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ..errors import rule
 from ..plan import pareto
+from ..plan.capacity import counted_instances
 from .estimates import Estimate
 from .traffic import Shape
 
@@ -102,10 +103,29 @@ class Candidate:
         """Whether the fleet stays as it is."""
         return self.safety_factor is None
 
+    @property
+    def brief(self) -> str:
+        """For a table: instances, routing, safety factor, scale-out cooldown.
+
+        Examples
+        --------
+        >>> Candidate("RANDOM", 4, 4).brief
+        '4, random'
+        >>> Candidate("LEAST_OUTSTANDING_REQUESTS", 3, 14, 0.65, 60.0).brief
+        '3 to 14, least, 0.65, 60 s'
+        """
+        strategy = "least" if self.routing == "LEAST_OUTSTANDING_REQUESTS" else self.routing.lower()
+        if self.fixed:
+            return f"{self.minimum}, {strategy}"
+        return (
+            f"{self.minimum} to {self.maximum}, {strategy}, {self.safety_factor:g}, "
+            f"{self.scale_out_cooldown:g} s"
+        )
+
     def __str__(self) -> str:
         strategy = self.routing.replace("_OUTSTANDING_REQUESTS", " OUTSTANDING").lower()
         if self.fixed:
-            return f"{self.minimum} instances, {strategy}"
+            return f"{counted_instances(self.minimum)}, {strategy}"
         return (
             f"{self.minimum} to {self.maximum} instances, {strategy}, safety factor "
             f"{self.safety_factor:g}, scale-out cooldown {self.scale_out_cooldown:g} s"

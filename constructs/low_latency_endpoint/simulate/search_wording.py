@@ -63,7 +63,7 @@ def search_sentences(result: SearchResult) -> list[str]:
 def _reserve(found: Found) -> str:
     """How near to the measured limit it is, and what a lost zone leaves."""
     one = found.reserve
-    text = f", at {one.load:.0%} of the measured limit at the peak"
+    text = f", at {one.load:.0%} of its limit at the peak"
     if one.left:
         text += f", {one.load_left:.0%} when a zone is lost"
     return text
@@ -71,7 +71,7 @@ def _reserve(found: Found) -> str:
 
 def _limits_sentence(result: SearchResult) -> str:
     """What every fleet tried keeps in reserve, and how to ask for others."""
-    kept = f"no instance above {result.safety_factor:.0%} of its measured limit at the peak"
+    kept = f"no instance above {result.safety_factor:.0%} of its limit at the peak"
     if result.zone_reserve:
         return (
             f"Every fleet tried keeps the plan's reserve: {kept}, and the peak held when a zone is "
@@ -105,7 +105,7 @@ def points_tables(result: SearchResult) -> list[tuple[str, list[str], list[list[
     tables = [
         (
             f"Pareto front at a steady {result.goal.tps:,g} TPS "
-            f"({result.replications} replications)",
+            f"({result.replications} replications); each point: instances, routing",
             steady,
             1,
         )
@@ -119,7 +119,8 @@ def points_tables(result: SearchResult) -> list[tuple[str, list[str], list[list[
         tables.append(
             (
                 f"Pareto front on {traffic_name(result)}: {what} "
-                f"({result.shape_replications} replications)",
+                f"({result.shape_replications} replications); each point: instances, routing, safety "
+                "factor, scale-out cooldown",
                 [each for each in points if each.shape],
                 len(steady) + 1,
             )
@@ -138,7 +139,7 @@ def _table(
     zones = any(each.reserve.left for each in found)
     heads = [
         "Point",
-        "Paid instances",
+        "Paid",
         "Latency",
         "Of limit",
         *(["Zone lost"] if zones else []),
@@ -148,7 +149,7 @@ def _table(
     ]
     return heads, [
         [
-            f"{number}: {each.candidate}",
+            f"{number}: {each.candidate.brief}",
             f"{each.cost:.2f}",
             milliseconds(each.latency),
             f"{each.reserve.load:.0%}",

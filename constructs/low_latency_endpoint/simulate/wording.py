@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..plan.capacity import counted_instances
 from .assumptions import ModelTarget, SimulatedEndpoint
 from .estimates import Estimate
 from .run_length import NEVER
@@ -79,16 +80,16 @@ def steady_sentences(model: SimulatedEndpoint, result: SimulationResult) -> list
     """What the fleet does at the peak, and where that lies against each target."""
     p99 = result.percentile(99.0)
     head = (
-        f"At {model.peak_tps:,g} requests per second {model.instances} instances with "
-        f"{model.routing} "
+        f"{counted_instances(model.instances)} with {model.routing} at {model.peak_tps:,g} requests "
+        "per second: "
     )
-    used = f"{result.utilisation.mean:.0%} of their workers in use"
+    used = f"{result.utilisation.mean:.0%} of the workers in use"
     if not p99.tells:
-        return [f"{head}have {used}: {_too_short(result, 99.0)}"]
-    text = f"{head}answer 99 of 100 within {milliseconds(p99)}, {used}"
+        return [f"{head}{used}. {_too_short(result, 99.0).capitalize()}"]
+    text = f"{head}99 of 100 within {milliseconds(p99)}, {used}"
     verdicts = {each: _verdict_on(each, result) for each in model.targets}
     if len(model.targets) == 1 and model.latency_target is not None:
-        return [f"{text}: {next(iter(verdicts.values()))}."]
+        return [f"{text}. That is {next(iter(verdicts.values()))}."]
     return [
         f"{text}.",
         *(
@@ -220,10 +221,10 @@ def comparison_sentence(model: SimulatedEndpoint, both: Comparison) -> str:
     change = both.percentile_change(LEAST, 99.0)
     if not change.tells:
         return (
-            f"At {model.peak_tps:,g} requests per second over {model.instances} instances "
+            f"At {model.peak_tps:,g} requests per second over {counted_instances(model.instances)} "
             + _too_short(both.results["RANDOM"], 99.0)
         )
-    head = f"At {model.peak_tps:,g} requests per second over {model.instances} instances {LEAST} "
+    head = f"At {model.peak_tps:,g} requests per second over {counted_instances(model.instances)} {LEAST} "
     if change.high < 0:
         return head + f"cuts p99 by {percent(Estimate(-change.mean, change.half_width))[1:]}."
     if change.low > 0:
@@ -272,7 +273,6 @@ def shape_titles() -> list[str]:
     """Heads of the table of shapes."""
     return [
         "Traffic",
-        "p50",
         "p99",
         "Late",
         "Minutes over target",
@@ -288,7 +288,6 @@ def shape_row(shape: Shape, result: SimulationResult) -> list[str]:
     over = result.time_over_target
     return [
         shape.name,
-        milliseconds(result.percentile(50.0)),
         milliseconds(result.percentile(99.0)),
         f"{result.slow_share.mean:.2%}",
         minutes(over) if over else "no target",
