@@ -5,23 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 from typing import Any
 
 from ..errors import rule
 from ..plan.limits import number_range
-from . import core
 from .compilation import loops
 from .counting import PERCENTILES, TimelineWindow
 from .estimates import Estimate, estimate
-from .replication import Replication, RunLength, replicate
+from .replication import Replication, replicate
 from .run_length import memory, run_lengths
 from .scenario import Scenario
-from .service_laws import Exponential
-from .traffic import OpenLoop, Shape, ShapedLoop
-from .world import World
+from .traffic import OpenLoop
 
 REPLICATIONS = number_range(
     "LLS109",
@@ -43,7 +40,6 @@ PERCENTILE = rule(
     "a percentile is not one that a simulation counts",
     fix="Choose one of 50, 90, 95, 99 and 99.9.",
 )
-_SMALL = Scenario(service=Exponential(1.0), traffic=OpenLoop(0.5))
 _FREEDOM = 5  # more replications than controls: Student's t at 99 % is 4.6, with three more 9.9
 _START_IN = 30  # warm-ups that a run must hold when its start was counted
 
@@ -450,36 +446,9 @@ def replicated(jobs: Sequence[tuple[Any, ...]], processes: int) -> Iterable[Repl
     """Run jobs here, or over processes; the order and the results are the same."""
     if processes <= 1 or len(jobs) < 2:
         return [_replicate(job) for job in jobs]
-    compile_here(jobs[0][-1])
+    loops(jobs[0][-1])  # before processes are made that would each load or compile them
     with ProcessPoolExecutor(min(processes, len(jobs))) as pool:
         return list(pool.map(_replicate, jobs, chunksize=max(1, len(jobs) // (4 * processes))))
-
-
-def compile_here(compiled: bool | None = None) -> None:
-    """Compile once, before processes are made that would each do it; on two processors at once.
-
-    The event loop takes as long as all the small loops: another process compiles those meanwhile,
-    and this one finds them where numba keeps what it compiled.
-    """
-    made = loops(compiled)
-    if not made.compiled:
-        return
-    made.total(made.floats([0.0]), 1)
-    if made.kept(made.total):
-        replicate(_SMALL, RunLength(100), made, 0, 0)
-        return
-    with ProcessPoolExecutor(1) as pool:
-        kernels = pool.submit(_compile_kernels)
-        World(_SMALL, made, 1, 16).advance(-1.0)
-        kernels.result()
-
-
-def _compile_kernels() -> None:
-    """Compile all loops but the event loop, which runs as plain Python here."""
-    small = replace(loops(True), advance=core.advance)
-    replicate(_SMALL, RunLength(100), small, 0, 0)
-    rising = _SMALL.with_(traffic=ShapedLoop(0.5, Shape("all", "", ((20.0, 1.0),))))
-    replicate(rising, RunLength(None, 20.0, 0.0, 10.0), small, 0, 0)
 
 
 def _replicate(job: tuple[Any, ...]) -> Replication:
