@@ -11,17 +11,17 @@ import contextlib
 import ctypes
 import hashlib
 import importlib.util
-import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -217,21 +217,21 @@ def _made_of() -> bytes:
 
 
 def _compiled() -> bytes:
-    """Machine code of all loops, made on two processors.
+    """Machine code of all loops, made on two processors where a process can be forked safely.
 
-    The event loop takes as long as all the others: another process compiles those meanwhile.
+    The event loop takes as long as all the others: another process compiles those meanwhile. It is
+    forked once numba has loaded what it needs for any loop, which takes as long again.
     """
     from llvmlite import binding
 
-    largest, *others = _PLAIN
-    meanwhile = subprocess.Popen(
-        [sys.executable, "-m", __name__, *others],
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    texts = in_llvms_language([largest])
-    said, _ = meanwhile.communicate()
-    texts += in_llvms_language(others) if meanwhile.returncode else json.loads(said)
+    largest, *others, smallest = _PLAIN
+    texts = _in_llvms_language([smallest])
+    if sys.platform == "linux":
+        with ProcessPoolExecutor(1, get_context("fork")) as pool:
+            meanwhile = pool.submit(_in_llvms_language, others)
+            texts += [*_in_llvms_language([largest]), *meanwhile.result()]
+    else:
+        texts += _in_llvms_language([largest, *others])
     machine = _machine()
     whole, *rest = (binding.parse_assembly(text) for text in texts)
     for each in rest:
@@ -239,7 +239,7 @@ def _compiled() -> bytes:
     return bytes(machine.emit_object(whole))
 
 
-def in_llvms_language(names: Iterable[str]) -> list[str]:
+def _in_llvms_language(names: Iterable[str]) -> list[str]:
     """What numba makes of loops, as optimised text that LLVM reads."""
     import numba
 
@@ -255,7 +255,3 @@ def in_llvms_language(names: Iterable[str]) -> list[str]:
         assert symbol, text
         texts.append(text.replace(symbol[1], f"@{_PREFIX}{name}"))
     return texts
-
-
-if __name__ == "__main__":
-    json.dump(in_llvms_language(sys.argv[1:]), sys.stdout)
