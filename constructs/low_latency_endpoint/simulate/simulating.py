@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
@@ -15,7 +16,7 @@ from ..plan.limits import number_range
 from .compilation import loops
 from .counting import PERCENTILES, TimelineWindow
 from .estimates import Estimate, estimate
-from .replication import Replication, replicate
+from .replication import Replication, RunLength, replicate
 from .run_length import memory, run_lengths
 from .scenario import Scenario
 from .traffic import OpenLoop
@@ -40,6 +41,8 @@ PERCENTILE = rule(
     "a percentile is not one that a simulation counts",
     fix="Choose one of 50, 90, 95, 99 and 99.9.",
 )
+Job = tuple[Scenario, RunLength, int, int, bool | None]
+Replicated = Callable[[Sequence[Job]], list[Replication]]
 _FREEDOM = 5  # more replications than controls: Student's t at 99 % is 4.6, with three more 9.9
 _START_IN = 30  # warm-ups that a run must hold when its start was counted
 
@@ -426,8 +429,8 @@ def compare(
         for scenario, each in zip(scenarios.values(), lengths, strict=True)
         for number in range(replications)
     ]
-    loops(compiled)  # say what is missing here, and not in another process
-    runs = list(replicated(jobs, processes))
+    with over_processes(processes, compiled) as replicated:
+        runs = replicated(jobs)
     return Comparison(
         {
             name: SimulationResult(
@@ -442,15 +445,19 @@ def compare(
     )
 
 
-def replicated(jobs: Sequence[tuple[Any, ...]], processes: int) -> Iterable[Replication]:
-    """Run jobs here, or over processes; the order and the results are the same."""
-    if processes <= 1 or len(jobs) < 2:
-        return [_replicate(job) for job in jobs]
-    loops(jobs[0][-1])  # before processes are made that would each load or compile them
-    with ProcessPoolExecutor(min(processes, len(jobs))) as pool:
-        return list(pool.map(_replicate, jobs, chunksize=max(1, len(jobs) // (4 * processes))))
+@contextmanager
+def over_processes(processes: int, compiled: bool | None = None) -> Iterator[Replicated]:
+    """What runs jobs here, or over processes; the order and the results are the same."""
+    loops(compiled)  # say what is missing and compile here, and not in each process
+    if processes <= 1:
+        yield lambda jobs: [_replicate(job) for job in jobs]
+        return
+    with ProcessPoolExecutor(processes) as pool:
+        yield lambda jobs: list(
+            pool.map(_replicate, jobs, chunksize=max(1, len(jobs) // (4 * processes)))
+        )
 
 
-def _replicate(job: tuple[Any, ...]) -> Replication:
+def _replicate(job: Job) -> Replication:
     scenario, length, seed, number, compiled = job
     return replicate(scenario, length, loops(compiled), seed, number)
