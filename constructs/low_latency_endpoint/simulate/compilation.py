@@ -153,7 +153,7 @@ def _callable(address: int, loop: Callable[..., Any], engine: Any) -> Callable[.
         native(
             ctypes.byref(found),
             raised,
-            *(each.buffer_info()[0] if isinstance(each, array) else each for each in given),
+            *[each.buffer_info()[0] if type(each) is array else each for each in given],
         )
         return found.value
 
