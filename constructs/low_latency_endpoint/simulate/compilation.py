@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import hashlib
 import importlib.util
 import os
@@ -225,13 +226,17 @@ def _compiled() -> bytes:
     from llvmlite import binding
 
     largest, *others, smallest = _PLAIN
-    texts = _in_llvms_language([smallest])
-    if sys.platform == "linux":
-        with ProcessPoolExecutor(1, get_context("fork")) as pool:
-            meanwhile = pool.submit(_in_llvms_language, others)
-            texts += [*_in_llvms_language([largest]), *meanwhile.result()]
-    else:
-        texts += _in_llvms_language([largest, *others])
+    gc.disable()  # a sixth of the time: numba makes millions of objects, and most of them stay
+    try:
+        texts = _in_llvms_language([smallest])
+        if sys.platform == "linux":
+            with ProcessPoolExecutor(1, get_context("fork")) as pool:
+                meanwhile = pool.submit(_in_llvms_language, others)
+                texts += [*_in_llvms_language([largest]), *meanwhile.result()]
+        else:
+            texts += _in_llvms_language([largest, *others])
+    finally:
+        gc.enable()
     machine = _machine()
     whole, *rest = (binding.parse_assembly(text) for text in texts)
     for each in rest:
