@@ -716,6 +716,7 @@ def test_a_gamma_law_has_the_quantiles_of_scipys() -> None:
             law.parameters.two,
             law.parameters.three,
             law.table,
+            len(law.table),
             out,
             len(out),
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +28,7 @@ from low_latency_endpoint.simulate import (
     TokenCount,
     ZoneOutage,
     Zones,
+    compilation,
     simulate,
 )
 
@@ -140,10 +143,30 @@ def test_several_processes_give_the_same() -> None:
     assert one.replications == two.replications
 
 
-def test_without_numba_and_numpy_it_still_answers() -> None:
+def test_machine_code_is_kept_for_what_it_was_made_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("numba")
+    made: list[bytes] = []
+
+    def compiled() -> bytes:
+        made.append(b"code\n%d" % len(made))
+        return made[-1]
+
+    monkeypatch.setattr(compilation, "_compiled", compiled)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "new"))
+    assert [compilation._machine_code() for _ in range(2)] == [b"code\n0"] * 2
+    monkeypatch.setattr(compilation, "_made_of", lambda: b"another processor")
+    assert [compilation._machine_code() for _ in range(2)] == [b"code\n1"] * 2
+    assert [file.name for file in (tmp_path / "new").iterdir()] == ["loops.o"]
+    monkeypatch.setenv("NUMBA_CACHE_DIR", os.devnull)  # nowhere to keep it
+    assert [compilation._machine_code() for _ in range(2)] == [b"code\n2", b"code\n3"]
+
+
+def test_without_numba_it_still_answers() -> None:
     program = """
 import sys
-sys.modules["numba"] = sys.modules["numpy"] = None
+sys.modules["numba"] = sys.modules["llvmlite"] = sys.modules["numpy"] = None
 from low_latency_endpoint.simulate import *
 result = simulate(Scenario(service=Exponential(1.0), traffic=OpenLoop(0.5)), requests=2000,
                   replications=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,9 @@ from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.settings import load_settings, plan_endpoint
 from low_latency_endpoint.simulate import simulate
 from low_latency_endpoint.simulate.assumptions import SimulatedEndpoint, model_of_plan
+from low_latency_endpoint.simulate.compilation import loops
 from low_latency_endpoint.simulate.estimates import Estimate
+from low_latency_endpoint.simulate.replication import RunLength, replicate
 from low_latency_endpoint.simulate.search_goals import (
     MISSES,
     NEAR,
@@ -254,6 +257,23 @@ def test_several_shapes_are_judged_by_the_worst() -> None:
     # rise to 700 a second leaves with 350 each for minutes.
     assert all(each.latency.mean < 1.1 * 0.2 for each in both.over_time)
     assert min(each.candidate.minimum for each in both.over_time) > 2
+
+
+def test_a_hopeless_run_is_given_up(model: SimulatedEndpoint) -> None:
+    """Two instances hold the 300 a second of the first ten minutes, and not the 1,000 after."""
+    scenario = replace(model, scales=False).over_time(RISE, instances=2).with_(latency_target=2.0)
+    whole, given_up = (
+        replicate(scenario, RunLength(None, RISE.seconds, 0.0, most_late=most), loops(), 1, 0)
+        for most in (math.inf, 0.02 * RISE.mean_share * 1000 * RISE.seconds)
+    )
+    assert given_up.entered < 0.4 * whole.entered
+    assert 2.0 < given_up.percentiles[99.0] < whole.percentiles[99.0]
+
+
+def test_what_is_hopeless_is_not_shown(model: SimulatedEndpoint) -> None:
+    result = search(model, parse_goal("p99<200ms at 1000 TPS"), over=RISE, requests=9000)
+    assert result.best_over_time
+    assert all(each.latency.mean < 10 * 0.16 for each in result.over_time)
 
 
 def test_requests_in_flight_in_a_lost_zone_do_not_count_against_a_fleet(

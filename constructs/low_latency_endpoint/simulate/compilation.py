@@ -1,11 +1,29 @@
-"""The loops, compiled by numba where it is installed, plain Python where it is not."""
+"""The loops, as machine code where numba is installed, plain Python where it is not.
+
+To import numba and to read what it keeps takes longer than most simulations. So it compiles the
+loops once, for pointers and numbers alone, and their machine code is kept in a file that llvmlite,
+numba's way to LLVM, loads in milliseconds.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import gc
+import hashlib
 import importlib.util
-from collections.abc import Callable, Sequence
+import os
+import re
+import sys
+import tempfile
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 from ..errors import rule
@@ -16,11 +34,34 @@ EXTRA_NEEDED = rule(
     "this needs a package that is not installed",
     fix="pip install 'cdk-low-latency-endpoint[simulation]'.",
 )
+_PLAIN: dict[str, Callable[..., Any]] = {
+    loop.__name__: loop
+    for loop in (
+        core.advance,
+        kernels.fill_uniform,
+        kernels.fill_law,
+        kernels.fill_steps,
+        kernels.choose,
+        kernels.tally,
+        kernels.quantile,
+        kernels.add_and_clear,
+        kernels.total,
+    )
+}
+#: What an annotation is in machine code: numba's name of it, and its type for the call.
+_KINDS: dict[str, tuple[str, Any]] = {
+    "int": ("int64", ctypes.c_int64),
+    "float": ("float64", ctypes.c_double),
+    "Wholes": ("CPointer(int64)", ctypes.c_void_p),
+    "Floats": ("CPointer(float64)", ctypes.c_void_p),
+    "None": ("void", ctypes.c_void_p),
+}
+_PREFIX = "low_latency_"  # of the names in the machine code
 
 
 @dataclass(frozen=True)
 class Loops:
-    """The loops and the arrays that they work on: NumPy's compiled, Python's lists plain."""
+    """The loops and the arrays that they work on: machine numbers compiled, Python's lists plain."""
 
     compiled: bool
     advance: Callable[..., int]
@@ -33,46 +74,26 @@ class Loops:
     add_and_clear: Callable[..., None]
     total: Callable[..., float]
 
-    def kept(self, loop: Callable[..., Any]) -> bool:
-        """Whether a loop that has run was read from where numba keeps what it compiled."""
-        return self.compiled and bool(loop.stats.cache_hits)  # type: ignore[attr-defined]
-
     def wholes(self, values: Sequence[int]) -> Any:
         """An array of whole numbers."""
-        if self.compiled:
-            import numpy
-
-            return numpy.array(values, dtype=numpy.int64)
-        return list(values)
+        return array("q", values) if self.compiled else list(values)
 
     def floats(self, values: Sequence[float]) -> Any:
         """An array of floating-point numbers."""
-        if self.compiled:
-            import numpy
-
-            return numpy.array(values, dtype=numpy.float64)
-        return list(map(float, values))
+        return array("d", values) if self.compiled else list(map(float, values))
 
     def same_whole(self, value: int, size: int) -> Any:
         """An array that holds one whole number everywhere."""
-        if self.compiled:
-            import numpy
-
-            return numpy.full(size, value, dtype=numpy.int64)
-        return [value] * size
+        return self.wholes([value]) * size
 
     def same_float(self, value: float, size: int) -> Any:
         """An array that holds one floating-point number everywhere."""
-        if self.compiled:
-            import numpy
-
-            return numpy.full(size, value, dtype=numpy.float64)
-        return [value] * size
+        return self.floats([value]) * size
 
 
 def have_numba() -> bool:
     """Whether the extra ``[simulation]`` is there."""
-    return all(importlib.util.find_spec(name) is not None for name in ("numba", "numpy"))
+    return all(importlib.util.find_spec(name) is not None for name in ("numba", "llvmlite"))
 
 
 def loops(compiled: bool | None = None) -> Loops:
@@ -81,7 +102,7 @@ def loops(compiled: bool | None = None) -> Loops:
     Parameters
     ----------
     compiled : bool, optional
-        Whether numba compiles them; results are the same. By default if it is installed.
+        Whether they are compiled; results are the same. By default if numba is installed.
 
     Raises
     ------
@@ -91,40 +112,151 @@ def loops(compiled: bool | None = None) -> Loops:
     if compiled is None:
         compiled = have_numba()
     elif compiled and not have_numba():
-        raise EXTRA_NEEDED.error(got="numba is not installed", allowed="numba and numpy")
+        raise EXTRA_NEEDED.error(got="numba is not installed", allowed="numba")
     return _loops(compiled)
 
 
 @cache
 def _loops(compiled: bool) -> Loops:
-    prepare = _compiler() if compiled else lambda function: function
-    return Loops(
-        compiled,
-        prepare(core.advance),
-        *(
-            prepare(function)
-            for function in (
-                kernels.fill_uniform,
-                kernels.fill_law,
-                kernels.fill_steps,
-                kernels.choose,
-                kernels.tally,
-                kernels.quantile,
-                kernels.add_and_clear,
-                kernels.total,
-            )
-        ),
+    return Loops(compiled, **(_loaded(_machine_code()) if compiled else _PLAIN))
+
+
+# --- calling machine code ------------------------------------------------------------------------
+
+
+def _loaded(code: bytes) -> dict[str, Callable[..., Any]]:
+    """The loops in a file of machine code."""
+    from llvmlite import binding
+
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine())
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return {
+        name: _callable(engine.get_function_address(_PREFIX + name), loop, engine)
+        for name, loop in _PLAIN.items()
+    }
+
+
+def _callable(address: int, loop: Callable[..., Any], engine: Any) -> Callable[..., Any]:
+    """Machine code as the function that it was made of.
+
+    numba's functions return whether they raised, which none of these does, and take first where
+    to put their result and their exception.
+    """
+    *parameters, (_, result) = (_KINDS[each] for each in loop.__annotations__.values())
+    native = ctypes.CFUNCTYPE(
+        ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *(kind for _, kind in parameters)
+    )(address)
+    raised = ctypes.byref(ctypes.c_void_p())
+
+    def call(*given: Any) -> Any:
+        found = result()
+        native(
+            ctypes.byref(found),
+            raised,
+            *[each.buffer_info()[0] if type(each) is array else each for each in given],
+        )
+        return found.value
+
+    call.engine = engine  # type: ignore[attr-defined]  # which owns the machine code
+    return call
+
+
+def _machine() -> Any:
+    """This computer, as LLVM has it."""
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
+        binding.get_host_cpu_name(),
+        binding.get_host_cpu_features().flatten(),
+        opt=3,
+        jit=True,
+        codemodel="jitdefault",
     )
 
 
-def _compiler() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """numba's compiler, keeping what it made where it may: beside the source or under ~/.cache."""
+# --- making it and keeping it --------------------------------------------------------------------
+
+
+def _machine_code() -> bytes:
+    """The kept machine code, or else newly compiled, where it may be kept."""
+    made_of = _made_of()
+    own = Path(importlib.util.cache_from_source(__file__)).parent
+    home = Path("~/.cache/low-latency-endpoint").expanduser()
+    stated = os.environ.get("NUMBA_CACHE_DIR")
+    folders = [Path(stated)] if stated else [own, home]
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            kept_of, _, code = (folder / "loops.o").read_bytes().partition(b"\n")
+            if kept_of == made_of:
+                return code
+    code = _compiled()
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+                file.write(made_of + b"\n" + code)
+            Path(file.name).replace(folder / "loops.o")
+            break
+    return code
+
+
+def _made_of() -> bytes:
+    """What decides about the machine code: the sources, the compilers and the processor."""
+    from llvmlite import binding
+
+    parts = [Path(str(module.__file__)).read_bytes() for module in (core, kernels)]
+    parts += [Path(__file__).read_bytes()]
+    parts += [version(name).encode() for name in ("numba", "llvmlite")]
+    parts += [
+        f"{binding.get_process_triple()} {binding.get_host_cpu_name()} "
+        f"{binding.get_host_cpu_features().flatten()}".encode()
+    ]
+    return hashlib.sha256(b"\n".join(parts)).hexdigest().encode()
+
+
+def _compiled() -> bytes:
+    """Machine code of all loops, made on two processors where a process can be forked safely.
+
+    The event loop takes as long as all the others: another process compiles those meanwhile. It is
+    forked once numba has loaded what it needs for any loop, which takes as long again.
+    """
+    from llvmlite import binding
+
+    largest, *others, smallest = _PLAIN
+    gc.disable()  # a sixth of the time: numba makes millions of objects, and most of them stay
+    try:
+        texts = _in_llvms_language([smallest])
+        if sys.platform == "linux":
+            with ProcessPoolExecutor(1, get_context("fork")) as pool:
+                meanwhile = pool.submit(_in_llvms_language, others)
+                texts += [*_in_llvms_language([largest]), *meanwhile.result()]
+        else:
+            texts += _in_llvms_language([largest, *others])
+    finally:
+        gc.enable()
+    machine = _machine()
+    whole, *rest = (binding.parse_assembly(text) for text in texts)
+    for each in rest:
+        whole.link_in(each)
+    return bytes(machine.emit_object(whole))
+
+
+def _in_llvms_language(names: Iterable[str]) -> list[str]:
+    """What numba makes of loops, as optimised text that LLVM reads."""
     import numba
 
-    def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-        try:
-            return numba.njit(cache=True, nogil=True)(function)
-        except RuntimeError:  # "no locator available": nowhere may be written
-            return numba.njit(nogil=True)(function)
-
-    return compiled
+    without: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    texts = []
+    for name in names:
+        *parameters, result = (_KINDS[each][0] for each in _PLAIN[name].__annotations__.values())
+        made = numba.njit(f"{result}({', '.join(parameters)})", error_model="numpy", **without)(
+            _PLAIN[name]
+        )
+        (text,) = made.inspect_llvm().values()
+        symbol = re.search(r"^define .*? (@[^(\s]+)\(", text, re.MULTILINE)
+        assert symbol, text
+        texts.append(text.replace(symbol[1], f"@{_PREFIX}{name}"))
+    return texts

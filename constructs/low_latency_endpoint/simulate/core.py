@@ -1,8 +1,8 @@
 """The event loop: one plain function over flat arrays.
 
-:func:`advance` runs as it stands on lists of Python, or compiled by numba on NumPy arrays, with
-the same results to the last bit: it allocates nothing, calls nothing, and takes all that is random
-from arrays filled beforehand. It is resumable: it returns when it needs something (more requests,
+:func:`advance` runs as it stands on lists of Python, or compiled by numba on arrays of machine
+numbers, with the same results to the last bit: it allocates nothing, calls nothing, and takes all
+that is random from arrays filled beforehand. Its annotations say what numba compiles it for. It is resumable: it returns when it needs something (more requests,
 emptied results, larger tables) or has reached a time, so that everything that happens rarely
 (scaling, failures, deployments) is ordinary Python between two calls.
 
@@ -29,7 +29,10 @@ two places and one step of one boundary; the instances with fewest are a prefix 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import MutableSequence
+
+Wholes = MutableSequence[int]
+Floats = MutableSequence[float]
 
 # What `advance` returns
 REACHED, NEEDS_REQUESTS, RESULTS_FULL, JOBS_FULL, COUNTS_FULL = range(5)
@@ -61,8 +64,9 @@ RANDOM, POWER_OF_TWO, LEAST_OUTSTANDING, PREFIX = range(4)
     THRESHOLD,
     CACHE_SIZE,
     SOURCES,
+    CAPACITY,
     STATE_SIZE,
-) = range(23)
+) = range(24)
 (NOW, NEXT_ARRIVAL, SYSTEM_AREA, WORK_AREA, BUSY_AREA, CACHE_FACTOR, RETRY_SECONDS, CLOCK_SIZE) = (
     range(8)
 )
@@ -72,47 +76,47 @@ NEVER = float("inf")
 
 def advance(
     until: float,
-    state: Any,
-    clock: Any,
-    slow: Any,
-    rate: Any,
-    gap: Any,
-    demand: Any,
-    pick: Any,
-    source: Any,
-    prefix: Any,
-    redirect: Any,
-    hop: Any,
-    zone: Any,
-    members: Any,
-    order: Any,
-    place: Any,
-    count: Any,
-    first: Any,
-    home: Any,
-    seen: Any,
-    served: Any,
-    job_arrival: Any,
-    job_demand: Any,
-    job_extra: Any,
-    job_think: Any,
-    job_wait: Any,
-    job_next: Any,
-    job_group: Any,
-    mark: Any,
-    mark_job: Any,
-    running: Any,
-    room: Any,
-    line_head: Any,
-    line_tail: Any,
-    progress: Any,
-    updated: Any,
-    ends: Any,
-    ends_at: Any,
-    thinking: Any,
-    out_latency: Any,
-    out_wait: Any,
-    out_hop: Any,
+    state: Wholes,
+    clock: Floats,
+    slow: Floats,
+    rate: Floats,
+    gap: Floats,
+    demand: Floats,
+    pick: Floats,
+    source: Wholes,
+    prefix: Wholes,
+    redirect: Wholes,
+    hop: Floats,
+    zone: Wholes,
+    members: Wholes,
+    order: Wholes,
+    place: Wholes,
+    count: Wholes,
+    first: Wholes,
+    home: Wholes,
+    seen: Wholes,
+    served: Wholes,
+    job_arrival: Floats,
+    job_demand: Floats,
+    job_extra: Floats,
+    job_think: Floats,
+    job_wait: Floats,
+    job_next: Wholes,
+    job_group: Wholes,
+    mark: Floats,
+    mark_job: Wholes,
+    running: Wholes,
+    room: Wholes,
+    line_head: Wholes,
+    line_tail: Wholes,
+    progress: Floats,
+    updated: Floats,
+    ends: Floats,
+    ends_at: Wholes,
+    thinking: Floats,
+    out_latency: Floats,
+    out_wait: Floats,
+    out_hop: Floats,
 ) -> int:
     """Run events up to and including the time ``until``; return why it stopped.
 
@@ -125,9 +129,9 @@ def advance(
     routing, closed, instances = state[ROUTING], state[CLOSED], state[INSTANCES]
     leaves, slots, zones = state[LEAVES], state[SLOTS], state[ZONES]
     counts, prefixes, sources = state[COUNTS], state[PREFIXES], state[SOURCES]
+    capacity = state[CAPACITY]
     now, coming = clock[NOW], clock[NEXT_ARRIVAL]
     system_area, work_area, busy_area = clock[SYSTEM_AREA], clock[WORK_AREA], clock[BUSY_AREA]
-    capacity = len(out_latency)
     status = REACHED
 
     while True:

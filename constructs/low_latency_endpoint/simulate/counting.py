@@ -122,6 +122,11 @@ class Counter:
         """Requests answered."""
         return int(self.sums[0] + self.window_sums[0])
 
+    @property
+    def late(self) -> float:
+        """Requests answered later than the target."""
+        return float(self.sums[5] + self.window_sums[5])
+
     def latency(self, percentile: float) -> float:
         """A percentile of the client latency, in seconds."""
         return float(self.loops.quantile(self.latencies, percentile / 100 * self.requests))

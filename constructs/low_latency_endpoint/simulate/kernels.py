@@ -8,7 +8,8 @@ library's in both.
 from __future__ import annotations
 
 import math
-from typing import Any
+
+from .core import Floats, Wholes
 
 # Kinds of law
 CONSTANT, EXPONENTIAL, LOGNORMAL, GAMMA, TOKENS, EMPIRICAL = range(6)
@@ -18,7 +19,7 @@ PER_OCTAVE, LOWEST, OCTAVES = 1024, -23, 46
 BINS = PER_OCTAVE * OCTAVES
 
 
-def fill_uniform(words: Any, out: Any, size: int) -> None:
+def fill_uniform(words: Wholes, out: Floats, size: int) -> None:
     """Numbers above 0 and below 1 by sfc32, two 32-bit words for each; ``words`` is its state.
 
     sfc32 is Chris Doty-Humphrey's small fast counting generator from PractRand. It needs additions
@@ -41,7 +42,14 @@ def fill_uniform(words: Any, out: Any, size: int) -> None:
 
 
 def fill_law(
-    kind: int, one: float, two: float, three: float, table: Any, out: Any, size: int
+    kind: int,
+    one: float,
+    two: float,
+    three: float,
+    table: Floats,
+    entries: int,
+    out: Floats,
+    size: int,
 ) -> None:
     """Turn uniform numbers in ``out`` into draws of a law, one for one (inversion).
 
@@ -60,7 +68,7 @@ def fill_law(
         elif kind == EXPONENTIAL:
             x = -one * math.log(u)
         elif kind == EMPIRICAL:
-            steps = len(table) - 1
+            steps = entries - 1
             scaled = u * steps
             at = int(scaled)
             x = table[at] + (table[at + 1] - table[at]) * (scaled - at)
@@ -244,30 +252,29 @@ def fill_law(
                 if scaled < 0.0:
                     scaled = 0.0
                 at = int(scaled)
-                if at > len(table) - 2:
-                    at = len(table) - 2
+                if at > entries - 2:
+                    at = entries - 2
                 x = table[at] + (table[at + 1] - table[at]) * (scaled - at)
                 out[i] = one * x * x * x
                 continue
             x = math.exp(one + two * z)
             if kind == TOKENS:
-                tokens = math.ceil(x)
+                tokens: float = math.ceil(x)
                 if tokens > table[0]:
                     tokens = table[0]
                 x = table[1] + table[2] * tokens
         out[i] = x
 
 
-def fill_steps(levels: Any, at: Any, out: Any, size: int) -> None:
+def fill_steps(levels: Floats, pairs: int, at: Floats, out: Floats, size: int) -> None:
     """Turn unit-exponential draws in ``out`` into the gaps of Poisson arrivals of varying rate.
 
-    ``levels`` holds pairs (end in seconds, requests per second) one after the other, the rate
+    ``levels`` holds ``pairs`` (end in seconds, requests per second) one after the other, the rate
     constant up to each end, the whole repeated for ever; ``at`` holds where the last arrival was:
     (index of the pair, time within the pattern).
     """
     pair = int(at[0])
     now = at[1]
-    pairs = len(levels) // 2
     for i in range(size):
         left = out[i]
         gap = 0.0
@@ -291,12 +298,15 @@ def fill_steps(levels: Any, at: Any, out: Any, size: int) -> None:
     at[1] = now
 
 
-def choose(shares: Any, numbers: Any, out: Any, size: int) -> None:
-    """Turn uniform numbers into indices of ``shares``, which holds cumulated shares up to 1."""
+def choose(shares: Floats, last: int, numbers: Floats, out: Wholes, size: int) -> None:
+    """Turn uniform numbers into indices of ``shares``, which holds cumulated shares up to 1.
+
+    ``last`` is the last index.
+    """
     for i in range(size):
         u = numbers[i]
         low = 0
-        high = len(shares) - 1
+        high = last
         while low < high:
             middle = (low + high) >> 1
             if u < shares[middle]:
@@ -307,14 +317,14 @@ def choose(shares: Any, numbers: Any, out: Any, size: int) -> None:
 
 
 def tally(
-    latency: Any,
-    wait: Any,
-    hop: Any,
+    latency: Floats,
+    wait: Floats,
+    hop: Floats,
     size: int,
     target: float,
-    latencies: Any,
-    waits: Any,
-    sums: Any,
+    latencies: Wholes,
+    waits: Wholes,
+    sums: Floats,
 ) -> None:
     """Count results into the histograms of latencies and waits, and into the sums.
 
@@ -323,6 +333,7 @@ def tally(
     """
     total, largest, waited, at_once, slow = sums[1], sums[2], sums[3], sums[4], sums[5]
     network = sums[6]
+    power, top = 0, 1.0  # the octave of the value before: the next is mostly in it or near
     for i in range(size):
         network += hop[i]
         x = latency[i]
@@ -331,8 +342,13 @@ def tally(
             largest = x
         if x > target:
             slow += 1.0
-        part, power = math.frexp(x)
-        at = (power - LOWEST) * PER_OCTAVE + int((part - 0.5) * (2 * PER_OCTAVE))
+        while x >= top:
+            top *= 2.0
+            power += 1
+        while x < 0.5 * top and power > LOWEST:
+            top *= 0.5
+            power -= 1
+        at = (power - LOWEST) * PER_OCTAVE + int((x / top - 0.5) * (2 * PER_OCTAVE))
         if at < 0:
             at = 0
         elif at >= BINS:
@@ -343,8 +359,13 @@ def tally(
             at_once += 1.0
             continue
         waited += x
-        part, power = math.frexp(x)
-        at = (power - LOWEST) * PER_OCTAVE + int((part - 0.5) * (2 * PER_OCTAVE))
+        while x >= top:
+            top *= 2.0
+            power += 1
+        while x < 0.5 * top and power > LOWEST:
+            top *= 0.5
+            power -= 1
+        at = (power - LOWEST) * PER_OCTAVE + int((x / top - 0.5) * (2 * PER_OCTAVE))
         if at < 0:
             at = 0
         elif at >= BINS:
@@ -355,10 +376,10 @@ def tally(
     sums[6] = network
 
 
-def quantile(bins: Any, rank: float) -> float:
+def quantile(bins: Wholes, rank: float) -> float:
     """The time below which ``rank`` counted values lie; within a bin values are spread evenly."""
     before = 0.0
-    for at in range(len(bins)):
+    for at in range(BINS):
         inside = bins[at]
         if inside > 0 and before + inside >= rank:
             octave = at // PER_OCTAVE + LOWEST
@@ -369,14 +390,14 @@ def quantile(bins: Any, rank: float) -> float:
     return 0.0
 
 
-def add_and_clear(bins: Any, into: Any) -> None:
+def add_and_clear(bins: Wholes, into: Wholes) -> None:
     """Add one histogram to another and empty it."""
-    for at in range(len(bins)):
+    for at in range(BINS):
         into[at] += bins[at]
         bins[at] = 0
 
 
-def total(values: Any, size: int) -> float:
+def total(values: Floats, size: int) -> float:
     """The sum of the first values, added in order."""
     added = 0.0
     for at in range(size):

@@ -48,12 +48,16 @@ class RunLength:
         one: a share of the seconds, or requests per request counted (2.0 for twice as many).
     window : float or None
         Length of the lines of the timeline in seconds; ``None`` for no timeline.
+    most_late : float
+        When more answers than so many were later than the latency target, a run over seconds ends:
+        it is no use to who states this.
     """
 
     requests: int | None
     seconds: float | None = None
     discard: float = 0.1
     window: float | None = None
+    most_late: float = math.inf
 
     @property
     def block(self) -> int:
@@ -188,7 +192,7 @@ class _Run:
         self._take()
 
     def _run_to(self, time: float) -> None:
-        while not self._step(time):
+        while not self._step(time) and self.counter.late <= self.length.most_late:
             pass
         self._take()
 

@@ -27,7 +27,7 @@ from .search_goals import (
     best_of,
     pareto_front,
 )
-from .simulating import REPLICATIONS, SimulationResult, replicated
+from .simulating import REPLICATIONS, Replicated, SimulationResult, over_processes
 from .traffic import Shape, shape
 
 STRATEGIES = ("LEAST_OUTSTANDING_REQUESTS", "RANDOM")
@@ -37,7 +37,7 @@ _WIDER = 1.7  # times the smallest fleet: the largest, and again while p99 falls
 _RAISES = 4  # so up to 14 times the smallest fleet
 _FALLS = 0.99  # a p99 that fell by less than 1 % has reached its floor
 _MAY_HOLD = 1.1  # a first look up to so far above the goal is looked at again
-_HOPELESS = 10  # times the goal on one of several shapes: not tried on longer ones
+_HOPELESS = 10  # times the goal: such a policy is given up, and not tried on longer shapes
 _FEWEST_REQUESTS = 10_000  # of a fixed fleet, in each replication
 _ROUNDING = 1 + 1e-9
 _LOST_WITH_A_ZONE = 1e-3  # share of requests; those in flight there are nobody's mistake
@@ -108,9 +108,12 @@ def search(
     shapes = (
         (shape("spike"),) if over is None else ((over,) if isinstance(over, Shape) else tuple(over))
     )
-    runs = _Runs(model, goal, seed, requests, processes)
-    steady = _steady(limits, goal, runs, replications)
-    over_time = _over_time(limits, goal, runs, steady, shapes, shape_replications) if shapes else []
+    with over_processes(processes) as replicated:
+        runs = _Runs(model, goal, seed, requests, replicated)
+        steady = _steady(limits, goal, runs, replications)
+        over_time = (
+            _over_time(limits, goal, runs, steady, shapes, shape_replications) if shapes else []
+        )
     return SearchResult(
         goal,
         tuple(sorted(steady, key=lambda each: each.cost)),
@@ -244,12 +247,12 @@ def _over_time(
 ) -> list[Found]:
     policies = _policies(limits, goal, steady)
     seconds = goal.seconds * limits.model.model_share
-    for each in sorted(shapes, key=lambda one: one.seconds * one.mean_share)[:-1]:
+    for each in sorted(shapes, key=lambda one: one.seconds * one.mean_share):
         # What misses the goal by far on a short shape need not be tried for a whole day.
         looked = runs.looked_at(policies, (each,), 1)
         policies = [
-            one for one in policies if looked[one].latency.mean < _HOPELESS * seconds
-        ] or policies
+            one for one in policies if one.fixed or looked[one].latency.mean < _HOPELESS * seconds
+        ]
     found = runs.looked_at(policies, shapes, 1)
     # What clearly misses is no choice, and needs no interval.
     found = {
@@ -345,7 +348,7 @@ class _Runs:
     goal: Goal
     seed: int
     requests: int | None
-    processes: int
+    replicated: Replicated
     kept: dict[Looked, list[Replication]] = field(default_factory=dict)
 
     def looked_at(
@@ -361,12 +364,11 @@ class _Runs:
         ]
         for (key, _), run in zip(
             jobs,
-            replicated(
+            self.replicated(
                 [
                     (self._scenario(key), self._length(key), self.seed, number, None)
                     for key, number in jobs
-                ],
-                self.processes,
+                ]
             ),
             strict=True,
         ):
@@ -374,12 +376,18 @@ class _Runs:
         return {each: self._found(each, shapes) for each in candidates}
 
     def _scenario(self, key: Looked) -> Scenario:
-        return scenario_of(self.model, *key)
+        hopeless = _HOPELESS * self.goal.seconds * self.model.model_share
+        return scenario_of(self.model, *key).with_(latency_target=hopeless)
 
     def _length(self, key: Looked) -> RunLength:
-        over = key[1]
+        candidate, over = key
         if over is not None:
-            return RunLength(None, over.seconds, 0.0)
+            # A fixed fleet's run is whole, so that there is something to show.
+            requests = self.goal.tps * over.mean_share * over.seconds
+            most_late = 2 * requests * (1 - self.goal.percentile / 100)
+            return RunLength(
+                None, over.seconds, 0.0, most_late=math.inf if candidate.fixed else most_late
+            )
         fleet = self._scenario(key)
         requests = self.requests or default_requests(
             fleet, FEWEST_REPLICATIONS, self.goal.percentile, _FEWEST_REQUESTS, patience=0

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 from typing import Any
 
 from ..errors import rule
 from ..plan.limits import number_range
-from . import core
 from .compilation import loops
 from .counting import PERCENTILES, TimelineWindow
 from .estimates import Estimate, estimate
 from .replication import Replication, RunLength, replicate
 from .run_length import memory, run_lengths
 from .scenario import Scenario
-from .service_laws import Exponential
-from .traffic import OpenLoop, Shape, ShapedLoop
-from .world import World
+from .traffic import OpenLoop
 
 REPLICATIONS = number_range(
     "LLS109",
@@ -43,7 +41,8 @@ PERCENTILE = rule(
     "a percentile is not one that a simulation counts",
     fix="Choose one of 50, 90, 95, 99 and 99.9.",
 )
-_SMALL = Scenario(service=Exponential(1.0), traffic=OpenLoop(0.5))
+Job = tuple[Scenario, RunLength, int, int, bool | None]
+Replicated = Callable[[Sequence[Job]], list[Replication]]
 _FREEDOM = 5  # more replications than controls: Student's t at 99 % is 4.6, with three more 9.9
 _START_IN = 30  # warm-ups that a run must hold when its start was counted
 
@@ -430,8 +429,8 @@ def compare(
         for scenario, each in zip(scenarios.values(), lengths, strict=True)
         for number in range(replications)
     ]
-    loops(compiled)  # say what is missing here, and not in another process
-    runs = list(replicated(jobs, processes))
+    with over_processes(processes, compiled) as replicated:
+        runs = replicated(jobs)
     return Comparison(
         {
             name: SimulationResult(
@@ -446,42 +445,19 @@ def compare(
     )
 
 
-def replicated(jobs: Sequence[tuple[Any, ...]], processes: int) -> Iterable[Replication]:
-    """Run jobs here, or over processes; the order and the results are the same."""
-    if processes <= 1 or len(jobs) < 2:
-        return [_replicate(job) for job in jobs]
-    compile_here(jobs[0][-1])
-    with ProcessPoolExecutor(min(processes, len(jobs))) as pool:
-        return list(pool.map(_replicate, jobs, chunksize=max(1, len(jobs) // (4 * processes))))
-
-
-def compile_here(compiled: bool | None = None) -> None:
-    """Compile once, before processes are made that would each do it; on two processors at once.
-
-    The event loop takes as long as all the small loops: another process compiles those meanwhile,
-    and this one finds them where numba keeps what it compiled.
-    """
-    made = loops(compiled)
-    if not made.compiled:
+@contextmanager
+def over_processes(processes: int, compiled: bool | None = None) -> Iterator[Replicated]:
+    """What runs jobs here, or over processes; the order and the results are the same."""
+    loops(compiled)  # say what is missing and compile here, and not in each process
+    if processes <= 1:
+        yield lambda jobs: [_replicate(job) for job in jobs]
         return
-    made.total(made.floats([0.0]), 1)
-    if made.kept(made.total):
-        replicate(_SMALL, RunLength(100), made, 0, 0)
-        return
-    with ProcessPoolExecutor(1) as pool:
-        kernels = pool.submit(_compile_kernels)
-        World(_SMALL, made, 1, 16).advance(-1.0)
-        kernels.result()
+    with ProcessPoolExecutor(processes) as pool:
+        yield lambda jobs: list(
+            pool.map(_replicate, jobs, chunksize=max(1, len(jobs) // (4 * processes)))
+        )
 
 
-def _compile_kernels() -> None:
-    """Compile all loops but the event loop, which runs as plain Python here."""
-    small = replace(loops(True), advance=core.advance)
-    replicate(_SMALL, RunLength(100), small, 0, 0)
-    rising = _SMALL.with_(traffic=ShapedLoop(0.5, Shape("all", "", ((20.0, 1.0),))))
-    replicate(rising, RunLength(None, 20.0, 0.0, 10.0), small, 0, 0)
-
-
-def _replicate(job: tuple[Any, ...]) -> Replication:
+def _replicate(job: Job) -> Replication:
     scenario, length, seed, number, compiled = job
     return replicate(scenario, length, loops(compiled), seed, number)

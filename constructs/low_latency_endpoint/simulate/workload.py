@@ -47,7 +47,9 @@ class Law:
         if self.random:
             stream.uniform(out, size)
         at = self.parameters
-        self.loops.fill_law(at.kind, at.one, at.two, at.three, self.table, out, size)
+        self.loops.fill_law(
+            at.kind, at.one, at.two, at.three, self.table, len(self.table), out, size
+        )
 
 
 class Workload:
@@ -125,7 +127,7 @@ class Workload:
             return
         self.gaps.fill(self.arrivals, out, size)
         if self.levels is not None:
-            self.loops.fill_steps(self.levels, self.position, out, size)
+            self.loops.fill_steps(self.levels, len(self.levels) // 2, self.position, out, size)
 
     def refill(self) -> None:
         """The next block; the present one must be used up."""
@@ -136,10 +138,14 @@ class Workload:
         self.picks.uniform(world.pick, size)
         if self.many_sources:
             self.sources.uniform(self.numbers, size)
-            self.loops.choose(self.source_shares, self.numbers, world.source, size)
+            self.loops.choose(
+                self.source_shares, len(self.source_shares) - 1, self.numbers, world.source, size
+            )
         if self.with_prefixes:
             self.prefixes.uniform(self.numbers, size)
-            self.loops.choose(self.prefix_shares, self.numbers, world.prefix, size)
+            self.loops.choose(
+                self.prefix_shares, len(self.prefix_shares) - 1, self.numbers, world.prefix, size
+            )
         world.state[ENTRY] = 0
         world.state[FILLED] = size
 

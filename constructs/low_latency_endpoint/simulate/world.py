@@ -11,6 +11,7 @@ from .core import (
     BUSY,
     CACHE_FACTOR,
     CACHE_SIZE,
+    CAPACITY,
     CLOCK_SIZE,
     CLOSED,
     COUNTS,
@@ -89,6 +90,7 @@ class World:
             (THRESHOLD, scenario.concurrency_threshold or 0),
             (CACHE_SIZE, cache.remembered if cache else 0),
             (THINKING, users),
+            (CAPACITY, block),
         ):
             self.state[at] = value
         self.clock[CACHE_FACTOR] = 1 - cache.saved_share if cache else 1.0
