@@ -313,8 +313,7 @@ def test_what_is_too_near_to_tell_is_called_so() -> None:
     assert search_sentences(result) == [
         "No fleet up to 5 instances certainly holds p99 under 126 ms at 1,000 TPS; 5 instances, "
         "least outstanding, with 125 ± 3 ms, is too near to tell: simulate more replications.",
-        "Tried: no instance above 100% of its limit at the peak; a lost zone may leave "
-        "too few.",
+        "Tried: no instance above 100% of its limit at the peak; a lost zone may leave too few.",
     ]
 
 

@@ -140,8 +140,9 @@ def _loaded(code: bytes) -> dict[str, Callable[..., Any]]:
 def _callable(address: int, loop: Callable[..., Any], engine: Any) -> Callable[..., Any]:
     """Machine code as the function that it was made of.
 
-    numba's functions return whether they raised, which none of these does, and take first where
-    to put their result and their exception.
+    numba's own convention (``CPUCallConv`` in its ``core/callconv.py``): the first two arguments are
+    where to put the result and the exception, and what is returned is 0, or says that there is an
+    exception. Its public ``cfunc`` would need numba in memory whenever the code runs.
     """
     *parameters, (_, result) = (_KINDS[each] for each in loop.__annotations__.values())
     native = ctypes.CFUNCTYPE(
@@ -151,11 +152,13 @@ def _callable(address: int, loop: Callable[..., Any], engine: Any) -> Callable[.
 
     def call(*given: Any) -> Any:
         found = result()
-        native(
+        status = native(
             ctypes.byref(found),
             raised,
             *[each.buffer_info()[0] if type(each) is array else each for each in given],
         )
+        if status:
+            raise RuntimeError(f"{loop.__name__} ended with {status}")
         return found.value
 
     call.engine = engine  # type: ignore[attr-defined]  # which owns the machine code
@@ -184,9 +187,10 @@ def _machine_code() -> bytes:
     """The kept machine code, or else newly compiled, where it may be kept."""
     made_of = _made_of()
     own = Path(importlib.util.cache_from_source(__file__)).parent
-    home = Path("~/.cache/low-latency-endpoint").expanduser()
     stated = os.environ.get("NUMBA_CACHE_DIR")
-    folders = [Path(stated)] if stated else [own, home]
+    folders = [Path(stated)] if stated else [own]
+    with contextlib.suppress(RuntimeError):  # nobody's home is known
+        folders += [] if stated else [Path.home() / ".cache" / "low-latency-endpoint"]
     for folder in folders:
         with contextlib.suppress(OSError):
             kept_of, _, code = (folder / "loops.o").read_bytes().partition(b"\n")
