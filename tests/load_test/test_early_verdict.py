@@ -177,3 +177,18 @@ def test_the_same_limit_takes_a_third_of_the_time() -> None:
         low, _, high = statistics.quantiles(found, n=4)
         assert high / low < 1.1, f"{name}: searches agree as they did"
     assert spent <= sum(each[2] for each in BEFORE.values()) / 3
+
+
+@pytest.mark.parametrize("seconds", [2.0, 5.0, 10.0])
+def test_short_steps_are_judged_by_their_requests(seconds: float) -> None:
+    """A few seconds have too few blocks to be compared; the search once ended at a tenth."""
+    found = []
+    for seed in range(0, 5000, 1000):
+        generator = FakeGenerator(service=0.02, workers=4, queue_limit=20)
+        goal = LatencyGoal({"p90": 0.2})
+        search = SearchPlan(goal, seconds, alone_seconds=2.0, instances=1, seed=seed)
+        done = run(limit_plan(search), generator, clock=lambda of=generator: of.clock)
+        assert done.limit is not None
+        assert done.limit.confirmed
+        found.append(done.limit.rate)
+    assert 150 <= statistics.median(found) <= 200  # 4 / 0.02; the queue refuses before

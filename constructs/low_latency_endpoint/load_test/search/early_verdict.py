@@ -231,7 +231,8 @@ class EarlyVerdict:
         The generator's own limit comes first, and what only the last answers showed counts: then
         nothing is certain.
         """
-        if not self.verdict:  # it came to its end
+        if not self.verdict:  # it came to its end, which need not be that of a second
+            self._counted = max(self._counted, self._looks.seconds[-1])
             self._look(len(self._looks.seconds) - 1)
         if whole.outcome == "client-bound":
             return replace(whole, kept=whole.kept or self.verdict == "held")
@@ -279,12 +280,14 @@ class EarlyVerdict:
         return max(0, self._outstanding - sum(self._sent[-math.ceil(target) :]))
 
     def _holds(self, alpha: float) -> bool:
-        blocks = self._whole()
+        # A step that is as long as it should be is judged by its requests, however few seconds.
+        whole = self._counted >= self._looks.whole
+        blocks = self._blocks if whole else self._whole()
         failed, answered = (
             sum(getattr(each, n) for each in blocks) for n in ("failed", "answered")
         )
-        bears = self._goal.allowed_errors if self._counted >= self._looks.whole else 0.0
-        if len(blocks) < _FEWEST_BLOCKS or failed > bears * answered:
+        bears = self._goal.allowed_errors if whole else 0.0
+        if failed > bears * answered or not (whole or len(blocks) >= _FEWEST_BLOCKS):
             return False
         if rises(self._p50) or any(map(self._waiting, self._goal.targets.values())):
             return False
