@@ -71,12 +71,8 @@ def check(scenario: Scenario, kind: str, folder: Path, monkeypatch: pytest.Monke
     if os.environ.get("UPDATE_DOCS"):
         page = PAGE.read_text(encoding="utf-8")
         PAGE.write_text(page.replace(scenario.text, found), encoding="utf-8")
-        pytest.skip("renewed")
+        pytest.skip("the page is renewed; without UPDATE_DOCS it is compared")
     assert scenario.text == found, f"run: UPDATE_DOCS=1 pytest {Path(__file__).name}"
-
-
-def by_number(number: int) -> Scenario:
-    return scenarios()[number]
 
 
 NUMBERS = range(len(scenarios()))
@@ -85,13 +81,13 @@ TITLES = [each.title for each in scenarios()]
 
 @pytest.mark.parametrize("number", NUMBERS, ids=TITLES)
 def test_plan(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    check(by_number(number), "plan", tmp_path, monkeypatch)
+    check(scenarios()[number], "plan", tmp_path, monkeypatch)
 
 
 @pytest.mark.realtime  # minutes of processor
 @pytest.mark.parametrize("number", NUMBERS, ids=TITLES)
 def test_simulation(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    check(by_number(number), "simulate", tmp_path, monkeypatch)
+    check(scenarios()[number], "simulate", tmp_path, monkeypatch)
 
 
 def test_twelve_that_are_simulated_and_searched() -> None:

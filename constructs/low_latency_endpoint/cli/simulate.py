@@ -156,6 +156,7 @@ def simulate(settings: SettingsFile, options: SimulationOptions) -> None:
     if options.html is not None:
         check_packages("jinja2")
     options.check()
+    goal = parse_goal(options.search) if options.search is not None else None
     name, plan, stated = _planned(settings, options.endpoint)
     load_test = read_load_test_result(options.from_load_test) if options.from_load_test else None
     model = model_of_plan(
@@ -168,7 +169,7 @@ def simulate(settings: SettingsFile, options: SimulationOptions) -> None:
         variation=options.variation,
         concurrency=options.concurrency,
         slope=options.slope,
-        peak_tps=parse_goal(options.search).tps if options.search else options.tps,
+        peak_tps=goal.tps if goal else options.tps,
         instances=options.instances,
         routing=options.routing.upper().replace("-", "_") if options.routing else None,
         deployment=simulated_deployment(stated),
@@ -190,9 +191,9 @@ def simulate(settings: SettingsFile, options: SimulationOptions) -> None:
         options.requests,
         simulated_cost(settings, name, options.price or ()),
     )
-    if options.search is not None:
+    if goal is not None:
         report.search(
-            options.search,
+            goal,
             shapes,
             options.point,
             options.adopt,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..settings.search_adoption import AdoptedPoint
     from ..simulate import Comparison, Shape, SimulationResult
     from ..simulate.assumptions import SimulatedEndpoint
-    from ..simulate.search_goals import Found, SearchResult
+    from ..simulate.search_goals import Found, Goal, SearchResult
     from .simulate_cost import SimulatedCost
 
 _DAY_SECONDS = 86_400.0
@@ -175,7 +175,7 @@ class SimulationReport:
 
     def search(
         self,
-        text: str,
+        goal: Goal,
         shapes: Sequence[Shape],
         number: int | None,
         adopt_to: Path | None,
@@ -186,13 +186,12 @@ class SimulationReport:
     ) -> None:
         """Fleets and policies for a goal."""
         from ..simulate import shape
-        from ..simulate.search_goals import parse_goal
         from ..simulate.search_wording import points_tables, search_data, search_sentences
         from ..simulate.searching import search
         from .simulate_charts import front_chart
         from .simulate_cost import with_cost
 
-        goal, shapes = parse_goal(text), shapes or [shape("spike")]
+        shapes = shapes or [shape("spike")]
         _say_how_long(shapes, goal.tps)
         result: SearchResult = search(
             self.model,

@@ -186,11 +186,11 @@ def _machine() -> Any:
 def _machine_code() -> bytes:
     """The kept machine code, or else newly compiled, where it may be kept."""
     made_of = _made_of()
-    own = Path(importlib.util.cache_from_source(__file__)).parent
     stated = os.environ.get("NUMBA_CACHE_DIR")
-    folders = [Path(stated)] if stated else [own]
-    with contextlib.suppress(RuntimeError):  # nobody's home is known
-        folders += [] if stated else [Path.home() / ".cache" / "low-latency-endpoint"]
+    folders = [Path(stated) if stated else Path(importlib.util.cache_from_source(__file__)).parent]
+    if not stated:
+        with contextlib.suppress(RuntimeError):  # nobody's home is known
+            folders.append(Path.home() / ".cache" / "low-latency-endpoint")
     for folder in folders:
         with contextlib.suppress(OSError):
             kept_of, _, code = (folder / "loops.o").read_bytes().partition(b"\n")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ...plan.capacity import counted_instances
 from ...report.charts import Chart, Line, Panel, nines
 from ...report.pages import Listed, Part, Section, page
 from ...report.tables import Table
@@ -76,7 +77,7 @@ def published_page(report: PublishedComparison) -> str:
     """The page of the published sizes."""
     parts: list[Part] = [Section("By size", [report.table()])]
     parts += [
-        Section(f"{size} instance{'s' if size > 1 else ''} on each side", [one.table()])
+        Section(f"{counted_instances(size)} on each side", [one.table()])
         for size, one in report.rows
     ]
     parts.append(

@@ -25,6 +25,7 @@ from ...account.calls import Account
 from ...account.scaling import scalable_targets
 from ...account.sessions import in_words, open_clients
 from ...errors import rule
+from ...plan.capacity import counted_instances
 from ...report.tables import Table
 from ..search.result_file import json_text
 from .compare_routing import ComparisonPlan, Watch
@@ -362,7 +363,7 @@ def instructions(sides: Sides, sizes: Sequence[int]) -> Iterator[str]:
     both = " ".join(dict.fromkeys(side.endpoint for side in sides))
     variants = " ".join(f"--variant {side.fleet.variant}" for side in sides)
     for size in sizes:
-        yield f"# {size} instance{'s' if size > 1 else ''}"
+        yield f"# {counted_instances(size)}"
         yield from _by_hand(sides, [size, size])
         yield f"low-latency compare-routing {both} {variants} --users {USERS_EACH * size}"
 

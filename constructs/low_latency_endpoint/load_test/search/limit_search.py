@@ -20,11 +20,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import rule
+from ...plan.capacity import counted_instances
 from ...plan.limits import TPS_PER_INSTANCE
 from ..engine.arrivals import ConstantArrivals, PoissonArrivals
 from ..engine.steps import Step
 from .early_verdict import Looks, looks_of
-from .judging import LatencyGoal
+from .judging import Judgement, LatencyGoal
 from .measured_steps import MeasuredStep
 from .search_plan import CONFIRMS_FOR, GUIDE_ERROR, RISE, SearchPlan, settle_seconds
 
@@ -152,8 +153,8 @@ def limit_so_far(plan: SearchPlan, steps: Sequence[MeasuredStep]) -> Limit | Non
         confidence,
         held[rate],
         f"{rate:,.4g} requests a second held ({plan.goal.text}; {confidence:.0%} confidence in "
-        f"each percentile) before the search was stopped; the limit may be higher; {instances} "
-        "instance" + ("s" if instances > 1 else ""),
+        f"each percentile) before the search was stopped; the limit may be higher; "
+        f"{counted_instances(instances)}",
         lower_bound=True,
     )
 
@@ -281,11 +282,7 @@ class _Search:
             if judgement.outcome != "client-bound":  # once may be chance on a busy machine
                 break
         if judgement.outcome == "client-bound":
-            raise _Stop(
-                "client-bound: result invalid: "
-                + "; ".join(judgement.reasons)
-                + f" at {rate:,.4g} requests a second"
-            )
+            raise _client_bound(judgement, f" at {rate:,.4g} requests a second")
         if judgement.outcome == "broken":
             self.broken.append(rate)
         elif (seeming or purpose == "rise") and _seems_to_hold(self.plan.goal, measured):
@@ -312,10 +309,8 @@ class _Search:
             if judgement.outcome != "client-bound":
                 break
         if judgement.outcome == "client-bound":
-            raise _Stop(
-                "client-bound: result invalid: "
-                + "; ".join(judgement.reasons)
-                + f", in every step that was to confirm {rate:,.4g} requests a second"
+            raise _client_bound(
+                judgement, f", in every step that was to confirm {rate:,.4g} requests a second"
             )
         if judgement.outcome == "broken":
             self.broken.append(rate)
@@ -364,7 +359,7 @@ class _Search:
             how += f"; {broken:,.4g} broke it" if broken else "; no rate tried broke it"
             if not (problem or self.bracketed):
                 how += f", and no higher one was to be tried (--up-to {plan.highest_rate:,g})"
-            how += f"; {instances} instance" + ("s" if instances > 1 else "")
+            how += f"; {counted_instances(instances)}"
         return Limit(
             rate,
             broken,
@@ -375,6 +370,11 @@ class _Search:
             problem,
             rate is not None and not problem and not self.bracketed,
         )
+
+
+def _client_bound(judgement: Judgement, where: str) -> _Stop:
+    """The generator was the limit, and not the endpoint."""
+    return _Stop(f"client-bound: result invalid: {'; '.join(judgement.reasons)}{where}")
 
 
 def _seems_to_hold(goal: LatencyGoal, measured: MeasuredStep) -> bool:
