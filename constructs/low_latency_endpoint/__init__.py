@@ -16,25 +16,30 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .hosting.container import Container
     from .hosting.deployment import DeploymentPolicy
     from .hosting.endpoint import Endpoint
     from .hosting.endpoint_configuration import (
         DataCapture,
         EndpointConfiguration,
+        IEndpointConfiguration,
         MetricsPublishing,
     )
+    from .hosting.endpoint_interface import IEndpoint
     from .hosting.images import ContainerImage
-    from .hosting.model import Container, Model
+    from .hosting.instance_type import InstanceType
+    from .hosting.model import Model
     from .hosting.model_data import ModelData
+    from .hosting.model_interface import IModel
     from .hosting.scaling import InvocationScaling
     from .hosting.variant import (
         InferenceAmi,
         InstancePool,
-        InstanceType,
         ProductionVariant,
         RoutingStrategy,
         VariantOptions,
     )
+    from .hosting.variant_attributes import VariantAttributes
     from .load_test_fleet.load_test_fleet import LoadTestFleet
     from .monitoring.alarm_options import AlarmOptions, SlowRequests
     from .monitoring.alarm_topic import AlarmTopic
@@ -56,14 +61,20 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     name: module
     for module, names in {
+        "hosting.container": "Container",
         "hosting.deployment": "DeploymentPolicy",
         "hosting.endpoint": "Endpoint",
-        "hosting.endpoint_configuration": "DataCapture EndpointConfiguration MetricsPublishing",
+        "hosting.endpoint_configuration": "DataCapture EndpointConfiguration "
+        "IEndpointConfiguration MetricsPublishing",
+        "hosting.endpoint_interface": "IEndpoint",
         "hosting.images": "ContainerImage",
-        "hosting.model": "Container Model",
+        "hosting.instance_type": "InstanceType",
+        "hosting.model": "Model",
         "hosting.model_data": "ModelData",
+        "hosting.model_interface": "IModel",
         "hosting.scaling": "InvocationScaling",
-        "hosting.variant": "InferenceAmi InstancePool InstanceType ProductionVariant RoutingStrategy VariantOptions",
+        "hosting.variant": "InferenceAmi InstancePool ProductionVariant RoutingStrategy VariantOptions",
+        "hosting.variant_attributes": "VariantAttributes",
         "load_test_fleet.load_test_fleet": "LoadTestFleet",
         "monitoring.alarm_options": "AlarmOptions SlowRequests",
         "monitoring.alarm_topic": "AlarmTopic",
@@ -97,6 +108,9 @@ __all__ = [
     "Endpoint",
     "EndpointConfiguration",
     "EndpointOptions",
+    "IEndpoint",
+    "IEndpointConfiguration",
+    "IModel",
     "InferenceAmi",
     "InstancePool",
     "InstanceType",
@@ -118,6 +132,7 @@ __all__ = [
     "Safeguards",
     "ScalingOptions",
     "SlowRequests",
+    "VariantAttributes",
     "VariantOptions",
     "WarmUp",
     "WarmUpMiss",

@@ -24,7 +24,7 @@ from ..plan.limits import (
 )
 from ..plan.rules import EXECUTION_TIME_TOO_SHORT, ROLLING_NEEDS_ONE_VARIANT, SIZE_OF_ALL_AT_ONCE
 from ..synthesis.validation import check, check_seconds, is_token
-from .variant import ProductionVariant
+from .variant_attributes import VariantAttributes
 
 _DEFAULT_WAIT_SECONDS = 300
 
@@ -155,7 +155,7 @@ class DeploymentPolicy:
 
     def to_cfn(
         self,
-        variants: Sequence[ProductionVariant],
+        variants: Sequence[VariantAttributes],
         alarms: Sequence[cloudwatch.IAlarm],
         where: str = "",
     ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
@@ -206,7 +206,7 @@ class DeploymentPolicy:
         )
 
     def _check_variants(
-        self, variants: Sequence[ProductionVariant], alarms: Sequence[cloudwatch.IAlarm], where: str
+        self, variants: Sequence[VariantAttributes], alarms: Sequence[cloudwatch.IAlarm], where: str
     ) -> None:
         if self.kind == "ROLLING" and len(variants) > 1:
             raise ROLLING_NEEDS_ONE_VARIANT.error(

@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
-from aws_cdk import CfnTag, Duration, Names
+from aws_cdk import CfnTag, Names
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from ..network.private_link_policy import CALL_WITH_BEARER_TOKEN, invoke_actions
 from ..plan.argument_kinds import checked_arguments
-from ..plan.limits import ENDPOINT_NAME, MAX_INSTANCES, TAG_COUNT, TAG_KEY, TAG_VALUE
-from ..plan.rules import COUNTS_OF_A_SCALED_FLEET, UNKNOWN_VARIANT, VARIANT_SCALED_TWICE
+from ..plan.limits import ENDPOINT_NAME, TAG_COUNT, TAG_KEY, TAG_VALUE
+from ..plan.rules import COUNTS_OF_A_SCALED_FLEET
 from ..synthesis.asked_once import path_below
 from ..synthesis.validation import check
 from .deployment import DeploymentPolicy
-from .endpoint_configuration import EndpointConfiguration
-from .endpoint_metrics import EndpointVariant, MetricSource
-from .scaling import InvocationScaling
+from .endpoint_configuration import IEndpointConfiguration
+from .endpoint_interface import IEndpoint
+from .imported_endpoint import ImportedEndpoint
 from .serving_check import ServingCheck
-from .variant import ProductionVariant
+from .variant_attributes import VariantAttributes
 
 
 @checked_arguments
-class Endpoint(MetricSource, Construct):
+class Endpoint(IEndpoint):
     """A real-time endpoint whose updates are guarded.
 
     Parameters
     ----------
     scope, id
         As for every construct.
-    configuration : EndpointConfiguration
+    configuration : IEndpointConfiguration
+        An :class:`EndpointConfiguration`, or one imported.
     endpoint_name : str, optional
         What callers name; changing it replaces the endpoint. By default derived from the
-        construct's path, known at synth, in lower case.
+        construct's path, known at synth, in lower case: it changes when the construct, or a scope
+        around it, moves or gets another id. Set it where callers depend on it.
     deployment : DeploymentPolicy, optional
         How a new configuration takes over; by default a canary of 10 percent for 5 minutes (on
         Inf1, which AWS excludes from guarded deployments, all at once).
@@ -62,7 +61,7 @@ class Endpoint(MetricSource, Construct):
         The name itself, for what must exist before the endpoint.
     endpoint_arn : str
     cfn_endpoint : aws_sagemaker.CfnEndpoint
-    configuration : EndpointConfiguration
+    configuration : IEndpointConfiguration
     confirmation : constructs.Construct, optional
         What confirms updates: make things depend on it that need this configuration to serve.
 
@@ -78,7 +77,7 @@ class Endpoint(MetricSource, Construct):
         scope: Construct,
         id: str,
         *,
-        configuration: EndpointConfiguration,
+        configuration: IEndpointConfiguration,
         endpoint_name: str | None = None,
         deployment: DeploymentPolicy | None = None,
         rollback_alarms: Sequence[cloudwatch.IAlarm] = (),
@@ -105,14 +104,17 @@ class Endpoint(MetricSource, Construct):
         )
         self.endpoint_name: str = self.cfn_endpoint.attr_endpoint_name
         self.endpoint_arn: str = self.cfn_endpoint.ref
-        self._deployment = deployment or _default_deployment(configuration.variants)
+        self.endpoint_config_name = configuration.endpoint_config_name
+        self.variants = configuration.variant_attributes
+        self.enhanced_metrics = configuration.enhanced_metrics
+        self._deployment = deployment or _default_deployment(self.variants)
         self._rollback_alarms: list[cloudwatch.IAlarm] = []
-        self._scaled: dict[str, InvocationScaling] = {}
-        for variant in configuration.variants:
-            self._hold_room(variant, variant.initial_instance_count)
+        self._scaled = {}
+        for variant in self.variants:
+            self._hold_room(variant, variant.instance_count or 1)
         self.roll_back_on(*rollback_alarms)
         self._keep_counts = keep_instance_counts
-        self._retain_what_is_running()
+        self._after_scaling()
         self.confirmation: Construct | None = (
             ServingCheck(
                 self,
@@ -129,124 +131,111 @@ class Endpoint(MetricSource, Construct):
         """Add alarms that roll a deployment back; the endpoint is made after them."""
         self._rollback_alarms += alarms
         self.cfn_endpoint.deployment_config = self._deployment.to_cfn(
-            self.configuration.variants, self._rollback_alarms, self._path
+            self.variants, self._rollback_alarms, self._path
         )
 
-    def scale(
-        self, variant_name: str, *, min_instances: int, max_instances: int
-    ) -> InvocationScaling:
-        """Let a variant's number of instances follow its load; add a policy to what returns.
+    @classmethod
+    def from_endpoint_name(cls, scope: Construct, id: str, endpoint_name: str) -> IEndpoint:
+        """An endpoint of this account and Region that is made elsewhere, by its name.
 
-        From now on an update keeps the instance counts that scaling has reached
-        (``RetainAllVariantProperties``), while weights follow the configuration.
-
-        Parameters
-        ----------
-        variant_name : str
-        min_instances, max_instances : int
-            The fewest (at least 1) and the most instances.
+        Grants, and metrics of ``.variant("AllTraffic")``, need no more. What goes over all of its
+        variants (alarms, dashboard, warm-up) needs :meth:`from_endpoint_attributes`.
 
         Raises
         ------
         ConfigurationError
-            LLE106, LLE512, LLE601, LLE621 to LLE625, LLE157 when the subnets have no room.
+            LLE501 for an impossible name.
+
+        Examples
+        --------
+        >>> from aws_cdk import App, Stack
+        >>> from low_latency_endpoint import Endpoint
+        >>> endpoint = Endpoint.from_endpoint_name(Stack(App(), "Callers"), "Sentiment", "sentiment")
+        >>> endpoint.variant("AllTraffic").metric_model_latency("p99").metric_name
+        'ModelLatency'
         """
-        path = self._path
-        variant = self._variant(variant_name)
-        if variant_name in self._scaled:
-            raise VARIANT_SCALED_TWICE.error(
-                got=f"a second scale({variant_name!r})", allowed="one", where=path
-            )
+        return ImportedEndpoint(scope, id, endpoint_name=endpoint_name)
+
+    @classmethod
+    def from_endpoint_arn(cls, scope: Construct, id: str, endpoint_arn: str) -> IEndpoint:
+        """An endpoint that is made elsewhere, by its ARN, which may be a token.
+
+        ARNs are in lower case. Whether CloudWatch and callers take the name in lower case where it
+        was given otherwise, was not seen on AWS: state both with :meth:`from_endpoint_attributes`.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE513 for anything but an endpoint's ARN.
+        """
+        return ImportedEndpoint(scope, id, endpoint_arn=endpoint_arn)
+
+    @classmethod
+    def from_endpoint_attributes(
+        cls,
+        scope: Construct,
+        id: str,
+        *,
+        endpoint_name: str | None = None,
+        endpoint_arn: str | None = None,
+        variants: Sequence[VariantAttributes] = (),
+        endpoint_config_name: str | None = None,
+        enhanced_metrics: bool = False,
+    ) -> IEndpoint:
+        """An endpoint that is made elsewhere, with what alarms, warm-up and scaling ask of it.
+
+        Parameters
+        ----------
+        scope, id
+            As for every construct.
+        endpoint_name, endpoint_arn : str, optional
+            One or both.
+        variants : sequence of VariantAttributes
+            Its variants; by default not known.
+        endpoint_config_name : str, optional
+            What it serves, for metrics of the new fleet alone (``fleet="new"``), and so that a
+            warm-up runs again when it changes. By default not known.
+        enhanced_metrics : bool
+            Whether it publishes metrics by instance and container; by default not.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE501, LLE513 for name and ARN, LLE514 for neither, LLE421 for two variants of a name.
+
+        Examples
+        --------
+        >>> from aws_cdk import App, Duration, Stack
+        >>> from low_latency_endpoint import *
+        >>> stack = Stack(App(), "OnCall")
+        >>> endpoint = Endpoint.from_endpoint_attributes(
+        ...     stack, "Sentiment", endpoint_name="sentiment",
+        ...     variants=[VariantAttributes(
+        ...         name="AllTraffic", instance_types=[InstanceType("ml.g5.xlarge")])])
+        >>> alarms = LatencyAlarms(
+        ...     stack, "Alarms", endpoint=endpoint, model_latency={"p99": Duration.millis(200)})
+        >>> list(alarms.alarms)
+        ['AllTraffic/ModelLatency/p99']
+        """
+        return ImportedEndpoint(
+            scope,
+            id,
+            endpoint_name=endpoint_name,
+            endpoint_arn=endpoint_arn,
+            variants=variants,
+            endpoint_config_name=endpoint_config_name,
+            enhanced_metrics=enhanced_metrics,
+        )
+
+    def _before_scaling(self, variant_name: str) -> None:
         if self._keep_counts is False:
             raise COUNTS_OF_A_SCALED_FLEET.error(
                 got=f"scale({variant_name!r}) with keep_instance_counts=False",
                 allowed="keep_instance_counts=True, or none",
-                where=path,
+                where=self._path,
             )
-        check(MAX_INSTANCES, max_instances, path)
-        self._hold_room(variant, max_instances)
-        scaling = InvocationScaling(
-            self,
-            f"Scaling-{variant_name}",
-            endpoint_name=self.endpoint_name,
-            name_at_synth=self.name_at_synth,
-            variant=variant,
-            min_instances=min_instances,
-            max_instances=max_instances,
-            hold_room=lambda instances: self._hold_room(variant, instances),
-        )
-        self._scaled[variant_name] = scaling
-        self._retain_what_is_running()
-        return scaling
 
-    def scaling_of(self, variant_name: str) -> InvocationScaling | None:
-        """What :meth:`scale` returned for the variant; None if it does not scale."""
-        return self._scaled.get(variant_name)
-
-    def grant_invoke(
-        self,
-        grantee: iam.IGrantable,
-        *,
-        bidirectional_streaming: bool = False,
-        openai: bool = False,
-    ) -> iam.Grant:
-        """Let a principal invoke the endpoint, whole responses and streamed ones.
-
-        Parameters
-        ----------
-        grantee : aws_iam.IGrantable
-        bidirectional_streaming : bool
-            Bidirectional streams too; by default not. AWS names no action for them, so this grants
-            ``sagemaker:InvokeEndpoint*`` on the endpoint. Not seen on AWS yet.
-        openai : bool
-            The OpenAI-compatible path too; by default not. It needs
-            ``sagemaker:CallWithBearerToken``, which takes no single resource.
-        """
-        grant = iam.Grant.add_to_principal(
-            grantee=grantee,
-            resource_arns=[self.endpoint_arn],
-            actions=list(invoke_actions(bidirectional_streaming=bidirectional_streaming)),
-        )
-        if not openai:
-            return grant
-        return grant.combine(
-            iam.Grant.add_to_principal(
-                grantee=grantee, actions=[CALL_WITH_BEARER_TOKEN], resource_arns=["*"]
-            )
-        )
-
-    def variant(self, name: str | None = None) -> EndpointVariant:
-        """A variant with its metrics; by default the configuration's first one.
-
-        Raises
-        ------
-        ConfigurationError
-            LLE622 for an unknown name.
-        """
-        metrics = self.configuration.metrics
-        return EndpointVariant(
-            self._variant(name or self.configuration.variants[0].name),
-            endpoint_name=self.name_at_synth,
-            endpoint_config_name=self.configuration.endpoint_config_name,
-            enhanced=metrics is not None and metrics.enhanced,
-            where=self._path,
-        )
-
-    def metric(
-        self,
-        name: str,
-        *,
-        statistic: str,
-        period: Duration | None = None,
-        fleet: Literal["whole", "new"] = "whole",
-        dimensions: Mapping[str, str] | None = None,
-    ) -> cloudwatch.Metric:
-        """A metric of the first variant; see :meth:`MetricSource.metric`."""
-        return self.variant().metric(
-            name, statistic=statistic, period=period, fleet=fleet, dimensions=dimensions
-        )
-
-    def _retain_what_is_running(self) -> None:
+    def _after_scaling(self) -> None:
         """Say what an update does with the numbers of instances.
 
         No form of these properties is right both for a fleet that scales and for one of a fixed
@@ -263,28 +252,11 @@ class Endpoint(MetricSource, Construct):
                 sagemaker.CfnEndpoint.VariantPropertyProperty(variant_property_type="DesiredWeight")
             ]
 
-    def _hold_room(self, variant: ProductionVariant, instances: int) -> None:
-        network = variant.model.network
-        network.fleet_room.hold(
-            f"{self._path}/{variant.name}",
-            instances,
-            network=network,
-            in_update=self._deployment.instances_in_update(instances),
-            where=self._path,
-        )
-
-    def _variant(self, name: str) -> ProductionVariant:
-        variant = self.configuration.variant(name)
-        if variant is None:
-            raise UNKNOWN_VARIANT.error(
-                got=repr(name),
-                allowed=", ".join(variant.name for variant in self.configuration.variants),
-                where=self._path,
-            )
-        return variant
+    def _instances_in_update(self, instances: int) -> int:
+        return self._deployment.instances_in_update(instances)
 
 
-def _default_deployment(variants: Sequence[ProductionVariant]) -> DeploymentPolicy:
+def _default_deployment(variants: Sequence[VariantAttributes]) -> DeploymentPolicy:
     inf1 = any(
         instance_type.name.startswith("ml.inf1.")
         for variant in variants

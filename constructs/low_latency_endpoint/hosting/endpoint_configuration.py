@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from aws_cdk import Duration
+from aws_cdk import Duration, Resource
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
@@ -16,6 +16,7 @@ from ..plan.limits import (
     CAPTURE_CONTENT_TYPE,
     CAPTURE_CONTENT_TYPE_COUNT,
     CAPTURE_COUNT,
+    ENDPOINT_CONFIG_NAME,
     METRIC_FREQUENCY,
     S3_URI,
     SAMPLING_PERCENTAGE,
@@ -26,7 +27,9 @@ from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn
 from ..synthesis.safeguards import safeguards_of
 from ..synthesis.validation import check, check_seconds, is_token
-from .variant import InstanceType, ProductionVariant
+from .instance_type import InstanceType
+from .variant import ProductionVariant
+from .variant_attributes import VariantAttributes
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
@@ -102,8 +105,29 @@ class MetricsPublishing:
     frequency: Duration | None = None
 
 
+class IEndpointConfiguration(Resource):
+    """An :class:`EndpointConfiguration` of the app, or one imported.
+
+    Attributes
+    ----------
+    endpoint_config_name : str
+    variant_attributes : tuple of VariantAttributes
+        What is known of its variants.
+    enhanced_metrics : bool
+        Whether endpoints with it publish metrics by instance and container.
+    """
+
+    endpoint_config_name: str
+    variant_attributes: tuple[VariantAttributes, ...]
+    enhanced_metrics: bool = False
+
+
+class _ImportedConfiguration(IEndpointConfiguration):
+    """What :meth:`EndpointConfiguration.from_endpoint_config_name` returns."""
+
+
 @checked_arguments
-class EndpointConfiguration(Construct):
+class EndpointConfiguration(IEndpointConfiguration):
     """What an endpoint runs. Any change replaces it, so it carries no fixed name.
 
     Parameters
@@ -180,7 +204,56 @@ class EndpointConfiguration(Construct):
         )
         self.endpoint_config_name: str = self.cfn_endpoint_config.attr_endpoint_config_name
         self.variants = tuple(variants)
+        self.variant_attributes = tuple(variant.attributes for variant in variants)
         self.metrics = metrics
+        self.enhanced_metrics = metrics is not None and metrics.enhanced
+
+    @classmethod
+    def from_endpoint_config_name(
+        cls,
+        scope: Construct,
+        id: str,
+        endpoint_config_name: str,
+        *,
+        variants: Sequence[VariantAttributes],
+        enhanced_metrics: bool = False,
+    ) -> IEndpointConfiguration:
+        """A configuration that is made elsewhere, such as by a pipeline, for an endpoint here.
+
+        Parameters
+        ----------
+        scope, id
+            As for every construct.
+        endpoint_config_name : str
+        variants : sequence of VariantAttributes
+            At least one: deployments, room and alarms follow from them.
+        enhanced_metrics : bool
+            Whether it publishes metrics by instance and container; by default not.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE375 for an impossible name, LLE401 without a variant, LLE421 for two of one name.
+
+        Examples
+        --------
+        >>> from aws_cdk import App, Stack
+        >>> from low_latency_endpoint import *
+        >>> stack = Stack(App(), "Serving")
+        >>> endpoint = Endpoint(
+        ...     stack, "Endpoint", endpoint_name="fraud",
+        ...     configuration=EndpointConfiguration.from_endpoint_config_name(
+        ...         stack, "Approved", "fraud-2026-11-20",
+        ...         variants=[VariantAttributes(name="AllTraffic", instance_count=2)]))
+        """
+        made = _ImportedConfiguration(scope, id)
+        path = path_below(made, scope, id)
+        VARIANT_COUNT.check(len(variants), path)
+        check_names([variant.name for variant in variants], path)
+        made.endpoint_config_name = check(ENDPOINT_CONFIG_NAME, endpoint_config_name, path)
+        made.variant_attributes = tuple(variants)
+        made.enhanced_metrics = enhanced_metrics
+        return made
 
     def variant(self, name: str) -> ProductionVariant | None:
         """The variant of that name, or None."""
@@ -207,16 +280,20 @@ def _grant(
 
 
 def _check_variants(variants: Sequence[ProductionVariant], where: str) -> None:
-    names = [variant.name for variant in variants]
-    for name in names:
-        if names.count(name) > 1:
-            raise VARIANT_NAMED_TWICE.error(got=name, allowed="names that differ", where=where)
+    check_names([variant.name for variant in variants], where)
     if all(variant.weight == 0 for variant in variants):
         raise ALL_WEIGHTS_ZERO.error(
             got=", ".join(f"{variant.name}: 0" for variant in variants),
             allowed="one weight above 0",
             where=where,
         )
+
+
+def check_names(names: Sequence[str], where: str) -> None:
+    """Refuse two variants of one name: LLE421."""
+    for name in names:
+        if names.count(name) > 1:
+            raise VARIANT_NAMED_TWICE.error(got=name, allowed="names that differ", where=where)
 
 
 def _check_key(variants: Sequence[ProductionVariant], where: str) -> None:
@@ -268,8 +345,8 @@ def _check_images(configuration: EndpointConfiguration, variant: ProductionVaria
                 "AWS advises a volume size for types without it only, and does not say what it "
                 "does here.",
             )
-        for container in model.containers:
-            built_for = container.image.architecture
+        for image in model.images:
+            built_for = image.architecture
             doubt = (
                 ""
                 if built_for is None
@@ -277,7 +354,7 @@ def _check_images(configuration: EndpointConfiguration, variant: ProductionVaria
             )
             if doubt:
                 warn(configuration, f"imagePlatform:{variant.name}", doubt)
-            reference = container.image.reference
+            reference = image.reference
             if reference and not is_token(reference):
                 for message in check_image_runs_on(reference, instance_type.name, ami, where):
                     warn(configuration, f"image:{variant.name}", message)

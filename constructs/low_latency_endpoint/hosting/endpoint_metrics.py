@@ -14,9 +14,9 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from ..plan.argument_kinds import checked_arguments
 from ..plan.durations import seconds_of
 from ..plan.metrics import check_statistic, metric_facts
-from ..plan.published_metrics import check_published, endpoint_shape
-from ..plan.rules import METRIC_PERIOD
-from .variant import ProductionVariant
+from ..plan.published_metrics import check_published
+from ..plan.rules import METRIC_PERIOD, NEW_FLEET_NOT_KNOWN
+from .variant_attributes import VariantAttributes
 
 _NEW_FLEET = "EndpointConfigName"
 
@@ -184,20 +184,21 @@ class EndpointVariant(MetricSource):
     Attributes
     ----------
     name : str
-    production_variant : ProductionVariant
+    attributes : VariantAttributes
+        What it runs on.
     """
 
     def __init__(
         self,
-        production_variant: ProductionVariant,
+        attributes: VariantAttributes,
         *,
         endpoint_name: str,
-        endpoint_config_name: str,
+        endpoint_config_name: str | None,
         enhanced: bool,
         where: str,
     ) -> None:
-        self.production_variant = production_variant
-        self.name = production_variant.name
+        self.attributes = attributes
+        self.name = attributes.name
         self._endpoint_name = endpoint_name
         self._endpoint_config_name = endpoint_config_name
         self._enhanced = enhanced
@@ -216,13 +217,19 @@ class EndpointVariant(MetricSource):
         check_statistic(name, statistic, self._where)
         further = dict(dimensions or {})
         if fleet == "new":
+            if self._endpoint_config_name is None:
+                raise NEW_FLEET_NOT_KNOWN.error(
+                    got='fleet="new" of an imported endpoint',
+                    allowed="endpoint_config_name, when it is imported",
+                    where=self._where,
+                )
             further[_NEW_FLEET] = self._endpoint_config_name
         check_published(
             facts,
-            shape=self.shape,
+            shape=self.attributes.shape,
             further=frozenset(further),
             enhanced=self._enhanced,
-            instance_types=[each.name for each in self.production_variant.instance_types],
+            instance_types=[each.name for each in self.attributes.instance_types],
             of=f"{self._endpoint_name}/{self.name}",
             where=self._where,
         )
@@ -236,14 +243,6 @@ class EndpointVariant(MetricSource):
             },
             statistic=statistic,
             period=checked_period(period, facts.period_seconds, self._where),
-        )
-
-    @property
-    def shape(self) -> str:
-        """``single-model``, ``multi-model`` or ``pipeline``, which decides what is published."""
-        containers = self.production_variant.model.containers
-        return endpoint_shape(
-            len(containers), multi_model=any(container.multi_model for container in containers)
         )
 
 

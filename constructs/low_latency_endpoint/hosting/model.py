@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import jsii
@@ -15,24 +15,8 @@ from constructs import Construct
 
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..plan.argument_kinds import checked_arguments
-from ..plan.limits import (
-    ARCHITECTURE,
-    CONTAINER_COUNT,
-    CONTAINER_HOSTNAME,
-    ENVIRONMENT_ENTRIES,
-    ENVIRONMENT_KEY,
-    ENVIRONMENT_TOTAL_BYTES,
-    ENVIRONMENT_VALUE_BYTES,
-    MODEL_SECURITY_GROUPS,
-)
-from ..plan.rules import (
-    DIRECT_NEEDS_HOSTNAMES,
-    HOSTNAME_TWICE,
-    HOSTNAMES_ALL_OR_NONE,
-    MODE_NEEDS_CONTAINERS,
-    MULTI_MODEL_DATA,
-)
-from ..plan.secrets import secret_warning
+from ..plan.limits import ARCHITECTURE, MODEL_SECURITY_GROUPS
+from ..plan.published_metrics import endpoint_shape
 from ..synthesis.asked_once import path_below, stack_of
 from ..synthesis.findings import acknowledge_wildcard_resources, warn
 from ..synthesis.iam_documents import allow, document, for_hosting
@@ -46,65 +30,20 @@ from ..synthesis.model_rights import (
     writing_with,
     written_objects,
 )
-from ..synthesis.validation import check, is_token
+from ..synthesis.validation import check
+from .container import Container, check_containers, container_definition, warn_of_secrets
 from .drained_interfaces import DrainedInterfaces
 from .images import ContainerImage
-from .model_data import ModelData, container_property
+from .imported_model import ImportedModel, model_of_cfn
+from .model_interface import IModel
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
 
 
 @checked_arguments
-@dataclass(frozen=True, kw_only=True)
-class Container:
-    """One container of a model.
-
-    Parameters
-    ----------
-    image : ContainerImage
-        What serves.
-    data : ModelData, optional
-        What is served; by default the image brings it, or the environment says where it is. An
-        isolated network has no way to a public model hub.
-    environment : mapping of str to str
-        Environment variables, at most 100, keys and values up to 1024 bytes. No secrets: they are
-        readable in the template and by ``sagemaker:DescribeModel``, as are values that
-        CloudFormation looks up (``{{resolve:...}}``). What looks like one leads to a warning.
-    hostname : str, optional
-        Name of the container in a pipeline; needed where callers invoke containers directly.
-    multi_model : bool
-        Serve many models, loaded on demand from the S3 prefix in ``data``.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE303, LLE305 to LLE307 for hostname and environment, LLE326 for a multi-model container
-        without an S3 prefix.
-    """
-
-    image: ContainerImage
-    data: ModelData | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
-    hostname: str | None = None
-    multi_model: bool = False
-
-    def __post_init__(self) -> None:
-        check(CONTAINER_HOSTNAME, self.hostname)
-        check(ENVIRONMENT_ENTRIES, len(self.environment))
-        for key, value in self.environment.items():
-            ENVIRONMENT_KEY.check(key)  # a token too: CloudFormation has no keys that it computes
-            if not is_token(value):
-                ENVIRONMENT_VALUE_BYTES.check(len(value.encode()), f"environment {key}")
-        if self.multi_model and (self.data is None or not self.data.is_prefix):
-            raise MULTI_MODEL_DATA.error(
-                got=self.data.uri if self.data else "no data", allowed="an S3 prefix ending in /"
-            )
-
-
-@checked_arguments
 @jsii.implements(iam.IGrantable, ec2.IConnectable)
-class Model(Construct):
+class Model(IModel):
     """A SageMaker model in the network's subnets, with a role of its own.
 
     The role may pull this image, read this data, write this endpoint's logs and metrics and make
@@ -147,6 +86,9 @@ class Model(Construct):
     connections : aws_ec2.Connections
     cfn_model : aws_sagemaker.CfnModel
     containers : tuple of Container
+    images : tuple of ContainerImage
+        The containers' images, as far as they are known.
+    shape : {"single-model", "multi-model", "pipeline"}
     network : ZoneAlignedNetwork
 
     Raises
@@ -170,6 +112,9 @@ class Model(Construct):
     ...     environment={"HF_TASK": "text-classification"})])
     """
 
+    role: iam.IRole
+    network: ZoneAlignedNetwork
+
     def __init__(
         self,
         scope: Construct,
@@ -185,10 +130,10 @@ class Model(Construct):
     ) -> None:
         super().__init__(scope, id)
         path = path_below(self, scope, id)
-        _check_containers(containers, inference_mode, path)
+        check_containers(containers, inference_mode, path)
         check(ARCHITECTURE, architecture, path)
         containers = [
-            replace(container, image=container.image.built_for(architecture))
+            replace(container, image=container.image and container.image.built_for(architecture))
             for container in containers
         ]
         groups = (
@@ -201,9 +146,9 @@ class Model(Construct):
         statements = making_interfaces(network.vpc.vpc_id, subnet_ids, group_ids)
         definitions = []
         for index, container in enumerate(containers):
-            _warn_of_secrets(self, container.environment)
+            warn_of_secrets(self, container.environment)
             part = Construct(self, f"Container{index}")
-            definition, needed = _definition(part, container)
+            definition, needed = container_definition(part, container)
             definitions.append(definition)
             statements += [statement for statement in needed if statement not in statements]
         network.let_into_s3([*statements, *_named_in_environments(containers)])
@@ -246,7 +191,90 @@ class Model(Construct):
         self.model_arn: str = self.cfn_model.ref
         self._connections = ec2.Connections(security_groups=groups)
         self.containers = tuple(containers)
+        self.images = tuple(each.image for each in containers if each.image is not None)
+        self.shape = endpoint_shape(
+            len(containers), multi_model=any(container.multi_model for container in containers)
+        )
         self.network = network
+
+    @classmethod
+    def from_model_name(cls, scope: Construct, id: str, model_name: str) -> IModel:
+        """A model of this account and Region that is made elsewhere, by its name.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE373 for an impossible name.
+        """
+        return ImportedModel(scope, id, model_name=model_name)
+
+    @classmethod
+    def from_model_attributes(
+        cls,
+        scope: Construct,
+        id: str,
+        *,
+        model_name: str,
+        role: iam.IRole | None = None,
+        images: Sequence[ContainerImage] = (),
+        shape: Literal["single-model", "multi-model", "pipeline"] = "single-model",
+        network: ZoneAlignedNetwork | None = None,
+    ) -> IModel:
+        """A model that is made elsewhere, with what a variant asks of it.
+
+        Parameters
+        ----------
+        scope, id
+            As for every construct.
+        model_name : str
+        role : aws_iam.IRole, optional
+            Its execution role, which data capture, core dumps and volume keys have to be allowed
+            for; by default not known, and a warning says what to allow.
+        images : sequence of ContainerImage
+            Held against the instance type; by default not known.
+        shape : {"single-model", "multi-model", "pipeline"}
+            Decides which metrics there are; by default a single model.
+        network : ZoneAlignedNetwork, optional
+            Where its instances run, whose room then is counted. By default not known: whether it
+            stands in the callers' zones is then yours to see to.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE373 for an impossible name.
+
+        Examples
+        --------
+        >>> from aws_cdk import App, Stack
+        >>> from low_latency_endpoint import (
+        ...     EndpointConfiguration, InstanceType, Model, ProductionVariant)
+        >>> stack = Stack(App(), "Serving")
+        >>> model = Model.from_model_name(stack, "Approved", "fraud-2026-11-20")
+        >>> configuration = EndpointConfiguration(stack, "Configuration", variants=[
+        ...     ProductionVariant(model=model, instance_type=InstanceType("ml.m5.xlarge"))])
+        """
+        return ImportedModel(
+            scope, id, model_name=model_name, role=role, images=images, shape=shape, network=network
+        )
+
+    @classmethod
+    def from_cfn_model(
+        cls,
+        cfn_model: sagemaker.CfnModel,
+        *,
+        role: iam.IRole | None = None,
+        network: ZoneAlignedNetwork | None = None,
+    ) -> IModel:
+        """A model that other code of the app made as an L1 construct.
+
+        Parameters
+        ----------
+        cfn_model : aws_sagemaker.CfnModel
+            Its images are held against the instance type, as far as they are text.
+        role, network
+            As for :meth:`from_model_attributes`.
+        """
+        return model_of_cfn(cfn_model, role=role, network=network)
 
     @property
     @jsii.member(jsii_name="grantPrincipal")
@@ -306,13 +334,6 @@ class Model(Construct):
         )
 
 
-def _warn_of_secrets(model: Construct, environment: Mapping[str, str]) -> None:
-    for name, value in environment.items():
-        text = None if is_token(value) else secret_warning(name, value)
-        if text is not None:
-            warn(model, f"secretInEnvironment:{name}", text)
-
-
 def _named_in_environments(containers: Sequence[Container]) -> list[dict[str, Any]]:
     """Reading what containers fetch by themselves, from the S3 URIs in their environments.
 
@@ -338,59 +359,6 @@ def _digest(scope: Construct, statements: Sequence[Mapping[str, Any]]) -> str:
     from hashlib import sha256  # OpenSSL: a tenth of what importing the constructs takes
 
     return sha256(resolved.encode()).hexdigest()[:8]
-
-
-def _check_containers(
-    containers: Sequence[Container], inference_mode: str | None, where: str
-) -> None:
-    CONTAINER_COUNT.check(len(containers), where)
-    if inference_mode and len(containers) == 1:
-        raise MODE_NEEDS_CONTAINERS.error(
-            got=f"{inference_mode} with one container", allowed="no inference mode", where=where
-        )
-    hostnames = [container.hostname for container in containers if container.hostname]
-    if len(containers) > 1:
-        if hostnames and len(hostnames) < len(containers):
-            raise HOSTNAMES_ALL_OR_NONE.error(
-                got=f"{len(hostnames)} hostnames for {len(containers)} containers",
-                allowed=f"0 or {len(containers)}",
-                where=where,
-            )
-        if inference_mode == "Direct" and not hostnames:
-            raise DIRECT_NEEDS_HOSTNAMES.error(
-                got="no hostnames", allowed="one for each container", where=where
-            )
-        for hostname in hostnames:
-            if hostnames.count(hostname) > 1:
-                raise HOSTNAME_TWICE.error(
-                    got=hostname, allowed="hostnames that differ", where=where
-                )
-    ENVIRONMENT_TOTAL_BYTES.check(
-        sum(
-            len(key.encode()) + (0 if is_token(value) else len(value.encode()))
-            for container in containers
-            for key, value in container.environment.items()
-        ),
-        where,
-    )
-
-
-def _definition(
-    scope: Construct, container: Container
-) -> tuple[sagemaker.CfnModel.ContainerDefinitionProperty, list[dict[str, Any]]]:
-    image, statements = container.image.bind(scope)
-    properties: dict[str, Any] = {"image": image}
-    if container.data is not None:
-        uri, needed = container.data.bind(scope)
-        statements = [*statements, *needed]
-        properties |= container_property(container.data, uri, multi_model=container.multi_model)
-    if container.environment:
-        properties["environment"] = dict(container.environment)
-    if container.hostname:
-        properties["container_hostname"] = container.hostname
-    if container.multi_model:
-        properties["mode"] = "MultiModel"
-    return sagemaker.CfnModel.ContainerDefinitionProperty(**properties), statements
 
 
 def _acknowledge_wildcards(policy: iam.Policy, statements: Sequence[Mapping[str, Any]]) -> None:

@@ -33,7 +33,7 @@ from ..plan.rules import (
 from ..plan.scaling_steps import STEP_CHANGE, check_steps
 from ..synthesis.asked_once import path_below, path_of
 from ..synthesis.validation import check, check_seconds, is_token
-from .variant import ProductionVariant
+from .variant_attributes import VariantAttributes
 
 _DIMENSION = "sagemaker:variant:DesiredInstanceCount"
 
@@ -93,7 +93,7 @@ class InvocationScaling(Construct):
         *,
         endpoint_name: str,
         name_at_synth: str,
-        variant: ProductionVariant,
+        variant: VariantAttributes,
         min_instances: int,
         max_instances: int,
         hold_room: Callable[[int], None] | None = None,
@@ -117,6 +117,7 @@ class InvocationScaling(Construct):
             min_capacity=min_instances,
             max_capacity=max_instances,
         )
+        self.node.default_child = self.cfn_scalable_target
         self.target_invocations: float | None = None
         self._names: set[str] = set()
         self._actions: list[appscaling.CfnScalableTarget.ScheduledActionProperty] = []
@@ -392,7 +393,7 @@ class InvocationScaling(Construct):
 
 
 def _check_range(
-    variant: ProductionVariant, min_instances: int, max_instances: int, where: str
+    variant: VariantAttributes, min_instances: int, max_instances: int, where: str
 ) -> None:
     _check_order(min_instances, max_instances, where)
     for instance_type in variant.instance_types:
@@ -401,12 +402,12 @@ def _check_range(
             raise BURSTABLE.error(
                 got=instance_type.name, allowed="types that are not burstable", where=where
             )
-    counts = (min_instances, variant.initial_instance_count, max_instances)
+    if variant.instance_count is None:
+        return
+    counts = (min_instances, variant.instance_count, max_instances)
     if not any(is_token(count) for count in counts) and list(counts) != sorted(counts):
         raise INITIAL_OUTSIDE_RANGE.error(
-            got=variant.initial_instance_count,
-            allowed=f"{min_instances} to {max_instances}",
-            where=where,
+            got=variant.instance_count, allowed=f"{min_instances} to {max_instances}", where=where
         )
 
 

@@ -11,7 +11,6 @@ from aws_cdk import aws_sagemaker as sagemaker
 
 from ..plan.argument_kinds import checked_arguments
 from ..plan.images import needed_inference_ami
-from ..plan.instance_types import InstanceFacts, instance_facts
 from ..plan.limits import (
     CAPACITY_RESERVATION_ARN,
     CONCURRENCY_THRESHOLD,
@@ -20,7 +19,6 @@ from ..plan.limits import (
     INITIAL_INSTANCE_COUNT,
     INSTANCE_POOL_COUNT,
     INSTANCE_POOL_PRIORITY,
-    INSTANCE_TYPE,
     MODEL_DOWNLOAD_SECONDS,
     PREFIX_LENGTH,
     PROVISION_SECONDS,
@@ -31,42 +29,13 @@ from ..plan.limits import (
     VOLUME_SIZE,
 )
 from ..plan.rules import POOL_TYPE_TWICE, PREFIX_SETTINGS, TYPE_XOR_POOLS
-from ..synthesis.validation import check, check_seconds, is_token
-from .model import Model
+from ..synthesis.validation import check, check_seconds
+from .instance_type import InstanceType, instance_type_of
+from .model_interface import IModel
+from .variant_attributes import VariantAttributes
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
-
-
-@checked_arguments
-@dataclass(frozen=True)
-class InstanceType:
-    """A hosting instance type, such as ``ml.g5.xlarge``; also one this library does not know.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE405 when the name is not ``ml.<family>.<size>``.
-
-    Examples
-    --------
-    >>> from low_latency_endpoint import InstanceType
-    >>> InstanceType("ml.m5.12xlarge").facts.vcpus
-    48
-    """
-
-    name: str
-
-    def __post_init__(self) -> None:
-        check(INSTANCE_TYPE, self.name)
-
-    @property
-    def facts(self) -> InstanceFacts | None:
-        """What is known of the type: vCPUs, memory, accelerators, storage; None if unknown."""
-        return None if is_token(self.name) else instance_facts(self.name)
-
-    def __str__(self) -> str:
-        return self.name
 
 
 @checked_arguments
@@ -79,7 +48,7 @@ class InstancePool:
     instance_type : InstanceType
     priority : int
         1 is tried first, 5 last.
-    model : Model, optional
+    model : IModel, optional
         Serves on this type in place of the variant's model, such as one compiled for its
         accelerator. By default the variant's model does.
 
@@ -91,7 +60,7 @@ class InstancePool:
 
     instance_type: InstanceType
     priority: int
-    model: Model | None = None
+    model: IModel | None = None
 
     def __post_init__(self) -> None:
         check(INSTANCE_POOL_PRIORITY, self.priority)
@@ -272,8 +241,9 @@ class ProductionVariant(VariantOptions):
 
     Parameters
     ----------
-    model : Model
-    instance_type : InstanceType, optional
+    model : IModel
+        A :class:`Model`, or one imported.
+    instance_type : InstanceType or str, optional
     instance_pools : sequence of InstancePool, optional
         Instead of ``instance_type``: up to five types, tried by priority.
     initial_instance_count : int
@@ -293,8 +263,8 @@ class ProductionVariant(VariantOptions):
         LLE402 to LLE425, see ``docs/errors.md``.
     """
 
-    model: Model
-    instance_type: InstanceType | None = None
+    model: IModel
+    instance_type: InstanceType | str | None = None
     instance_pools: Sequence[InstancePool] = ()
     initial_instance_count: int = 2
     weight: float = 1.0
@@ -305,6 +275,8 @@ class ProductionVariant(VariantOptions):
         check(VARIANT_WEIGHT, self.weight, self.name)
         check(VOLUME_SIZE, self.volume_size_gib, self.name)
         check(CAPACITY_RESERVATION_ARN, self.capacity_reservation_arn, self.name)
+        if self.instance_type is not None:
+            instance_type_of(self.instance_type)
         if (self.instance_type is None) == (not self.instance_pools):
             raise TYPE_XOR_POOLS.error(
                 got="both" if self.instance_type else "neither",
@@ -326,20 +298,31 @@ class ProductionVariant(VariantOptions):
     def instance_types(self) -> tuple[InstanceType, ...]:
         """The instance types this variant may run on."""
         if self.instance_type is not None:
-            return (self.instance_type,)
+            return (instance_type_of(self.instance_type),)
         return tuple(pool.instance_type for pool in self.instance_pools)
 
     @property
-    def placements(self) -> tuple[tuple[InstanceType, Model], ...]:
+    def placements(self) -> tuple[tuple[InstanceType, IModel], ...]:
         """The instance types this variant may run on, each with the model that it serves there."""
         if self.instance_type is not None:
-            return ((self.instance_type, self.model),)
+            return ((instance_type_of(self.instance_type), self.model),)
         return tuple((pool.instance_type, pool.model or self.model) for pool in self.instance_pools)
 
     @property
-    def models(self) -> tuple[Model, ...]:
+    def models(self) -> tuple[IModel, ...]:
         """The models that this variant may serve."""
         return (self.model, *(pool.model for pool in self.instance_pools if pool.model))
+
+    @property
+    def attributes(self) -> VariantAttributes:
+        """The variant as metrics, alarms and scaling see it."""
+        return VariantAttributes(
+            name=self.name,
+            instance_types=self.instance_types,
+            shape=self.model.shape,  # type: ignore[arg-type]
+            instance_count=self.initial_instance_count,
+            network=self.model.network,
+        )
 
     @property
     def inference_ami_version(self) -> str | None:
@@ -348,7 +331,7 @@ class ProductionVariant(VariantOptions):
             return self.inference_ami.version
         return needed_inference_ami(
             [
-                ([container.image.reference for container in model.containers], instance_type.name)
+                ([image.reference for image in model.images], instance_type.name)
                 for instance_type, model in self.placements
             ]
         )
@@ -357,7 +340,7 @@ class ProductionVariant(VariantOptions):
         """The variant as CloudFormation takes it; timeouts are checked here, in seconds."""
         config = sagemaker.CfnEndpointConfig
         optional: dict[str, Any] = {
-            "instance_type": self.instance_type.name if self.instance_type else None,
+            "instance_type": str(self.instance_type) if self.instance_type else None,
             "instance_pools": [
                 config.InstancePoolProperty(
                     instance_type=pool.instance_type.name,

@@ -14,7 +14,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from ..hosting.endpoint import Endpoint
+from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.images import ContainerImage
 from ..network.private_link import RuntimePrivateLink
 from ..network.s3_gateway_policy import let_out_to_s3
@@ -67,7 +67,7 @@ class LoadTestFleet(Construct):
         The client zones' subnets; each worker takes one address in one of them.
     private_link : RuntimePrivateLink
         Its security group lets the workers in; its policy has to serve the endpoint.
-    endpoint : Endpoint or str
+    endpoint : IEndpoint or str
         The endpoint, or the name of one that exists. Workers may invoke it and no other.
     image : ContainerImage, optional
         An image built from the package's Dockerfile
@@ -131,7 +131,7 @@ class LoadTestFleet(Construct):
         *,
         network: ZoneAlignedNetwork,
         private_link: RuntimePrivateLink,
-        endpoint: Endpoint | str,
+        endpoint: IEndpoint | str,
         image: ContainerImage | None = None,
         cpu: int = 1024,
         memory_mib: int = 2048,
@@ -439,8 +439,8 @@ class LoadTestFleet(Construct):
         )
 
 
-def _endpoint_name(endpoint: Endpoint | str, where: str) -> str:
-    if isinstance(endpoint, Endpoint):
+def _endpoint_name(endpoint: IEndpoint | str, where: str) -> str:
+    if isinstance(endpoint, IEndpoint):
         return endpoint.name_at_synth
     if is_token(endpoint):
         raise ENDPOINT_KIND.error(

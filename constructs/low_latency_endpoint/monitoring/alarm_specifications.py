@@ -14,7 +14,7 @@ from ..network.existing_subnets import zone_name_of
 from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS, ERROR_RATE, MINIMUM_INVOCATIONS
 from ..plan.metrics import microseconds_from_milliseconds
 from ..plan.published_metrics import METRICS_IN_ALARM
-from ..plan.rules import PERCENT_OF_ALL, SEVERITY_STATISTICS, ZONE_IMBALANCE
+from ..plan.rules import PERCENT_OF_ALL, SEVERITY_STATISTICS, ZONE_IMBALANCE, ZONES_NOT_KNOWN
 from ..plan.utilization import highest_utilization
 from ..synthesis.validation import check, check_milliseconds
 from .alarm_options import AlarmOptions, SlowRequests, Thresholds
@@ -206,10 +206,10 @@ class _Watch:
         """The metric's value on a full instance, for the smallest type of the variant."""
         found = [
             highest_utilization(metric, instance_type.name)
-            for instance_type in self._variant.production_variant.instance_types
+            for instance_type in self._variant.attributes.instance_types
         ]
         known = [value for value in found if value]
-        return min(known) if len(known) == len(found) else None
+        return min(known) if known and len(known) == len(found) else None
 
     def multi_model(self) -> Iterator[AlarmSpecification]:
         rate = self._options.cache_miss_rate
@@ -257,14 +257,18 @@ class _Watch:
         )
 
     def zones(self, imbalance: float) -> AlarmSpecification:
-        production = self._variant.production_variant
+        variant = self._variant.attributes
+        if variant.network is None or not variant.instance_types:
+            raise ZONES_NOT_KNOWN.error(
+                got=f"zone_imbalance of {variant.name}",
+                allowed="a variant whose network and instance_types are known",
+                where=self._where,
+            )
         names = [
-            name
-            for subnet in production.model.network.subnets
-            if (name := zone_name_of(subnet)) is not None
+            name for subnet in variant.network.subnets if (name := zone_name_of(subnet)) is not None
         ]
         METRICS_IN_ALARM.check(len(names), self._where)
-        instance_type = production.instance_types[0].name
+        instance_type = variant.instance_types[0].name
         metrics = {
             f"zone{index}": self._metric(
                 "Invocations",

@@ -10,6 +10,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from ..hosting.endpoint import Endpoint
+from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.endpoint_metrics import EndpointVariant
 from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import EVALUATION_PERIODS
@@ -62,7 +63,8 @@ class LatencyAlarms(Construct):
     ----------
     scope, id
         As for every construct.
-    endpoint : Endpoint
+    endpoint : IEndpoint
+        An :class:`Endpoint`, or one imported with its variants.
     model_latency : mapping, optional
         Threshold per statistic, ``{"p99": Duration.millis(200)}``, or per severity,
         ``{"Warning": {"p99": ...}, "Critical": {"p99": ...}}``.
@@ -120,7 +122,7 @@ class LatencyAlarms(Construct):
     Raises
     ------
     ConfigurationError
-        LLE701 to LLE703, LLE721 to LLE727, LLE732 for a statistic the metric does not have, and
+        LLE631 for an endpoint imported without variants, LLE701 to LLE703, LLE721 to LLE729, LLE732 for a statistic the metric does not have, and
         LLE801 and LLE807 for arguments of another kind.
     """
 
@@ -129,7 +131,7 @@ class LatencyAlarms(Construct):
         scope: Construct,
         id: str,
         *,
-        endpoint: Endpoint,
+        endpoint: IEndpoint,
         model_latency: Thresholds | None = None,
         overhead_latency: Thresholds | None = None,
         error_rate: float | None = None,
@@ -189,8 +191,8 @@ class LatencyAlarms(Construct):
         self.alarms: dict[str, cloudwatch.Alarm] = {}
         self.composites: dict[str, cloudwatch.CompositeAlarm] = {}
         rules: dict[str, list[str]] = {}
-        for production_variant in endpoint.configuration.variants:
-            variant = endpoint.variant(production_variant.name)
+        for described in endpoint.known_variants():
+            variant = endpoint.variant(described.name)
             groups: dict[str, list[str]] = {}
             for specification in specifications(
                 variant, options, max_instances=self._max_instances(variant), where=self._path
@@ -316,15 +318,15 @@ class LatencyAlarms(Construct):
 
     def _too_long(self) -> tuple[int, int]:
         """Of how many minutes so many with both fleets are too long: M and N; see above."""
-        variants = len(self._endpoint.configuration.variants)
+        variants = len(self._endpoint.known_variants())
         minutes = min(_RANGE_MINUTES * variants, _LONGEST_RANGE_MINUTES)
         return minutes // (_COVERED_MINUTES * variants), minutes
 
     def _suppressor(self) -> cloudwatch.IAlarm:
         """In alarm while a deployment is under way or just over, and not for too long."""
         deploying, too_long = [], []
-        for production_variant in self._endpoint.configuration.variants:
-            variant = self._endpoint.variant(production_variant.name)
+        for described in self._endpoint.known_variants():
+            variant = self._endpoint.variant(described.name)
             deploying.append(
                 self._both_fleets(
                     variant,
@@ -374,9 +376,13 @@ class LatencyAlarms(Construct):
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
             alarm_description=f"{self._endpoint.name_at_synth}/{variant.name}: {means}.",
         )
-        if stack_of(self).node.addr == stack_of(self._endpoint).node.addr:
+        endpoint = self._endpoint
+        if (
+            isinstance(endpoint, Endpoint)
+            and stack_of(self).node.addr == stack_of(endpoint).node.addr
+        ):
             # An update points it at the new configuration before that takes requests.
-            self._endpoint.cfn_endpoint.node.add_dependency(alarm)
+            endpoint.cfn_endpoint.node.add_dependency(alarm)
         return _is_on(alarm)
 
 

@@ -9,7 +9,7 @@ from aws_cdk import Aws, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from ..hosting.endpoint import Endpoint
+from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.endpoint_metrics import EndpointVariant
 from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS
@@ -32,7 +32,8 @@ class LatencyDashboard(Construct):
     ----------
     scope, id
         As for every construct.
-    endpoint : Endpoint
+    endpoint : IEndpoint
+        An :class:`Endpoint`, or one imported with its variants.
     model_latency : mapping of str to Duration, optional
         Thresholds by statistic, drawn as lines.
     alarms : LatencyAlarms, optional
@@ -49,7 +50,7 @@ class LatencyDashboard(Construct):
     Raises
     ------
     ConfigurationError
-        LLE701 for a threshold of zero, LLE801 and LLE807 for arguments of another kind.
+        LLE631 for an endpoint imported without variants, LLE701 for a threshold of zero, LLE801 and LLE807 for arguments of another kind.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class LatencyDashboard(Construct):
         scope: Construct,
         id: str,
         *,
-        endpoint: Endpoint,
+        endpoint: IEndpoint,
         model_latency: Mapping[str, Duration] | None = None,
         alarms: LatencyAlarms | None = None,
         dashboard_name: str | None = None,
@@ -71,7 +72,7 @@ class LatencyDashboard(Construct):
             region=Aws.REGION,
             variants=[
                 _described(endpoint, endpoint.variant(variant.name))
-                for variant in endpoint.configuration.variants
+                for variant in endpoint.known_variants()
             ],
             targets={
                 statistic: check_milliseconds(ALARM_THRESHOLD_MILLISECONDS, threshold, path)
@@ -87,17 +88,17 @@ class LatencyDashboard(Construct):
         )
 
 
-def _described(endpoint: Endpoint, variant: EndpointVariant) -> DashboardVariant:
+def _described(endpoint: IEndpoint, variant: EndpointVariant) -> DashboardVariant:
     from ..plan.dashboard import DashboardVariant
 
-    facts = [instance_type.facts for instance_type in variant.production_variant.instance_types]
+    facts = [instance_type.facts for instance_type in variant.attributes.instance_types]
     first = facts[0] if len(facts) == 1 else None  # pools differ in size: raw metrics then
     scaling = endpoint.scaling_of(variant.name)
     return DashboardVariant(
         name=variant.name,
         vcpus=(first.vcpus or 0) if first else 0,
         gpus=(first.accelerator_count or 0) if first and first.accelerator == "nvidia" else 0,
-        multi_model=variant.shape == "multi-model",
+        multi_model=variant.attributes.shape == "multi-model",
         max_instances=scaling.max_instances if scaling else None,
         scaling_target=scaling.target_invocations if scaling else None,
     )

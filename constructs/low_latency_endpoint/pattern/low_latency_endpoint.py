@@ -10,10 +10,12 @@ from aws_cdk import CfnOutput, Duration
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
+from ..hosting.container import Container
 from ..hosting.endpoint import Endpoint
 from ..hosting.endpoint_configuration import EndpointConfiguration
-from ..hosting.model import Container, Model
-from ..hosting.variant import InstanceType, ProductionVariant, RoutingStrategy, VariantOptions
+from ..hosting.instance_type import InstanceType
+from ..hosting.model import Model
+from ..hosting.variant import ProductionVariant, RoutingStrategy, VariantOptions
 from ..monitoring.alarm_options import AlarmOptions, Thresholds
 from ..monitoring.alarms import LatencyAlarms
 from ..monitoring.dashboard import LatencyDashboard
@@ -401,7 +403,7 @@ def _request(
         instance_type=instance_type.name,
         latency=latency,
         throughput=throughput,
-        images=[each.image.reference for each in containers if each.image.reference],
+        images=[each.image.reference for each in containers if each.image and each.image.reference],
         inference_ami=variant.inference_ami.version if variant.inference_ami else None,
         routing=routing.name if routing else None,
         prefix_length=routing.prefix_length if routing else None,

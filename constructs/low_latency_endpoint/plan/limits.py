@@ -254,6 +254,23 @@ S3_POLICY_BUCKETS = number_range(
 )
 
 # --- 3 model -----------------------------------------------------------------------------------
+MODEL_NAME = text_form(
+    "LLE373",
+    "the model name",
+    r"[a-zA-Z0-9]([\-a-zA-Z0-9]*[a-zA-Z0-9])?",
+    _NAME_FORM,
+    max_length=63,
+    source=API + "CreateModel.html",
+)
+MODEL_PACKAGE = text_form(
+    "LLE374",
+    "the model package",
+    r"(arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:[a-z\-]*\/)?"
+    r"([a-zA-Z0-9]([a-zA-Z0-9-]){0,62})(?<!-)(\/[0-9]{1,9})?",
+    "arn:aws:sagemaker:<region>:<account>:model-package/<group>/<version>, or the package's name",
+    max_length=176,
+    source=API + "ContainerDefinition.html",
+)
 CONTAINER_COUNT = number_range(
     "LLE301", "the number of containers", 1, 15, source=API + "CreateModel.html"
 )
@@ -451,6 +468,22 @@ ENDPOINT_NAME = text_form(
     _NAME_FORM,
     max_length=63,
     source=API + "CreateEndpoint.html",
+)
+ENDPOINT_CONFIG_NAME = text_form(
+    "LLE375",
+    "the endpoint configuration's name",
+    _SAGEMAKER_NAME,
+    _NAME_FORM,
+    max_length=63,
+    source=API + "CreateEndpointConfig.html",
+)
+ENDPOINT_ARN = text_form(
+    "LLE513",
+    "the endpoint's ARN",
+    r"arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:endpoint/.+",
+    "arn:aws:sagemaker:<region>:<account>:endpoint/<name>",
+    max_length=2048,
+    source=API + "DescribeEndpoint.html",
 )
 TRAFFIC_WAIT_SECONDS = number_range(
     "LLE502", "the wait between traffic shifts", 0, 3600, unit="seconds", source=_TRAFFIC

@@ -75,7 +75,7 @@ def check_published(
     shape : str
         As :func:`endpoint_shape` says it.
     instance_types : iterable of str
-        What the endpoint may run on; unknown types pass.
+        What the endpoint may run on; unknown types pass, and none at all is not known.
     further : frozenset of str
         Dimensions beside the endpoint's and the variant's names.
     enhanced : bool
@@ -122,4 +122,4 @@ def _why_not(
 
 def _has_gpu(instance_types: Iterable[str]) -> bool:
     facts = [instance_facts(name) for name in instance_types]
-    return any(known is None or known.accelerator == "nvidia" for known in facts)
+    return not facts or any(known is None or known.accelerator == "nvidia" for known in facts)

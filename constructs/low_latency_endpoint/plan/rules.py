@@ -193,6 +193,24 @@ MULTI_MODEL_DATA = rule(
     "model.",
     source=GUIDE + "create-multi-model-endpoint.html",
 )
+IMAGE_OR_PACKAGE = rule(
+    "LLE370",
+    "a container needs an image, or a model package that holds one",
+    fix="Give image, or model_package.",
+    source=API + "ContainerDefinition.html",
+)
+PACKAGE_IS_SINGLE_MODEL = rule(
+    "LLE371",
+    "a multi-model container is made of an image and an S3 prefix, not of a model package",
+    fix="Leave multi_model or model_package out.",
+    source=GUIDE + "create-multi-model-endpoint.html",
+)
+CACHE_OF_MULTI_MODEL = rule(
+    "LLE372",
+    "only multi-model containers have a cache of models",
+    fix="Leave model_cache out, or say multi_model=True.",
+    source=API + "MultiModelConfig.html",
+)
 ASSET_IS_ARCHIVE = rule(
     "LLE327",
     "a model data asset is one .tar.gz file",
@@ -273,6 +291,11 @@ COUNTS_OF_A_SCALED_FLEET = rule(
     "of a fixed size.",
     source=GUIDE + "endpoint-scaling-update.html",
 )
+NAME_OR_ARN = rule(
+    "LLE514",
+    "an imported endpoint needs its name or its ARN",
+    fix="State endpoint_name, endpoint_arn, or both.",
+)
 SIZE_OF_ALL_AT_ONCE = rule(
     "LLE361",
     "a deployment all at once has no size of its steps",
@@ -298,6 +321,13 @@ UNKNOWN_VARIANT = rule(
     "LLE622",
     "the endpoint configuration has no variant of that name",
     fix="Name one of its variants.",
+)
+VARIANTS_NOT_KNOWN = rule(
+    "LLE631",
+    "the variants of an imported endpoint are not known",
+    fix="Import it with Endpoint.from_endpoint_attributes(..., "
+    'variants=[VariantAttributes(name="AllTraffic")]); for one metric, name the variant: '
+    'endpoint.variant("AllTraffic").',
 )
 VARIANT_SCALED_TWICE = rule(
     "LLE623",
@@ -358,6 +388,17 @@ METRIC_NOT_PUBLISHED = rule(
     "this endpoint does not publish the metric",
     fix="Use a metric, and dimensions, of this kind of endpoint.",
     source=GUIDE + "monitoring-cloudwatch.html",
+)
+NEW_FLEET_NOT_KNOWN = rule(
+    "LLE728",
+    "which configuration an imported endpoint serves, is not known",
+    fix="Import it with Endpoint.from_endpoint_attributes(..., endpoint_config_name=...), or "
+    "watch the whole endpoint.",
+)
+ZONES_NOT_KNOWN = rule(
+    "LLE729",
+    "the zones or the instance type of a variant are not known",
+    fix="State network and instance_types of the VariantAttributes, or leave zone_imbalance out.",
 )
 SEVERITY_STATISTICS = rule(
     "LLE723",

@@ -12,7 +12,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from ..hosting.endpoint import Endpoint
+from ..hosting.endpoint_interface import IEndpoint
 from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..plan.argument_kinds import checked_arguments
@@ -68,7 +68,9 @@ class WarmUp(Construct):
     ----------
     scope, id
         As for every construct.
-    endpoint : Endpoint
+    endpoint : IEndpoint
+        An :class:`Endpoint`, or one imported with its variants; then it warms up again when the
+        ``endpoint_config_name`` it was imported with, or another property here, changes.
     private_link : RuntimePrivateLink
         Its security group lets the sender in.
     network : ZoneAlignedNetwork
@@ -140,7 +142,7 @@ class WarmUp(Construct):
         scope: Construct,
         id: str,
         *,
-        endpoint: Endpoint,
+        endpoint: IEndpoint,
         private_link: RuntimePrivateLink,
         network: ZoneAlignedNetwork,
         payload: WarmUpPayload | Sequence[WarmUpPayload],
@@ -215,7 +217,7 @@ class WarmUp(Construct):
                 "WARM_UP": json.dumps(
                     {
                         "endpoint": endpoint.name_at_synth,
-                        "variants": [variant.name for variant in endpoint.configuration.variants],
+                        "variants": [variant.name for variant in endpoint.known_variants()],
                         "requests_per_zone": requests_per_zone,
                     }
                 ),
@@ -241,7 +243,7 @@ class WarmUp(Construct):
             service_timeout=Duration.seconds(seconds + MARGIN_SECONDS + 120),
             properties={
                 "EndpointName": endpoint.endpoint_name,
-                "EndpointConfigName": endpoint.configuration.endpoint_config_name,
+                "EndpointConfigName": endpoint.endpoint_config_name or "",
                 "RequestsPerZone": requests_per_zone,
                 "ConcurrencyPerZone": concurrency_per_zone,
                 "Last": last,

@@ -1,0 +1,241 @@
+"""A container of a model: what serves, what is served, and its environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from ..plan.argument_kinds import checked_arguments
+from ..plan.limits import (
+    CONTAINER_COUNT,
+    CONTAINER_HOSTNAME,
+    ENVIRONMENT_ENTRIES,
+    ENVIRONMENT_KEY,
+    ENVIRONMENT_TOTAL_BYTES,
+    ENVIRONMENT_VALUE_BYTES,
+    MODEL_PACKAGE,
+)
+from ..plan.rules import (
+    CACHE_OF_MULTI_MODEL,
+    DIRECT_NEEDS_HOSTNAMES,
+    HOSTNAME_TWICE,
+    HOSTNAMES_ALL_OR_NONE,
+    IMAGE_OR_PACKAGE,
+    MODE_NEEDS_CONTAINERS,
+    MULTI_MODEL_DATA,
+    PACKAGE_IS_SINGLE_MODEL,
+)
+from ..plan.secrets import secret_warning
+from ..synthesis.findings import warn
+from ..synthesis.validation import check, is_token
+from .images import ContainerImage
+from .model_data import ModelData, container_property
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class Container:
+    """One container of a model; for the usual ones see :meth:`from_dlc` and :meth:`from_uri`.
+
+    Parameters
+    ----------
+    image : ContainerImage, optional
+        What serves; needed unless ``model_package`` is given.
+    data : ModelData or str, optional
+        What is served; a text is an S3 URI, as for :meth:`ModelData.from_uri`. By default the image
+        brings it, or the environment says where it is. An isolated network has no way to a public
+        model hub.
+    environment : mapping of str to str
+        Environment variables, at most 100, keys and values up to 1024 bytes. No secrets: they are
+        readable in the template and by ``sagemaker:DescribeModel``, as are values that
+        CloudFormation looks up (``{{resolve:...}}``). What looks like one leads to a warning.
+    hostname : str, optional
+        Name of the container in a pipeline; needed where callers invoke containers directly.
+    multi_model : bool
+        Serve many models, loaded on demand from the S3 prefix in ``data``.
+    model_cache : bool, optional
+        Whether a multi-model container keeps models in memory; by default SageMaker's, which does.
+        False suits many models that are each called rarely.
+    model_package : str, optional
+        ARN of a version in SageMaker's model registry (or a package's name), which says image and
+        data by itself. ``image`` and ``data`` then say what it holds, for the role's rights and for
+        checks alone; where they are left out, a warning says what the role still needs. Which
+        rights SageMaker asks of the role for a package was not seen on AWS.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE303, LLE305 to LLE307 for hostname and environment, LLE326 for a multi-model container
+        without an S3 prefix, LLE370 to LLE372, LLE374 for the model package.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint import Container
+    >>> Container(model_package="arn:aws:sagemaker:us-east-1:123456789012:model-package/fraud/7",
+    ...           data="s3://models/fraud/7/model.tar.gz").image is None
+    True
+    """
+
+    image: ContainerImage | None = None
+    data: ModelData | str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    hostname: str | None = None
+    multi_model: bool = False
+    model_cache: bool | None = None
+    model_package: str | None = None
+
+    def __post_init__(self) -> None:
+        check(CONTAINER_HOSTNAME, self.hostname)
+        check(MODEL_PACKAGE, self.model_package)
+        check(ENVIRONMENT_ENTRIES, len(self.environment))
+        for key, value in self.environment.items():
+            ENVIRONMENT_KEY.check(key)  # a token too: CloudFormation has no keys that it computes
+            if not is_token(value):
+                ENVIRONMENT_VALUE_BYTES.check(len(value.encode()), f"environment {key}")
+        if self.image is None and self.model_package is None:
+            raise IMAGE_OR_PACKAGE.error(got="neither", allowed="image or model_package")
+        if self.multi_model and self.model_package is not None:
+            raise PACKAGE_IS_SINGLE_MODEL.error(got="both", allowed="one of them")
+        if self.model_cache is not None and not self.multi_model:
+            raise CACHE_OF_MULTI_MODEL.error(
+                got=f"model_cache={self.model_cache}", allowed="multi_model=True"
+            )
+        data = self.model_data
+        if self.multi_model and (data is None or not data.is_prefix):
+            raise MULTI_MODEL_DATA.error(
+                got=data.uri if data else "no data", allowed="an S3 prefix ending in /"
+            )
+
+    @classmethod
+    def from_dlc(
+        cls,
+        repository: str,
+        tag: str,
+        *,
+        data: ModelData | str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Container:
+        """A container with one of AWS's Deep Learning Containers.
+
+        Parameters
+        ----------
+        repository, tag : str
+            As for :meth:`ContainerImage.from_dlc`.
+        data, environment
+            As above.
+
+        Examples
+        --------
+        >>> from low_latency_endpoint import Container
+        >>> Container.from_dlc(
+        ...     "huggingface-pytorch-inference", "2.6.0-transformers4.51.3-cpu-py312-ubuntu22.04",
+        ...     data="s3://models/distilbert/model.tar.gz",
+        ...     environment={"HF_TASK": "text-classification"}).model_data.uri
+        's3://models/distilbert/model.tar.gz'
+        """
+        image = ContainerImage.from_dlc(repository, tag)
+        return cls(image=image, data=data, environment=environment or {})
+
+    @classmethod
+    def from_uri(
+        cls,
+        image_uri: str,
+        *,
+        data: ModelData | str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Container:
+        """A container with an image by its URI, as for :meth:`ContainerImage.from_uri`."""
+        image = ContainerImage.from_uri(image_uri)
+        return cls(image=image, data=data, environment=environment or {})
+
+    @property
+    def model_data(self) -> ModelData | None:
+        """What is served, in one form."""
+        return ModelData.from_uri(self.data) if isinstance(self.data, str) else self.data
+
+
+def check_containers(
+    containers: Sequence[Container], inference_mode: str | None, where: str
+) -> None:
+    CONTAINER_COUNT.check(len(containers), where)
+    if inference_mode and len(containers) == 1:
+        raise MODE_NEEDS_CONTAINERS.error(
+            got=f"{inference_mode} with one container", allowed="no inference mode", where=where
+        )
+    hostnames = [container.hostname for container in containers if container.hostname]
+    if len(containers) > 1:
+        if hostnames and len(hostnames) < len(containers):
+            raise HOSTNAMES_ALL_OR_NONE.error(
+                got=f"{len(hostnames)} hostnames for {len(containers)} containers",
+                allowed=f"0 or {len(containers)}",
+                where=where,
+            )
+        if inference_mode == "Direct" and not hostnames:
+            raise DIRECT_NEEDS_HOSTNAMES.error(
+                got="no hostnames", allowed="one for each container", where=where
+            )
+        for hostname in hostnames:
+            if hostnames.count(hostname) > 1:
+                raise HOSTNAME_TWICE.error(
+                    got=hostname, allowed="hostnames that differ", where=where
+                )
+    ENVIRONMENT_TOTAL_BYTES.check(
+        sum(
+            len(key.encode()) + (0 if is_token(value) else len(value.encode()))
+            for container in containers
+            for key, value in container.environment.items()
+        ),
+        where,
+    )
+
+
+def container_definition(
+    scope: Construct, container: Container
+) -> tuple[sagemaker.CfnModel.ContainerDefinitionProperty, list[dict[str, Any]]]:
+    """The container as CloudFormation takes it, and what the model's role must be allowed."""
+    package, image, data = container.model_package, container.image, container.model_data
+    properties: dict[str, Any] = {}
+    statements: list[dict[str, Any]] = []
+    if image is not None:
+        uri, statements = image.bind(scope)
+        if package is None:
+            properties = {"image": uri, **image.registry_access(scope)}
+    if data is not None:
+        uri, needed = data.bind(scope)
+        statements = [*statements, *needed]
+        if package is None:
+            properties |= container_property(data, uri, multi_model=container.multi_model)
+    if package is not None:
+        properties["model_package_name"] = package
+        if image is None or data is None:
+            warn(
+                scope,
+                "modelPackageRights",
+                "What the model package holds is not known at synth: allow the model's role to "
+                "pull its image (ecr:BatchCheckLayerAvailability, ecr:BatchGetImage, "
+                "ecr:GetDownloadUrlForLayer) and to read its data (s3:GetObject), or say them "
+                "with image= and data= beside model_package.",
+            )
+    if container.environment:
+        properties["environment"] = dict(container.environment)
+    if container.hostname:
+        properties["container_hostname"] = container.hostname
+    if container.multi_model:
+        properties["mode"] = "MultiModel"
+    if container.model_cache is not None:
+        properties["multi_model_config"] = sagemaker.CfnModel.MultiModelConfigProperty(
+            model_cache_setting="Enabled" if container.model_cache else "Disabled"
+        )
+    return sagemaker.CfnModel.ContainerDefinitionProperty(**properties), statements
+
+
+def warn_of_secrets(model: Construct, environment: Mapping[str, str]) -> None:
+    """Say which values of an environment look like secrets, and not what they are."""
+    for name, value in environment.items():
+        text = None if is_token(value) else secret_warning(name, value)
+        if text is not None:
+            warn(model, f"secretInEnvironment:{name}", text)

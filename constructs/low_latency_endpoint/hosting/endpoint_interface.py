@@ -1,0 +1,223 @@
+"""What every endpoint offers, whether made here or elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from aws_cdk import Duration, Resource
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from ..network.private_link_policy import CALL_WITH_BEARER_TOKEN, invoke_actions
+from ..plan.argument_kinds import checked_arguments
+from ..plan.limits import MAX_INSTANCES
+from ..plan.rules import UNKNOWN_VARIANT, VARIANT_SCALED_TWICE, VARIANTS_NOT_KNOWN
+from ..synthesis.asked_once import path_of
+from ..synthesis.validation import check
+from .endpoint_metrics import EndpointVariant, MetricSource
+from .scaling import InvocationScaling
+from .variant_attributes import VariantAttributes
+
+
+@checked_arguments
+class IEndpoint(MetricSource, Resource):
+    """An endpoint: an :class:`Endpoint` of the app, or one imported with ``Endpoint.from_*``.
+
+    Attributes
+    ----------
+    endpoint_name, endpoint_arn : str
+        Of an endpoint of the app these are tokens: whoever uses them is made after it.
+    name_at_synth : str
+        The name itself, for what must exist before the endpoint.
+    endpoint_config_name : str or None
+        What it serves; None where that is not known.
+    variants : tuple of VariantAttributes
+        What is known of its variants; empty where none was stated.
+    enhanced_metrics : bool
+        Whether it publishes metrics by instance and container.
+    confirmation : constructs.Construct or None
+        What confirms updates: make things depend on it that need this configuration to serve.
+    """
+
+    endpoint_name: str
+    endpoint_arn: str
+    name_at_synth: str
+    endpoint_config_name: str | None = None
+    variants: tuple[VariantAttributes, ...] = ()
+    enhanced_metrics: bool = False
+    confirmation: Construct | None = None
+    _scaled: dict[str, InvocationScaling]
+
+    def scale(
+        self, variant_name: str, *, min_instances: int, max_instances: int
+    ) -> InvocationScaling:
+        """Let a variant's number of instances follow its load; add a policy to what returns.
+
+        From now on an update of an endpoint of the app keeps the instance counts that scaling has
+        reached (``RetainAllVariantProperties``), while weights follow the configuration. Who
+        updates an imported one has to say so there.
+
+        Parameters
+        ----------
+        variant_name : str
+        min_instances, max_instances : int
+            The fewest (at least 1) and the most instances.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE106, LLE512, LLE601, LLE621 to LLE625, LLE157 when the subnets have no room.
+        """
+        path = path_of(self)
+        variant = self.variant(variant_name).attributes
+        if variant_name in self._scaled:
+            raise VARIANT_SCALED_TWICE.error(
+                got=f"a second scale({variant_name!r})", allowed="one", where=path
+            )
+        self._before_scaling(variant_name)
+        check(MAX_INSTANCES, max_instances, path)
+        self._hold_room(variant, max_instances)
+        scaling = InvocationScaling(
+            self,
+            f"Scaling-{variant_name}",
+            endpoint_name=self.endpoint_name,
+            name_at_synth=self.name_at_synth,
+            variant=variant,
+            min_instances=min_instances,
+            max_instances=max_instances,
+            hold_room=lambda instances: self._hold_room(variant, instances),
+        )
+        self._scaled[variant_name] = scaling
+        self._after_scaling()
+        return scaling
+
+    def scaling_of(self, variant_name: str) -> InvocationScaling | None:
+        """What :meth:`scale` returned for the variant; None if it does not scale."""
+        return self._scaled.get(variant_name)
+
+    def grant(self, grantee: iam.IGrantable, *actions: str) -> iam.Grant:
+        """Let a principal do these actions on the endpoint, such as ``sagemaker:UpdateEndpoint``.
+
+        Parameters
+        ----------
+        grantee : aws_iam.IGrantable
+        *actions : str
+        """
+        return iam.Grant.add_to_principal(
+            grantee=grantee, resource_arns=[self.endpoint_arn], actions=list(actions)
+        )
+
+    def grant_invoke(
+        self,
+        grantee: iam.IGrantable,
+        *,
+        bidirectional_streaming: bool = False,
+        openai: bool = False,
+    ) -> iam.Grant:
+        """Let a principal invoke the endpoint, whole responses and streamed ones.
+
+        Parameters
+        ----------
+        grantee : aws_iam.IGrantable
+        bidirectional_streaming : bool
+            Bidirectional streams too; by default not. AWS names no action for them, so this grants
+            ``sagemaker:InvokeEndpoint*`` on the endpoint. Not seen on AWS yet.
+        openai : bool
+            The OpenAI-compatible path too; by default not. It needs
+            ``sagemaker:CallWithBearerToken``, which takes no single resource.
+        """
+        grant = self.grant(
+            grantee, *invoke_actions(bidirectional_streaming=bidirectional_streaming)
+        )
+        if not openai:
+            return grant
+        return grant.combine(
+            iam.Grant.add_to_principal(
+                grantee=grantee, actions=[CALL_WITH_BEARER_TOKEN], resource_arns=["*"]
+            )
+        )
+
+    def variant(self, name: str | None = None) -> EndpointVariant:
+        """A variant with its metrics; by default the first one.
+
+        Parameters
+        ----------
+        name : str, optional
+            Of an endpoint imported without its variants, any: what it runs on is not known then.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE622 for an unknown name, LLE631 without one where no variant is known.
+        """
+        if name is None:
+            attributes = self.known_variants()[0]
+        elif not self.variants:
+            attributes = VariantAttributes(name=name)
+        else:
+            found = [each for each in self.variants if each.name == name]
+            if not found:
+                raise UNKNOWN_VARIANT.error(
+                    got=repr(name),
+                    allowed=", ".join(each.name for each in self.variants),
+                    where=path_of(self),
+                )
+            attributes = found[0]
+        return EndpointVariant(
+            attributes,
+            endpoint_name=self.name_at_synth,
+            endpoint_config_name=self.endpoint_config_name,
+            enhanced=self.enhanced_metrics,
+            where=path_of(self),
+        )
+
+    def known_variants(self) -> tuple[VariantAttributes, ...]:
+        """Its variants, at least one.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE631 for an endpoint that was imported without them.
+        """
+        if not self.variants:
+            raise VARIANTS_NOT_KNOWN.error(
+                got="an endpoint imported by its name or ARN alone",
+                allowed="one with variants",
+                where=path_of(self),
+            )
+        return self.variants
+
+    def metric(
+        self,
+        name: str,
+        *,
+        statistic: str,
+        period: Duration | None = None,
+        fleet: Literal["whole", "new"] = "whole",
+        dimensions: Mapping[str, str] | None = None,
+    ) -> cloudwatch.Metric:
+        """A metric of the first variant; see :meth:`MetricSource.metric`."""
+        return self.variant().metric(
+            name, statistic=statistic, period=period, fleet=fleet, dimensions=dimensions
+        )
+
+    def _before_scaling(self, variant_name: str) -> None:
+        """Refuse what does not go together with scaling."""
+
+    def _after_scaling(self) -> None:
+        """Say what scaling means for updates."""
+
+    def _hold_room(self, variant: VariantAttributes, instances: int) -> None:
+        if variant.network is not None:
+            variant.network.fleet_room.hold(
+                f"{path_of(self)}/{variant.name}",
+                instances,
+                network=variant.network,
+                in_update=self._instances_in_update(instances),
+                where=path_of(self),
+            )
+
+    def _instances_in_update(self, instances: int) -> int:
+        return 2 * instances  # a blue/green deployment's
