@@ -33,6 +33,7 @@ from low_latency_endpoint import (
     ContainerImage,
     DataCapture,
     DeploymentPolicy,
+    Endpoint,
     EndpointConfiguration,
     InferenceAmi,
     InstancePool,
@@ -43,11 +44,13 @@ from low_latency_endpoint import (
     LowLatencyEndpoint,
     MeasuredThroughput,
     MetricsPublishing,
+    Model,
     ModelData,
     ModelOptions,
     RoutingStrategy,
     RuntimePrivateLink,
     ScalingOptions,
+    VariantAttributes,
     WarmUpOptions,
     WarmUpPayload,
     ZoneAlignedNetwork,
@@ -121,6 +124,11 @@ class World:
     def alarms(self, **given):
         given.setdefault("endpoint", self.endpoint())
         return LatencyAlarms(self.stack, "Alarms", **given)
+
+    def imported(self, **given):
+        return Endpoint.from_endpoint_attributes(
+            self.stack, "Imported", endpoint_name="sentiment", **given
+        )
 
     def link(self, network=None, **given):
         return RuntimePrivateLink(self.stack, "Link", network=network or self.network(), **given)
@@ -1201,13 +1209,66 @@ out_of(
 )
 row("LLE732", lambda w: w.alarms(overhead_latency={"p99": Duration.millis(1)}), "p99", "Average")
 
+# --- imported ---------------------------------------------------------------------------------
+out_of("LLE373", lambda w, v: Model.from_model_name(w.stack, "M", v), "letters", "-a", "a" * 64)
+out_of(
+    "LLE375",
+    lambda w, v: EndpointConfiguration.from_endpoint_config_name(
+        w.stack, "C", v, variants=[VariantAttributes(name="AllTraffic")]
+    ),
+    "letters",
+    "a_b",
+    "a" * 64,
+)
+out_of(
+    "LLE513",
+    lambda w, v: Endpoint.from_endpoint_arn(w.stack, "E", v),
+    ":endpoint/<name>",
+    "sentiment",
+    "arn:aws:sagemaker:us-east-1:123456789012:model/sentiment",
+    "arn:aws:sagemaker:us-east-1:123456789012:endpoint/",
+)
+row("LLE514", lambda w: Endpoint.from_endpoint_attributes(w.stack, "E"), "neither", "one or both")
+row("LLE631", lambda w: w.alarms(endpoint=w.imported()), "alone", "one with variants")
+row("LLE631", lambda w: w.imported().metric_invocations(), "alone", "one with variants")
+row(
+    "LLE728",
+    lambda w: w.imported().variant("AllTraffic").metric_invocations(fleet="new"),
+    "imported",
+    "endpoint_config_name",
+)
+row(
+    "LLE729",
+    lambda w: w.alarms(
+        endpoint=w.imported(variants=[VariantAttributes(name="AllTraffic")]), zone_imbalance=2
+    ),
+    "AllTraffic",
+    "network and instance_types",
+)
+row("LLE370", lambda _: Container(data="s3://models/model.tar.gz"), "neither", "model_package")
+row(
+    "LLE371",
+    lambda _: Container(model_package="fraud", data="s3://models/all/", multi_model=True),
+    "both",
+    "one of them",
+)
+row(
+    "LLE372",
+    lambda _: Container(image=IMAGE, model_cache=False),
+    "model_cache=False",
+    "multi_model=True",
+)
+out_of(
+    "LLE374", lambda _, v: Container(model_package=v), "model-package/", "fraud:7", "-", "a" * 177
+)
+
 # --- 8 arguments -------------------------------------------------------------------------------
 row("LLE807", lambda _: environment(N=1), "a number", "text")
 row("LLE807", lambda _: Container(image=IMAGE, environment=["N"]), "list", "a mapping of text to")
-row("LLE807", lambda w: w.variant(instance_type="ml.m5.xlarge"), "text", "InstanceType(")
+row("LLE405", lambda w: w.variant(instance_type="m5.xlarge"), "m5.xlarge", "ml.")
 row("LLE807", lambda _: InstancePool("ml.m5.xlarge", 1), "text", "InstanceType(")
 row("LLE807", lambda w: w.variant(instance_pools=["ml.m5.xlarge"]), "text", "InstancePool(")
-row("LLE807", lambda w: w.pattern(instance_type="ml.m5.xlarge"), "text", "InstanceType(")
+row("LLE807", lambda w: w.pattern(instance_type=7), "7", "InstanceType(")
 row("LLE807", lambda w: w.pattern(containers=w.parts.container()), "Container", "even for one")
 row("LLE807", lambda w: w.model(containers=w.parts.container()), "Container", "a list of Container")
 row("LLE807", lambda w: w.model(containers=["image"]), "text", "Container(")

@@ -203,7 +203,7 @@ def container_definition(
     if image is not None:
         uri, statements = image.bind(scope)
         if package is None:
-            properties = {"image": uri, **image.registry_access(scope)}
+            properties = {"image": uri, **image.registry_access}
     if data is not None:
         uri, needed = data.bind(scope)
         statements = [*statements, *needed]

@@ -59,7 +59,8 @@ class ContainerImage(ABC):
     def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
         """The image's URI, and what the model's role must be allowed to pull it."""
 
-    def registry_access(self, scope: Construct) -> dict[str, Any]:
+    @property
+    def registry_access(self) -> dict[str, Any]:
         """Properties of the container that say how the registry is reached; none for ECR."""
         return {}
 
@@ -227,7 +228,8 @@ class _PrivateRegistryImage(ContainerImage):
             return self.uri, []
         return self.uri, [allow(["lambda:InvokeFunction"], self.credentials.function_arn)]
 
-    def registry_access(self, scope: Construct) -> dict[str, Any]:
+    @property
+    def registry_access(self) -> dict[str, Any]:
         model = sagemaker.CfnModel
         return {
             "image_config": model.ImageConfigProperty(

@@ -9,7 +9,7 @@ from constructs import Construct
 
 from ..plan.limits import ENDPOINT_ARN, ENDPOINT_NAME
 from ..plan.rules import NAME_OR_ARN
-from ..synthesis.asked_once import path_below, stack_of
+from ..synthesis.asked_once import path_below, path_of, stack_of
 from ..synthesis.iam_documents import endpoint_arn as arn_of
 from ..synthesis.validation import check, is_token
 from .endpoint_configuration import check_names
@@ -31,12 +31,13 @@ class ImportedEndpoint(IEndpoint):
         endpoint_config_name: str | None = None,
         enhanced_metrics: bool = False,
     ) -> None:
+        where = f"{path_of(scope)}/{id}".lstrip("/")
+        if endpoint_name is None and endpoint_arn is None:
+            raise NAME_OR_ARN.error(got="neither", allowed="one or both", where=where)
+        check(ENDPOINT_NAME, endpoint_name, where)
+        check(ENDPOINT_ARN, endpoint_arn, where)
         super().__init__(scope, id, environment_from_arn=endpoint_arn)
         path = path_below(self, scope, id)
-        if endpoint_name is None and endpoint_arn is None:
-            raise NAME_OR_ARN.error(got="neither", allowed="one or both", where=path)
-        check(ENDPOINT_NAME, endpoint_name, path)
-        check(ENDPOINT_ARN, endpoint_arn, path)
         check_names([variant.name for variant in variants], path)
         self.endpoint_name = endpoint_name or _name_in(self, str(endpoint_arn))
         self.name_at_synth = self.endpoint_name

@@ -315,6 +315,8 @@ class LatencyAlarms(Construct):
             for action in self._options.actions:
                 composite.add_alarm_action(action)
             self.composites[severity] = composite
+        if len(self.composites) == 1:
+            self.node.default_child = composite.node.default_child
 
     def _too_long(self) -> tuple[int, int]:
         """Of how many minutes so many with both fleets are too long: M and N; see above."""

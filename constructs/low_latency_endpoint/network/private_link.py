@@ -196,6 +196,7 @@ class RuntimePrivateLink(Construct):
             security_groups=[group],
             subnets=network.subnet_selection,
         )
+        self.node.default_child = endpoint.node.default_child
         if sagemaker_api:
             ec2.InterfaceVpcEndpoint(
                 self,

@@ -142,6 +142,7 @@ class ZoneAlignedNetwork(Construct):
             enable_dns_hostnames=True,
             tags=[CfnTag(key="Name", value=path)],
         )
+        self.node.default_child = vpc
         routes = ec2.CfnRouteTable(
             self, "Routes", vpc_id=vpc.ref, tags=[CfnTag(key="Name", value=path)]
         )

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import jsii
 from aws_cdk import CfnOutput, Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from ..hosting.container import Container
 from ..hosting.endpoint import Endpoint
 from ..hosting.endpoint_configuration import EndpointConfiguration
-from ..hosting.instance_type import InstanceType
+from ..hosting.endpoint_metrics import MetricSource
+from ..hosting.instance_type import InstanceType, instance_type_of
 from ..hosting.model import Model
 from ..hosting.variant import ProductionVariant, RoutingStrategy, VariantOptions
 from ..monitoring.alarm_options import AlarmOptions, Thresholds
@@ -47,7 +51,8 @@ PLAN_METADATA = "LowLatencyEndpoint::Plan"
 
 
 @checked_arguments
-class LowLatencyEndpoint(Construct):
+@jsii.implements(ec2.IConnectable)
+class LowLatencyEndpoint(MetricSource, Construct):
     """A low-latency endpoint: state callers, target and throughput; the rest is planned.
 
     Composes :class:`ZoneAlignedNetwork`, :class:`RuntimePrivateLink`, :class:`Model`,
@@ -59,8 +64,9 @@ class LowLatencyEndpoint(Construct):
     ----------
     scope, id
         As for every construct.
-    client_zones : ClientZones, optional
-        Where the callers run; needed unless ``network`` is given.
+    client_zones : ClientZones or sequence of str, optional
+        Where the callers run, also as a list of zone IDs or of zone names; needed unless
+        ``network`` is given.
     vpc : aws_ec2.IVpc, optional
         The VPC the callers run in; by default a new one is made.
     subnets : mapping of str to aws_ec2.ISubnet, optional
@@ -80,7 +86,8 @@ class LowLatencyEndpoint(Construct):
         Who may connect: security groups, functions, services, ``Peer`` ranges. By default nobody;
         ``.private_link.allow_from(...)`` adds more.
     containers : sequence of Container
-    instance_type : InstanceType
+    instance_type : InstanceType or str
+        ``"ml.g5.xlarge"`` will do.
     latency : LatencyTarget
         What callers must see.
     throughput : MeasuredThroughput, optional
@@ -163,10 +170,10 @@ class LowLatencyEndpoint(Construct):
         id: str,
         *,
         containers: Sequence[Container],
-        instance_type: InstanceType,
+        instance_type: InstanceType | str,
         latency: LatencyTarget,
         throughput: MeasuredThroughput | None = None,
-        client_zones: ClientZones | None = None,
+        client_zones: ClientZones | Sequence[str] | None = None,
         vpc: ec2.IVpc | None = None,
         subnets: Mapping[str, ec2.ISubnet] | None = None,
         network: ZoneAlignedNetwork | None = None,
@@ -191,6 +198,7 @@ class LowLatencyEndpoint(Construct):
         if safeguards is not None:
             safeguards.apply_to(self)
         zones = zones_of(client_zones, network, path)
+        instance_type = instance_type_of(instance_type)
         variant, endpoint = variant or VariantOptions(), endpoint or EndpointOptions()
         request = _request(
             zones,
@@ -284,6 +292,46 @@ class LowLatencyEndpoint(Construct):
             self.endpoint.roll_back_on(*rollback.alarms.values())
         self.warm_up = self._warm_up(warm_up, latency) if warm_up else None
         self._explain()
+        self.node.default_child = self.endpoint.cfn_endpoint
+
+    @property
+    @jsii.member(jsii_name="connections")
+    def connections(self) -> ec2.Connections:
+        """Who may call: those of the private link."""
+        return self.private_link.connections
+
+    def grant_invoke(
+        self,
+        grantee: iam.IGrantable,
+        *,
+        bidirectional_streaming: bool = False,
+        openai: bool = False,
+    ) -> iam.Grant:
+        """Let a principal invoke the endpoint, as :meth:`Endpoint.grant_invoke` does.
+
+        Parameters
+        ----------
+        grantee : aws_iam.IGrantable
+        bidirectional_streaming, openai : bool
+            These calls too; by default not.
+        """
+        return self.endpoint.grant_invoke(
+            grantee, bidirectional_streaming=bidirectional_streaming, openai=openai
+        )
+
+    def metric(
+        self,
+        name: str,
+        *,
+        statistic: str,
+        period: Duration | None = None,
+        fleet: Literal["whole", "new"] = "whole",
+        dimensions: Mapping[str, str] | None = None,
+    ) -> cloudwatch.Metric:
+        """A metric of the endpoint's first variant; see :meth:`MetricSource.metric`."""
+        return self.endpoint.metric(
+            name, statistic=statistic, period=period, fleet=fleet, dimensions=dimensions
+        )
 
     def output_settings_for_callers(self) -> None:
         """Add stack outputs with what callers need: names, URLs, client settings."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
@@ -10,7 +10,7 @@ from constructs import Construct
 from ..network.client_zones import ClientZones
 from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
-from ..plan.limits import MAX_INSTANCES
+from ..plan.limits import MAX_INSTANCES, ZONE_NAME
 from ..plan.rules import (
     FLEETS_SHARE_SUBNETS,
     LINK_HAS_ITS_OWN_DNS,
@@ -21,7 +21,7 @@ from ..synthesis.asked_once import path_of
 
 
 def zones_of(
-    client_zones: ClientZones | None, network: ZoneAlignedNetwork | None, where: str
+    client_zones: ClientZones | Sequence[str] | None, network: ZoneAlignedNetwork | None, where: str
 ) -> ClientZones:
     """The zones that are stated, or those of the network that is given."""
     if (client_zones is None) == (network is None):
@@ -30,7 +30,13 @@ def zones_of(
             allowed="client_zones or network",
             where=where,
         )
-    return network.client_zones if network is not None else client_zones  # type: ignore[return-value]
+    if network is not None:
+        return network.client_zones
+    if isinstance(client_zones, ClientZones):
+        return client_zones
+    zones = client_zones or ()
+    names = bool(zones) and all(ZONE_NAME.holds(zone) for zone in zones)
+    return ClientZones.of_names(*zones) if names else ClientZones.of_ids(*zones)
 
 
 def network_of(

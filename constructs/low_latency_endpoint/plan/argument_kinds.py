@@ -76,7 +76,24 @@ def checked_arguments(cls: _Class) -> _Class:
             setattr(cls, name, type(member)(_checked(member.__func__, cls)))
         elif isinstance(member, FunctionType):
             setattr(cls, name, _checked(member, cls))
+    if type(cls) is not type and "__init__" in vars(cls):
+        cls.__signature__ = _Signature()  # type: ignore[attr-defined]
     return cls
+
+
+class _Signature:
+    """The constructor's signature, of which jsii's metaclass shows ``(*args, **kwargs)``.
+
+    Worked out when somebody asks: ``inspect.signature`` would cost each import.
+    """
+
+    def __get__(self, instance: object, owner: type) -> inspect.Signature:
+        made_by: Any = next(
+            vars(each)["__init__"] for each in owner.__mro__ if "__init__" in vars(each)
+        )
+        found = inspect.signature(made_by)
+        _, *parameters = found.parameters.values()
+        return found.replace(parameters=parameters, return_annotation=found.empty)
 
 
 def _checked(function: Any, cls: type) -> Callable[..., Any]:
