@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
@@ -44,6 +45,7 @@ from low_latency_endpoint import (
     LatencyTarget,
     LoadTestFleet,
     LowLatencyEndpoint,
+    LowLatencyEndpointStack,
     Model,
     ProductionVariant,
     RuntimePrivateLink,
@@ -52,12 +54,14 @@ from low_latency_endpoint import (
     WarmUpPayload,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.errors import ConfigurationError, SettingsError
 from low_latency_endpoint.hosting.scaling import ScalingStep
 from low_latency_endpoint.hosting.variant import CoreDump
 from low_latency_endpoint.plan.argument_kinds import _evaluated, checked_arguments
 from low_latency_endpoint.plan.latency_plan import CONCURRENCY_METRIC, ScalingPolicy
+from low_latency_endpoint.settings import load_settings
 
+SETTINGS = load_settings(Path(__file__).parents[2] / "endpoint.yaml")
 SECRET = "hunter2"
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/scorer:1"
 
@@ -272,7 +276,13 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
         "interface_endpoints": False,
     },
     "LoadTestFleet.grant_run": lambda t: {"grantee": t.role},
+    "LoadTestFleetStack": lambda t: {
+        **t.place(),
+        "serving": LowLatencyEndpointStack(**t.place(), settings=SETTINGS),
+    },
     "LowLatencyEndpoint": lambda t: {**t.place(), **pattern(t)},
+    "LowLatencyEndpointStack": lambda t: {**t.place(), "settings": SETTINGS},
+    "LowLatencyEndpointStack.from_settings": lambda t: {**t.place(), "path_or_settings": SETTINGS},
     "MeasuredThroughput": lambda t: {"peak_tps": 100, "tps_per_instance": 10},
     "MeasuredThroughput.instances_at_peak": lambda t: {"client_zones": 2},
     "MetricsPublishing": lambda t: {},
