@@ -502,6 +502,8 @@ def test_a_wrong_kind_is_a_coded_error(things, name, parameter):
             # What a limit on text shows is text of the right kind.
             text = "str" in parameter.annotation or "Literal" in parameter.annotation
             assert text or SECRET not in str(error), what
+        elif isinstance(error, SettingsError):  # text of the right kind, but no file
+            assert parameter.name == "path_or_settings"
         elif error is not None and not isinstance(error, ConfigurationError):
             # Two things of one name, and names that CDK cannot use, are CDK's to refuse.
             assert isinstance(error, RuntimeError), f"{what}: {error!r}"
