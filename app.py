@@ -6,44 +6,20 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
-from aws_cdk import App, Environment
+from aws_cdk import App
 
 from low_latency_endpoint.errors import LowLatencyEndpointError
-from low_latency_endpoint.settings import load_settings
-from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack
+from stacks.serving_stack import ServingStack
+from stacks.testing_stack import TestingStack
 
 
 def main() -> None:
     """Synthesise the stack of the settings file."""
     app = App()
-    settings = load_settings(app.node.try_get_context("settings") or "endpoint.yaml")
-    # What the settings leave open, the CLI's credentials and region decide.
-    env = Environment(
-        account=settings.account or os.environ.get("CDK_DEFAULT_ACCOUNT"),
-        region=settings.region or os.environ.get("CDK_DEFAULT_REGION"),
-    )
-    serving = LowLatencyEndpointStack(app, settings.stack_name, settings=settings, env=env)
-    if _wanted(app, "load-test-fleet"):
-        from stacks.load_test_fleet_stack import LoadTestFleetStack
-
-        LoadTestFleetStack(
-            app,
-            f"{settings.stack_name}-LoadTestFleet",
-            settings=settings,
-            serving=serving,
-            env=env,
-            interface_endpoints=_wanted(app, "load-test-fleet-endpoints", "true"),
-        )
+    TestingStack.if_wanted(app, ServingStack.of_app(app))
     app.synth()
-
-
-def _wanted(app: App, name: str, default: str = "false") -> bool:
-    """A switch of the CLI's ``-c name=true``, or of a cdk.json's."""
-    stated = app.node.try_get_context(name)
-    return str(default if stated is None else stated).lower() == "true"
 
 
 if __name__ == "__main__":

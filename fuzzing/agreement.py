@@ -177,7 +177,7 @@ def synthesised(settings: Settings) -> dict[str, Any]:
     """The template, as the CDK's command line gets it: what is looked up is found in between."""
     import aws_cdk as cdk
 
-    from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack
+    from low_latency_endpoint import LowLatencyEndpointStack
 
     region = settings.region or region_of_zone(settings.client_zones.zones[0]) or "us-east-1"
     env = cdk.Environment(account=settings.account or ACCOUNT, region=region)

@@ -48,7 +48,9 @@ if TYPE_CHECKING:
     from .network.client_zones import ClientZones
     from .network.private_link import RuntimePrivateLink
     from .network.zone_aligned_network import ZoneAlignedNetwork
+    from .pattern.load_test_fleet_stack import LoadTestFleetStack
     from .pattern.low_latency_endpoint import LowLatencyEndpoint
+    from .pattern.low_latency_endpoint_stack import LowLatencyEndpointStack
     from .pattern.options import ConfigurationOptions, EndpointOptions, ModelOptions
     from .plan.endpoint_request import ScalingOptions
     from .plan.latency_target import LatencyTarget
@@ -83,7 +85,9 @@ _MODULE_OF = {
         "network.client_zones": "ClientZones",
         "network.private_link": "RuntimePrivateLink",
         "network.zone_aligned_network": "ZoneAlignedNetwork",
+        "pattern.load_test_fleet_stack": "LoadTestFleetStack",
         "pattern.low_latency_endpoint": "LowLatencyEndpoint",
+        "pattern.low_latency_endpoint_stack": "LowLatencyEndpointStack",
         "pattern.options": "ConfigurationOptions EndpointOptions ModelOptions",
         "plan.endpoint_request": "ScalingOptions",
         "plan.latency_target": "LatencyTarget",
@@ -120,7 +124,9 @@ __all__ = [
     "LatencyDashboard",
     "LatencyTarget",
     "LoadTestFleet",
+    "LoadTestFleetStack",
     "LowLatencyEndpoint",
+    "LowLatencyEndpointStack",
     "MeasuredThroughput",
     "MetricsPublishing",
     "Model",

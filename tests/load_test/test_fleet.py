@@ -47,9 +47,8 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
     """The stacks of app.py in a local AWS of its own process, whose model takes 20 ms."""
     from aws_cdk import App, Environment
 
+    from low_latency_endpoint import LoadTestFleetStack, LowLatencyEndpointStack
     from low_latency_endpoint.settings import parse_settings
-    from stacks.load_test_fleet_stack import LoadTestFleetStack
-    from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack
 
     data = yaml.safe_load((ROOT / "endpoint.yaml").read_text())
     sentiment = data["endpoints"]["sentiment"]
@@ -59,7 +58,7 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
     settings = parse_settings(yaml.safe_dump(data))
     env = Environment(account="123456789012", region="us-east-1")
     serving = LowLatencyEndpointStack(made, "Serving", settings=settings, env=env)
-    LoadTestFleetStack(made, "Testing", settings=settings, serving=serving, env=env)
+    LoadTestFleetStack(made, "Testing", serving=serving, env=env)
     made.synth()
     servers = {"*": SimulatedModelServer(service_time=ServiceTime.constant(0.02), concurrency=64)}
     with LocalAws.start(model_servers=servers, runtime=RuntimeOptions(seed=1)) as running_aws:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
@@ -45,6 +46,7 @@ from low_latency_endpoint import (
     LatencyTarget,
     LoadTestFleet,
     LowLatencyEndpoint,
+    LowLatencyEndpointStack,
     Model,
     ProductionVariant,
     RuntimePrivateLink,
@@ -53,12 +55,14 @@ from low_latency_endpoint import (
     WarmUpPayload,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.errors import ConfigurationError, SettingsError
 from low_latency_endpoint.hosting.scaling import ScalingStep
 from low_latency_endpoint.hosting.variant import CoreDump
 from low_latency_endpoint.plan.argument_kinds import _evaluated, checked_arguments
 from low_latency_endpoint.plan.latency_plan import CONCURRENCY_METRIC, ScalingPolicy
+from low_latency_endpoint.settings import load_settings
 
+SETTINGS = load_settings(Path(__file__).parents[2] / "endpoint.yaml")
 SECRET = "hunter2"
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/scorer:1"
 
@@ -288,9 +292,15 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
         "interface_endpoints": False,
     },
     "LoadTestFleet.grant_run": lambda t: {"grantee": t.role},
+    "LoadTestFleetStack": lambda t: {
+        **t.place(),
+        "serving": LowLatencyEndpointStack(**t.place(), settings=SETTINGS),
+    },
     "LowLatencyEndpoint": lambda t: {**t.place(), **pattern(t)},
     "LowLatencyEndpoint.grant_invoke": lambda t: {"grantee": t.role},
     "LowLatencyEndpoint.metric": lambda t: {"name": "Invocations", "statistic": "Sum"},
+    "LowLatencyEndpointStack": lambda t: {**t.place(), "settings": SETTINGS},
+    "LowLatencyEndpointStack.from_settings": lambda t: {**t.place(), "path_or_settings": SETTINGS},
     "MeasuredThroughput": lambda t: {"peak_tps": 100, "tps_per_instance": 10},
     "MeasuredThroughput.instances_at_peak": lambda t: {"client_zones": 2},
     "MetricsPublishing": lambda t: {},
@@ -518,6 +528,8 @@ def test_a_wrong_kind_is_a_coded_error(things, name, parameter):
             # What a limit on text shows is text of the right kind.
             text = "str" in parameter.annotation or "Literal" in parameter.annotation
             assert text or SECRET not in str(error), what
+        elif isinstance(error, SettingsError):  # text of the right kind, but no file
+            assert parameter.name == "path_or_settings"
         elif error is not None and not isinstance(error, ConfigurationError):
             # Two things of one name, names and actions that CDK cannot use, are CDK's to refuse.
             assert isinstance(error, RuntimeError), f"{what}: {error!r}"

@@ -16,11 +16,15 @@ from aws_cdk import aws_iam as iam
 from packaging.requirements import Requirement
 
 import app as entry
-from low_latency_endpoint import ContainerImage, LoadTestFleet, RuntimePrivateLink
+from low_latency_endpoint import (
+    ContainerImage,
+    LoadTestFleet,
+    LoadTestFleetStack,
+    LowLatencyEndpointStack,
+    RuntimePrivateLink,
+)
 from low_latency_endpoint.load_test_fleet.image import write_build_context
 from low_latency_endpoint.settings import load_settings
-from stacks.load_test_fleet_stack import LoadTestFleetStack
-from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack
 
 from .judges import cfn_lint, judged
 
@@ -316,7 +320,7 @@ def assembly(tmp_path_factory):
     env = cdk.Environment(account="123456789012", region="us-east-1")
     settings = load_settings(str(ROOT / "endpoint.yaml"))
     serving = LowLatencyEndpointStack(app, "Serving", settings=settings, env=env)
-    LoadTestFleetStack(app, "Testing", settings=settings, serving=serving, env=env)
+    LoadTestFleetStack(app, "Testing", serving=serving, env=env)
     return judged(app).synth()
 
 

@@ -14,9 +14,8 @@ import aws_cdk as cdk
 import cdk_nag
 import pytest
 
+from low_latency_endpoint import LoadTestFleetStack, LowLatencyEndpointStack
 from low_latency_endpoint.settings import load_settings
-from stacks.load_test_fleet_stack import LoadTestFleetStack
-from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack
 
 from .judges import cfn_lint
 
@@ -68,7 +67,7 @@ def found_in(name, folder):
         settings = load_settings(str(ROOT / name))
         env = cdk.Environment(account="123456789012", region="us-east-1")
         serving = LowLatencyEndpointStack(app, settings.stack_name, settings=settings, env=env)
-        LoadTestFleetStack(app, "Fleet", settings=settings, serving=serving, env=env)
+        LoadTestFleetStack(app, "Fleet", serving=serving, env=env)
         synthesise = app.synth
     else:
         synthesise = partial(runpy.run_path, str(ROOT / name), run_name="__main__")

@@ -10,11 +10,16 @@ import aws_cdk as cdk
 import pytest
 import yaml
 
-from low_latency_endpoint import ClientZones, InstanceType, LatencyTarget, LowLatencyEndpoint
+from low_latency_endpoint import (
+    ClientZones,
+    InstanceType,
+    LatencyTarget,
+    LowLatencyEndpoint,
+    LowLatencyEndpointStack,
+)
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.plan import latency_plan
 from low_latency_endpoint.settings import load_settings, plans
-from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 

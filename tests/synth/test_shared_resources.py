@@ -11,9 +11,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from low_latency_endpoint import LowLatencyEndpointStack
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.settings import Settings, load_settings, shared_resources
-from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack
 
 ENDPOINT = {
     "containers": [{"image": {"uri": "registry.example.com/scorer:1"}}],

@@ -11,9 +11,8 @@ import pytest
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
-from low_latency_endpoint import DataCapture, ModelData
+from low_latency_endpoint import DataCapture, LowLatencyEndpointStack, ModelData
 from low_latency_endpoint.settings import load_settings
-from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack
 
 from .conftest import WHOLE_STACKS
 from .judges import REGION, cfn_lint, judged

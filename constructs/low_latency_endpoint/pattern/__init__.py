@@ -1,4 +1,4 @@
-"""Everything from a latency target: ``LowLatencyEndpoint``.
+"""Everything from a latency target, ``LowLatencyEndpoint``, and the stacks of a settings file.
 
 It imports all rooms of constructs.
 """

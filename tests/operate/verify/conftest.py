@@ -26,8 +26,8 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
     """
     from aws_cdk import App, Environment
 
+    from low_latency_endpoint import LowLatencyEndpointStack
     from low_latency_endpoint.settings import parse_settings
-    from stacks.low_latency_endpoint_stack import LowLatencyEndpointStack
 
     data = yaml.safe_load((ROOT / "endpoint.yaml").read_text())
     sentiment = data["endpoints"]["sentiment"]

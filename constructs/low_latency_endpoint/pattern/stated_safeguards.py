@@ -6,8 +6,8 @@ from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 
-from low_latency_endpoint import Safeguards
-from low_latency_endpoint.settings import SafeguardSettings
+from ..settings import SafeguardSettings
+from ..synthesis.safeguards import Safeguards
 
 
 def safeguards_in(stack: Stack, stated: SafeguardSettings) -> None:

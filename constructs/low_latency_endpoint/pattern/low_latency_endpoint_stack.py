@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
-from aws_cdk import Stack, Tags, Token
+from aws_cdk import Environment, Stack, Stage, Tags, Token
 from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from low_latency_endpoint import (
-    ClientZones,
-    LowLatencyEndpoint,
-    RuntimePrivateLink,
-    ZoneAlignedNetwork,
-)
-from low_latency_endpoint.plan.rules import LOOKUP_NEEDS_ENVIRONMENT, SUBNET_NOT_IN_VPC
-from low_latency_endpoint.settings import Settings, largest_fleet, plan_endpoint
-
+from ..network.client_zones import ClientZones
+from ..network.private_link import RuntimePrivateLink
+from ..network.zone_aligned_network import ZoneAlignedNetwork
+from ..plan.argument_kinds import checked_arguments
+from ..plan.rules import LOOKUP_NEEDS_ENVIRONMENT, SUBNET_NOT_IN_VPC
+from ..settings import Settings, largest_fleet, load_settings, plan_endpoint
 from .endpoint_arguments import endpoint_arguments
+from .low_latency_endpoint import LowLatencyEndpoint
 from .stated_safeguards import safeguards_in
 
 
+@checked_arguments
 class LowLatencyEndpointStack(Stack):
     """One network, one PrivateLink, and the endpoints of a settings file that share them.
 
@@ -37,6 +38,30 @@ class LowLatencyEndpointStack(Stack):
         As ``load_settings`` returns them.
     **kwargs
         As for every stack, ``env`` among them.
+
+    Attributes
+    ----------
+    settings : Settings
+    network : ZoneAlignedNetwork
+    private_link : RuntimePrivateLink
+    endpoints : dict of str to LowLatencyEndpoint
+        By their keys in the settings file.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE801 and LLE807 for arguments of another kind, and what the constructs refuse.
+
+    Examples
+    --------
+    An app's ``app.py``, beside an ``endpoint.yaml``:
+
+    >>> from aws_cdk import App
+    >>> from low_latency_endpoint import LowLatencyEndpointStack
+    >>> app = App()
+    >>> serving = LowLatencyEndpointStack.from_settings(app, "endpoint.yaml")
+    >>> serving.stack_name, list(serving.endpoints)
+    ('LowLatencyEndpoint', ['sentiment'])
     """
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, **kwargs: Any) -> None:
@@ -46,6 +71,7 @@ class LowLatencyEndpointStack(Stack):
             description="Low-latency SageMaker endpoints in their callers' zones",
             **kwargs,
         )
+        self.settings = settings
         safeguards_in(self, settings.safeguards)
         self.network = self._network(settings)
         self.private_link = self._private_link(settings)
@@ -73,6 +99,48 @@ class LowLatencyEndpointStack(Stack):
                 Tags.of(made).add(name, value)
         for name, value in settings.tags.items():
             Tags.of(self).add(name, value)
+
+    @classmethod
+    def from_settings(
+        cls,
+        scope: Construct,
+        path_or_settings: str | Path | Settings = "endpoint.yaml",
+        id: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Make the stack of a settings file.
+
+        Parameters
+        ----------
+        scope : Construct
+            An app, or a stage: ``cdk deploy "Production/*"`` then deploys the stage's.
+        path_or_settings : str, pathlib.Path or Settings
+            The file, or what ``load_settings`` returned; by default ``endpoint.yaml`` in the
+            working directory, which for the CDK CLI is the folder of ``cdk.json``.
+        id : str, optional
+            By default the settings' ``stack_name``.
+        **kwargs
+            As for every stack. ``env`` by default is what the settings state; what they leave
+            open is the stage's, else that of the credentials and region of the CDK CLI.
+
+        Returns
+        -------
+        LowLatencyEndpointStack
+
+        Raises
+        ------
+        SettingsError
+            With all mistakes of the file, each with its line.
+        ConfigurationError
+            As the constructor.
+        """
+        settings = (
+            path_or_settings
+            if isinstance(path_or_settings, Settings)
+            else load_settings(path_or_settings)
+        )
+        kwargs.setdefault("env", _environment(scope, settings))
+        return cls(scope, id or settings.stack_name, settings=settings, **kwargs)
 
     def _network(self, settings: Settings) -> ZoneAlignedNetwork:
         zones = (
@@ -155,6 +223,16 @@ class LowLatencyEndpointStack(Stack):
         for cidr in stated.allow_cidrs or (self.network.vpc.vpc_cidr_block,):
             link.allow_from(ec2.Peer.ipv4(str(cidr)))
         return link
+
+
+def _environment(scope: Construct, settings: Settings) -> Environment:
+    stage = Stage.of(scope)
+    return Environment(
+        account=settings.account
+        or (stage and stage.account)
+        or os.environ.get("CDK_DEFAULT_ACCOUNT"),
+        region=settings.region or (stage and stage.region) or os.environ.get("CDK_DEFAULT_REGION"),
+    )
 
 
 def looked_up_vpc(stack: Stack, vpc_id: str) -> ec2.IVpc:

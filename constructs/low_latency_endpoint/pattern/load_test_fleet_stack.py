@@ -7,13 +7,13 @@ from typing import Any
 from aws_cdk import Stack, Tags
 from constructs import Construct
 
-from low_latency_endpoint import LoadTestFleet
-from low_latency_endpoint.settings import Settings
-
+from ..load_test_fleet.load_test_fleet import LoadTestFleet
+from ..plan.argument_kinds import checked_arguments
 from .low_latency_endpoint_stack import LowLatencyEndpointStack
 from .stated_safeguards import safeguards_in
 
 
+@checked_arguments
 class LoadTestFleetStack(Stack):
     """A fleet for each endpoint of the settings file, in the endpoints' network.
 
@@ -24,8 +24,6 @@ class LoadTestFleetStack(Stack):
     ----------
     scope, id
         As for every stack.
-    settings : Settings
-        As ``load_settings`` returns them.
     serving : LowLatencyEndpointStack
         The stack with the endpoints.
     interface_endpoints : bool
@@ -39,7 +37,6 @@ class LoadTestFleetStack(Stack):
         scope: Construct,
         id: str,
         *,
-        settings: Settings,
         serving: LowLatencyEndpointStack,
         interface_endpoints: bool = True,
         **kwargs: Any,
@@ -50,7 +47,7 @@ class LoadTestFleetStack(Stack):
             description="Load generators for SageMaker endpoints, none while idle",
             **kwargs,
         )
-        safeguards_in(self, settings.safeguards)
+        safeguards_in(self, serving.settings.safeguards)
         endpoints: bool | LoadTestFleet = interface_endpoints
         self.fleets: dict[str, LoadTestFleet] = {}
         for key, endpoint in serving.endpoints.items():
@@ -66,5 +63,5 @@ class LoadTestFleetStack(Stack):
             # One VPC takes one endpoint with private DNS for each service: the first fleet's.
             endpoints = fleet if interface_endpoints else False
             self.fleets[key] = fleet
-        for name, value in settings.tags.items():
+        for name, value in serving.settings.tags.items():
             Tags.of(self).add(name, value)

@@ -13,38 +13,26 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from low_latency_endpoint import (
-    AlarmOptions,
-    ConfigurationOptions,
-    Container,
-    ContainerImage,
-    DataCapture,
-    DeploymentPolicy,
-    EndpointOptions,
-    InferenceAmi,
-    InstanceType,
-    KeepWarmOptions,
-    MetricsPublishing,
-    ModelData,
-    ModelOptions,
-    RoutingStrategy,
-    SlowRequests,
-    VariantOptions,
-    WarmUpMiss,
-    WarmUpOptions,
-    WarmUpPayload,
-)
-from low_latency_endpoint.hosting.variant import CoreDump
-from low_latency_endpoint.plan.latency_plan import EndpointRequest, Plan
-from low_latency_endpoint.plan.limits import INFERENCE_AMI
-from low_latency_endpoint.plan.warm_up_rules import RESERVED_EXECUTIONS
-from low_latency_endpoint.settings import (
+from ..hosting.deployment import DeploymentPolicy
+from ..hosting.endpoint_configuration import DataCapture, MetricsPublishing
+from ..hosting.images import ContainerImage
+from ..hosting.model import Container
+from ..hosting.model_data import ModelData
+from ..hosting.variant import CoreDump, InferenceAmi, InstanceType, RoutingStrategy, VariantOptions
+from ..monitoring.alarm_options import AlarmOptions, SlowRequests
+from ..plan.latency_plan import EndpointRequest, Plan
+from ..plan.limits import INFERENCE_AMI
+from ..plan.warm_up_rules import RESERVED_EXECUTIONS
+from ..settings import (
     ContainerSettings,
     DeploymentSettings,
     EndpointSettings,
     WarmUpPayloadSettings,
     WarmUpSettings,
 )
+from ..warm_up.options import KeepWarmOptions, WarmUpMiss, WarmUpOptions
+from ..warm_up.payload import WarmUpPayload
+from .options import ConfigurationOptions, EndpointOptions, ModelOptions
 
 _CAPTURED: dict[str, Literal["Input", "Output"]] = {"input": "Input", "output": "Output"}
 _Options = TypeVar("_Options")
