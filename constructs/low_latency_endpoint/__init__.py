@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .monitoring.alarm_topic import AlarmTopic
     from .monitoring.alarms import LatencyAlarms
     from .monitoring.dashboard import LatencyDashboard
+    from .monitoring.shadow_alarms import ShadowAlarms
     from .network.client_zones import ClientZones
     from .network.private_link import RuntimePrivateLink
     from .network.zone_aligned_network import ZoneAlignedNetwork
@@ -69,6 +70,7 @@ _MODULE_OF = {
         "monitoring.alarm_topic": "AlarmTopic",
         "monitoring.alarms": "LatencyAlarms",
         "monitoring.dashboard": "LatencyDashboard",
+        "monitoring.shadow_alarms": "ShadowAlarms",
         "network.client_zones": "ClientZones",
         "network.private_link": "RuntimePrivateLink",
         "network.zone_aligned_network": "ZoneAlignedNetwork",
@@ -117,6 +119,7 @@ __all__ = [
     "RuntimePrivateLink",
     "Safeguards",
     "ScalingOptions",
+    "ShadowAlarms",
     "SlowRequests",
     "VariantOptions",
     "WarmUp",

@@ -16,12 +16,14 @@ from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import ENDPOINT_NAME, MAX_INSTANCES, TAG_COUNT, TAG_KEY, TAG_VALUE
 from ..plan.rules import COUNTS_OF_A_SCALED_FLEET, UNKNOWN_VARIANT, VARIANT_SCALED_TWICE
 from ..synthesis.asked_once import path_below
+from ..synthesis.findings import warn
 from ..synthesis.validation import check
 from .deployment import DeploymentPolicy
 from .endpoint_configuration import EndpointConfiguration
 from .endpoint_metrics import EndpointVariant, MetricSource
 from .scaling import InvocationScaling
 from .serving_check import ServingCheck
+from .shadow import ROLLING_WITH_SHADOW
 from .variant import ProductionVariant
 
 
@@ -105,11 +107,13 @@ class Endpoint(MetricSource, Construct):
         )
         self.endpoint_name: str = self.cfn_endpoint.attr_endpoint_name
         self.endpoint_arn: str = self.cfn_endpoint.ref
-        self._deployment = deployment or _default_deployment(configuration.variants)
+        self._deployment = deployment or _default_deployment(configuration.all_variants)
         self._rollback_alarms: list[cloudwatch.IAlarm] = []
         self._scaled: dict[str, InvocationScaling] = {}
-        for variant in configuration.variants:
+        for variant in configuration.all_variants:
             self._hold_room(variant, variant.initial_instance_count)
+        if configuration.shadow is not None and self._deployment.kind == "ROLLING":
+            warn(self, "rollingWithShadow", ROLLING_WITH_SHADOW)
         self.roll_back_on(*rollback_alarms)
         self._keep_counts = keep_instance_counts
         self._retain_what_is_running()
@@ -126,10 +130,17 @@ class Endpoint(MetricSource, Construct):
         )
 
     def roll_back_on(self, *alarms: cloudwatch.IAlarm) -> None:
-        """Add alarms that roll a deployment back; the endpoint is made after them."""
+        """Add alarms that roll a deployment back; the endpoint is made after them.
+
+        None should watch a shadow variant, whose answers no caller sees; :class:`LatencyAlarms`
+        make none that does.
+        """
         self._rollback_alarms += alarms
         self.cfn_endpoint.deployment_config = self._deployment.to_cfn(
-            self.configuration.variants, self._rollback_alarms, self._path
+            self.configuration.variants,
+            self._rollback_alarms,
+            self._path,
+            shadow=self.configuration.shadow,
         )
 
     def scale(
@@ -143,6 +154,7 @@ class Endpoint(MetricSource, Construct):
         Parameters
         ----------
         variant_name : str
+            Also the shadow's: AWS recommends to scale it too.
         min_instances, max_instances : int
             The fewest (at least 1) and the most instances.
 
@@ -216,7 +228,7 @@ class Endpoint(MetricSource, Construct):
         )
 
     def variant(self, name: str | None = None) -> EndpointVariant:
-        """A variant with its metrics; by default the configuration's first one.
+        """A variant with its metrics, also the shadow; by default the configuration's first one.
 
         Raises
         ------
@@ -278,7 +290,7 @@ class Endpoint(MetricSource, Construct):
         if variant is None:
             raise UNKNOWN_VARIANT.error(
                 got=repr(name),
-                allowed=", ".join(variant.name for variant in self.configuration.variants),
+                allowed=", ".join(variant.name for variant in self.configuration.all_variants),
                 where=self._path,
             )
         return variant

@@ -26,6 +26,7 @@ from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn
 from ..synthesis.safeguards import safeguards_of
 from ..synthesis.validation import check, check_seconds, is_token
+from .shadow import check_shadow
 from .variant import InstanceType, ProductionVariant
 
 if TYPE_CHECKING:
@@ -112,6 +113,11 @@ class EndpointConfiguration(Construct):
         As for every construct.
     variants : sequence of ProductionVariant
         One to ten, with names that differ.
+    shadow : ProductionVariant, optional
+        Gets copies of the requests of the one production variant there is then, on instances of
+        its own; its answers are dropped and callers see nothing of it. Its ``weight`` over the
+        production variant's is taken for the share of requests that are copied: with equal weights
+        (AWS's one example) all of them. By default there is no shadow. Not seen on AWS yet.
     encryption_key : aws_kms.IKey, optional
         Encrypts the instances' storage volumes; by default that of :class:`Safeguards` where no
         instance type has local storage, else SageMaker's own key. The models' roles
@@ -128,14 +134,16 @@ class EndpointConfiguration(Construct):
     ----------
     endpoint_config_name : str
     variants : tuple of ProductionVariant
+        Those that answer callers.
+    shadow : ProductionVariant or None
     metrics : MetricsPublishing or None
     cfn_endpoint_config : aws_sagemaker.CfnEndpointConfig
 
     Raises
     ------
     ConfigurationError
-        LLE401, LLE406, LLE407, LLE415, LLE417, LLE421, LLE424, LLE426, and LLE33x when an image
-        or the inference AMI cannot run on a variant's instance type.
+        LLE401, LLE406, LLE407, LLE415, LLE417, LLE421, LLE424, LLE426, LLE431, and LLE33x when an
+        image or the inference AMI cannot run on a variant's instance type.
     """
 
     def __init__(
@@ -144,6 +152,7 @@ class EndpointConfiguration(Construct):
         id: str,
         *,
         variants: Sequence[ProductionVariant],
+        shadow: ProductionVariant | None = None,
         encryption_key: kms.IKey | None = None,
         kms_key_with_local_storage: bool = False,
         data_capture: DataCapture | None = None,
@@ -153,6 +162,10 @@ class EndpointConfiguration(Construct):
         path = path_below(self, scope, id)
         VARIANT_COUNT.check(len(variants), path)
         _check_variants(variants, path)
+        if shadow is not None:
+            check_shadow(self, variants, shadow, path)
+            variants = [*variants, shadow]
+            _check_names(variants, path)
         if encryption_key is not None and not kms_key_with_local_storage:
             _check_key(variants, path)
         for variant in variants:
@@ -172,6 +185,9 @@ class EndpointConfiguration(Construct):
             optional["data_capture_config"] = _data_capture(data_capture)
         if metrics is not None:
             optional["metrics_config"] = _metrics(metrics, path)
+        if shadow is not None:
+            *variants, shadow = variants
+            optional["shadow_production_variants"] = [shadow.to_cfn()]
         self.cfn_endpoint_config = sagemaker.CfnEndpointConfig(
             self,
             "Resource",
@@ -180,11 +196,17 @@ class EndpointConfiguration(Construct):
         )
         self.endpoint_config_name: str = self.cfn_endpoint_config.attr_endpoint_config_name
         self.variants = tuple(variants)
+        self.shadow = shadow
         self.metrics = metrics
 
     def variant(self, name: str) -> ProductionVariant | None:
-        """The variant of that name, or None."""
-        return next((variant for variant in self.variants if variant.name == name), None)
+        """The variant of that name, or None; the shadow too."""
+        return next((variant for variant in self.all_variants if variant.name == name), None)
+
+    @property
+    def all_variants(self) -> tuple[ProductionVariant, ...]:
+        """The production variants and the shadow: all that have instances."""
+        return (*self.variants, *([self.shadow] if self.shadow else []))
 
 
 def _grant(
@@ -206,11 +228,15 @@ def _grant(
                 model.grant_write(variant.core_dump.destination, variant.core_dump.key)
 
 
-def _check_variants(variants: Sequence[ProductionVariant], where: str) -> None:
+def _check_names(variants: Sequence[ProductionVariant], where: str) -> None:
     names = [variant.name for variant in variants]
     for name in names:
         if names.count(name) > 1:
             raise VARIANT_NAMED_TWICE.error(got=name, allowed="names that differ", where=where)
+
+
+def _check_variants(variants: Sequence[ProductionVariant], where: str) -> None:
+    _check_names(variants, where)
     if all(variant.weight == 0 for variant in variants):
         raise ALL_WEIGHTS_ZERO.error(
             got=", ".join(f"{variant.name}: 0" for variant in variants),
