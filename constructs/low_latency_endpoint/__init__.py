@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .monitoring.alarm_topic import AlarmTopic
     from .monitoring.alarms import LatencyAlarms
     from .monitoring.dashboard import LatencyDashboard
+    from .monitoring.shadow_alarms import ShadowAlarms
     from .network.client_zones import ClientZones
     from .network.private_link import RuntimePrivateLink
     from .network.zone_aligned_network import ZoneAlignedNetwork
@@ -82,6 +83,7 @@ _MODULE_OF = {
         "monitoring.alarm_topic": "AlarmTopic",
         "monitoring.alarms": "LatencyAlarms",
         "monitoring.dashboard": "LatencyDashboard",
+        "monitoring.shadow_alarms": "ShadowAlarms",
         "network.client_zones": "ClientZones",
         "network.private_link": "RuntimePrivateLink",
         "network.zone_aligned_network": "ZoneAlignedNetwork",
@@ -137,6 +139,7 @@ __all__ = [
     "RuntimePrivateLink",
     "Safeguards",
     "ScalingOptions",
+    "ShadowAlarms",
     "SlowRequests",
     "VariantAttributes",
     "VariantOptions",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from enum import Enum
 from pathlib import Path
@@ -145,6 +146,26 @@ MAKERS: dict[str, Callable[[Things], Any]] = {
         t.stack, "Configuration", variants=[t.variant]
     ),
     "endpoint": lambda t: Endpoint(t.stack, "Endpoint", configuration=t.configuration),
+    "shadowed": lambda t: Endpoint(
+        t.stack,
+        "Shadowed",
+        configuration=EndpointConfiguration(
+            t.stack,
+            "ShadowConfiguration",
+            variants=[replace(t.candidate, name="primary")],
+            shadow=t.candidate,
+        ),
+    ),
+    "candidate": lambda t: ProductionVariant(
+        name="candidate",
+        model=Model(  # the other network has no room left for the endpoints that are tried
+            t.stack,
+            "ShadowModel",
+            network=ZoneAlignedNetwork(t.stack, "ShadowNetwork", client_zones=t.zones),
+            containers=[t.container],
+        ),
+        instance_type=InstanceType("ml.m5.xlarge"),
+    ),
     "scaling": lambda t: InvocationScaling(
         **t.place(),
         endpoint_name="e",
@@ -339,6 +360,7 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "ScalingStep": lambda t: {"change": 1},
     "Safeguards": lambda t: {},
     "Safeguards.apply_to": lambda t: {"scope": t.stack},
+    "ShadowAlarms": lambda t: {**t.place(), "endpoint": t.shadowed},
     "SlowRequests": lambda t: {"threshold": Duration.millis(200)},
     "VariantAttributes": lambda t: {"name": "AllTraffic"},
     "VariantOptions": lambda t: {},

@@ -50,6 +50,7 @@ from low_latency_endpoint import (
     RoutingStrategy,
     RuntimePrivateLink,
     ScalingOptions,
+    ShadowAlarms,
     VariantAttributes,
     WarmUpOptions,
     WarmUpPayload,
@@ -129,6 +130,12 @@ class World:
         return Endpoint.from_endpoint_attributes(
             self.stack, "Imported", endpoint_name="sentiment", **given
         )
+
+    def shadow_alarms(self, shadow=True, **given):
+        candidate = self.variant(name="candidate") if shadow else None
+        configuration = self.configuration(self.variant(), shadow=candidate)
+        endpoint = self.endpoint(configuration=configuration)
+        return ShadowAlarms(self.stack, "Alarms", endpoint=endpoint, **given)
 
     def link(self, network=None, **given):
         return RuntimePrivateLink(self.stack, "Link", network=network or self.network(), **given)
@@ -791,6 +798,12 @@ row(
     "primary",
     "differ",
 )
+row(
+    "LLE421",
+    lambda w: w.configuration(w.variant(), shadow=w.variant(model=w.parts.model(w.stack, "Again"))),
+    "primary",
+    "differ",
+)
 row("LLE422", lambda w: w.variant(instance_type=None), "neither", "instance_type or")
 row(
     "LLE422",
@@ -827,6 +840,18 @@ row(
     lambda w: w.variant(instance_pools=pools(("ml.m5.xlarge", 1), ("ml.c5.xlarge", 1))),
     "1, 1",
     "priority",
+)
+row(
+    "LLE431",
+    lambda w: w.configuration(w.variant(), w.variant(name="b"), shadow=w.variant(name="c")),
+    "c beside primary, b",
+    "one production variant and one shadow",
+)
+row(
+    "LLE807",
+    lambda w: w.configuration(w.variant(), shadow=[w.variant(name="b"), w.variant(name="c")]),
+    "list",
+    "ProductionVariant",
 )
 row(
     "LLE426",
@@ -1197,6 +1222,8 @@ out_of(
     1,
 )
 out_of("LLE727", lambda w, v: w.alarms(zone_imbalance=v), "1.01 to 16", 1, 17)
+row("LLE734", lambda w: w.shadow_alarms(shadow=False), "without one", "shadow=...")
+out_of("LLE735", lambda w, v: w.shadow_alarms(latency_ratio={"p99": v}), "0.1 to 100", 0, 101)
 row("LLE730", lambda w: w.endpoint().metric("Latency", statistic="p99"), "Latency", "ModelLatency")
 out_of(
     "LLE731",

@@ -158,6 +158,8 @@ class DeploymentPolicy:
         variants: Sequence[VariantAttributes],
         alarms: Sequence[cloudwatch.IAlarm],
         where: str = "",
+        *,
+        shadow: VariantAttributes | None = None,
     ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
         """The policy as CloudFormation takes it.
 
@@ -167,7 +169,7 @@ class DeploymentPolicy:
             LLE502 to LLE508 for values out of range, LLE521 when the waits exceed the longest
             time, LLE522 for rolling with several variants, LLE523 for Inf1 with guardrails.
         """
-        self._check_variants(variants, alarms, where)
+        self._check_variants(variants, alarms, where, shadow)
         wait = check_seconds(TRAFFIC_WAIT_SECONDS, self.wait, where)
         wait = _DEFAULT_WAIT_SECONDS if wait is None else wait
         termination = check_seconds(TERMINATION_WAIT_SECONDS, self.termination_wait, where)
@@ -206,13 +208,18 @@ class DeploymentPolicy:
         )
 
     def _check_variants(
-        self, variants: Sequence[VariantAttributes], alarms: Sequence[cloudwatch.IAlarm], where: str
+        self,
+        variants: Sequence[VariantAttributes],
+        alarms: Sequence[cloudwatch.IAlarm],
+        where: str,
+        shadow: VariantAttributes | None,
     ) -> None:
         if self.kind == "ROLLING" and len(variants) > 1:
             raise ROLLING_NEEDS_ONE_VARIANT.error(
                 got=f"{len(variants)} variants", allowed="1", where=where
             )
-        types = [each.name for variant in variants for each in variant.instance_types]
+        everything = [*variants, *([shadow] if shadow else [])]
+        types = [each.name for variant in everything for each in variant.instance_types]
         check_guardrails(self.kind, types, rolls_back=bool(alarms), where=where)
 
     def _check_total(self, wait: int, termination: int, maximum: int | None, where: str) -> None:

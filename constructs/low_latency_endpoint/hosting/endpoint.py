@@ -13,12 +13,14 @@ from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import ENDPOINT_NAME, TAG_COUNT, TAG_KEY, TAG_VALUE
 from ..plan.rules import COUNTS_OF_A_SCALED_FLEET
 from ..synthesis.asked_once import path_below
+from ..synthesis.findings import warn
 from ..synthesis.validation import check
 from .deployment import DeploymentPolicy
 from .endpoint_configuration import IEndpointConfiguration
 from .endpoint_interface import IEndpoint
 from .imported_endpoint import ImportedEndpoint
 from .serving_check import ServingCheck
+from .shadow import ROLLING_WITH_SHADOW
 from .variant_attributes import VariantAttributes
 
 
@@ -106,12 +108,15 @@ class Endpoint(IEndpoint):
         self.endpoint_arn: str = self.cfn_endpoint.ref
         self.endpoint_config_name = configuration.endpoint_config_name
         self.variants = configuration.variant_attributes
+        self.shadow = configuration.shadow_attributes
         self.enhanced_metrics = configuration.enhanced_metrics
-        self._deployment = deployment or _default_deployment(self.variants)
+        self._deployment = deployment or _default_deployment(self.all_variants)
         self._rollback_alarms: list[cloudwatch.IAlarm] = []
         self._scaled = {}
-        for variant in self.variants:
+        for variant in self.all_variants:
             self._hold_room(variant, variant.instance_count or 1)
+        if self.shadow is not None and self._deployment.kind == "ROLLING":
+            warn(self, "rollingWithShadow", ROLLING_WITH_SHADOW)
         self.roll_back_on(*rollback_alarms)
         self._keep_counts = keep_instance_counts
         self._after_scaling()
@@ -128,10 +133,14 @@ class Endpoint(IEndpoint):
         )
 
     def roll_back_on(self, *alarms: cloudwatch.IAlarm) -> None:
-        """Add alarms that roll a deployment back; the endpoint is made after them."""
+        """Add alarms that roll a deployment back; the endpoint is made after them.
+
+        None should watch a shadow variant, whose answers no caller sees; :class:`LatencyAlarms`
+        make none that does.
+        """
         self._rollback_alarms += alarms
         self.cfn_endpoint.deployment_config = self._deployment.to_cfn(
-            self.variants, self._rollback_alarms, self._path
+            self.variants, self._rollback_alarms, self._path, shadow=self.shadow
         )
 
     @classmethod

@@ -28,6 +28,7 @@ from ..synthesis.findings import warn
 from ..synthesis.safeguards import safeguards_of
 from ..synthesis.validation import check, check_seconds, is_token
 from .instance_type import InstanceType
+from .shadow import check_shadow
 from .variant import ProductionVariant
 from .variant_attributes import VariantAttributes
 
@@ -112,13 +113,16 @@ class IEndpointConfiguration(Resource):
     ----------
     endpoint_config_name : str
     variant_attributes : tuple of VariantAttributes
-        What is known of its variants.
+        What is known of its production variants.
+    shadow_attributes : VariantAttributes or None
+        What is known of its shadow variant.
     enhanced_metrics : bool
         Whether endpoints with it publish metrics by instance and container.
     """
 
     endpoint_config_name: str
     variant_attributes: tuple[VariantAttributes, ...]
+    shadow_attributes: VariantAttributes | None = None
     enhanced_metrics: bool = False
 
 
@@ -136,6 +140,11 @@ class EndpointConfiguration(IEndpointConfiguration):
         As for every construct.
     variants : sequence of ProductionVariant
         One to ten, with names that differ.
+    shadow : ProductionVariant, optional
+        Gets copies of the requests of the one production variant there is then, on instances of
+        its own; its answers are dropped and callers see nothing of it. Its ``weight`` over the
+        production variant's is taken for the share of requests that are copied: with equal weights
+        (AWS's one example) all of them. By default there is no shadow. Not seen on AWS yet.
     encryption_key : aws_kms.IKey, optional
         Encrypts the instances' storage volumes; by default that of :class:`Safeguards` where no
         instance type has local storage, else SageMaker's own key. The models' roles
@@ -152,14 +161,16 @@ class EndpointConfiguration(IEndpointConfiguration):
     ----------
     endpoint_config_name : str
     variants : tuple of ProductionVariant
+        Those that answer callers.
+    shadow : ProductionVariant or None
     metrics : MetricsPublishing or None
     cfn_endpoint_config : aws_sagemaker.CfnEndpointConfig
 
     Raises
     ------
     ConfigurationError
-        LLE401, LLE406, LLE407, LLE415, LLE417, LLE421, LLE424, LLE426, and LLE33x when an image
-        or the inference AMI cannot run on a variant's instance type.
+        LLE401, LLE406, LLE407, LLE415, LLE417, LLE421, LLE424, LLE426, LLE431, and LLE33x when an
+        image or the inference AMI cannot run on a variant's instance type.
     """
 
     def __init__(
@@ -168,6 +179,7 @@ class EndpointConfiguration(IEndpointConfiguration):
         id: str,
         *,
         variants: Sequence[ProductionVariant],
+        shadow: ProductionVariant | None = None,
         encryption_key: kms.IKey | None = None,
         kms_key_with_local_storage: bool = False,
         data_capture: DataCapture | None = None,
@@ -177,6 +189,10 @@ class EndpointConfiguration(IEndpointConfiguration):
         path = path_below(self, scope, id)
         VARIANT_COUNT.check(len(variants), path)
         _check_variants(variants, path)
+        if shadow is not None:
+            check_shadow(self, variants, shadow, path)
+            variants = [*variants, shadow]
+            check_names([variant.name for variant in variants], path)
         if encryption_key is not None and not kms_key_with_local_storage:
             _check_key(variants, path)
         for variant in variants:
@@ -196,6 +212,9 @@ class EndpointConfiguration(IEndpointConfiguration):
             optional["data_capture_config"] = _data_capture(data_capture)
         if metrics is not None:
             optional["metrics_config"] = _metrics(metrics, path)
+        if shadow is not None:
+            *variants, shadow = variants
+            optional["shadow_production_variants"] = [shadow.to_cfn()]
         self.cfn_endpoint_config = sagemaker.CfnEndpointConfig(
             self,
             "Resource",
@@ -205,6 +224,8 @@ class EndpointConfiguration(IEndpointConfiguration):
         self.endpoint_config_name: str = self.cfn_endpoint_config.attr_endpoint_config_name
         self.variants = tuple(variants)
         self.variant_attributes = tuple(variant.attributes for variant in variants)
+        self.shadow = shadow
+        self.shadow_attributes = shadow.attributes if shadow else None
         self.metrics = metrics
         self.enhanced_metrics = metrics is not None and metrics.enhanced
 
@@ -256,8 +277,13 @@ class EndpointConfiguration(IEndpointConfiguration):
         return made
 
     def variant(self, name: str) -> ProductionVariant | None:
-        """The variant of that name, or None."""
-        return next((variant for variant in self.variants if variant.name == name), None)
+        """The variant of that name, or None; the shadow too."""
+        return next((variant for variant in self.all_variants if variant.name == name), None)
+
+    @property
+    def all_variants(self) -> tuple[ProductionVariant, ...]:
+        """The production variants and the shadow: all that have instances."""
+        return (*self.variants, *([self.shadow] if self.shadow else []))
 
 
 def _grant(

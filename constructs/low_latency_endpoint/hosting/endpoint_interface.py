@@ -35,6 +35,8 @@ class IEndpoint(MetricSource, Resource):
         What it serves; None where that is not known.
     variants : tuple of VariantAttributes
         What is known of its variants; empty where none was stated.
+    shadow : VariantAttributes or None
+        The variant that gets copies of requests.
     enhanced_metrics : bool
         Whether it publishes metrics by instance and container.
     confirmation : constructs.Construct or None
@@ -46,6 +48,7 @@ class IEndpoint(MetricSource, Resource):
     name_at_synth: str
     endpoint_config_name: str | None = None
     variants: tuple[VariantAttributes, ...] = ()
+    shadow: VariantAttributes | None = None
     enhanced_metrics: bool = False
     confirmation: Construct | None = None
     _scaled: dict[str, InvocationScaling]
@@ -62,6 +65,7 @@ class IEndpoint(MetricSource, Resource):
         Parameters
         ----------
         variant_name : str
+            Also the shadow's: AWS recommends to scale it too.
         min_instances, max_instances : int
             The fewest (at least 1) and the most instances.
 
@@ -140,7 +144,7 @@ class IEndpoint(MetricSource, Resource):
         )
 
     def variant(self, name: str | None = None) -> EndpointVariant:
-        """A variant with its metrics; by default the first one.
+        """A variant with its metrics, also the shadow; by default the first production variant.
 
         Parameters
         ----------
@@ -154,14 +158,14 @@ class IEndpoint(MetricSource, Resource):
         """
         if name is None:
             attributes = self.known_variants()[0]
-        elif not self.variants:
+        elif not self.all_variants:
             attributes = VariantAttributes(name=name)
         else:
-            found = [each for each in self.variants if each.name == name]
+            found = [each for each in self.all_variants if each.name == name]
             if not found:
                 raise UNKNOWN_VARIANT.error(
                     got=repr(name),
-                    allowed=", ".join(each.name for each in self.variants),
+                    allowed=", ".join(each.name for each in self.all_variants),
                     where=path_of(self),
                 )
             attributes = found[0]
@@ -173,8 +177,13 @@ class IEndpoint(MetricSource, Resource):
             where=path_of(self),
         )
 
+    @property
+    def all_variants(self) -> tuple[VariantAttributes, ...]:
+        """The production variants and the shadow: all that have instances."""
+        return (*self.variants, *([self.shadow] if self.shadow else []))
+
     def known_variants(self) -> tuple[VariantAttributes, ...]:
-        """Its variants, at least one.
+        """Its production variants, at least one.
 
         Raises
         ------

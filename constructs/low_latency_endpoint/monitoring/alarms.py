@@ -59,6 +59,9 @@ class LatencyAlarms(Construct):
     Missing data never alarms, except where silence is the fault. Every description says what the
     alarm means, what to look at first, and the command to run.
 
+    A shadow variant has none of them: callers see nothing of it, so it pages nobody and rolls no
+    deployment back. :class:`ShadowAlarms` compare it with production.
+
     Parameters
     ----------
     scope, id
@@ -186,7 +189,7 @@ class LatencyAlarms(Construct):
             quiet_during_deployments=quiet_during_deployments,
         )
         self._path = path_below(self, scope, id)
-        self._periods = _checked_periods(options, self._path)
+        self._periods = checked_periods(options, self._path)
         self._new_fleet = new_fleet_only
         self.alarms: dict[str, cloudwatch.Alarm] = {}
         self.composites: dict[str, cloudwatch.CompositeAlarm] = {}
@@ -397,7 +400,8 @@ def _any_of(rules: Sequence[str]) -> str:
     return f"({' OR '.join(rules)})"
 
 
-def _checked_periods(options: AlarmOptions, where: str) -> tuple[int, int]:
+def checked_periods(options: AlarmOptions, where: str) -> tuple[int, int]:
+    """Evaluation periods and datapoints to alarm."""
     evaluation_periods = options.evaluation_periods
     datapoints = options.datapoints_to_alarm
     check(EVALUATION_PERIODS, evaluation_periods, where)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 class LatencyDashboard(Construct):
     """Target, split of the time, traffic, errors, instances, utilization, models, zones.
 
-    Latencies are in milliseconds, utilization in percent of the whole instance.
+    Latencies are in milliseconds, utilization in percent of the whole instance. A shadow variant's
+    latency and errors are drawn against production's.
     ``low-latency dashboard`` draws the same body as a picture.
 
     Parameters
@@ -67,6 +68,7 @@ class LatencyDashboard(Construct):
         path = path_below(self, scope, id)
         from ..plan.dashboard import dashboard_body  # with the first dashboard
 
+        shadow = endpoint.shadow
         self.body = dashboard_body(
             endpoint_name=endpoint.name_at_synth,
             region=Aws.REGION,
@@ -79,6 +81,7 @@ class LatencyDashboard(Construct):
                 for statistic, threshold in (model_latency or {}).items()
             },
             alarm_arns=[alarm_arn_of(alarm) for alarm in alarms.alarms.values()] if alarms else [],
+            shadow=_described(endpoint, endpoint.variant(shadow.name)) if shadow else None,
         )
         self.cfn_dashboard = cloudwatch.CfnDashboard(
             self,

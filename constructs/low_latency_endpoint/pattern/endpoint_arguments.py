@@ -13,12 +13,13 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from ..hosting.container import Container
 from ..hosting.deployment import DeploymentPolicy
 from ..hosting.endpoint_configuration import DataCapture, MetricsPublishing
 from ..hosting.images import ContainerImage
-from ..hosting.model import Container
+from ..hosting.instance_type import InstanceType
 from ..hosting.model_data import ModelData
-from ..hosting.variant import CoreDump, InferenceAmi, InstanceType, RoutingStrategy, VariantOptions
+from ..hosting.variant import CoreDump, InferenceAmi, RoutingStrategy, VariantOptions
 from ..monitoring.alarm_options import AlarmOptions, SlowRequests
 from ..plan.latency_plan import EndpointRequest, Plan
 from ..plan.limits import INFERENCE_AMI

@@ -8,17 +8,18 @@ Latencies are shown in milliseconds: every panel divides SageMaker's microsecond
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from .metrics import MICROSECONDS_PER_MILLISECOND, metric_facts
+from .dashboard_panel import PERIOD, Panel
+from .dashboard_shadow import shadow_panels
+from .metrics import MICROSECONDS_PER_MILLISECOND
 
 _COLUMNS = 24
 _HALF, _HEIGHT = _COLUMNS // 2, 6
-_PERIOD = 60
 # One hue per quantity, everywhere the same; percentiles from light to dark.
 _BLUE = {"p50": "#9ecae1", "p90": "#4292c6", "p99": "#084594"}
-_MODEL, _OVERHEAD, _TARGET = "#2171b5", "#fd8d3c", "#d62728"
+_MODEL, _OVERHEAD = "#2171b5", "#fd8d3c"
 _ERRORS = {
     "Invocation4XXErrors": "#fdae6b",
     "Invocation5XXErrors": "#d62728",
@@ -50,77 +51,6 @@ class DashboardVariant:
     scaling_target: float | None = None
 
 
-@dataclass
-class _Panel:
-    """One graph: metrics in CloudWatch's array form, with hidden inputs of its formulas."""
-
-    title: str
-    region: str
-    left_label: str
-    stacked: bool = False
-    right_label: str = ""
-    metrics: list[Any] = field(default_factory=list)
-    annotations: list[dict[str, Any]] = field(default_factory=list)
-
-    def raw(self, dimensions: Sequence[str], name: str, statistic: str, id: str) -> None:
-        """A metric that only feeds formulas."""
-        namespace = metric_facts(name).namespace
-        self.metrics.append(
-            [namespace, name, *dimensions, {"id": id, "stat": statistic, "visible": False}]
-        )
-
-    def shown(
-        self,
-        dimensions: Sequence[str],
-        name: str,
-        statistic: str,
-        label: str,
-        color: str = "",
-        axis: str = "left",
-    ) -> None:
-        """A metric as it is."""
-        options: dict[str, Any] = {"stat": statistic, "label": label, "yAxis": axis}
-        if color:
-            options["color"] = color
-        self.metrics.append([metric_facts(name).namespace, name, *dimensions, options])
-
-    def formula(
-        self, expression: str, id: str, label: str, color: str = "", axis: str = "left"
-    ) -> None:
-        """A formula over the metrics above."""
-        options: dict[str, Any] = {
-            "expression": expression,
-            "id": id,
-            "label": label,
-            "yAxis": axis,
-        }
-        if color:
-            options["color"] = color
-        self.metrics.append([options])
-
-    def line(self, value: float, label: str, axis: str = "left") -> None:
-        """A horizontal line."""
-        self.annotations.append({"value": value, "label": label, "color": _TARGET, "yAxis": axis})
-
-    def properties(self) -> dict[str, Any]:
-        """The widget's properties."""
-        axes: dict[str, Any] = {"left": {"min": 0, "label": self.left_label, "showUnits": False}}
-        if self.right_label:
-            axes["right"] = {"min": 0, "label": self.right_label, "showUnits": False}
-        properties: dict[str, Any] = {
-            "title": self.title,
-            "view": "timeSeries",
-            "stacked": self.stacked,
-            "region": self.region,
-            "period": _PERIOD,
-            "metrics": self.metrics,
-            "yAxis": axes,
-        }
-        if self.annotations:
-            properties["annotations"] = {"horizontal": self.annotations}
-        return properties
-
-
 def dashboard_body(
     *,
     endpoint_name: str,
@@ -128,6 +58,7 @@ def dashboard_body(
     variants: Sequence[DashboardVariant],
     targets: Mapping[str, float],
     alarm_arns: Sequence[str] = (),
+    shadow: DashboardVariant | None = None,
 ) -> dict[str, Any]:
     """The body, ready for JSON.
 
@@ -139,6 +70,8 @@ def dashboard_body(
         ModelLatency threshold in milliseconds by statistic, drawn as lines.
     alarm_arns : sequence of str
         Shown as a row of states.
+    shadow : DashboardVariant, optional
+        Its latency and errors against the first variant's, its instances and their utilization.
 
     Examples
     --------
@@ -162,6 +95,10 @@ def dashboard_body(
         if variant.multi_model:
             graphs.append(panels.multi_model())
         graphs.append(panels.zones())
+    if shadow is not None:
+        graphs += shadow_panels(endpoint_name, region, variants[0].name, shadow.name)
+        panels = _Panels(endpoint_name, region, shadow, f" · shadow {shadow.name}")
+        graphs += [panels.instances(), panels.utilization()]
     widgets: list[dict[str, Any]] = [
         _widget("text", 0, 0, _COLUMNS, 2, {"markdown": _header(endpoint_name, targets)})
     ]
@@ -217,8 +154,8 @@ class _Panels:
         self._suffix = suffix
         self._dimensions = ("EndpointName", endpoint_name, "VariantName", variant.name)
 
-    def _panel(self, title: str, left: str, **options: Any) -> _Panel:
-        return _Panel(title + self._suffix, self._region, left, **options)
+    def _panel(self, title: str, left: str, **options: Any) -> Panel:
+        return Panel(title + self._suffix, self._region, left, **options)
 
     def target(self, targets: Mapping[str, float]) -> dict[str, Any]:
         panel = self._panel("Is the target met?", "ModelLatency in ms")
@@ -332,7 +269,7 @@ class _Panels:
         panel.formula(
             f'SEARCH(\'{{{schema}}} MetricName="Invocations" '
             f'EndpointName="{self._endpoint_name}" VariantName="{self._variant.name}"\', '
-            f"'Sum', {_PERIOD})",
+            f"'Sum', {PERIOD})",
             "zones",
             "",
         )

@@ -271,6 +271,14 @@ ALL_WEIGHTS_ZERO = rule(
     source=GUIDE + "model-ab-testing.html",
 )
 
+SHADOW_OF_ONE_VARIANT = rule(
+    "LLE431",
+    "an endpoint with a shadow variant has exactly one production variant",
+    fix="Keep one production variant, or leave the shadow out: traffic is split between "
+    "production variants or copied to a shadow, not both.",
+    source=API + "CreateEndpointConfig.html",
+)
+
 # --- 5 endpoint and deployments ----------------------------------------------------------------
 EXECUTION_TIME_TOO_SHORT = rule(
     "LLE521",
@@ -409,6 +417,23 @@ SCALED_VARIANTS_ONLY = rule(
     "LLE724",
     "an alarm on capacity at its maximum needs a scaled variant",
     fix="Scale the variant before the alarms are made, or leave capacity_at_maximum out.",
+)
+NO_SHADOW = rule(
+    "LLE734",
+    "the endpoint has no shadow variant to compare",
+    fix="Give its configuration one, EndpointConfiguration(shadow=...), or leave these alarms out.",
+)
+LATENCY_RATIO = Range(
+    rule(
+        "LLE735",
+        "a latency ratio is the shadow's latency over production's",
+        fix="Give a factor such as 1.2: the shadow may take a fifth longer.",
+    ),
+    "the latency ratio",
+    0.1,
+    100,
+    "",
+    False,
 )
 PERCENT_OF_ALL = Range(
     rule(

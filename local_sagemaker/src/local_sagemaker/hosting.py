@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,6 +73,14 @@ def reset() -> None:
     """Forget everything."""
     _hosting.clear()
     _scaling.clear()
+
+
+def all_variants(described: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Give the variants of a configuration or an endpoint: production variants, then shadows."""
+    return [
+        *(described.get("ProductionVariants") or []),
+        *(described.get("ShadowProductionVariants") or []),
+    ]
 
 
 def variant_resource_id(endpoint: str, variant: str) -> str:

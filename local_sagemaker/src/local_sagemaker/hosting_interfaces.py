@@ -20,13 +20,12 @@ from moto.iam.access_control import IAMPolicy, PermissionResult
 from moto.iam.exceptions import NotFoundException
 from moto.iam.models import iam_backends
 
-from .hosting import Interfaces, all_hosting, hosting
+from .hosting import Interfaces, all_hosting, all_variants, hosting
 from .runtime.clock import Clock
 from .runtime.options import RuntimeOptions
 
 logger = logging.getLogger(__name__)
 
-_VARIANTS = ("ProductionVariants", "ShadowProductionVariants")
 _RIGHT = "ec2:DeleteNetworkInterface"
 
 
@@ -41,11 +40,10 @@ def hold(
     known = {subnet for by_zone in backend.subnets.values() for subnet in by_zone}
     models = {
         variant["VariantName"]: state.models.get(variant.get("ModelName", ""), {})
-        for key in _VARIANTS
-        for variant in config.get(key) or []
+        for variant in all_variants(config)
     }
     made = []
-    for variant in (variant for key in _VARIANTS for variant in described.get(key) or []):
+    for variant in all_variants(described):
         name = variant["VariantName"]
         network = models[name].get("VpcConfig") or {}
         subnets = [subnet for subnet in network.get("Subnets") or () if subnet in known]

@@ -12,11 +12,16 @@ from collections.abc import Callable
 from typing import Any
 
 from .application import Caller, Operation, OwnService, PassOn
-from .hosting import Hosting, hosting
+from .hosting import Hosting, all_variants, hosting
 from .hosting_interfaces import hold, let_go
 from .protocols import Invalid
 from .runtime.statuses import creating
-from .variants import check_deployment_config, check_scalable_variants, describe_variants
+from .variants import (
+    check_deployment_config,
+    check_scalable_variants,
+    check_shadows,
+    describe_variants,
+)
 
 _KINDS = {
     "Model": ("models", "model"),
@@ -109,10 +114,8 @@ def delete_model(caller: Caller, request: dict[str, Any]) -> None:
 
 def create_endpoint_config(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     """CreateEndpointConfig."""
-    variants = [
-        *(request.get("ProductionVariants") or []),
-        *(request.get("ShadowProductionVariants") or []),
-    ]
+    variants = all_variants(request)
+    check_shadows(request)
     names = [variant["VariantName"] for variant in variants]
     for variant in variants:
         if variant.get("ModelName"):
@@ -120,7 +123,7 @@ def create_endpoint_config(caller: Caller, request: dict[str, Any]) -> dict[str,
         if names.count(variant["VariantName"]) > 1:
             raise Invalid(f"Production variant names must be unique: {variant['VariantName']}")
     record = {**copy.deepcopy(request), "CreationTime": caller.now()}
-    for variant in record["ProductionVariants"]:
+    for variant in all_variants(record):
         if "ServerlessConfig" not in variant:
             variant.setdefault("InitialVariantWeight", 1.0)
     return _add(caller, "EndpointConfig", record)
@@ -223,7 +226,7 @@ def update_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     if _unchanged(caller, endpoint, config):
         return {"EndpointArn": endpoint["EndpointArn"]}
     check_scalable_variants(caller, endpoint["EndpointName"], former, config)
-    current = {v["VariantName"]: v for v in endpoint.get("ProductionVariants") or []}
+    current = {v["VariantName"]: v for v in all_variants(endpoint)}
     retained: frozenset[str] = frozenset()
     if request.get("RetainAllVariantProperties"):
         excluded = {
@@ -268,7 +271,7 @@ def update_weights_and_capacities(caller: Caller, request: dict[str, Any]) -> di
     _find(caller, "EndpointConfig", endpoint["EndpointConfigName"])
     place = (caller.account, caller.region)
     live = caller.runtime.owns(place, endpoint["EndpointName"])
-    variants = {v["VariantName"]: v for v in endpoint["ProductionVariants"]}
+    variants = {v["VariantName"]: v for v in all_variants(endpoint)}
     for wanted in request["DesiredWeightsAndCapacities"]:
         if wanted["VariantName"] not in variants:
             raise Invalid(

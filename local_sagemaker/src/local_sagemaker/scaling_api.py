@@ -10,7 +10,7 @@ import uuid
 from typing import Any
 
 from .application import Caller, Operation, OwnService
-from .hosting import Scaling, TargetKey, hosting, scaling
+from .hosting import Scaling, TargetKey, all_variants, hosting, scaling
 from .protocols import Invalid, ServiceError
 from .runtime.scaling import drop_alarms, make_alarms
 
@@ -75,7 +75,7 @@ def _check_resource(caller: Caller, key: TargetKey) -> None:
     if key[0] != "sagemaker" or parts[0] != "endpoint":
         return
     endpoint = hosting(caller.account, caller.region).endpoints.get(parts[1])
-    variants = [v["VariantName"] for v in (endpoint or {}).get("ProductionVariants") or []]
+    variants = [v["VariantName"] for v in all_variants(endpoint or {})]
     if parts[-1] not in variants:
         raise Invalid(
             f"ResourceId {key[1]} does not name a production variant of an endpoint that exists"

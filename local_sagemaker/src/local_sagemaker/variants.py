@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from .application import Caller
-from .hosting import scaling, variant_resource_id
+from .hosting import all_variants, scaling, variant_resource_id
 from .protocols import Invalid
 
 _DIMENSION = "sagemaker:variant:DesiredInstanceCount"
 _COPIED = ("ManagedInstanceScaling", "RoutingConfig", "CapacityReservationConfig")
+
+
+def check_shadows(config: Mapping[str, Any]) -> None:
+    """Refuse a shadow variant beside several variants of either kind.
+
+    "If you use this field, you can only specify one variant for ProductionVariants and one variant
+    for ShadowProductionVariants" (API reference, CreateEndpointConfig); the words are ours.
+    """
+    shadows = config.get("ShadowProductionVariants") or []
+    production = config.get("ProductionVariants") or []
+    if shadows and (len(shadows) > 1 or len(production) != 1):
+        raise Invalid(
+            "With ShadowProductionVariants only one variant can be specified for "
+            "ProductionVariants and one for ShadowProductionVariants: "
+            f"got {len(production)} and {len(shadows)}"
+        )
 
 
 def describe_variants(
@@ -128,9 +145,9 @@ def check_scalable_variants(
 ) -> None:
     """Refuse to remove, or to change the instance type of, a variant that scaling watches."""
     targets = scaling(caller.account, caller.region).targets
-    wanted = {v["VariantName"]: v for v in config["ProductionVariants"]}
+    wanted = {v["VariantName"]: v for v in all_variants(config)}
     blocked = []
-    for variant in former.get("ProductionVariants") or []:
+    for variant in all_variants(former):
         name = variant["VariantName"]
         if ("sagemaker", variant_resource_id(endpoint, name), _DIMENSION) not in targets:
             continue

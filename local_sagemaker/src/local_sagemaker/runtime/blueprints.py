@@ -9,7 +9,7 @@ from typing import Any
 from moto.ec2.models import ec2_backends
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 
-from ..hosting import Hosting
+from ..hosting import Hosting, all_variants
 from ..model_servers.specifications import ECHO, NEVER_RUNS, ModelServer, model_server_for
 from .clock import Clock
 from .containers import Site
@@ -73,8 +73,7 @@ def _has_its_driver(variant: Mapping[str, Any], image: str) -> bool:
 
 def is_live(config: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions) -> bool:
     """Say whether a configuration has a model server of the mapping behind any variant."""
-    variants = config.get("ProductionVariants") or []
-    return any(_chosen(variant, hosting, options) is not None for variant in variants)
+    return any(_chosen(each, hosting, options) is not None for each in all_variants(config))
 
 
 def fleet_of(
@@ -89,7 +88,8 @@ def fleet_of(
 ) -> Fleet:
     """Make the fleet of a configuration."""
     variants = []
-    for settings in config["ProductionVariants"]:
+    shadows = [each["VariantName"] for each in config.get("ShadowProductionVariants") or []]
+    for settings in all_variants(config):
         model = hosting.models.get(settings.get("ModelName", ""), {})
         container = _container(model)
         name = settings["VariantName"]
@@ -104,6 +104,7 @@ def fleet_of(
                 routing=Routing.of(settings.get("RoutingConfig")),
                 multi_model=container.get("Mode") == "MultiModel",
                 weight=float(settings.get("InitialVariantWeight", 1.0)),
+                shadow=name in shadows,
                 invocation_dimensions=((("EndpointName", endpoint), ("VariantName", name)),),
             )
         )
@@ -114,7 +115,7 @@ def desired_counts(described: Mapping[str, Any]) -> dict[str, int]:
     """Give the instances that each variant of a described endpoint should have."""
     return {
         variant["VariantName"]: int(variant.get("DesiredInstanceCount", 1))
-        for variant in described.get("ProductionVariants") or []
+        for variant in all_variants(described)
     }
 
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..hosting import all_variants
 from .clock import Clock
 from .endpoints import RuntimeEndpoint
 from .fleet import Fleet, FleetFailed
@@ -129,7 +130,7 @@ class Deployment:
         self._check_alarms()
         routing = policy.get("TrafficRoutingConfiguration") or {"Type": "ALL_AT_ONCE"}
         wait = float(routing.get("WaitIntervalInSeconds", 0))
-        total = sum(self.counts.values())
+        total = self._production_count()
         shares = [1.0]
         if routing["Type"] == "CANARY":
             shares = [canary_share(routing["CanarySize"], total), 1.0]
@@ -160,7 +161,7 @@ class Deployment:
         old = self.endpoint.fleet
         assert old is not None
         wait = float(policy.get("WaitIntervalInSeconds", 0))
-        batch = _batch(policy["MaximumBatchSize"], sum(self.counts.values()))
+        batch = _batch(policy["MaximumBatchSize"], self._production_count())
         self._check_alarms()
         while True:
             left = {
@@ -183,8 +184,13 @@ class Deployment:
             await self._bake(wait)
 
     def _share_by_size(self, old: Fleet) -> None:
-        total = old.size + self.new.size
-        self._new_takes(self.new.size / total if total else 0.0)
+        new = sum(len(variant.instances) for variant in self.new.production)
+        total = new + sum(len(variant.instances) for variant in old.production)
+        self._new_takes(new / total if total else 0.0)
+
+    def _production_count(self) -> int:
+        """What sizes are shares of: what callers reach. Of shadows AWS says nothing here."""
+        return sum(self.counts[variant.name] for variant in self.new.production)
 
     # ----------------------------------------------------------------------------- baking, rollback
 
@@ -231,7 +237,7 @@ class Deployment:
         """
         record = self.endpoint.record or {}
         wanted = {variant.name: _described_count(record, variant.name) for variant in old}
-        total = sum(wanted.values())
+        total = sum(wanted[variant.name] for variant in old.production)
         batch = _batch(policy.get("RollbackMaximumBatchSize") or _EVERYTHING, total)
         while any(len(variant.instances) < wanted[variant.name] for variant in old):
             for variant in old:
@@ -253,6 +259,6 @@ def _batch(size: Mapping[str, Any], total: int) -> int:
 
 
 def _described_count(record: Mapping[str, Any], name: str) -> int:
-    variants = record.get("ProductionVariants") or []
+    variants = all_variants(record)
     counts = {v["VariantName"]: int(v.get("DesiredInstanceCount", 1)) for v in variants}
     return counts.get(name, 1)

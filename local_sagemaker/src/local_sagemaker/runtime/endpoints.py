@@ -80,9 +80,9 @@ class RuntimeEndpoint:
         self, fleet: Fleet, wanted: str | None, generator: random.Random
     ) -> Variant | None:
         """Give the variant that the caller names, else one by weight; None when there is none."""
+        variants = fleet.production
         if wanted is not None:
-            return fleet.variants.get(wanted)
-        variants = list(fleet)
+            return next((each for each in variants if each.name == wanted), None)
         if len(variants) == 1:
             return variants[0]
         return choose_weighted(variants, lambda variant: variant.weight, generator)
@@ -90,7 +90,7 @@ class RuntimeEndpoint:
     def session(self, session_id: str) -> tuple[Fleet, Variant, Instance] | None:
         """Find where a session lives."""
         for fleet in self.fleets:
-            for variant in fleet:
+            for variant in fleet.production:
                 instance = variant.sessions.get(session_id)
                 if instance is not None and instance.in_service:
                     return fleet, variant, instance

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..hosting import all_variants
 from ..model_servers.specifications import NEVER_RUNS, ModelServer
 from .clock import Clock
 from .containers import Container, Site
@@ -36,7 +37,7 @@ class FleetFailed(Exception):
 
 @dataclass(eq=False)
 class Variant:
-    """One production variant: its settings and its instances."""
+    """One variant: its settings and its instances."""
 
     name: str
     server: ModelServer
@@ -47,6 +48,8 @@ class Variant:
     model_data: ModelData | None = None
     multi_model: bool = False
     weight: float = 1.0
+    shadow: bool = False
+    """Whether it gets copies of requests, and answers nobody."""
     opened: int | None = None
     """How many of the instances take requests; None is all. A canary opens a part."""
     instances: list[Instance] = field(default_factory=list)
@@ -111,13 +114,23 @@ class Fleet:
         return iter(self.variants.values())
 
     @property
+    def production(self) -> list[Variant]:
+        """The variants that answer callers."""
+        return [variant for variant in self if not variant.shadow]
+
+    @property
+    def shadow(self) -> Variant | None:
+        """The variant that gets copies; AWS takes one at most."""
+        return next((variant for variant in self if variant.shadow), None)
+
+    @property
     def size(self) -> int:
         """Instances of all variants."""
         return sum(len(variant.instances) for variant in self)
 
     def take_weights(self, record: Mapping[str, Any]) -> None:
         """Share requests as an endpoint's description says."""
-        for described in record["ProductionVariants"]:
+        for described in all_variants(record):
             if variant := self.variants.get(described["VariantName"]):
                 variant.weight = float(described["DesiredWeight"])
 

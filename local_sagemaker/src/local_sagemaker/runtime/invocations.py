@@ -13,7 +13,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
 from .blueprints import instance_dimensions
@@ -37,6 +37,7 @@ from .refusals import (
     region_of,
 )
 from .routing import choose_instance, prefix_key
+from .shadow import Nobody, is_copied
 
 _SUFFIXES = {"invocations": False, "invocations-response-stream": True}
 _STREAM_TYPE = "application/vnd.amazon.eventstream"
@@ -47,7 +48,7 @@ class _Call:
     """A request on its way: what came, by which zone's listener, and who is to answer it."""
 
     request: Request
-    connection: Connection
+    connection: Connection | Nobody
     zone: str | None
     streaming: bool
     endpoint: RuntimeEndpoint
@@ -96,6 +97,7 @@ class Invocations:
         self._region = region
         self._random = random.Random(options.seed)
         self._recent: deque[float] = deque()
+        self._copies: set[asyncio.Task[None]] = set()
         self._loaded: set[tuple[str, str]] = set()
 
     def handler(self, zone: str | None) -> Callable[[Request, Connection], Awaitable[None]]:
@@ -136,6 +138,7 @@ class Invocations:
         call = _Call(
             request, connection, zone, streaming, endpoint, *self._choose(endpoint, headers)
         )
+        self._copy(call)
         variant = call.variant
         serverless = variant.settings.get("ServerlessConfig")
         if serverless and variant.under_way >= serverless["MaxConcurrency"]:
@@ -145,6 +148,18 @@ class Invocations:
             await self._serve(call)
         finally:
             variant.under_way -= 1
+
+    def _copy(self, call: _Call) -> None:
+        """Send a copy to the shadow variant, if it is one of those; nobody waits for it."""
+        shadow = call.fleet.shadow
+        if shadow is None or not is_copied(call.variant, shadow, self._random):
+            return
+        copy = replace(
+            call, connection=Nobody(call.connection.number), variant=shadow, session=None
+        )
+        task = asyncio.get_running_loop().create_task(self._serve(copy))
+        self._copies.add(task)
+        task.add_done_callback(self._copies.discard)
 
     # ------------------------------------------------------------------------ before a model is met
 

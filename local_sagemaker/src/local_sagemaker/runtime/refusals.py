@@ -7,6 +7,7 @@ import uuid
 
 from .endpoints import RuntimeEndpoint
 from .http_server import Connection
+from .shadow import Nobody
 
 
 class Refusal(Exception):
@@ -49,7 +50,7 @@ class ModelFailed(Exception):
         return cls(status, refusal)
 
 
-def refuse(connection: Connection, refusal: Refusal) -> None:
+def refuse(connection: Connection | Nobody, refusal: Refusal) -> None:
     """Send a refusal."""
     connection.send(
         refusal.status,

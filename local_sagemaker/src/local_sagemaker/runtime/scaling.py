@@ -13,7 +13,7 @@ from ..cloudwatch.alarm_api import put_metric_alarm
 from ..cloudwatch.metric_alarms import alarm_queries, main_query
 from ..cloudwatch.metric_api import get_metric_data
 from ..cloudwatch.state import CloudWatchState, state_at
-from ..hosting import Scaling, TargetKey, hosting, scaling
+from ..hosting import Scaling, TargetKey, all_variants, hosting, scaling
 from .meter import Place
 
 # Target tracking: the alarms of a policy, and the capacity that follows from them.
@@ -319,7 +319,7 @@ def _capacity(place: Place, key: TargetKey) -> int | None:
     endpoint = hosting(*place).endpoints.get(name)
     if endpoint is None or endpoint["EndpointStatus"] != "InService":
         return None
-    for variant in endpoint.get("ProductionVariants") or []:
+    for variant in all_variants(endpoint):
         if variant["VariantName"] == variant_name:
             count: int | None = variant.get("DesiredInstanceCount")
             return count

@@ -14,7 +14,7 @@ from ..admission import Credentials, admit_known
 from ..cloudwatch import evaluation
 from ..cloudwatch.state import state_at
 from ..held_folder import HeldFolder
-from ..hosting import hosting
+from ..hosting import all_variants, hosting
 from ..hosting_interfaces import let_go
 from ..model_servers.specifications import ModelServer
 from ..process_environment import aws_variables
@@ -398,7 +398,7 @@ class Runtime:
             )
         except FleetFailed as error:
             problem = str(error)
-        for variant in record["ProductionVariants"]:
+        for variant in all_variants(record):
             if problem:
                 count = len(fleet.variants[variant["VariantName"]].instances)
                 variant["DesiredInstanceCount"] = count
@@ -417,7 +417,7 @@ class Runtime:
         if record["EndpointConfigName"] not in endpoint.hosting.configs:
             ended(f"Could not find endpoint configuration {record['EndpointConfigName']}.")
             return True
-        for described in record["ProductionVariants"]:
+        for described in all_variants(record):
             if described["VariantName"] == variant:
                 described["DesiredInstanceCount"] = count
         set_status(endpoint.hosting, record, self.clock.moment(), "Updating")

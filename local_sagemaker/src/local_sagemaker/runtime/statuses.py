@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from ..hosting import Hosting
+from ..hosting import Hosting, all_variants
 
 
 def set_status(
@@ -22,7 +22,7 @@ def set_status(
 def creating(record: dict[str, Any], at: datetime) -> None:
     """Describe an endpoint whose instances are being started."""
     record["EndpointStatus"] = "Creating"
-    for variant in record.get("ProductionVariants") or []:
+    for variant in all_variants(record):
         variant["VariantStatus"] = [{"Status": "Creating", "StartTime": at}]
         if "CurrentInstanceCount" in variant:
             variant["CurrentInstanceCount"] = 0
@@ -34,7 +34,7 @@ def in_service(
     """Describe an endpoint that serves as it should, or as before when there is a reason."""
     with hosting.lock:
         record["PendingDeploymentSummary"] = None
-        for variant in record.get("ProductionVariants") or []:
+        for variant in all_variants(record):
             variant["VariantStatus"] = None
             if "DesiredInstanceCount" in variant:
                 variant["CurrentInstanceCount"] = variant["DesiredInstanceCount"]
@@ -45,7 +45,7 @@ def in_service(
 def failed(hosting: Hosting, record: dict[str, Any], at: datetime, reason: str) -> None:
     """Describe an endpoint that did not start."""
     with hosting.lock:
-        for variant in record.get("ProductionVariants") or []:
+        for variant in all_variants(record):
             variant["VariantStatus"] = None
     set_status(hosting, record, at, "Failed", reason)
 
@@ -67,10 +67,11 @@ def pending(
         record["PendingDeploymentSummary"] = {
             "EndpointConfigName": config["EndpointConfigName"],
             "StartTime": before.get("StartTime") or at,
-            "ProductionVariants": [
-                {**variant, "VariantStatus": entry}
-                for variant in described.get("ProductionVariants") or []
-            ],
+            **{
+                kind: [{**variant, "VariantStatus": entry} for variant in described[kind]]
+                for kind in ("ProductionVariants", "ShadowProductionVariants")
+                if described.get(kind)
+            },
         }
-        for variant in record.get("ProductionVariants") or []:
+        for variant in all_variants(record):
             variant["VariantStatus"] = [{"Status": "Updating", "StartTime": at}]

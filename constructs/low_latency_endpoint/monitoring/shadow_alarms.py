@@ -1,0 +1,172 @@
+"""Alarms that compare a shadow variant with production, for whoever is to promote it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from ..hosting.endpoint_interface import IEndpoint
+from ..hosting.endpoint_metrics import checked_period
+from ..plan.argument_kinds import checked_arguments
+from ..plan.limits import ERROR_RATE, MINIMUM_INVOCATIONS
+from ..plan.rules import LATENCY_RATIO, NO_SHADOW
+from ..synthesis.asked_once import path_below
+from ..synthesis.validation import check
+from .alarm_options import AlarmOptions
+from .alarms import checked_periods
+
+
+@checked_arguments
+class ShadowAlarms(Construct):
+    """Alarms on a shadow variant's latency against production's, and on its failures.
+
+    They are beside :class:`LatencyAlarms` and in no composite: a slow shadow harms no caller. Do
+    not give them to ``rollback_alarms``.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    endpoint : IEndpoint
+        With a shadow variant.
+    latency_ratio : mapping of str to float, optional
+        By statistic of ModelLatency, how many times production's the shadow's may be, such as
+        ``{"p99": 1.2}``; by default no alarm.
+    error_rate : float, optional
+        Share of the copied requests that fail in the shadow's container; by default no alarm.
+    minimum_invocations : int
+        Requests per period, of each variant, below which there is nothing to compare; by default
+        20.
+    period : Duration, optional
+        By default 1 minute.
+    evaluation_periods, datapoints_to_alarm : int
+        By default 2 of the last 3 periods.
+    actions : sequence of aws_cloudwatch.IAlarmAction
+        By default nobody is told: the alarms' states are there for a decision or a pipeline.
+
+    Attributes
+    ----------
+    alarms : dict of str to aws_cloudwatch.Alarm
+        By ``ModelLatency/<statistic>`` and ``InvocationModelErrors/Rate``.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE734 for an endpoint without a shadow, LLE735 for a ratio out of range, LLE702 to LLE704
+        and LLE721 for periods and rates, LLE732 for a statistic that ModelLatency does not have.
+
+    Examples
+    --------
+    ``ShadowAlarms(self, "Candidate", endpoint=endpoint, latency_ratio={"p99": 1.2},
+    error_rate=0.01)``
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        endpoint: IEndpoint,
+        latency_ratio: Mapping[str, float] | None = None,
+        error_rate: float | None = None,
+        minimum_invocations: int = 20,
+        period: Duration | None = None,
+        evaluation_periods: int = 3,
+        datapoints_to_alarm: int = 2,
+        actions: Sequence[cloudwatch.IAlarmAction] = (),
+    ) -> None:
+        super().__init__(scope, id)
+        self._path = path = path_below(self, scope, id)
+        shadow = endpoint.shadow
+        if shadow is None:
+            raise NO_SHADOW.error(
+                got=f"{endpoint.name_at_synth} without one",
+                allowed="EndpointConfiguration(shadow=...)",
+                where=path,
+            )
+        self._endpoint_name = endpoint.name_at_synth
+        self._production, self._shadow = endpoint.variant(), endpoint.variant(shadow.name)
+        self._periods = checked_periods(
+            AlarmOptions(
+                evaluation_periods=evaluation_periods, datapoints_to_alarm=datapoints_to_alarm
+            ),
+            path,
+        )
+        self._period = checked_period(period, 60, path)
+        self._floor = check(MINIMUM_INVOCATIONS, minimum_invocations, path)
+        self._actions = actions
+        self.alarms: dict[str, cloudwatch.Alarm] = {}
+        for statistic, ratio in (latency_ratio or {}).items():
+            self._compare_latency(statistic, ratio)
+        if error_rate is not None:
+            self._watch_failures(error_rate)
+
+    def _compare_latency(self, statistic: str, ratio: float) -> None:
+        LATENCY_RATIO.check(ratio, self._path)
+        self._alarm(
+            f"ModelLatency/{statistic}",
+            cloudwatch.MathExpression(
+                expression=f"IF((copied >= {self._floor}) AND (invocations >= {self._floor}), "
+                "shadow / production, 0)",
+                using_metrics={
+                    name: variant.metric(metric, statistic=of, period=self._period)
+                    for name, variant, metric, of in (
+                        ("copied", self._shadow, "Invocations", "Sum"),
+                        ("invocations", self._production, "Invocations", "Sum"),
+                        ("shadow", self._shadow, "ModelLatency", statistic),
+                        ("production", self._production, "ModelLatency", statistic),
+                    )
+                },
+                period=self._period,
+                label=f"ModelLatency {statistic}, {self._shadow.name} over {self._production.name}",
+            ),
+            ratio,
+            f"ModelLatency {statistic} is above {ratio:g} times that of {self._production.name}",
+            "its instance type, the number of its instances and how many requests are copied",
+        )
+
+    def _watch_failures(self, error_rate: float) -> None:
+        check(ERROR_RATE, error_rate, self._path)
+        self._alarm(
+            "InvocationModelErrors/Rate",
+            cloudwatch.MathExpression(
+                expression=f"IF(copied >= {self._floor}, errors / copied, 0)",
+                using_metrics={
+                    name: self._shadow.metric(metric, statistic="Sum", period=self._period)
+                    for name, metric in (
+                        ("copied", "Invocations"),
+                        ("errors", "InvocationModelErrors"),
+                    )
+                },
+                period=self._period,
+                label="share of the copied requests that fail",
+            ),
+            error_rate,
+            f"more than {error_rate * 100:g} % of the copied requests fail",
+            "the log of its container",
+        )
+
+    def _alarm(
+        self, key: str, metric: cloudwatch.IMetric, threshold: float, when: str, look_first: str
+    ) -> None:
+        evaluation_periods, datapoints = self._periods
+        alarm = cloudwatch.Alarm(
+            self,
+            key.replace("/", "-"),
+            metric=metric,
+            threshold=threshold,
+            evaluation_periods=evaluation_periods,
+            datapoints_to_alarm=datapoints,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            alarm_description=(
+                f"{self._endpoint_name}/{self._shadow.name} (shadow): {when}. Means: callers see "
+                f"nothing of it, and would once it is promoted. Look first at: {look_first}."
+            ),
+        )
+        for action in self._actions:
+            alarm.add_alarm_action(action)
+        self.alarms[key] = alarm

@@ -1,0 +1,214 @@
+"""A shadow variant gets copies of requests; its answers, errors and delays reach no caller."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
+
+FAST = SimulatedModelServer(service_time=ServiceTime.constant(0.001))
+SLOW = SimulatedModelServer(service_time=ServiceTime.constant(0.5), concurrency=1)
+FAILING = SimulatedModelServer(failure_share=1.0, failure_status=500)
+
+
+def shadow(here, server="candidate", **given):
+    return {
+        "VariantName": "candidate",
+        "ModelName": here.model(server),
+        "InstanceType": "ml.c7i.xlarge",
+        "InitialInstanceCount": 1,
+        **given,
+    }
+
+
+@pytest.fixture
+def shadowed(site):
+    """An endpoint whose candidate runs on this model server."""
+
+    def make(candidate, *, variant=None, **given):
+        here = site({"model": FAST, "candidate": candidate})
+        name = here.endpoint(variant or {}, ShadowProductionVariants=[shadow(here, **given)])
+        return here, name
+
+    return make
+
+
+def counted(here, name, metric="Invocations", variant="candidate", wait_for=None):
+    """The metric's sum, once so many copies are counted: nobody waits for a copy."""
+    deadline = time.monotonic() + 10
+    while True:
+        found = here.statistics(name, metric, "Sum", VariantName=variant).get("Sum", 0)
+        if wait_for is None or found >= wait_for or time.monotonic() > deadline:
+            return found
+        time.sleep(0.02)
+
+
+def test_with_equal_weights_every_request_is_copied_once(shadowed):
+    here, name = shadowed(FAST)
+    here.invoke_many(name, 12)
+    assert counted(here, name, wait_for=12) == 12
+    assert here.statistics(name, "Invocations", "Sum") == {"Sum": 12}
+    assert counted(here, name, "InvocationsPerInstance") == 12
+
+
+@pytest.mark.parametrize(
+    ("production", "candidate", "least", "most"),
+    [(1, 0, 0, 0), (1, 0.25, 30, 70), (4, 1, 30, 70), (1, 3, 200, 200)],
+)
+def test_the_shadows_weight_over_productions_is_the_share(
+    shadowed, production, candidate, least, most
+):
+    here, name = shadowed(
+        FAST, variant={"InitialVariantWeight": production}, InitialVariantWeight=candidate
+    )
+    here.invoke_many(name, 200, at_once=4)
+    time.sleep(0.3)
+    assert least <= counted(here, name, wait_for=least) <= most
+
+
+def test_callers_wait_for_production_only(shadowed):
+    here, name = shadowed(SLOW)
+    here.invoke(name)
+    began = time.perf_counter()
+    for _ in range(5):
+        answer = here.invoke(name)
+        assert answer["InvokedProductionVariant"] == "primary"
+    assert time.perf_counter() - began < 0.5  # one of the shadow's answers alone
+    assert counted(here, name, wait_for=1) >= 1
+    latency = here.statistics(name, "ModelLatency", "Minimum", VariantName="candidate")
+    assert latency["Minimum"] >= 500_000
+    assert here.statistics(name, "ModelLatency", "Maximum")["Maximum"] < 400_000
+
+
+def test_the_shadows_errors_are_its_own(shadowed):
+    here, name = shadowed(FAILING)
+    here.invoke_many(name, 6)
+    assert counted(here, name, "InvocationModelErrors", wait_for=6) == 6
+    assert counted(here, name, "Invocation5XXErrors") == 6
+    assert counted(here, name, "InvocationModelErrors", variant="primary") == 0
+    assert here.statistics(name, "Invocations", "Sum") == {"Sum": 6}
+
+
+def test_streams_are_copied_too(shadowed):
+    here, name = shadowed(FAST)
+    answer = here.aws.client("sagemaker-runtime").invoke_endpoint_with_response_stream(
+        EndpointName=name, Body=b'{"stream": 3}'
+    )
+    assert b"".join(event["PayloadPart"]["Bytes"] for event in answer["Body"])
+    assert counted(here, name, wait_for=1) == 1
+
+
+def test_nobody_calls_the_shadow_by_its_name(shadowed):
+    here, name = shadowed(FAST)
+    with pytest.raises(ClientError, match="Variant candidate of endpoint"):
+        here.invoke(name, TargetVariant="candidate")
+    assert here.invoke(name, TargetVariant="primary")["InvokedProductionVariant"] == "primary"
+
+
+def test_describe_endpoint_shows_the_shadow(shadowed):
+    here, name = shadowed(FAST, InitialInstanceCount=2, InitialVariantWeight=0.5)
+    found = here.described(name)
+    assert [variant["VariantName"] for variant in found["ProductionVariants"]] == ["primary"]
+    (candidate,) = found["ShadowProductionVariants"]
+    assert candidate["VariantName"] == "candidate"
+    assert (candidate["CurrentInstanceCount"], candidate["DesiredInstanceCount"]) == (2, 2)
+    assert (candidate["CurrentWeight"], candidate["DesiredWeight"]) == (0.5, 0.5)
+
+
+def test_a_shadow_that_does_not_start_fails_the_endpoint(site):
+    here = site({"model": FAST, "candidate": SimulatedModelServer(cold_start=10_000)})
+    name = here.endpoint(ShadowProductionVariants=[shadow(here)], wait=False)
+    here.aws.advance(600)
+    found = here.settled(name)
+    assert found["EndpointStatus"] == "Failed"
+    assert "candidate" in found["FailureReason"]
+
+
+@pytest.mark.parametrize(
+    ("production", "shadows"),
+    [([{}], ["a", "b"]), ([{"VariantName": "a"}, {"VariantName": "b"}], ["c"])],
+)
+def test_more_than_one_of_either_is_refused(site, production, shadows):
+    here = site()
+    variants = [shadow(here, "model", VariantName=each) for each in shadows]
+    with pytest.raises(ClientError, match="ShadowProductionVariants"):
+        here.config(*production, ShadowProductionVariants=variants)
+
+
+def test_the_same_name_twice_is_refused(site):
+    here = site()
+    with pytest.raises(ClientError, match="unique"):
+        here.config(ShadowProductionVariants=[shadow(here, "model", VariantName="primary")])
+
+
+def test_the_shadow_scales_by_itself(shadowed):
+    here, name = shadowed(FAST)
+    here.aws.client("application-autoscaling").register_scalable_target(
+        ServiceNamespace="sagemaker",
+        ScalableDimension="sagemaker:variant:DesiredInstanceCount",
+        ResourceId=f"endpoint/{name}/variant/candidate",
+        MinCapacity=1,
+        MaxCapacity=4,
+    )
+    here.aws.client("sagemaker").update_endpoint_weights_and_capacities(
+        EndpointName=name,
+        DesiredWeightsAndCapacities=[{"VariantName": "candidate", "DesiredInstanceCount": 3}],
+    )
+    found = here.settled(name)
+    assert found["ShadowProductionVariants"][0]["CurrentInstanceCount"] == 3
+    assert found["ProductionVariants"][0]["CurrentInstanceCount"] == 1
+    here.invoke_many(name, 6)
+    assert counted(here, name, wait_for=6) == 6
+    assert counted(here, name, "InvocationsPerInstance") == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        None,
+        {
+            "BlueGreenUpdatePolicy": {
+                "TrafficRoutingConfiguration": {
+                    "Type": "CANARY",
+                    "CanarySize": {"Type": "CAPACITY_PERCENT", "Value": 50},
+                    "WaitIntervalInSeconds": 60,
+                }
+            }
+        },
+        {
+            "RollingUpdatePolicy": {
+                "MaximumBatchSize": {"Type": "INSTANCE_COUNT", "Value": 1},
+                "WaitIntervalInSeconds": 0,
+            }
+        },
+    ],
+    ids=["all at once", "canary", "rolling"],
+)
+def test_an_update_without_the_shadow_ends_the_copies(shadowed, policy):
+    here, name = shadowed(FAST, variant={"InitialInstanceCount": 2})
+    here.aws.client("sagemaker").update_endpoint(
+        EndpointName=name,
+        EndpointConfigName=here.config({"InitialInstanceCount": 2}),
+        **({"DeploymentConfig": policy} if policy else {}),
+    )
+    for _ in range(4):
+        here.aws.advance(60)
+    found = here.settled(name)
+    assert not found.get("ShadowProductionVariants")
+    here.invoke_many(name, 5)
+    time.sleep(0.2)
+    assert counted(here, name) == 0
+
+
+def test_an_update_brings_a_shadow_in(site):
+    here = site({"model": FAST, "candidate": FAST})
+    name = here.endpoint()
+    here.aws.client("sagemaker").update_endpoint(
+        EndpointName=name, EndpointConfigName=here.config(ShadowProductionVariants=[shadow(here)])
+    )
+    here.settled(name)
+    here.invoke_many(name, 3)
+    assert counted(here, name, wait_for=3) == 3
