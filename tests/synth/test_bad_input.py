@@ -1236,6 +1236,22 @@ out_of(
 )
 row("LLE732", lambda w: w.alarms(overhead_latency={"p99": Duration.millis(1)}), "p99", "Average")
 
+row(
+    "LLE632",
+    lambda _: ScalingOptions(target_invocations_per_instance=500, max_concurrency_per_instance=4),
+    "both",
+    "one of them",
+)
+row("LLE633", lambda w: w.scaled().track_invocations(), "neither", "max_tps_per_instance or")
+row(
+    "LLE633",
+    lambda w: w.scaled().track_invocations(
+        max_tps_per_instance=3, target_invocations_per_instance=500
+    ),
+    "both",
+    "max_tps_per_instance or",
+)
+
 # --- imported ---------------------------------------------------------------------------------
 out_of("LLE373", lambda w, v: Model.from_model_name(w.stack, "M", v), "letters", "-a", "a" * 64)
 out_of(

@@ -130,8 +130,9 @@ def recommend(
     from ..operate.recommend.jobs import INFERENCE
     from ..operate.recommend.threshold import parse_threshold, threshold_of
 
+    target = command.endpoint.latency
     threshold = (
-        threshold_of(command.endpoint.latency.target.milliseconds)
+        threshold_of(target.target.milliseconds if target else {})
         if stated is None
         else parse_threshold(stated)
     )

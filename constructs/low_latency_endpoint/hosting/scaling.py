@@ -29,6 +29,7 @@ from ..plan.rules import (
     MIN_ABOVE_MAX,
     POLICY_NAMED_TWICE,
     SCALING_STEPS,
+    THROUGHPUT_OR_TARGET,
 )
 from ..plan.scaling_steps import STEP_CHANGE, check_steps
 from ..synthesis.asked_once import path_below, path_of
@@ -125,8 +126,9 @@ class InvocationScaling(Construct):
     def track_invocations(
         self,
         *,
-        max_tps_per_instance: float,
+        max_tps_per_instance: float | None = None,
         safety_factor: float = 0.5,
+        target_invocations_per_instance: float | None = None,
         scale_in_cooldown: Duration | None = None,
         scale_out_cooldown: Duration | None = None,
         disable_scale_in: bool = False,
@@ -136,11 +138,15 @@ class InvocationScaling(Construct):
 
         Parameters
         ----------
-        max_tps_per_instance : float
-            Requests per second that one instance held within the latency target in a load test.
+        max_tps_per_instance : float, optional
+            Requests per second that one instance held within the latency target in a load test;
+            needed unless ``target_invocations_per_instance`` is given.
         safety_factor : float
             Share of it to aim at, so that new instances are ready before the old ones are full;
             AWS starts at 0.5.
+        target_invocations_per_instance : float, optional
+            The target itself, in invocations per instance and minute, for teams that have one; it
+            may be a token. By default TPS per instance x safety factor x 60.
         scale_in_cooldown, scale_out_cooldown : Duration, optional
             By default 300 seconds each, as Application Auto Scaling does.
         disable_scale_in : bool
@@ -151,8 +157,14 @@ class InvocationScaling(Construct):
         Raises
         ------
         ConfigurationError
-            LLE602 to LLE605, LLE626.
+            LLE602 to LLE605, LLE626, LLE633 for neither or both of throughput and target.
         """
+        if (max_tps_per_instance is None) == (target_invocations_per_instance is None):
+            raise THROUGHPUT_OR_TARGET.error(
+                got="neither" if max_tps_per_instance is None else "both",
+                allowed="max_tps_per_instance or target_invocations_per_instance",
+                where=path_of(self),
+            )
         if is_token(max_tps_per_instance) or is_token(safety_factor):
             # The product would be a number that no longer stands for the token.
             raise TPS_PER_INSTANCE.rule.error(
@@ -161,7 +173,11 @@ class InvocationScaling(Construct):
                 allowed="numbers known at synth: CloudFormation does not multiply",
                 where=path_of(self),
             )
-        target = invocations_target(max_tps_per_instance, safety_factor)
+        target = (
+            check(SCALING_TARGET, target_invocations_per_instance, path_of(self))
+            if max_tps_per_instance is None
+            else invocations_target(max_tps_per_instance, safety_factor)
+        )
         self.target_invocations = target
         return self._track(
             policy_name,

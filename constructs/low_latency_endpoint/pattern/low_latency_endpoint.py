@@ -37,7 +37,7 @@ from ..plan.latency_plan import (
     make_plan,
 )
 from ..synthesis.asked_once import path_below
-from ..synthesis.findings import warn
+from ..synthesis.findings import warn, warn_once
 from ..synthesis.safeguards import Safeguards
 from .network import link_of, network_of, zones_of
 from .options import ConfigurationOptions, EndpointOptions, ModelOptions
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 
 PLAN_METADATA = "LowLatencyEndpoint::Plan"
+_OF_THE_TEAM = ("no-latency-target", "no-throughput")
+"""Warnings about what a team has not done yet: as true of its tenth endpoint as of its first."""
 
 
 @checked_arguments
@@ -88,8 +90,9 @@ class LowLatencyEndpoint(MetricSource, Construct):
     containers : sequence of Container
     instance_type : InstanceType or str
         ``"ml.g5.xlarge"`` will do.
-    latency : LatencyTarget
-        What callers must see.
+    latency : LatencyTarget, optional
+        What callers must see. Without it there are no alarms on latency, and a warning, once for
+        the whole app.
     throughput : MeasuredThroughput, optional
         Peak load, and what one instance held in a load test. Without it the fleet is a guess: one
         instance per zone, no scaling, and a warning.
@@ -171,7 +174,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
         *,
         containers: Sequence[Container],
         instance_type: InstanceType | str,
-        latency: LatencyTarget,
+        latency: LatencyTarget | None = None,
         throughput: MeasuredThroughput | None = None,
         client_zones: ClientZones | Sequence[str] | None = None,
         vpc: ec2.IVpc | None = None,
@@ -381,7 +384,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             return True
         return scaling.keep_instance_counts
 
-    def _warm_up(self, stated: WarmUpOptions, latency: LatencyTarget) -> WarmUp | None:
+    def _warm_up(self, stated: WarmUpOptions, latency: LatencyTarget | None) -> WarmUp | None:
         from ..warm_up.warm_up import WarmUp  # loads Events, SQS and more, for those who warm up
 
         requests = self.plan.warm_up_requests
@@ -422,7 +425,8 @@ class LowLatencyEndpoint(MetricSource, Construct):
         explanation = self.plan.explanation
         self.endpoint.cfn_endpoint.add_metadata(PLAN_METADATA, explanation.to_dict())
         for message in explanation.warnings:
-            warn(self, f"plan:{message.id}", message)
+            say = warn_once if message.id in _OF_THE_TEAM else warn
+            say(self, f"plan:{message.id}", message)
 
 
 def _by_statistic(thresholds: Thresholds) -> dict[str, Duration]:
@@ -437,7 +441,7 @@ def _request(
     zones: ClientZones,
     containers: Sequence[Container],
     instance_type: InstanceType,
-    latency: LatencyTarget,
+    latency: LatencyTarget | None,
     throughput: MeasuredThroughput | None,
     scaling: ScalingOptions,
     variant: VariantOptions,

@@ -32,7 +32,7 @@ from .limits import (
     number_range,
 )
 from .routing import check_routing
-from .rules import SCALING_IS_OFF, ZONE_NAMED_TWICE
+from .rules import ONE_SCALING_TARGET, SCALING_IS_OFF, ZONE_NAMED_TWICE
 from .throughput import MeasuredThroughput
 from .zones import check_zones_in_region, region_of_zone
 
@@ -91,11 +91,13 @@ _DURATIONS = {
     "instance_seconds": ("instance_start", INSTANCE_START_SECONDS),
 }
 _OF_SCALING = (
+    "target_invocations_per_instance",
     "max_concurrency_per_instance",
     "scale_out_cooldown",
     "scale_in_cooldown",
     "instance_start",
 )
+_TARGETS = ("target_invocations_per_instance", "max_concurrency_per_instance")
 _COUNTS = {
     "min_instances": MIN_CAPACITY,
     "initial_instances": INITIAL_INSTANCE_COUNT,
@@ -114,10 +116,14 @@ class ScalingOptions:
     ----------
     enabled : bool
         Let the number of instances follow the load; by default yes, once throughput is measured or
-        a concurrency is stated. Without, the fleet keeps its number, and a target or cooldowns are
+        a target is stated. Without, the fleet keeps its number, and a target or cooldowns are
         refused.
     min_instances, initial_instances, max_instances : int, optional
         By default the rules', from the throughput.
+    target_invocations_per_instance : float, optional
+        Invocations per instance and minute that scaling aims at, for teams that have such a number
+        (``TargetValue`` of a policy). By default TPS per instance x safety factor x 60, once
+        throughput is measured.
     max_concurrency_per_instance : float, optional
         Scale on requests in flight per instance, at this target, instead of on invocations.
     scale_out_cooldown, scale_in_cooldown : Duration or timedelta, optional
@@ -138,8 +144,8 @@ class ScalingOptions:
     Raises
     ------
     ConfigurationError
-        LLE106, LLE403, LLE601, LLE602, LLE605 and LLE610 for numbers out of range, LLE629 for what has no
-        effect without scaling, LLE801 and LLE807 for values of another kind.
+        LLE106, LLE403, LLE601, LLE602, LLE605 and LLE610 for numbers out of range,
+        LLE629 for what has no effect without scaling, LLE632 for two targets, LLE801 and LLE807 for values of another kind.
 
     Examples
     --------
@@ -152,6 +158,7 @@ class ScalingOptions:
     min_instances: int | None = None
     initial_instances: int | None = None
     max_instances: int | None = None
+    target_invocations_per_instance: float | None = None
     max_concurrency_per_instance: float | None = None
     scale_out_cooldown: Any = field(default=None, compare=False, repr=False)
     scale_in_cooldown: Any = field(default=None, compare=False, repr=False)
@@ -174,10 +181,13 @@ class ScalingOptions:
             count = getattr(self, name)
             if count is not None:
                 object.__setattr__(self, name, int(limit.check(count, name)))  # 3.0 is 3
-        concurrency = self.max_concurrency_per_instance
-        # The CDK's number tokens are doubles near -1.9e289; what they stand for is not known yet.
-        if not (isinstance(concurrency, float) and concurrency < -1e280):
-            _optional(SCALING_TARGET, concurrency, "max_concurrency_per_instance")
+        targets = {name: getattr(self, name) for name in _TARGETS}
+        if None not in targets.values():
+            raise ONE_SCALING_TARGET.error(got="both", allowed="one of them", where=_TARGETS[0])
+        for name, target in targets.items():
+            # The CDK's number tokens are doubles near -1.9e289; what they stand for is not known.
+            if not (isinstance(target, float) and target < -1e280):
+                _optional(SCALING_TARGET, target, name)
         for name, (where, limit) in _DURATIONS.items():
             given = getattr(self, where)
             seconds = None if given is None else int(limit.check(seconds_of(given, where), where))

@@ -306,6 +306,8 @@ def _scaling(plan: Plan) -> Iterator[Decision]:
     stated_concurrency = given.max_concurrency_per_instance is not None
     if not given.enabled:
         why = "none: scaling is off, your choice"
+    elif given.target_invocations_per_instance is not None:
+        why = "target tracking on invocations per instance, because you state its target"
     elif stated_concurrency:
         why = (
             "target tracking on requests in flight per instance, every 10 s, because you state "
@@ -328,7 +330,9 @@ def _scaling(plan: Plan) -> Iterator[Decision]:
             "maximum": plan.fleet.maximum,
         },
         source=_POLICY,
-        overridden=stated_concurrency or not given.enabled,
+        overridden=not given.enabled
+        or stated_concurrency
+        or given.target_invocations_per_instance is not None,
         note="answers differ in length, so requests in flight say more than requests per minute: "
         f"try {CONCURRENCY_METRIC} (every 10 s, counts what queues in the container) with a "
         f"target of about {estimate}"
@@ -337,8 +341,19 @@ def _scaling(plan: Plan) -> Iterator[Decision]:
     )
     if scaling is None:
         return
-    if by_invocations:
-        measured = request.throughput
+    measured = request.throughput
+    if by_invocations and given.target_invocations_per_instance is not None:
+        planned = measured.target_invocations_per_instance if measured else None
+        yield Decision(
+            name="scaling_target",
+            value=scaling.target,
+            unit="invocations per instance per minute",
+            rule="your number: the invocations per minute that scaling keeps one instance at",
+            source=_LOAD_TEST,
+            overridden=True,
+            note=f"from the measured throughput it would be {planned:,.6g}" if planned else "",
+        )
+    elif by_invocations:
         assert measured is not None
         yield Decision(
             name="scaling_target",

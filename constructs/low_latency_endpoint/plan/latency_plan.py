@@ -305,6 +305,8 @@ def _scaling(request: EndpointRequest, fleet: Fleet) -> ScalingPolicy | None:
         return None
     if given.max_concurrency_per_instance is not None:
         metric, target = CONCURRENCY_METRIC, given.max_concurrency_per_instance
+    elif given.target_invocations_per_instance is not None:
+        metric, target = INVOCATIONS_METRIC, given.target_invocations_per_instance
     elif measured is not None:
         metric, target = INVOCATIONS_METRIC, measured.target_invocations_per_instance
     else:

@@ -43,7 +43,7 @@ def _target(plan: Plan) -> Iterator[PlanWarning]:
     """What is doubtful about the target itself."""
     request = plan.request
     if request.latency is None:
-        yield PlanWarning("no-latency-target", "no latency target: no alarms are set")
+        yield PlanWarning("no-latency-target", "no latency target: no alarms watch latency")
         return
     statistic, tightest = request.latency.tightest
     if tightest < SHORT_TARGET_MS:

@@ -330,6 +330,16 @@ UNKNOWN_VARIANT = rule(
     "the endpoint configuration has no variant of that name",
     fix="Name one of its variants.",
 )
+ONE_SCALING_TARGET = rule(
+    "LLE632",
+    "a fleet is held at one target: invocations, or requests in flight",
+    fix="State one of the two.",
+)
+THROUGHPUT_OR_TARGET = rule(
+    "LLE633",
+    "tracking invocations needs the measured throughput, or the target itself",
+    fix="Give max_tps_per_instance from a load test, or target_invocations_per_instance.",
+)
 VARIANTS_NOT_KNOWN = rule(
     "LLE631",
     "the variants of an imported endpoint are not known",

@@ -190,7 +190,10 @@ class EndpointSettings(SettingsModel):
     variant_name: Annotated[str, Limited(limits.VARIANT_NAME)] = optional(
         "Name of the production variant. Default: primary.", example="primary", default="primary"
     )
-    latency: LatencySettings = Field(examples=[{"p99": "200ms"}], description="The latency target.")
+    latency: LatencySettings | None = optional(
+        "The latency target. Default: none yet; no alarms on latency, and a warning.",
+        example={"p99": "200ms"},
+    )
     throughput: ThroughputSettings | None = optional(
         "Load to hold and measured throughput. Default: not measured yet; one "
         "instance per client zone and no scaling.",

@@ -54,7 +54,7 @@ def endpoint_request(settings: Settings, key: str) -> EndpointRequest:
     return EndpointRequest(
         client_zones=settings.client_zones.zones,
         instance_type=endpoint.instance_type,
-        latency=endpoint.latency.target,
+        latency=endpoint.latency.target if endpoint.latency else None,
         throughput=endpoint.throughput.measured if endpoint.throughput else None,
         images=list(images_of(endpoint).values()),
         inference_ami=endpoint.inference_ami,

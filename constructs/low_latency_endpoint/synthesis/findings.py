@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import jsii
 from aws_cdk import Acknowledgment, Aws, Validations
@@ -84,6 +85,17 @@ def known_at_synth(texts: Sequence[str]) -> bool:
 def pseudo_parameters() -> tuple[str, str, str]:
     """Partition, region and account: the same tokens in every stack, each a call to Node.js."""
     return Aws.PARTITION, Aws.REGION, Aws.ACCOUNT_ID
+
+
+_SAID_ONCE: WeakKeyDictionary[IConstruct, set[str]] = WeakKeyDictionary()
+
+
+def warn_once(construct: IConstruct, id: str, message: str) -> None:
+    """As :func:`warn`, for the first construct of an app that it is true of, and no other."""
+    said = _SAID_ONCE.setdefault(construct.node.root, set())
+    if id not in said:
+        said.add(id)
+        warn(construct, id, f"{message} (Said once for the whole app.)")
 
 
 def warn(construct: IConstruct, id: str, message: str) -> None:

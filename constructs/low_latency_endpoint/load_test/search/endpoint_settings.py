@@ -99,7 +99,9 @@ def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
         region=settings.region,
         targets={
             statistic: value / 1000 for statistic, value in one.latency.target.milliseconds.items()
-        },
+        }
+        if one.latency
+        else {},
         peak_tps=throughput.peak_tps if throughput else None,
         safety_factor=throughput.safety_factor if throughput else None,
         payloads=None if payload is None else _payloads(payload),

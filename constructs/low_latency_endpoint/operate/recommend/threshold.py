@@ -46,6 +46,11 @@ def threshold_of(targets: Mapping[str, float]) -> LatencyThreshold:
         Statistic to milliseconds, as :class:`~low_latency_endpoint.plan.latency_target.\
 LatencyTarget` holds them.
 
+    Raises
+    ------
+    ConfigurationError
+        ``LLR106`` without a target.
+
     Examples
     --------
     >>> threshold_of({"p95": 120.0, "p99": 200.0})
@@ -53,6 +58,12 @@ LatencyTarget` holds them.
     >>> threshold_of({"p99": 200.0}).milliseconds
     200
     """
+    if not targets:
+        raise STOPPING.error(
+            got="no latency target in the settings",
+            allowed="--latency-threshold p95=200ms, or latency in the settings",
+            where="--latency-threshold",
+        )
     name = next(statistic for statistic in _NEAREST if statistic in targets)
     milliseconds = max(int(targets[name]), 1)
     if name == "p95":
