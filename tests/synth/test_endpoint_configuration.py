@@ -211,7 +211,7 @@ class TestCuda13:
             instance_type=InstanceType("ml.g6e.xlarge"),
             inference_ami=InferenceAmi.custom("al2030-gpu-9"),
         )
-        assert variant.to_cfn().inference_ami_version == "al2030-gpu-9"
+        assert variant.inference_ami_version == "al2030-gpu-9"
 
     def test_other_families_only_warn(self, stack, parts):
         (warning,) = warnings(with_image(stack, parts, "vllm", VLLM, "ml.g7.2xlarge"))
@@ -240,7 +240,7 @@ class TestCuda13:
             instance_type=None,
             instance_pools=[InstancePool(g7e, 1), InstancePool(g6e, 2)],
         )
-        assert fitting.to_cfn().inference_ami_version == CUDA_13_AMI
+        assert fitting.inference_ami_version == CUDA_13_AMI
         mixed = parts.variant(
             stack,
             model=model,
@@ -248,5 +248,5 @@ class TestCuda13:
             instance_pools=[InstancePool(g6e, 1), InstancePool(inf2, 2, model=neuron)],
         )
         configuration = parts.configuration(stack, variants=[mixed])
-        assert mixed.to_cfn().inference_ami_version is None
+        assert mixed.inference_ami_version is None
         assert ["stays Creating" in text for text in warnings(configuration)] == [True]

@@ -210,8 +210,6 @@ class EndpointConfiguration(IEndpointConfiguration):
             optional["kms_key_id"] = encryption_key.key_arn
         if data_capture is not None:
             optional["data_capture_config"] = _data_capture(data_capture)
-        if metrics is not None:
-            optional["metrics_config"] = _metrics(metrics, path)
         if shadow is not None:
             *variants, shadow = variants
             optional["shadow_production_variants"] = [shadow.to_cfn()]
@@ -221,6 +219,15 @@ class EndpointConfiguration(IEndpointConfiguration):
             production_variants=[variant.to_cfn() for variant in variants],
             **optional,
         )
+        for kind, group in (
+            ("ProductionVariants", variants),
+            ("ShadowProductionVariants", [shadow] if shadow else []),
+        ):
+            for index, variant in enumerate(group):
+                for name, value in variant.newer_properties.items():
+                    self.cfn_endpoint_config.add_property_override(f"{kind}.{index}.{name}", value)
+        if metrics is not None:
+            self.cfn_endpoint_config.add_property_override("MetricsConfig", _metrics(metrics, path))
         self.endpoint_config_name: str = self.cfn_endpoint_config.attr_endpoint_config_name
         self.variants = tuple(variants)
         self.variant_attributes = tuple(variant.attributes for variant in variants)
@@ -405,13 +412,13 @@ def _data_capture(capture: DataCapture) -> sagemaker.CfnEndpointConfig.DataCaptu
     )
 
 
-def _metrics(
-    metrics: MetricsPublishing, where: str
-) -> sagemaker.CfnEndpointConfig.MetricsConfigProperty:
-    return sagemaker.CfnEndpointConfig.MetricsConfigProperty(
-        enable_enhanced_metrics=metrics.enhanced,
-        enable_detailed_observability=metrics.detailed_observability,
-        metric_publish_frequency_in_seconds=check_seconds(
+def _metrics(metrics: MetricsPublishing, where: str) -> dict[str, Any]:
+    """As CloudFormation has it: older releases of aws-cdk-lib do not know it."""
+    stated = {
+        "EnableEnhancedMetrics": metrics.enhanced,
+        "EnableDetailedObservability": metrics.detailed_observability,
+        "MetricPublishFrequencyInSeconds": check_seconds(
             METRIC_FREQUENCY, metrics.frequency, where
         ),
-    )
+    }
+    return {name: value for name, value in stated.items() if value is not None}

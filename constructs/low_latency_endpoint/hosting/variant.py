@@ -337,44 +337,25 @@ class ProductionVariant(VariantOptions):
         )
 
     def to_cfn(self) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
-        """The variant as CloudFormation takes it; timeouts are checked here, in seconds."""
+        """The variant as CloudFormation takes it; timeouts are checked here, in seconds.
+
+        Without :attr:`newer_properties`.
+        """
         config = sagemaker.CfnEndpointConfig
         optional: dict[str, Any] = {
             "instance_type": str(self.instance_type) if self.instance_type else None,
-            "instance_pools": [
-                config.InstancePoolProperty(
-                    instance_type=pool.instance_type.name,
-                    priority=pool.priority,
-                    model_name_override=pool.model.model_name if pool.model else None,
-                )
-                for pool in self.instance_pools
-            ]
-            or None,
             "container_startup_health_check_timeout_in_seconds": check_seconds(
                 CONTAINER_STARTUP_SECONDS, self.startup_health_check_timeout, self.name
             ),
             "model_data_download_timeout_in_seconds": check_seconds(
                 MODEL_DOWNLOAD_SECONDS, self.model_data_download_timeout, self.name
             ),
-            "variant_instance_provision_timeout_in_seconds": check_seconds(
-                PROVISION_SECONDS, self.instance_provision_timeout, self.name
-            ),
             "volume_size_in_gb": self.volume_size_gib,
-            "inference_ami_version": self.inference_ami_version,
             "enable_ssm_access": True if self.enable_ssm_access else None,
+            "routing_config": config.RoutingConfigProperty(routing_strategy=self.routing.name)
+            if self.routing
+            else None,
         }
-        if self.routing is not None:
-            optional["routing_config"] = _routing(self.routing)
-        if self.capacity_reservation_arn is not None:
-            optional["capacity_reservation_config"] = config.CapacityReservationConfigProperty(
-                capacity_reservation_preference="capacity-reservations-only",
-                ml_reservation_arn=self.capacity_reservation_arn,
-            )
-        if self.core_dump is not None:
-            optional["core_dump_config"] = config.CoreDumpConfigProperty(
-                destination_s3_uri=self.core_dump.destination,
-                kms_key_id=self.core_dump.key.key_arn if self.core_dump.key else None,
-            )
         return config.ProductionVariantProperty(
             variant_name=self.name,
             model_name=self.model.model_name,
@@ -383,14 +364,38 @@ class ProductionVariant(VariantOptions):
             **{name: value for name, value in optional.items() if value is not None},
         )
 
+    @property
+    def newer_properties(self) -> dict[str, Any]:
+        """Properties by their CloudFormation names that older releases of aws-cdk-lib do not know.
 
-def _routing(routing: RoutingStrategy) -> sagemaker.CfnEndpointConfig.RoutingConfigProperty:
-    config = sagemaker.CfnEndpointConfig
-    if routing.prefix_length is None:
-        return config.RoutingConfigProperty(routing_strategy=routing.name)
-    return config.RoutingConfigProperty(
-        routing_strategy=routing.name,
-        prefix_aware_routing_config=config.PrefixAwareRoutingConfigProperty(
-            prefix_length=routing.prefix_length, concurrency_threshold=routing.concurrency_threshold
-        ),
-    )
+        They go into the template by override, so that a release is as good as CloudFormation.
+        """
+        routing, dump = self.routing, self.core_dump
+        found: dict[str, Any] = {
+            "InferenceAmiVersion": self.inference_ami_version,
+            "InstancePools": [_pool(pool) for pool in self.instance_pools] or None,
+            "VariantInstanceProvisionTimeoutInSeconds": check_seconds(
+                PROVISION_SECONDS, self.instance_provision_timeout, self.name
+            ),
+        }
+        if routing is not None and routing.prefix_length is not None:
+            found["RoutingConfig.PrefixAwareRoutingConfig"] = {
+                "PrefixLength": routing.prefix_length,
+                "ConcurrencyThreshold": routing.concurrency_threshold,
+            }
+        if self.capacity_reservation_arn is not None:
+            found["CapacityReservationConfig"] = {
+                "CapacityReservationPreference": "capacity-reservations-only",
+                "MlReservationArn": self.capacity_reservation_arn,
+            }
+        if dump is not None:
+            found["CoreDumpConfig"] = {
+                "DestinationS3Uri": dump.destination,
+                **({"KmsKeyId": dump.key.key_arn} if dump.key else {}),
+            }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def _pool(pool: InstancePool) -> dict[str, Any]:
+    stated = {"InstanceType": pool.instance_type.name, "Priority": pool.priority}
+    return stated if pool.model is None else {**stated, "ModelNameOverride": pool.model.model_name}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Validations
+from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from ..synthesis.findings import acknowledge
 from ..synthesis.safeguards import safeguards_of
 
 
@@ -31,11 +32,10 @@ def make_results_bucket(scope: Construct, id: str, *, days: int) -> s3.Bucket:
         # Results are what the fleet was for: deleting it must not lose them.
         removal_policy=RemovalPolicy.RETAIN,
     )
-    Validations.of(bucket).acknowledge(
-        Acknowledgment(
-            id="AwsSolutions-S1",
-            reason="Holds load-test plans and results only; CloudTrail data events record access "
-            "where an account wants that.",
-        )
+    acknowledge(
+        bucket,
+        "AwsSolutions-S1",
+        reason="Holds load-test plans and results only; CloudTrail data events record access "
+        "where an account wants that.",
     )
     return bucket

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aws_cdk import Acknowledgment, Validations
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from .asked_once import region_of
-from .findings import acknowledge_wildcard_resources
+from .findings import acknowledge, acknowledge_wildcard_resources
 from .safeguards import FunctionRole, Safeguards, log_group, safeguards_of
 from .validation import is_token
 
@@ -32,11 +31,10 @@ def function_runtime(scope: Construct) -> dict[str, Any]:
     region = region_of(scope)
     if is_token(region) or not region.startswith(_ELSEWHERE):
         return {"runtime": "python3.14", "architectures": ["arm64"]}
-    Validations.of(scope).acknowledge(
-        Acknowledgment(
-            id="AwsSolutions-L1",
-            reason="The newest runtime comes later to partitions other than aws.",
-        )
+    acknowledge(
+        scope,
+        "AwsSolutions-L1",
+        reason="The newest runtime comes later to partitions other than aws.",
     )
     return {"runtime": "python3.13", "architectures": ["x86_64"]}
 

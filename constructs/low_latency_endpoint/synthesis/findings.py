@@ -8,13 +8,28 @@ from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import aws_cdk
 import jsii
-from aws_cdk import Acknowledgment, Aws, Validations
+from aws_cdk import Annotations, Aws
 from constructs import IConstruct, IValidation
 
 from .asked_once import stack_of
 from .token_text import tokens
 from .validation import is_token
+
+# aws-cdk-lib 2.269 and later: warnings and findings that are acknowledged in one way.
+_HAS_VALIDATIONS = hasattr(aws_cdk, "Validations")
+
+
+def acknowledge(construct: IConstruct, *ids: str, reason: str) -> None:
+    """Acknowledge findings of validators, such as cdk-nag's ``AwsSolutions-S1``.
+
+    Before aws-cdk-lib 2.269 that cannot be said: who runs cdk-nag there suppresses the findings.
+    """
+    if _HAS_VALIDATIONS:
+        aws_cdk.Validations.of(construct).acknowledge(
+            *(aws_cdk.Acknowledgment(id=finding, reason=reason) for finding in ids)
+        )
 
 
 def acknowledge_wildcard_resources(
@@ -41,13 +56,10 @@ class _Acknowledgement:
         resolved: list[Any] = [_with_names(resource) for resource in self._resources]
         if any(map(is_token, resolved)):
             resolved = stack_of(self._construct).resolve(resolved)
-        Validations.of(self._construct).acknowledge(
-            *(
-                Acknowledgment(
-                    id=f"AwsSolutions-IAM5[Resource::{_spelled(value)}]", reason=self._reason
-                )
-                for value in resolved
-            )
+        acknowledge(
+            self._construct,
+            *(f"AwsSolutions-IAM5[Resource::{_spelled(value)}]" for value in resolved),
+            reason=self._reason,
         )
         return []
 
@@ -103,6 +115,11 @@ def warn(construct: IConstruct, id: str, message: str) -> None:
 
     The ID is prefixed ``low-latency-endpoint:``, acknowledge it as
     ``Validations.of(construct).acknowledge(Acknowledgment(id="Annotation::low-latency-endpoint:...",
-    reason="..."))``.
+    reason="..."))``; before aws-cdk-lib 2.269 with
+    ``Annotations.of(construct).acknowledge_warning("low-latency-endpoint:...")``.
     """
-    Validations.of(construct).add_warning(f"low-latency-endpoint:{id}", message)
+    prefixed = f"low-latency-endpoint:{id}"
+    if _HAS_VALIDATIONS:
+        aws_cdk.Validations.of(construct).add_warning(prefixed, message)
+    else:
+        Annotations.of(construct).add_warning_v2(prefixed, message)

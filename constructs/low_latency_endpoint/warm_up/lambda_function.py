@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aws_cdk import Acknowledgment, Validations
 from aws_cdk import aws_events as events
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3_assets as s3_assets
@@ -16,7 +15,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from ..synthesis.custom_resource_function import function_runtime
-from ..synthesis.findings import acknowledge_wildcard_resources
+from ..synthesis.findings import acknowledge, acknowledge_wildcard_resources
 from ..synthesis.iam_documents import allow, arn, document
 from ..synthesis.safeguards import FunctionRole, log_group, safeguards_of
 from .payload import WarmUpPayload, write_payloads
@@ -79,11 +78,7 @@ class DeadLetters(Construct):
                 }
             ),
         )
-        Validations.of(queue).acknowledge(
-            Acknowledgment(
-                id="AwsSolutions-SQS3", reason="The queue holds the dead letters itself."
-            )
-        )
+        acknowledge(queue, "AwsSolutions-SQS3", reason="The queue holds the dead letters itself.")
         self.arn: str = queue.attr_arn
 
     def let_send(self) -> list[dict[str, Any]]:
