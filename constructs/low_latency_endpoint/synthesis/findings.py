@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -24,12 +25,14 @@ _HAS_VALIDATIONS = hasattr(aws_cdk, "Validations")
 def acknowledge(construct: IConstruct, *ids: str, reason: str) -> None:
     """Acknowledge findings of validators, such as cdk-nag's ``AwsSolutions-S1``.
 
-    Before aws-cdk-lib 2.269 that cannot be said: who runs cdk-nag there suppresses the findings.
+    Before aws-cdk-lib 2.269 that cannot be said, at least not of a finding with an ARN in its
+    name: who runs cdk-nag there suppresses the findings.
     """
     if _HAS_VALIDATIONS:
-        aws_cdk.Validations.of(construct).acknowledge(
-            *(aws_cdk.Acknowledgment(id=finding, reason=reason) for finding in ids)
-        )
+        with suppress(RuntimeError):
+            aws_cdk.Validations.of(construct).acknowledge(
+                *(aws_cdk.Acknowledgment(id=finding, reason=reason) for finding in ids)
+            )
 
 
 def acknowledge_wildcard_resources(
