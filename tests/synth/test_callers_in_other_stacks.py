@@ -130,6 +130,20 @@ def test_the_pattern_takes_callers_of_another_stack(parts):
     assert needs(made["Ml"]) == set()
 
 
+def test_the_name_as_text_binds_no_stack(parts):
+    """For callers in the stack whose VPC the endpoint needs."""
+    made = stacks("App", "Ml")
+    vpc = vpc_in(made["App"])
+    link = link_in(made["Ml"], vpc)
+    endpoint = served_in(made["Ml"], parts, link)
+    link.allow_from(caller_in(made["App"], vpc, ENDPOINT_NAME=endpoint.name_at_synth))
+    assert made_in(made) == {"Ml": 1}
+    assert needs(made["App"]) == set()
+    name = Template.from_stack(made["Ml"]).find_resources("AWS::SageMaker::Endpoint")
+    (properties,) = (resource["Properties"] for resource in name.values())
+    assert properties["EndpointName"] == endpoint.name_at_synth
+
+
 def test_a_stated_dependency_of_the_endpoints_stack_is_kept():
     made = stacks("Net", "Base", "Ml", "App")
     vpc = vpc_in(made["Net"])
