@@ -227,6 +227,7 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "ClientZones": lambda t: {"kind": "id", "zones": ("use1-az1", "use1-az2")},
     "ClientZones.of_ids": lambda t: {"zones": ["use1-az1", "use1-az2"]},
     "ClientZones.of_names": lambda t: {"zones": ["us-east-1a", "us-east-1b"]},
+    "ClientZones.of_vpc": lambda t: {"vpc": t.vpc},
     "ConfigurationOptions": lambda t: {},
     "Container": lambda t: {"image": t.image},
     "Container.from_dlc": lambda t: {"repository": "pytorch-inference", "tag": "2.6.0-cpu"},

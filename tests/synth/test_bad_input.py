@@ -205,6 +205,9 @@ out_of(
     "us-east-1",
     "us east 1a",
 )
+row("LLE102", lambda _: ClientZones.of_names("us-east-1a", "dummy1d"), "dummy1d", "us-east-1a")
+row("LLE101", lambda _: ClientZones.of_ids("use1-az1", "dummy1a"), "dummy1a", "use1-az4")
+row("LLE103", lambda _: ClientZones.of_names("dummy1a"), "1", "2 to 16")
 row("LLE103", lambda _: ClientZones.of_ids(), "0", "2 to 16")
 row("LLE103", lambda _: ClientZones.of_ids("use1-az1"), "1", "2 to 16")
 row("LLE103", lambda _: ClientZones.of_ids(*(f"use1-az{n}" for n in range(1, 18))), "17", "2 to 16")
@@ -249,6 +252,19 @@ row(
     "use1-az1, use1-az2",
     "subnets=",
 )
+row(
+    "LLE152",
+    lambda w: ClientZones.of_vpc(ec2.Vpc(w.new_stack(region=None), "Vpc")),
+    "tokens",
+    "known by name",
+)
+row(
+    "LLE151",
+    lambda w: ClientZones.of_vpc(w.vpc(public_subnet_ids=["subnet-a", "subnet-b"])),
+    "no isolated and no private subnet",
+    "private or isolated",
+)
+row("LLE103", lambda w: ClientZones.of_vpc(w.vpc(zones=("us-east-1a",))), "1", "2 to 16")
 row("LLE153", lambda w: w.in_vpc(subnets={}), "no zone", "us-east-1a, us-east-1b")
 row(
     "LLE154",
@@ -295,6 +311,17 @@ row(
 )
 row("LLE158", lambda w: w.pattern(network=w.network(), vpc=w.vpc()), "network, vpc", "none of them")
 row("LLE158", lambda w: w.pattern(subnets={}), "subnets", "vpc and subnets")
+for given in (
+    lambda w: {"subnet_selection": ec2.SubnetSelection()},
+    lambda w: {"network": w.network(), "subnet_selection": ec2.SubnetSelection()},
+    lambda w: {"vpc": w.vpc(), "subnets": {}, "subnet_selection": ec2.SubnetSelection()},
+):
+    row(
+        "LLE158",
+        lambda w, given=given: w.pattern(**given(w)),
+        "subnet_selection",
+        "vpc and subnet_selection",
+    )
 row("LLE158", lambda w: w.pattern(vpc=w.vpc(), network_max_instances=9), "network_max", "or none")
 row("LLE158", lambda w: w.pattern(network=w.network(), network_max_instances=9), "network, ", "or")
 row(
@@ -1155,6 +1182,64 @@ for stated in (
         "enabled=False without",
     )
 
+
+def parameter(w) -> float:
+    return cdk.CfnParameter(w.stack, "Given", type="Number").value_as_number
+
+
+def measured_later(name):
+    known = {"peak_tps": 100, "tps_per_instance": 50}
+    return lambda w: MeasuredThroughput(**known | {name: parameter(w)})
+
+
+for name in ("peak_tps", "tps_per_instance", "safety_factor", "from_tps", "rise_tps_per_minute"):
+    row("LLE825", measured_later(name), "a token", "known at synth")
+for name in ("min_instances", "initial_instances", "max_instances"):
+    row(
+        "LLE825",
+        lambda w, name=name: ScalingOptions(**{name: parameter(w)}),
+        "a token",
+        "at least 1, known at synth",
+    )
+for name in ("scale_in_cooldown", "scale_out_cooldown", "instance_start"):
+    row(
+        "LLE825",
+        lambda w, name=name: ScalingOptions(**{name: Duration.seconds(parameter(w))}),
+        "a token",
+        "a duration known at synth",
+    )
+for unit in (Duration.millis, Duration.seconds):
+    row(
+        "LLE825",
+        lambda w, unit=unit: LatencyTarget(p99=unit(parameter(w))),
+        "a token",
+        "a duration known at synth",
+    )
+row(
+    "LLE825",
+    lambda w: w.pattern(
+        instance_type=InstanceType(cdk.CfnParameter(w.stack, "Given").value_as_string)
+    ),
+    "a token",
+    "ml.g5.xlarge, known at synth",
+)
+row("LLE825", lambda w: w.pattern(payload_bytes=parameter(w)), "a token", "known at synth")
+row(
+    "LLE106",
+    lambda w: w.pattern(network_max_instances=parameter(w)),
+    "a token",
+    "at least 1, known at synth",
+)
+row("LLE106", lambda w: w.network(max_instances=parameter(w)), "a token", "known at synth")
+row("LLE105", lambda w: w.network(subnet_prefix_length=parameter(w)), "a token", "known at synth")
+row(
+    "LLE111",
+    lambda w: w.network(cidr=cdk.CfnParameter(w.stack, "Given").value_as_string),
+    "a token",
+    "known at synth",
+)
+row("LLE725", lambda w: w.alarms(cpu_utilization=parameter(w)), "a token", "known at synth")
+row("LLE703", lambda w: w.alarms(cache_miss_rate=parameter(w)), "a token", "known at synth")
 row(
     "LLE808",
     lambda w: w.pattern(

@@ -14,6 +14,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
 from low_latency_endpoint import (
+    ClientZones,
     ContainerImage,
     DataCapture,
     DeploymentPolicy,
@@ -21,9 +22,15 @@ from low_latency_endpoint import (
     InstancePool,
     InstanceType,
     LatencyAlarms,
+    LatencyDashboard,
+    LatencyTarget,
+    LowLatencyEndpoint,
+    MeasuredThroughput,
     MetricsPublishing,
     ModelData,
     RoutingStrategy,
+    ScalingOptions,
+    VariantOptions,
 )
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.hosting.scaling import ScalingStep
@@ -178,6 +185,32 @@ NUMBERS = {
             evaluation_periods=v,
         )
     ),
+    "scheduled maximum": scaled(
+        lambda scaling, v: scaling.on_schedule(
+            "night", schedule=appscaling.Schedule.cron(hour="1"), min_instances=2, max_instances=v
+        )
+    ),
+    "step change": scaled(
+        lambda scaling, v: scaling.step_on_metric(
+            "S", metric=METRIC, threshold=1, steps=[ScalingStep(lower=0, change=v)]
+        )
+    ),
+    "step bound": scaled(
+        lambda scaling, v: scaling.step_on_metric(
+            "S",
+            metric=METRIC,
+            threshold=1,
+            steps=[ScalingStep(lower=0, upper=v, change=1), ScalingStep(lower=v, change=2)],
+        )
+    ),
+    "step threshold": scaled(
+        lambda scaling, v: scaling.step_on_metric(
+            "S", metric=METRIC, threshold=v, steps=[ScalingStep(lower=0, change=1)]
+        )
+    ),
+    "rate of errors": alarms(client_error_rate=same),
+    "least invocations": alarms(minimum_invocations=same),
+    "imbalance": alarms(zone_imbalance=same),
     "evaluation periods": alarms(evaluation_periods=same),
     "datapoints": alarms(datapoints_to_alarm=same),
 }
@@ -231,6 +264,90 @@ def test_what_cloudformation_would_have_to_calculate_is_refused(stack, parts, ma
         make(stack, parts, number(stack))
     assert raised.value.code in ("LLE603", "LLE801")
     assert "token" in raised.value.got
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param(lambda v: {"variant": VariantOptions(volume_size_gib=v)}, id="volume size"),
+        pytest.param(
+            lambda v: {
+                "variant": VariantOptions(
+                    routing=RoutingStrategy.prefix_aware(prefix_length=v, concurrency_threshold=v)
+                )
+            },
+            id="routing",
+        ),
+        pytest.param(
+            lambda v: {"scaling": ScalingOptions(max_concurrency_per_instance=v)}, id="concurrency"
+        ),
+    ],
+)
+def test_the_pattern_hands_on_what_its_plan_does_not_calculate_with(
+    new_stack, parts, template_of, given
+):
+    stack = new_stack(context={"@aws-cdk/core:validateAgainstDefaultRules": False})
+    LowLatencyEndpoint(
+        stack,
+        "Sentiment",
+        client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
+        containers=[parts.container()],
+        instance_type=InstanceType("ml.m5.xlarge"),
+        latency=LatencyTarget(p99=Duration.millis(200)),
+        throughput=MeasuredThroughput(peak_tps=100, tps_per_instance=50),
+        **given(number(stack)),
+    )
+    resources = json.dumps(template_of(stack)["Resources"])
+    assert '"Ref": "Given"' in resources
+    assert "e+2" not in resources
+
+
+def test_numbers_of_instances_and_their_type_as_parameters(new_stack, parts, template_of):
+    """The parts, where the pattern needs values: alarms and dashboard take them too."""
+    stack = new_stack(context={"@aws-cdk/core:validateAgainstDefaultRules": False})
+
+    def parameter(name):
+        return cdk.CfnParameter(stack, name, type="Number").value_as_number
+
+    kind = cdk.CfnParameter(stack, "Kind").value_as_string
+    variant = parts.variant(
+        stack, instance_type=InstanceType(kind), initial_instance_count=parameter("Initial")
+    )
+    endpoint = parts.endpoint(stack, configuration=parts.configuration(stack, variants=[variant]))
+    endpoint.scale(
+        "primary", min_instances=parameter("Least"), max_instances=parameter("Most")
+    ).track_invocations(max_tps_per_instance=50)
+    LatencyAlarms(stack, "Alarms", endpoint=endpoint, error_rate=0.01, capacity_at_maximum=True)
+    LatencyDashboard(stack, "Dashboard", endpoint=endpoint)
+    template = template_of(stack)
+    assert "e+2" not in json.dumps(template["Resources"])
+    (made,) = template.only("AWS::SageMaker::EndpointConfig")["ProductionVariants"]
+    assert (made["InstanceType"], made["InitialInstanceCount"]) == (
+        {"Ref": "Kind"},
+        {"Ref": "Initial"},
+    )
+    target = template.only("AWS::ApplicationAutoScaling::ScalableTarget")
+    assert (target["MinCapacity"], target["MaxCapacity"]) == ({"Ref": "Least"}, {"Ref": "Most"})
+
+
+@pytest.mark.parametrize(("serving", "fires"), [(7, False), (8, True)])
+def test_the_alarm_on_the_last_instance_knows_a_maximum_that_is_a_parameter(
+    stack, parts, template_of, serving, fires
+):
+    """CloudFormation does not subtract: half an instance below the maximum is added instead."""
+    endpoint = parts.endpoint(stack)
+    endpoint.scale("primary", min_instances=2, max_instances=number(stack))
+    LatencyAlarms(stack, "Alarms", endpoint=endpoint, capacity_at_maximum=True)
+    (alarm,) = (
+        properties
+        for properties in template_of(stack).of_type("AWS::CloudWatch::Alarm").values()
+        if "Threshold" in properties and properties["Threshold"] == {"Ref": "Given"}
+    )
+    (expression,) = (each["Expression"] for each in alarm["Metrics"] if "Expression" in each)
+    left = expression.replace("IF(per_instance > 0, invocations / per_instance, 0)", str(serving))
+    assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
+    most = 8
+    assert (sum(map(float, left.split("+"))) > most) == fires
 
 
 def test_cloudformation_has_no_keys_that_it_computes(stack, parts):

@@ -10,13 +10,13 @@ from aws_cdk import Aws, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from ..hosting.endpoint_metrics import EndpointVariant, checked_period
-from ..network.existing_subnets import zone_name_of
+from ..network.vpc_zones import zone_name_of
 from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS, ERROR_RATE, MINIMUM_INVOCATIONS
 from ..plan.metrics import microseconds_from_milliseconds
 from ..plan.published_metrics import METRICS_IN_ALARM
 from ..plan.rules import PERCENT_OF_ALL, SEVERITY_STATISTICS, ZONE_IMBALANCE, ZONES_NOT_KNOWN
 from ..plan.utilization import highest_utilization
-from ..synthesis.validation import check, check_milliseconds
+from ..synthesis.validation import check, check_milliseconds, is_token
 from .alarm_options import AlarmOptions, SlowRequests, Thresholds
 
 ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
@@ -152,7 +152,7 @@ class _Watch:
                 key=f"{metric}/Rate",
                 metric=self._share(metric, f"share of invocations with {metric}"),
                 threshold=rate,
-                when=f"more than {rate * 100:g} % of the invocations are {metric}",
+                when=f"more than {_stated(rate)} of the invocations are {metric}",
                 means=means,
                 look_first=look_first,
             )
@@ -190,7 +190,7 @@ class _Watch:
             percent: float | None = getattr(self._options, option)
             if percent is None:
                 continue
-            check(PERCENT_OF_ALL, percent, self._where)
+            PERCENT_OF_ALL.check(percent, self._where)  # CloudFormation does not multiply tokens
             highest = self._highest(metric)
             yield AlarmSpecification(
                 key=f"{metric}/Average",
@@ -214,7 +214,7 @@ class _Watch:
     def multi_model(self) -> Iterator[AlarmSpecification]:
         rate = self._options.cache_miss_rate
         if rate is not None:
-            check(ERROR_RATE, rate, self._where)
+            ERROR_RATE.check(rate, self._where)  # nor subtract
             yield AlarmSpecification(
                 key="ModelCacheHit/Average",
                 metric=self._metric("ModelCacheHit", "Average"),
@@ -237,11 +237,13 @@ class _Watch:
             )
 
     def capacity(self, max_instances: int) -> AlarmSpecification:
+        known_later = is_token(max_instances)  # CloudFormation does not subtract
         return AlarmSpecification(
             key="Instances/Maximum",
             # SageMaker publishes no instance count; each request adds 1/n per instance.
             metric=cloudwatch.MathExpression(
-                expression="IF(per_instance > 0, invocations / per_instance, 0)",
+                expression="IF(per_instance > 0, invocations / per_instance, 0)"
+                + (" + 0.5" if known_later else ""),
                 using_metrics={
                     "invocations": self._metric("Invocations", "Sum"),
                     "per_instance": self._metric("InvocationsPerInstance", "Sum"),
@@ -249,7 +251,7 @@ class _Watch:
                 period=self._period,
                 label="instances that serve",
             ),
-            threshold=max_instances - 0.5,
+            threshold=max_instances if known_later else max_instances - 0.5,
             when=f"all {max_instances} instances that scaling may start are serving",
             means="the next rise in traffic finds no more instances",
             look_first="invocations per instance against the scaling target; raise the maximum",
@@ -292,7 +294,7 @@ class _Watch:
                 label="busiest zone over an even share",
             ),
             threshold=imbalance,
-            when=f"the busiest zone gets {imbalance:g} times its even share",
+            when=f"the busiest zone gets {_plain(imbalance)} times its even share",
             means="instances or callers are unevenly spread over the zones",
             look_first="instances per zone, and the zones of the callers",
         )
@@ -309,6 +311,16 @@ class _Watch:
             look_first="DNS and security group of the interface endpoint, from a caller",
             periods=(5, 5),
         )
+
+
+def _plain(number: float) -> str:
+    """A number that may be a token, which CDK finds in text by all of its digits."""
+    return str(number) if is_token(number) else f"{number:g}"
+
+
+def _stated(rate: float) -> str:
+    """A rate that may be a token, in percent."""
+    return "the stated share" if is_token(rate) else f"{rate * 100:g} %"
 
 
 def _flattened(thresholds: Thresholds, where: str) -> Iterator[tuple[str, str, Duration]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 
 from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
 
 from ..plan.rules import (
     NETWORK_FROM_TWO,
@@ -13,22 +15,27 @@ from ..plan.rules import (
     ZONE_WITHOUT_SUBNET,
     ZONES_UNKNOWN_AT_SYNTH,
 )
+from ..plan.zones import is_stand_in
+from ..synthesis.asked_once import path_of
+from ..synthesis.findings import warn
 from ..synthesis.validation import is_token
 from .client_zones import ClientZones
+from .vpc_zones import is_pending, zone_name_of
 
 
 def choose_subnets(
+    owner: Construct,
     vpc: ec2.IVpc,
     client_zones: ClientZones,
     subnets: Mapping[str, ec2.ISubnet] | None,
     selection: ec2.SubnetSelection | None,
-    *,
-    where: str,
 ) -> list[ec2.ISubnet]:
     """One subnet per client zone, in the order of the zones.
 
-    See :meth:`ZoneAlignedNetwork.in_vpc` for the rules and the errors.
+    See :meth:`ZoneAlignedNetwork.in_vpc` for the rules and the errors; ``owner``, the network,
+    bears the warning of an ambiguous choice.
     """
+    where = path_of(owner)
     if subnets is not None and selection is not None:
         raise NETWORK_FROM_TWO.error(
             got="subnets and subnet_selection",
@@ -37,35 +44,24 @@ def choose_subnets(
             fix="Leave subnet_selection out: subnets= names each zone's subnet.",
         )
     if subnets is not None:
-        return _given(client_zones, subnets, where)
+        return _given(vpc, client_zones, subnets, where)
     if client_zones.kind == "id":
         raise ZONES_UNKNOWN_AT_SYNTH.error(
             got=f"zone IDs {', '.join(client_zones.zones)}",
             allowed="zone names, or subnets= with the subnet of each zone ID",
             where=where,
         )
+    isolated = list(vpc.isolated_subnets) if selection is None else []
     candidates = (
-        list(
-            vpc.select_subnets(
-                availability_zones=selection.availability_zones,
-                one_per_az=selection.one_per_az,
-                subnet_filters=selection.subnet_filters,
-                subnet_group_name=selection.subnet_group_name,
-                subnets=selection.subnets,
-                subnet_type=selection.subnet_type,
-            ).subnets
-        )
-        if selection is not None
-        else [*vpc.isolated_subnets, *vpc.private_subnets]
+        [*isolated, *vpc.private_subnets] if selection is None else _selected(vpc, selection)
     )
-    by_zone: dict[str, ec2.ISubnet] = {}
+    by_zone: dict[str, list[ec2.ISubnet]] = {}
     for subnet in candidates:
-        by_zone.setdefault(subnet.availability_zone, subnet)
-    if by_zone and all(zone.startswith("dummy") for zone in by_zone):
-        # A lookup is pending: the CLI runs the app again once it has the VPC's real subnets, and
-        # needs an assembly from this run to know what to look up.
-        stand_ins = list(by_zone.values())
-        return [stand_ins[index % len(stand_ins)] for index in range(len(client_zones.zones))]
+        by_zone.setdefault(subnet.availability_zone, []).append(subnet)
+    if any(map(is_stand_in, (*by_zone, *client_zones.zones))) or (
+        not by_zone and is_pending(vpc)  # CDK knows no groups by their names yet
+    ):
+        return _stand_ins(vpc, candidates, client_zones)
     if any(is_token(zone) for zone in by_zone):
         raise ZONES_UNKNOWN_AT_SYNTH.error(
             got="a VPC whose zones are tokens",
@@ -80,13 +76,84 @@ def choose_subnets(
             allowed=f"zones with a subnet that is not public: {', '.join(sorted(by_zone)) or '-'}",
             where=where,
         )
-    return [by_zone[zone] for zone in client_zones.zones]
+    if selection is None:
+        _warn_of_others(owner, {zone: by_zone[zone] for zone in client_zones.zones}, isolated)
+    return [by_zone[zone][0] for zone in client_zones.zones]
+
+
+def _selected(vpc: ec2.IVpc, selection: ec2.SubnetSelection) -> list[ec2.ISubnet]:
+    return list(
+        vpc.select_subnets(
+            availability_zones=selection.availability_zones,
+            one_per_az=selection.one_per_az,
+            subnet_filters=selection.subnet_filters,
+            subnet_group_name=selection.subnet_group_name,
+            subnets=selection.subnets,
+            subnet_type=selection.subnet_type,
+        ).subnets
+    )
+
+
+def _stand_ins(
+    vpc: ec2.IVpc, candidates: Sequence[ec2.ISubnet], client_zones: ClientZones
+) -> list[ec2.ISubnet]:
+    """Any subnets: the CLI runs the app again once it has looked up what it needs."""
+    found = candidates or [*vpc.private_subnets, *vpc.isolated_subnets, *vpc.public_subnets]
+    return [found[index % len(found)] for index in range(len(client_zones.zones))]
+
+
+def _warn_of_others(
+    owner: Construct, by_zone: Mapping[str, Sequence[ec2.ISubnet]], isolated: Sequence[ec2.ISubnet]
+) -> None:
+    """Say which group of subnets was taken, where a zone has several that are not public."""
+    several = {zone: subnets for zone, subnets in by_zone.items() if len(subnets) > 1}
+    if not several:
+        return
+    groups: dict[str, str] = {}  # name -> name and kind, those that were taken first
+    taken: dict[str, None] = {}
+    for subnets in several.values():
+        taken[_group_of(subnets[0])] = None
+        for subnet in subnets:
+            name = _group_of(subnet)
+            kind = "isolated" if subnet in isolated else "with a way out"
+            groups.setdefault(name, f"{name} ({kind})")
+    others = [name for name in groups if name not in taken and name != _UNNAMED]
+    by_group = (
+        f'subnet_selection=ec2.SubnetSelection(subnet_group_name="{others[0]}"), for instance, '
+        f'or subnet_group_name="{next(iter(taken))}" if it is meant so; or '
+        if others
+        else ""
+    )
+    warn(
+        owner,
+        "ambiguousSubnets",
+        f"The VPC has several subnets that are not public in {', '.join(several)}, of the groups "
+        f"{', '.join(groups.values())}. Those of {', '.join(taken)} were taken for the model and "
+        "the interface endpoint: isolated ones come first, then the first ones of the VPC. A tier "
+        "of databases is isolated too, so say which are meant: "
+        f"{by_group}subnets={{zone: subnet}} (network.subnets in a settings file).",
+    )
+
+
+_UNNAMED = "undefined"  # as CDK calls the groups of an import after the first, without names
+
+
+def _group_of(subnet: ec2.ISubnet) -> str:
+    """The name of the subnet's group, as CDK reads it from the construct's ID."""
+    return re.sub(r"Subnet\d+$", "", subnet.node.id)
 
 
 def _given(
-    client_zones: ClientZones, subnets: Mapping[str, ec2.ISubnet], where: str
+    vpc: ec2.IVpc, client_zones: ClientZones, subnets: Mapping[str, ec2.ISubnet], where: str
 ) -> list[ec2.ISubnet]:
     if set(subnets) != set(client_zones.zones):
+        if is_pending(vpc):  # which has two subnets of each kind for now
+            return [
+                subnets.get(zone) or stand_in
+                for zone, stand_in in zip(
+                    client_zones.zones, _stand_ins(vpc, (), client_zones), strict=True
+                )
+            ]
         raise SUBNETS_OF_OTHER_ZONES.error(
             got=f"subnets for {', '.join(sorted(subnets)) or 'no zone'}",
             allowed=f"one for each of {', '.join(client_zones.zones)}",
@@ -105,7 +172,7 @@ def _given(
     if client_zones.kind == "name":
         for zone in client_zones.zones:
             actual = zone_name_of(subnets[zone])
-            if actual is None or is_token(actual) or actual.startswith("dummy"):
+            if actual is None or is_token(actual) or is_stand_in(actual) or is_stand_in(zone):
                 continue
             if actual != zone:
                 raise SUBNETS_OF_OTHER_ZONES.error(
@@ -114,11 +181,3 @@ def _given(
                     where=where,
                 )
     return [subnets[zone] for zone in client_zones.zones]
-
-
-def zone_name_of(subnet: ec2.ISubnet) -> str | None:
-    """The name of a subnet's zone, maybe a token; None where CDK does not know it."""
-    try:
-        return subnet.availability_zone
-    except RuntimeError:  # Subnet.from_subnet_id knows no zone, and CDK throws when asked
-        return None

@@ -13,7 +13,7 @@ from constructs import Construct
 from ..plan.subnets import check_fleets_fit, check_fleets_fit_existing
 from ..synthesis.findings import warn
 from ..synthesis.validation import is_token
-from .existing_subnets import zone_name_of
+from .vpc_zones import is_subnet_of_pending_lookup
 
 
 @dataclass
@@ -88,7 +88,7 @@ def shared_room(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> FleetRoom:
 
 def _prefix_length(subnet: ec2.ISubnet) -> int | None:
     """None where the block is a token, unknown to CDK, or a stand-in of a pending lookup."""
-    if (zone_name_of(subnet) or "").startswith("dummy"):
+    if is_subnet_of_pending_lookup(subnet):
         return None
     try:
         block = subnet.ipv4_cidr_block

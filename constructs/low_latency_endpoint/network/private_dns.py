@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import jsii
 from aws_cdk import Aws, Fn
@@ -20,14 +19,12 @@ from ..plan.rules import (
 from ..synthesis.asked_once import path_of, region_of, stack_of
 from ..synthesis.findings import warn
 from ..synthesis.validation import is_token
-from .existing_subnets import zone_name_of
+from .made_endpoints import service_name_of, stands_in
+from .vpc_zones import LOOKUP_PENDING, is_pending, zone_name_of
 from .zone_aligned_network import ZoneAlignedNetwork
 
 LABEL, FIPS_LABEL = "runtime", "runtime-fips"
 """The first label of the runtime's names: ``runtime.sagemaker.<region>.<suffix>``."""
-
-_LOOKUP_PENDING = "vpc-12345"
-"""CDK's stand-in for every VPC whose lookup is pending."""
 
 
 def claim_private_dns(owner: Construct, vpc: ec2.IVpc, service: str) -> None:
@@ -54,7 +51,7 @@ class _OnePrivateDns:
 
 
 def _refuse_others(owner: Construct, vpc: ec2.IVpc, service: str) -> None:
-    if vpc.vpc_id == _LOOKUP_PENDING:
+    if is_pending(vpc):
         return
     path = path_of(owner)
     for found in owner.node.root.node.find_all():
@@ -62,8 +59,8 @@ def _refuse_others(owner: Construct, vpc: ec2.IVpc, service: str) -> None:
             isinstance(found, ec2.CfnVPCEndpoint)
             and found.private_dns_enabled is True
             and not found.node.path.startswith(f"{path}/")
-            and _same_vpc(found, vpc)
-            and _service_name(found).endswith(f".{service}")
+            and stands_in(found, vpc)
+            and service_name_of(found).endswith(f".{service}")
         ):
             raise SECOND_PRIVATE_DNS.error(
                 got=f"a second one for {service}; the first is {found.node.path}",
@@ -72,31 +69,11 @@ def _refuse_others(owner: Construct, vpc: ec2.IVpc, service: str) -> None:
             )
 
 
-def _same_vpc(endpoint: ec2.CfnVPCEndpoint, vpc: ec2.IVpc) -> bool:
-    if endpoint.vpc_id == vpc.vpc_id:
-        return True
-    # The same import of another stack's VPC, made twice, gives two tokens.
-    stack = stack_of(vpc)
-    return bool(
-        is_token(vpc.vpc_id)
-        and stack == stack_of(endpoint)
-        and stack.resolve(vpc.vpc_id) == stack.resolve(endpoint.vpc_id)
-    )
-
-
-def _service_name(endpoint: ec2.CfnVPCEndpoint) -> str:
-    """The end of the service's name; the beginning may be a function of CloudFormation."""
-    name: Any = stack_of(endpoint).resolve(endpoint.service_name)
-    while isinstance(name, dict) and "Fn::Join" in name:
-        name = name["Fn::Join"][1][-1]
-    return str(name)
-
-
 def is_fips(endpoint: ec2.IInterfaceVpcEndpoint, regional_dns_name: str | None) -> bool:
     """Whether the endpoint's DNS name, or the service it was made for, says so."""
     made = endpoint.node.default_child
     return f".{FIPS_LABEL}." in (regional_dns_name or "") or (
-        isinstance(made, ec2.CfnVPCEndpoint) and _service_name(made).endswith(f".{FIPS_LABEL}")
+        isinstance(made, ec2.CfnVPCEndpoint) and service_name_of(made).endswith(f".{FIPS_LABEL}")
     )
 
 
@@ -175,7 +152,7 @@ def private_hosted_zone(
     from aws_cdk import aws_route53 as route53  # few links need it
 
     for vpc in vpcs:
-        if vpc.vpc_id == own.vpc_id != _LOOKUP_PENDING:
+        if vpc.vpc_id == own.vpc_id != LOOKUP_PENDING:
             raise HOSTED_ZONE_IN_OWN_VPC.error(
                 got="the endpoint's own VPC", allowed="other VPCs", where=path_of(scope)
             )

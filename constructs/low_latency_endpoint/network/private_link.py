@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Literal, cast
 
 import jsii
 from aws_cdk import aws_ec2 as ec2
@@ -19,7 +19,8 @@ from ..plan.rules import (
     NO_NAME_WITHOUT_PRIVATE_DNS,
     PRIVATE_DNS_NEEDS_VPC_DNS,
 )
-from ..synthesis.asked_once import path_below, path_of
+from ..synthesis.asked_once import path_below, path_of, stack_of
+from .callers import let_in, rules_stand_with
 from .private_dns import (
     FIPS_LABEL,
     LABEL,
@@ -299,12 +300,44 @@ class RuntimePrivateLink(Construct):
         """The interface endpoint's security groups."""
         return self._connections
 
-    def allow_from(self, caller: ec2.IConnectable, description: str = "") -> None:
-        """Let a caller in: a security group, a ``Peer`` range, any construct with connections."""
+    def allow_from(
+        self,
+        caller: ec2.IConnectable,
+        description: str = "",
+        *,
+        rules_in: Literal["link", "caller"] | None = None,
+    ) -> None:
+        """Let a caller in: a security group, a ``Peer`` range, any construct with connections.
+
+        Parameters
+        ----------
+        caller : aws_ec2.IConnectable
+        description : str
+            Of the rules; by default that these are callers.
+        rules_in : {"link", "caller"}, optional
+            In which stack the rules stand, where the caller's security groups are made in another
+            one: its stack then depends on the other. By default in the caller's, which needs the
+            endpoint's name anyway, and in the link's where its stack depends on the caller's: by
+            a VPC that is made there, or by ``add_dependency``. CDK refuses cycles of stacks; say
+            ``"link"`` where the endpoint takes something else of the caller's stack.
+
+        Notes
+        -----
+        Groups that are added to the caller's connections later are let in only with rules in the
+        link's stack.
+        """
+        text = description or "Callers of SageMaker Runtime"
+        groups = caller.connections.security_groups
+        beside_caller = (
+            rules_stand_with(groups, stack_of(self), self.network.vpc)
+            if rules_in is None
+            else rules_in == "caller" and bool(groups)
+        )
+        if beside_caller:
+            let_in(self.connections.security_groups, groups, self.ports, text)
+            return
         for port in self.ports:
-            self.connections.allow_from(
-                caller, ec2.Port.tcp(port), description or "Callers of SageMaker Runtime"
-            )
+            self.connections.allow_from(caller, ec2.Port.tcp(port), text)
 
     @property
     def private_dns_name(self) -> str:

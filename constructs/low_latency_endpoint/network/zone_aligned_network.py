@@ -18,13 +18,14 @@ from ..plan.zones import check_zones_in_region
 from ..synthesis.asked_once import path_below, path_of, region_of
 from ..synthesis.iam_documents import allow, document
 from ..synthesis.model_rights import bucket_arn
-from ..synthesis.validation import check, is_token
+from ..synthesis.validation import is_token
 from .client_zones import ClientZones
 from .default_security_group import ClosedDefaultSecurityGroup
 from .existing_subnets import choose_subnets
 from .fleet_room import FleetRoom, shared_room
 from .flow_log import FlowLog
 from .s3_gateway_policy import S3GatewayPolicy, let_out_to_s3
+from .way_to_s3 import expect_way_to_s3, reads_from_s3
 
 if TYPE_CHECKING:
     from aws_cdk import aws_s3 as s3
@@ -131,8 +132,10 @@ class ZoneAlignedNetwork(Construct):
         super().__init__(scope, id)
         path = path_below(self, scope, id)
         _check_region(self, client_zones)
-        fleet = check(MAX_INSTANCES, max_instances, path) or 1
-        check(SUBNET_PREFIX_LENGTH, subnet_prefix_length, path)
+        # Not with tokens: subnets are sized here.
+        fleet = 1 if max_instances is None else MAX_INSTANCES.check(max_instances, path)
+        if subnet_prefix_length is not None:
+            SUBNET_PREFIX_LENGTH.check(subnet_prefix_length, path)
         blocks = network_blocks(cidr, client_zones.zones, fleet, subnet_prefix_length, path)
         vpc = ec2.CfnVPC(
             self,
@@ -225,7 +228,8 @@ class ZoneAlignedNetwork(Construct):
             name: isolated ones first, then private ones with a way out, never public ones. Needed
             with zone IDs, and where the VPC does not know its zones' names at synth.
         subnet_selection : aws_ec2.SubnetSelection, optional
-            Which of the VPC's subnets may be chosen; by default all that are not public.
+            Which of the VPC's subnets may be chosen; by default all that are not public. Where a
+            client zone has several of these, a warning says which group was taken.
         s3_prefix_list : aws_ec2.IPrefixList, optional
             As above: models then reach S3 alone, whatever else the VPC leads to.
 
@@ -362,9 +366,7 @@ class _NetworkInVpc(ZoneAlignedNetwork):
         _check_region(self, client_zones)
         self.vpc = vpc
         self.client_zones = client_zones
-        self.subnets = choose_subnets(
-            vpc, client_zones, subnets, subnet_selection, where=path_of(self)
-        )
+        self.subnets = choose_subnets(self, vpc, client_zones, subnets, subnet_selection)
         self.fleet_room = shared_room(vpc, self.subnets)
         # Only a VPC made in the same app tells at synth; an imported one is taken at its word.
         self.dns_ready = not isinstance(vpc, ec2.Vpc) or bool(
@@ -373,6 +375,13 @@ class _NetworkInVpc(ZoneAlignedNetwork):
         self.data_path = []
         self.s3_prefix_list = s3_prefix_list
         self.model_security_group = _model_security_group(self)
+        self._expects_way_to_s3 = False
+
+    def let_into_s3(self, statements: Iterable[Mapping[str, Any]]) -> None:
+        """Its endpoints stay as they are; what is read from S3 needs one, or another way."""
+        if not self._expects_way_to_s3 and reads_from_s3(statements):
+            self._expects_way_to_s3 = True
+            expect_way_to_s3(self, self.vpc, self.subnets)
 
 
 def _check_region(scope: Construct, client_zones: ClientZones) -> None:

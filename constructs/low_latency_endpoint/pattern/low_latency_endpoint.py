@@ -73,6 +73,9 @@ class LowLatencyEndpoint(MetricSource, Construct):
         The VPC the callers run in; by default a new one is made.
     subnets : mapping of str to aws_ec2.ISubnet, optional
         With ``vpc``: the subnet of each client zone; by default chosen by zone name.
+    subnet_selection : aws_ec2.SubnetSelection, optional
+        With ``vpc``, instead of ``subnets``: which of its subnets may be chosen; by default all
+        that are not public, with a warning where a client zone has several.
     network : ZoneAlignedNetwork, optional
         A network made before; share it between endpoints.
     network_max_instances : int, optional
@@ -179,6 +182,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
         client_zones: ClientZones | Sequence[str] | None = None,
         vpc: ec2.IVpc | None = None,
         subnets: Mapping[str, ec2.ISubnet] | None = None,
+        subnet_selection: ec2.SubnetSelection | None = None,
         network: ZoneAlignedNetwork | None = None,
         network_max_instances: int | None = None,
         private_link: RuntimePrivateLink | None = None,
@@ -221,6 +225,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             network=network,
             vpc=vpc,
             subnets=subnets,
+            subnet_selection=subnet_selection,
             shared_by=network_max_instances,
             own=plan.fleet.maximum,
         )

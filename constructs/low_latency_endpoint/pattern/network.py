@@ -17,6 +17,7 @@ from ..plan.rules import (
     NETWORK_FROM_TWO,
     ZONES_OR_NETWORK,
 )
+from ..plan.zones import is_stand_in
 from ..synthesis.asked_once import path_of
 
 
@@ -35,7 +36,7 @@ def zones_of(
     if isinstance(client_zones, ClientZones):
         return client_zones
     zones = client_zones or ()
-    names = bool(zones) and all(ZONE_NAME.holds(zone) for zone in zones)
+    names = bool(zones) and all(ZONE_NAME.holds(zone) or is_stand_in(zone) for zone in zones)
     return ClientZones.of_names(*zones) if names else ClientZones.of_ids(*zones)
 
 
@@ -46,6 +47,7 @@ def network_of(
     network: ZoneAlignedNetwork | None,
     vpc: ec2.IVpc | None,
     subnets: Mapping[str, ec2.ISubnet] | None,
+    subnet_selection: ec2.SubnetSelection | None,
     shared_by: int | None,
     own: int,
 ) -> ZoneAlignedNetwork:
@@ -56,7 +58,7 @@ def network_of(
     scope : Construct
         The pattern.
     zones : ClientZones
-    network, vpc, subnets
+    network, vpc, subnets, subnet_selection
         As the pattern takes them.
     shared_by : int, optional
         The most instances of all endpoints that will share a new network.
@@ -75,21 +77,35 @@ def network_of(
             ("network", network),
             ("vpc", vpc),
             ("subnets", subnets),
+            ("subnet_selection", subnet_selection),
             ("network_max_instances", shared_by),
         )
         if value is not None
     ]
-    if given not in ([], ["network"], ["vpc"], ["vpc", "subnets"], ["network_max_instances"]):
+    if given not in (
+        [],
+        ["network"],
+        ["vpc"],
+        ["vpc", "subnets"],
+        ["vpc", "subnet_selection"],
+        ["network_max_instances"],
+    ):
         raise NETWORK_FROM_TWO.error(
             got=", ".join(given),
             where=where,
-            allowed="network; vpc; vpc and subnets; network_max_instances; or none of them",
+            allowed="network; vpc; vpc and subnets; vpc and subnet_selection; "
+            "network_max_instances; or none of them",
         )
     if network is not None:
         return network
     if vpc is not None:
         return ZoneAlignedNetwork.in_vpc(
-            scope, "Network", vpc=vpc, client_zones=zones, subnets=subnets
+            scope,
+            "Network",
+            vpc=vpc,
+            client_zones=zones,
+            subnets=subnets,
+            subnet_selection=subnet_selection,
         )
     if shared_by is not None and MAX_INSTANCES.check(shared_by, where) < own:
         raise FLEETS_SHARE_SUBNETS.error(

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from ..errors import rule
+from .token_values import PLAN_NEEDS_VALUES
 
 DURATION = rule(
     "LLE801",
@@ -21,7 +22,7 @@ def milliseconds_of(value: Any, where: str = "") -> float:
     Raises
     ------
     ConfigurationError
-        ``LLE801`` for anything else, and for a duration that is no finite number yet.
+        ``LLE801`` for anything else, ``LLE825`` for a duration that is a token.
 
     Examples
     --------
@@ -33,6 +34,14 @@ def milliseconds_of(value: Any, where: str = "") -> float:
     convert = getattr(value, "to_milliseconds", None)
     if convert is None:
         raise DURATION.error(got=repr(value), allowed="a Duration or a timedelta", where=where)
+    unresolved = getattr(value, "is_unresolved", None)
+    if unresolved and unresolved():
+        raise PLAN_NEEDS_VALUES.error(
+            what="the plan calculates with a duration, and a token has no value at synth",
+            got="a token",
+            allowed="a duration known at synth",
+            where=where,
+        )
     try:
         return float(convert())
     except Exception as problem:  # jsii has its own: a token, or nanoseconds that do not divide

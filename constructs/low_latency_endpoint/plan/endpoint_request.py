@@ -34,7 +34,8 @@ from .limits import (
 from .routing import check_routing
 from .rules import ONE_SCALING_TARGET, SCALING_IS_OFF, ZONE_NAMED_TWICE
 from .throughput import MeasuredThroughput
-from .zones import check_zones_in_region, region_of_zone
+from .token_values import check_known, is_token
+from .zones import check_zones_in_region, is_stand_in, region_of_zone
 
 MODEL_BODY_BYTES = 6_291_456  # the API model's maximum
 LARGEST_BODY_BYTES = 25 * 1024 * 1024  # the guide's "25 MB", read generously
@@ -180,13 +181,12 @@ class ScalingOptions:
         for name, limit in _COUNTS.items():
             count = getattr(self, name)
             if count is not None:
-                object.__setattr__(self, name, int(limit.check(count, name)))  # 3.0 is 3
+                object.__setattr__(self, name, int(check_known(limit, count, name)))  # 3.0 is 3
         targets = {name: getattr(self, name) for name in _TARGETS}
         if None not in targets.values():
             raise ONE_SCALING_TARGET.error(got="both", allowed="one of them", where=_TARGETS[0])
         for name, target in targets.items():
-            # The CDK's number tokens are doubles near -1.9e289; what they stand for is not known.
-            if not (isinstance(target, float) and target < -1e280):
+            if not is_token(target):  # the plan does not calculate with it
                 _optional(SCALING_TARGET, target, name)
         for name, (where, limit) in _DURATIONS.items():
             given = getattr(self, where)
@@ -237,7 +237,8 @@ class EndpointRequest:
     Raises
     ------
     ConfigurationError
-        ``LLE1xx`` zones, ``LLE33x`` images, ``LLE4xx`` variant, ``LLE8xx`` the rest.
+        ``LLE1xx`` zones, ``LLE33x`` images, ``LLE4xx`` variant, ``LLE8xx`` the rest, of it
+        ``LLE825`` for tokens.
     """
 
     client_zones: Sequence[str]
@@ -259,7 +260,7 @@ class EndpointRequest:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "client_zones", _checked_zones(self.client_zones))
-        INSTANCE_TYPE.check(self.instance_type, "instance_type")
+        check_known(INSTANCE_TYPE, self.instance_type, "instance_type")
         if self.latency is not None and not isinstance(self.latency, LatencyTarget):
             raise LATENCY_KIND.error(
                 got=repr(self.latency), allowed="a LatencyTarget", where="latency"
@@ -380,8 +381,8 @@ def _checked_zones(client_zones: Sequence[str]) -> tuple[str, ...]:
     CLIENT_ZONE_COUNT.check(len(zones), "client_zones")
     for index, zone in enumerate(zones):
         where = f"client_zones[{index}]"
-        token = isinstance(zone, str) and "${Token[" in zone
-        if not (token or ZONE_ID.holds(zone) or ZONE_NAME.holds(zone)):
+        known = is_token(zone) or ZONE_ID.holds(zone) or ZONE_NAME.holds(zone)
+        if not (known or (isinstance(zone, str) and is_stand_in(zone))):
             raise ZONE_ID.rule.error(
                 got=repr(zone),
                 where=where,
@@ -399,4 +400,4 @@ def _checked_zones(client_zones: Sequence[str]) -> tuple[str, ...]:
 
 def _optional(limit: Range, value: Any, where: str) -> None:
     if value is not None:
-        limit.check(value, where)
+        check_known(limit, value, where)

@@ -16,7 +16,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import ErrorRule, rule
+from ..errors import ConfigurationError, ErrorRule, rule
+from .token_values import is_token
 
 API = "/sagemaker/latest/APIReference/API_"
 GUIDE = "/sagemaker/latest/dg/"
@@ -69,6 +70,8 @@ class Range:
 
     def check(self, value: Any, where: str = "") -> Any:
         """Return the value, or raise the limit's error."""
+        if is_token(value):
+            raise _token_error(self, where)
         if not self.holds(value):
             unit = f" {self.unit}" if self.unit and not isinstance(value, str) else ""
             kind = "a whole number, " if self.whole and not _is_whole(value) else ""
@@ -100,6 +103,8 @@ class Pattern:
 
     def check(self, value: Any, where: str = "") -> Any:
         """Return the value, or raise the limit's error."""
+        if is_token(value):
+            raise _token_error(self, where)
         if not self.holds(value):
             length = f", at most {self.max_length} characters" if self.max_length else ""
             raise self.rule.error(got=repr(value), allowed=self.allowed + length, where=where)
@@ -125,12 +130,24 @@ class Choice:
 
     def check(self, value: Any, where: str = "") -> Any:
         """Return the value, or raise the limit's error."""
+        if is_token(value):
+            raise _token_error(self, where)
         if not self.holds(value):
             raise self.rule.error(got=repr(value), allowed=self.allowed, where=where)
         return value
 
 
 Limit = Range | Pattern | Choice
+
+
+def _token_error(limit: Limit, where: str) -> ConfigurationError:
+    """Of a limit that is asked about a token, where no value may be left open."""
+    return limit.rule.error(
+        what=f"{limit.name} has no value at synth",
+        got="a token",
+        allowed=f"{limit.allowed}, known at synth",
+        where=where,
+    )
 
 
 def _is_whole(value: Any) -> bool:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from .limits import CONCURRENCY_THRESHOLD, PREFIX_LENGTH, ROUTING_STRATEGY
 from .rules import PREFIX_SETTINGS
+from .token_values import is_token
 
 BLOG = (
     "https://aws.amazon.com/blogs/machine-learning/"
@@ -74,7 +75,7 @@ def check_routing(
     concurrency_threshold: int | None = None,
     where: str = "",
 ) -> str:
-    """Return the strategy, or raise when it or its settings cannot be deployed.
+    """Return the strategy, or raise when it or its settings cannot be deployed; tokens pass.
 
     Raises
     ------
@@ -87,6 +88,8 @@ def check_routing(
     >>> check_routing("PREFIX_AWARE", prefix_length=4096, concurrency_threshold=8)
     'PREFIX_AWARE'
     """
+    if is_token(strategy):
+        return strategy
     ROUTING_STRATEGY.check(strategy, where)
     settings = {"prefix length": prefix_length, "concurrency threshold": concurrency_threshold}
     given = [name for name, value in settings.items() if value is not None]
@@ -105,6 +108,10 @@ def check_routing(
             f"concurrency threshold {CONCURRENCY_THRESHOLD.allowed}",
             where=where,
         )
-    PREFIX_LENGTH.check(prefix_length, where)
-    CONCURRENCY_THRESHOLD.check(concurrency_threshold, where)
+    for limit, value in (
+        (PREFIX_LENGTH, prefix_length),
+        (CONCURRENCY_THRESHOLD, concurrency_threshold),
+    ):
+        if not is_token(value):
+            limit.check(value, where)
     return strategy

@@ -59,8 +59,8 @@ FLEETS_SHARE_SUBNETS = rule(
 NETWORK_FROM_TWO = rule(
     "LLE158",
     "two arguments say differently which network or which subnets are meant",
-    fix="Pass network= alone; or vpc=, with subnets= to choose them; or neither for a new VPC, "
-    "with network_max_instances= if other endpoints will share it.",
+    fix="Pass network= alone; or vpc=, with subnets= or subnet_selection= to choose them; or "
+    "neither for a new VPC, with network_max_instances= if other endpoints will share it.",
 )
 NOT_A_CLIENT_ZONE = rule(
     "LLE362",

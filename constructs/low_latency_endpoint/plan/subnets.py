@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from ..errors import rule
 from .limits import MAX_INSTANCES, VPC_PREFIX_LENGTH
 from .rules import FLEETS_SHARE_SUBNETS, ZONE_NAMED_TWICE
+from .token_values import is_token
 from .zones import zone_ordinal
 
 FLEETS = 2  # a blue/green update runs the old and the new fleet side by side
@@ -236,6 +237,8 @@ def vpc_block(vpc_cidr: str) -> ipaddress.IPv4Network:
     >>> vpc_block("10.0.0.0/16").num_addresses
     65536
     """
+    if is_token(vpc_cidr):
+        raise VPC_BLOCK.error(got="a token", allowed="such as 10.0.0.0/16, known at synth")
     try:
         if not isinstance(vpc_cidr, str) or not re.fullmatch(r"[0-9.]+/[0-9]{1,2}", vpc_cidr):
             raise ValueError("not an address, a slash and a prefix length")

@@ -9,6 +9,7 @@ from .argument_kinds import checked_arguments
 from .capacity import instances_at_peak, invocations_target
 from .limits import FROM_TPS, PEAK_TPS, RISE_TPS, SAFETY_FACTOR, TPS_PER_INSTANCE
 from .rules import ONE_KIND_OF_RISE
+from .token_values import check_known
 
 
 @checked_arguments
@@ -34,7 +35,7 @@ class MeasuredThroughput:
     ------
     ConfigurationError
         ``LLE603``, ``LLE604``, ``LLE606``, ``LLE607``, ``LLE608`` for numbers out of range,
-        ``LLE609`` for both kinds of rise, ``LLE807`` for what is no number.
+        ``LLE609`` for both kinds of rise, ``LLE807`` for what is no number, ``LLE825`` for tokens.
 
     Notes
     -----
@@ -55,11 +56,11 @@ class MeasuredThroughput:
     rise_tps_per_minute: float | None = None
 
     def __post_init__(self) -> None:
-        PEAK_TPS.check(self.peak_tps, "peak_tps")
-        TPS_PER_INSTANCE.check(self.tps_per_instance, "tps_per_instance")
-        SAFETY_FACTOR.check(self.safety_factor, "safety_factor")
+        check_known(PEAK_TPS, self.peak_tps, "peak_tps")
+        check_known(TPS_PER_INSTANCE, self.tps_per_instance, "tps_per_instance")
+        check_known(SAFETY_FACTOR, self.safety_factor, "safety_factor")
         if self.from_tps is not None:
-            FROM_TPS.check(self.from_tps, "from_tps")
+            check_known(FROM_TPS, self.from_tps, "from_tps")
             if self.from_tps > self.peak_tps:
                 raise FROM_TPS.rule.error(
                     got=f"{self.from_tps:g} with a peak of {self.peak_tps:g}",
@@ -74,7 +75,7 @@ class MeasuredThroughput:
                     where="from_tps",
                 )
         if self.rise_tps_per_minute is not None:
-            RISE_TPS.check(self.rise_tps_per_minute, "rise_tps_per_minute")
+            check_known(RISE_TPS, self.rise_tps_per_minute, "rise_tps_per_minute")
 
     @property
     def states_rises(self) -> bool:

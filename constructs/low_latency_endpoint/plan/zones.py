@@ -14,6 +14,7 @@ _ID = re.compile(r"(?P<prefix>[a-z]{2,5}\d)-(?P<local>[a-z]{3}\d-)?az(?P<number>
 _NAME = re.compile(
     r"(?P<region>[a-z]{2,4}(?:-[a-z]+)+-\d)(?P<local>-[a-z]{3}-\d)?(?P<letter>[a-z])"
 )
+_STAND_IN = re.compile(r"dummy1[a-c]")
 
 ZONE_IN_REGION = rule(
     "LLE110",
@@ -21,6 +22,21 @@ ZONE_IN_REGION = rule(
     fix="Name zones of the Region that the stack deploys to, or change the Region.",
     source="/AWSEC2/latest/UserGuide/using-regions-availability-zones.html",
 )
+
+
+def is_stand_in(zone: str) -> bool:
+    """Whether this is CDK's stand-in for a zone that the CLI is still to look up.
+
+    The first run of an app works with these three, and no others: ``dummy1a`` to ``dummy1c``
+    (``Stack.availabilityZones`` and ``Vpc.fromLookup`` of aws-cdk-lib). The CLI then looks the
+    zones up and runs the app again.
+
+    Examples
+    --------
+    >>> is_stand_in("dummy1a"), is_stand_in("dummy"), is_stand_in("us-east-1a")
+    (True, False, False)
+    """
+    return _STAND_IN.fullmatch(zone) is not None
 
 
 def zone_ordinal(zone: str) -> int | None:
@@ -31,6 +47,8 @@ def zone_ordinal(zone: str) -> int | None:
     >>> zone_ordinal("use1-az4"), zone_ordinal("us-east-1c"), zone_ordinal("us-east-1-bos-1a")
     (3, 2, None)
     """
+    if is_stand_in(zone):  # blocks as the first zones will have them
+        return ord(zone[-1]) - ord("a")
     if match := _ID.fullmatch(zone):
         number = int(match["number"])
         return None if match["local"] or number < 1 else number - 1

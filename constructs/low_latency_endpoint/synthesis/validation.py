@@ -2,37 +2,13 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 from ..plan.durations import DURATION, milliseconds_of, seconds_of
 from ..plan.limits import Limit
+from ..plan.token_values import is_token
 
-_NUMBER_TOKEN = b"\xfb\xff"  # of the double; see createTokenDouble in CDK's encoding.ts
-
-
-def is_token(value: Any) -> bool:
-    """Whether CDK will resolve this value later (no call into jsii, so cheap).
-
-    Examples
-    --------
-    >>> is_token("${Token[TOKEN.12]}"), is_token("us-east-1"), is_token(7)
-    (True, False, False)
-    """
-    if isinstance(value, str):
-        return "${Token[" in value or "#{Token[" in value
-    if isinstance(value, (int, float)):
-        return abs(value) > 1e280 and _encodes_token(value)
-    if isinstance(value, list):
-        return any(is_token(item) for item in value)
-    return False
-
-
-def _encodes_token(number: float) -> bool:
-    try:
-        return struct.pack(">d", number).startswith(_NUMBER_TOKEN)
-    except OverflowError:  # a whole number beyond all doubles
-        return False
+__all__ = ["check", "check_milliseconds", "check_seconds", "is_token"]
 
 
 def check(limit: Limit, value: Any, where: str = "") -> Any:

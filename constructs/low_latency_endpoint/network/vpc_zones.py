@@ -1,0 +1,35 @@
+"""What CDK knows of a VPC's zones at synthesis: names, tokens, or stand-ins of a pending lookup."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..plan.zones import is_stand_in
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_ec2 as ec2
+
+LOOKUP_PENDING = "vpc-12345"
+"""CDK's stand-in for every VPC whose lookup is pending."""
+
+
+def is_pending(vpc: ec2.IVpc) -> bool:
+    """Whether the CLI is still to look the VPC up.
+
+    It runs the app again once it has the VPC's real subnets, and needs an assembly from this run
+    to know what to look up: nothing about the VPC can be refused yet.
+    """
+    return vpc.vpc_id == LOOKUP_PENDING
+
+
+def zone_name_of(subnet: ec2.ISubnet) -> str | None:
+    """The name of a subnet's zone, maybe a token; None where CDK does not know it."""
+    try:
+        return subnet.availability_zone
+    except RuntimeError:  # Subnet.from_subnet_id knows no zone, and CDK throws when asked
+        return None
+
+
+def is_subnet_of_pending_lookup(subnet: ec2.ISubnet) -> bool:
+    """Whether the subnet's zone is a stand-in."""
+    return is_stand_in(zone_name_of(subnet) or "")

@@ -1,0 +1,64 @@
+"""CDK's tokens, told by their spelling: values that are known at deployment only."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+from ..errors import rule
+
+if TYPE_CHECKING:
+    from .limits import Limit
+
+_NUMBER_TOKEN = b"\xfb\xff"  # of the double; see createTokenDouble in CDK's encoding.ts
+
+PLAN_NEEDS_VALUES = rule(
+    "LLE825",
+    "the plan calculates with a value that is known at deployment only",
+    fix="State a value for the plan. Where it has to be a parameter, build from the parts, which "
+    "take tokens: InstanceType(param), ProductionVariant(initial_instance_count=...), "
+    "Endpoint.scale(min_instances=..., max_instances=...).",
+    source="/cdk/v2/guide/tokens.html",
+)
+
+
+def is_token(value: Any) -> bool:
+    """Whether CDK will resolve this value later (no call into jsii, so cheap).
+
+    Examples
+    --------
+    >>> is_token("${Token[TOKEN.12]}"), is_token("us-east-1"), is_token(7)
+    (True, False, False)
+    """
+    if isinstance(value, str):
+        return "${Token[" in value or "#{Token[" in value
+    if isinstance(value, (int, float)):
+        return abs(value) > 1e280 and _encodes_token(value)
+    if isinstance(value, list):
+        return any(is_token(item) for item in value)
+    return False
+
+
+def _encodes_token(number: float) -> bool:
+    try:
+        return struct.pack(">d", number).startswith(_NUMBER_TOKEN)
+    except OverflowError:  # a whole number beyond all doubles
+        return False
+
+
+def check_known(limit: Limit, value: Any, where: str = "") -> Any:
+    """Return the value within the limit, for plans, which cannot calculate with tokens.
+
+    Raises
+    ------
+    ConfigurationError
+        The limit's, and LLE825 for tokens.
+    """
+    if is_token(value):
+        raise PLAN_NEEDS_VALUES.error(
+            what=f"the plan calculates with {limit.name}, and a token has no value at synth",
+            got="a token",
+            allowed=f"{limit.allowed}, known at synth",
+            where=where,
+        )
+    return limit.check(value, where)

@@ -1,0 +1,218 @@
+"""Client zones taken from a VPC, also in the first run of an app, which knows no zones yet."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from aws_cdk import App, Duration, Fn
+from aws_cdk import aws_ec2 as ec2
+
+from low_latency_endpoint import (
+    ClientZones,
+    InstanceType,
+    LatencyTarget,
+    LowLatencyEndpoint,
+    RuntimePrivateLink,
+    ZoneAlignedNetwork,
+)
+from low_latency_endpoint.errors import ConfigurationError
+
+A, B, C = "us-east-1a", "us-east-1b", "us-east-1c"
+ZONES = ClientZones.of_names(A, B)
+LOOKUP = (
+    "vpc-provider:account=123456789012:filter.vpc-id=vpc-0fedcba9876543210:region=us-east-1:"
+    "returnAsymmetricSubnets=true"
+)
+
+
+def looked_up(stack):
+    return ec2.Vpc.from_lookup(stack, "Found", vpc_id="vpc-0fedcba9876543210")
+
+
+def found_vpc():
+    subnets = [
+        {
+            "subnetId": f"subnet-{zone[-1]}",
+            "cidr": f"10.0.{place}.0/24",
+            "availabilityZone": zone,
+            "routeTableId": "rtb-1",
+        }
+        for place, zone in enumerate((A, B, C))
+    ]
+    return {
+        "vpcId": "vpc-0fedcba9876543210",
+        "vpcCidrBlock": "10.0.0.0/16",
+        "ownerAccountId": "123456789012",
+        "availabilityZones": [],
+        "subnetGroups": [{"name": "Private", "type": "Private", "subnets": subnets}],
+    }
+
+
+def imported(stack):
+    return ec2.Vpc.from_vpc_attributes(
+        stack,
+        "Imported",
+        vpc_id="vpc-0123456789abcdef0",
+        availability_zones=[A, B, C],
+        private_subnet_ids=["subnet-a", "subnet-b", "subnet-c"],
+    )
+
+
+def in_vpc(stack, vpc, zones, **given):
+    return ZoneAlignedNetwork.in_vpc(stack, "Network", vpc=vpc, client_zones=zones, **given)
+
+
+def names_of(network):
+    return [subnet.node.id for subnet in network.subnets]
+
+
+def pattern(stack, parts, vpc, **given):
+    given.setdefault("client_zones", ClientZones.of_vpc(vpc))
+    given.setdefault("containers", [parts.container()])
+    return LowLatencyEndpoint(
+        stack,
+        "Sentiment",
+        vpc=vpc,
+        instance_type=InstanceType("ml.m5.xlarge"),
+        latency=LatencyTarget(p99=Duration.millis(200)),
+        **given,
+    )
+
+
+# --- zones of a VPC --------------------------------------------------------------------------------
+def test_the_zones_of_a_vpc_are_those_with_subnets_that_are_not_public(stack):
+    made = ec2.Vpc(stack, "Made", availability_zones=[B, A])
+    assert ClientZones.of_vpc(made) == ClientZones.of_names(A, B)
+    assert ClientZones.of_vpc(imported(stack)) == ClientZones.of_names(A, B, C)
+    partly = ec2.Vpc.from_vpc_attributes(
+        stack,
+        "Partly",
+        vpc_id="vpc-1",
+        availability_zones=[A, B],
+        public_subnet_ids=["subnet-1", "subnet-2"],
+        isolated_subnet_ids=["subnet-3", "subnet-4"],
+    )
+    assert ClientZones.of_vpc(partly).zones == (A, B)
+
+
+def test_zones_that_are_tokens_are_to_be_named(new_stack):
+    stack = new_stack(region=None)
+    vpc = ec2.Vpc(stack, "Vpc")
+    for zones in (
+        lambda: ClientZones.of_vpc(vpc),
+        lambda: ClientZones.of_names(*vpc.availability_zones),
+    ):
+        with pytest.raises(ConfigurationError) as raised:
+            zones()
+        assert raised.value.code in ("LLE102", "LLE152")
+        assert "token" in raised.value.got
+        assert "${Token" not in str(raised.value)
+        assert 'ClientZones.of_names("us-east-1a"' in raised.value.fix
+
+
+def test_zones_of_subnets_that_nobody_stated_are_to_be_named(stack):
+    """As for a VPC that is taken from another tool's state."""
+    vpc = ec2.Vpc.from_vpc_attributes(
+        stack,
+        "Vpc",
+        vpc_id="vpc-1",
+        availability_zones=Fn.get_azs(),
+        private_subnet_ids=["subnet-1", "subnet-2"],
+    )
+    with pytest.raises(ConfigurationError) as raised:
+        ClientZones.of_vpc(vpc)
+    assert raised.value.code == "LLE152"
+
+
+OF_VPC = pytest.mark.parametrize(
+    "zones",
+    [
+        pytest.param(ClientZones.of_vpc, id="of_vpc"),
+        pytest.param(
+            lambda vpc: ClientZones.of_names(*vpc.availability_zones), id="availability_zones"
+        ),
+    ],
+)
+FIRST_RUN = {"@aws-cdk/core:failSynthOnValidationErrors": False}
+
+
+def missing_of(stack):
+    manifest = json.loads((Path(App.of(stack).synth().directory) / "manifest.json").read_text())
+    return [missing["provider"] for missing in manifest["missing"]]
+
+
+@OF_VPC
+def test_the_first_run_with_a_lookup_lets_the_cli_look_up(new_stack, parts, zones):
+    stack = new_stack(context=FIRST_RUN)
+    vpc = looked_up(stack)
+    made = pattern(stack, parts, vpc, client_zones=zones(vpc))
+    assert made.network.client_zones.zones == ("dummy1a", "dummy1b")
+    made.output_settings_for_callers()
+    assert missing_of(stack) == ["vpc-provider"]
+
+
+@OF_VPC
+def test_the_second_run_has_the_zones_found(new_stack, parts, zones):
+    stack = new_stack(context={LOOKUP: found_vpc()})
+    vpc = looked_up(stack)
+    made = pattern(stack, parts, vpc, client_zones=zones(vpc))
+    assert made.network.client_zones.zones == (A, B, C)
+    assert names_of(made.network) == ["PrivateSubnet1", "PrivateSubnet2", "PrivateSubnet3"]
+
+
+@OF_VPC
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_first_run_of_a_new_vpc_lets_the_cli_look_up_its_zones(new_stack, parts, zones, count):
+    stack = new_stack(context=FIRST_RUN)
+    vpc = ec2.Vpc(stack, "Vpc", max_azs=count)
+    made = pattern(stack, parts, vpc, client_zones=zones(vpc))
+    assert made.network.client_zones.zones == ("dummy1a", "dummy1b", "dummy1c")[:count]
+    assert missing_of(stack) == ["availability-zones"]
+
+
+def test_one_zone_is_one_zone_in_the_first_run_too(stack):
+    vpc = ec2.Vpc(stack, "Vpc", max_azs=1)
+    with pytest.raises(ConfigurationError) as raised:
+        ClientZones.of_vpc(vpc)
+    assert raised.value.code == "LLE103"
+
+
+def test_a_new_network_takes_the_zones_of_the_stack(new_stack, parts):
+    stack = new_stack(context=FIRST_RUN)
+    zones = ClientZones.of_names(*stack.availability_zones)
+    made = ZoneAlignedNetwork(stack, "Network", client_zones=zones)
+    RuntimePrivateLink(stack, "Link", network=made)
+    parts.model(stack, network=made)
+    assert len(made.subnets) == 3
+    assert missing_of(stack) == ["availability-zones"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda vpc: {"subnet_selection": ec2.SubnetSelection(subnet_group_name="app")},
+        lambda vpc: {"subnets": {}},
+        lambda vpc: {"subnets": dict(zip((A, B, C), vpc.private_subnets, strict=False))},
+    ],
+    ids=["a group whose name is not known yet", "no subnets yet", "two of three subnets"],
+)
+def test_what_the_lookup_will_bring_is_not_missed_before(new_stack, given):
+    stack = new_stack(context=FIRST_RUN)
+    vpc = looked_up(stack)
+    network = in_vpc(stack, vpc, ClientZones.of_names(A, B, C), **given(vpc))
+    assert len(network.subnets) == 3
+    assert missing_of(stack) == ["vpc-provider"]
+
+
+def test_a_pending_choice_is_not_ambiguous(new_stack, parts):
+    """CDK's stand-in has isolated subnets and others."""
+    stack = new_stack(context=FIRST_RUN)
+    pattern(stack, parts, looked_up(stack), client_zones=ZONES)
+    assert not [
+        entry.data
+        for construct in stack.node.find_all()
+        for entry in construct.node.metadata
+        if "ambiguousSubnets" in str(entry.data)
+    ]
