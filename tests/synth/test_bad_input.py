@@ -48,6 +48,8 @@ from low_latency_endpoint import (
     RoutingStrategy,
     RuntimePrivateLink,
     ScalingOptions,
+    ScalingSchedule,
+    ScalingSteps,
     ShadowAlarms,
     WarmUpOptions,
     WarmUpPayload,
@@ -1214,6 +1216,49 @@ out_of(
     1,
 )
 out_of("LLE727", lambda w, v: w.alarms(zone_imbalance=v), "1.01 to 16", 1, 17)
+
+
+def at_times(**given):
+    given.setdefault("name", "night")
+    given.setdefault("expression", "rate(1 day)")
+    return ScalingSchedule(**({"min_instances": 2} | given))
+
+
+out_of("LLE611", lambda _, v: at_times(name=v), "256 characters", "", " a", "a ", "a:b", "a/b")
+out_of(
+    "LLE612",
+    lambda _, v: at_times(expression=v),
+    "cron(minutes hours",
+    "",
+    "cron(0 8 * * *)",
+    "cron(0 8 ? * MON-FRI *",
+    "at(2030-01-01)",
+    "rate(0 days)",
+    "rate(1 week)",
+    "every morning",
+)
+out_of(
+    "LLE613",
+    lambda _, v: at_times(expression="at(2030-01-01T00:00:00)", time_zone=v),
+    "Europe/Berlin",
+    "Mars/Olympus",
+    "Berlin",
+)
+row("LLE613", lambda _: at_times(time_zone="Europe/Berlin"), "rate(1 day)", "cron and at only")
+row("LLE621", lambda _: at_times(min_instances=9, max_instances=8), "9 above 8", "at most 8")
+row("LLE627", lambda _: at_times(min_instances=None), "neither", "one or both")
+out_of("LLE614", lambda _, v: ScalingSteps(adds={v: 1}), "at least", 0, -1)
+out_of("LLE615", lambda _, v: ScalingSteps(adds={8: 1}, periods=v), "1 to 10", 0, 11, 1.5)
+row("LLE364", lambda _: ScalingSteps(adds={8: 1.5}), "1.5", "whole number")
+row("LLE628", lambda _: ScalingSteps(adds={}), "no steps", "at least one")
+row("LLE628", lambda _: ScalingSteps(adds={8: 2, 16: 2}), "2 from 16", "rising")
+row("LLE364", lambda _: ScalingSteps(adds={8: 0}), "0", "at least 1")
+row(
+    "LLE631",
+    lambda w: w.pattern(scaling=ScalingOptions(steps=ScalingSteps(adds={8: 1}))),
+    "steps on a fleet of 2",
+    "scaling",
+)
 row("LLE734", lambda w: w.shadow_alarms(shadow=False), "without one", "shadow=...")
 out_of("LLE735", lambda w, v: w.shadow_alarms(latency_ratio={"p99": v}), "0.1 to 100", 0, 101)
 row("LLE730", lambda w: w.endpoint().metric("Latency", statistic="p99"), "Latency", "ModelLatency")

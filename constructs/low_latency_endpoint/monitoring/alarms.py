@@ -224,7 +224,7 @@ class LatencyAlarms(Construct):
                 allowed="a scaled variant",
                 where=self._path,
             )
-        return scaling.max_instances
+        return scaling.highest_maximum
 
     def _alarm(
         self, variant: EndpointVariant, specification: AlarmSpecification

@@ -101,6 +101,6 @@ def _described(endpoint: Endpoint, variant: EndpointVariant) -> DashboardVariant
         vcpus=(first.vcpus or 0) if first else 0,
         gpus=(first.accelerator_count or 0) if first and first.accelerator == "nvidia" else 0,
         multi_model=variant.shape == "multi-model",
-        max_instances=scaling.max_instances if scaling else None,
+        max_instances=scaling.highest_maximum if scaling else None,
         scaling_target=scaling.target_invocations if scaling else None,
     )

@@ -35,6 +35,7 @@ from ..synthesis.findings import warn
 from ..synthesis.safeguards import Safeguards
 from .network import link_of, network_of, zones_of
 from .options import ConfigurationOptions, EndpointOptions, ModelOptions
+from .scaling import scaled_as_planned
 
 if TYPE_CHECKING:
     from ..warm_up.options import WarmUpOptions
@@ -209,7 +210,7 @@ class LowLatencyEndpoint(Construct):
             vpc=vpc,
             subnets=subnets,
             shared_by=network_max_instances,
-            own=plan.fleet.maximum,
+            own=plan.most,
         )
         self.private_link = link_of(
             self, self.network, private_link=private_link, private_dns=private_dns
@@ -249,13 +250,7 @@ class LowLatencyEndpoint(Construct):
             confirm_updates=endpoint.confirm_updates,
         )
         self.private_link.serve(self.endpoint.name_at_synth)
-        self.scaling = (
-            None
-            if plan.scaling is None
-            else self.endpoint.scale(
-                variant.name, min_instances=plan.fleet.minimum, max_instances=plan.fleet.maximum
-            ).track(plan.scaling)
-        )
+        self.scaling = scaled_as_planned(self.endpoint, variant.name, plan)
         watched = self._watched(alarms or AlarmOptions())
         self.alarms = LatencyAlarms(self, "Alarms", endpoint=self.endpoint, **watched)
         self.dashboard = (

@@ -33,6 +33,7 @@ from .limits import (
 )
 from .routing import check_routing
 from .rules import SCALING_IS_OFF, ZONE_NAMED_TWICE
+from .scaling_changes import ScalingSchedule, ScalingSteps
 from .throughput import MeasuredThroughput
 from .zones import check_zones_in_region, region_of_zone
 
@@ -95,6 +96,8 @@ _OF_SCALING = (
     "scale_out_cooldown",
     "scale_in_cooldown",
     "instance_start",
+    "schedule",
+    "steps",
 )
 _COUNTS = {
     "min_instances": MIN_CAPACITY,
@@ -129,6 +132,11 @@ class ScalingOptions:
         As for :class:`Endpoint`; by default also without scaling, so that turning scaling off does
         not update the endpoint. ``False`` is for fleets of a fixed size: an update sets
         ``initial_instances``.
+    schedule : sequence of ScalingSchedule
+        Other ranges at set times; by default none. What they allow at most counts for subnets,
+        quotas and cost.
+    steps : ScalingSteps, optional
+        Instances to add at once on a jump, beside target tracking; by default none.
 
     Attributes
     ----------
@@ -157,14 +165,17 @@ class ScalingOptions:
     scale_in_cooldown: Any = field(default=None, compare=False, repr=False)
     instance_start: Any = field(default=None, compare=False, repr=False)
     keep_instance_counts: bool | None = None
+    schedule: Sequence[ScalingSchedule] = ()
+    steps: ScalingSteps | None = None
     scale_out_seconds: int | None = field(init=False)
     scale_in_seconds: int | None = field(init=False)
     instance_seconds: int | None = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "schedule", tuple(self.schedule))
         if not self.enabled:  # what a policy would do would be dropped in silence
             for name in _OF_SCALING:
-                if getattr(self, name) is not None:
+                if getattr(self, name) not in (None, ()):
                     raise SCALING_IS_OFF.error(
                         got=f"enabled=False with {name}",
                         allowed=f"enabled=False without {name}",

@@ -75,8 +75,12 @@ def _instances(plan: Plan) -> str:
     fleet = plan.fleet
     if plan.scaling is None:
         return f"{fleet.initial}, as nothing scales"
+    scheduled = plan.request.scaling.schedule
+    times = f"; {plan.fewest} to {plan.most} at set times" if scheduled else ""
     peak = f", {fleet.serving_at_peak} at peak" if plan.request.throughput else ""
-    return f"{fleet.minimum} at least{peak}, {fleet.maximum} at most; {fleet.initial} at first"
+    return (
+        f"{fleet.minimum} at least{peak}, {fleet.maximum} at most; {fleet.initial} at first{times}"
+    )
 
 
 def _routing(plan: Plan) -> str:
