@@ -848,6 +848,27 @@ row(
     "ProductionVariant",
 )
 row(
+    "LLE432",
+    lambda w: w.pattern(
+        instance_type=pools(("ml.m5.xlarge", 1), ("ml.c5.xlarge", 2)),
+        throughput=MeasuredThroughput(peak_tps=10, tps_per_instance=5),
+    ),
+    "ml.m5.xlarge, ml.c5.xlarge",
+    "one for each pool",
+)
+row(
+    "LLE433",
+    lambda w: w.pattern(
+        instance_type=[
+            InstancePool(InstanceType("ml.m5.xlarge"), 1, tps_per_instance=7),
+            InstancePool(InstanceType("ml.c5.xlarge"), 2, tps_per_instance=5),
+        ],
+        throughput=MeasuredThroughput(peak_tps=10, tps_per_instance=7),
+    ),
+    "ml.c5.xlarge, 7 TPS",
+    "ml.c5.xlarge (5 TPS)",
+)
+row(
     "LLE426",
     lambda w: w.configuration(w.variant(weight=0), w.variant(name="b", weight=0)),
     "primary: 0, b: 0",

@@ -13,7 +13,13 @@ from constructs import Construct
 from ..hosting.endpoint import Endpoint
 from ..hosting.endpoint_configuration import EndpointConfiguration
 from ..hosting.model import Container, Model
-from ..hosting.variant import InstanceType, ProductionVariant, RoutingStrategy, VariantOptions
+from ..hosting.variant import (
+    InstancePool,
+    InstanceType,
+    ProductionVariant,
+    RoutingStrategy,
+    VariantOptions,
+)
 from ..monitoring.alarm_options import AlarmOptions, Thresholds
 from ..monitoring.alarms import LatencyAlarms
 from ..monitoring.dashboard import LatencyDashboard
@@ -35,6 +41,7 @@ from ..synthesis.findings import warn
 from ..synthesis.safeguards import Safeguards
 from .network import link_of, network_of, zones_of
 from .options import ConfigurationOptions, EndpointOptions, ModelOptions
+from .pools import of_variant, planned_pools, planned_type
 from .scaling import scaled_as_planned
 
 if TYPE_CHECKING:
@@ -79,7 +86,9 @@ class LowLatencyEndpoint(Construct):
         Who may connect: security groups, functions, services, ``Peer`` ranges. By default nobody;
         ``.private_link.allow_from(...)`` adds more.
     containers : sequence of Container
-    instance_type : InstanceType
+    instance_type : InstanceType or sequence of InstancePool
+        Several pools are tried by priority, and the plan is made for the slowest: each states its
+        ``tps_per_instance``, and ``throughput`` that of the slowest.
     latency : LatencyTarget
         What callers must see.
     throughput : MeasuredThroughput, optional
@@ -124,7 +133,7 @@ class LowLatencyEndpoint(Construct):
     Raises
     ------
     ConfigurationError
-        LLE154, LLE157 when the subnets have no room, LLE158, LLE221, LLE360 for a mapping as
+        LLE154, LLE157 when the subnets have no room, LLE432 and LLE433 for pools, LLE158, LLE221, LLE360 for a mapping as
         ``alarms`` or ``warm_up``, LLE801 and LLE807 for arguments of another kind, LLE808 for the
         plan of another request, what the plan refuses (LLE8xx), and what the parts refuse.
 
@@ -162,7 +171,7 @@ class LowLatencyEndpoint(Construct):
         id: str,
         *,
         containers: Sequence[Container],
-        instance_type: InstanceType,
+        instance_type: InstanceType | Sequence[InstancePool],
         latency: LatencyTarget,
         throughput: MeasuredThroughput | None = None,
         client_zones: ClientZones | None = None,
@@ -202,6 +211,7 @@ class LowLatencyEndpoint(Construct):
             warm_up,
             payload_bytes,
         )
+        sized_for = planned_type(instance_type)
         self.plan = plan = make_plan(request) if plan is None else plan.checked_for(request, path)
         self.network = network_of(
             self,
@@ -222,7 +232,7 @@ class LowLatencyEndpoint(Construct):
             "Model",
             network=self.network,
             containers=containers,
-            architecture=instance_type.facts.architecture if instance_type.facts else None,
+            architecture=sized_for.facts.architecture if sized_for.facts else None,
             **vars(model or ModelOptions()),
         )
         made = {**vars(variant), "routing": variant.routing or RoutingStrategy(plan.routing)}
@@ -232,7 +242,7 @@ class LowLatencyEndpoint(Construct):
             variants=[
                 ProductionVariant(
                     model=self.model,
-                    instance_type=instance_type,
+                    **of_variant(instance_type),
                     initial_instance_count=plan.fleet.initial,
                     **made,
                 )
@@ -265,7 +275,8 @@ class LowLatencyEndpoint(Construct):
             else None
         )
         rolls_back = endpoint.roll_back_on_alarms
-        if takes_guardrails(instance_type.name) if rolls_back is None else rolls_back:
+        guarded = all(map(takes_guardrails, request.types))
+        if guarded if rolls_back is None else rolls_back:
             rollback = LatencyAlarms(
                 self,
                 "RollbackAlarms",
@@ -381,7 +392,7 @@ def _by_statistic(thresholds: Thresholds) -> dict[str, Duration]:
 def _request(
     zones: ClientZones,
     containers: Sequence[Container],
-    instance_type: InstanceType,
+    instance_type: InstanceType | Sequence[InstancePool],
     latency: LatencyTarget,
     throughput: MeasuredThroughput | None,
     scaling: ScalingOptions,
@@ -393,7 +404,8 @@ def _request(
     routing = variant.routing
     return EndpointRequest(
         client_zones=zones.zones,
-        instance_type=instance_type.name,
+        instance_type=planned_type(instance_type).name,
+        instance_pools=planned_pools(instance_type),
         latency=latency,
         throughput=throughput,
         images=[each.image.reference for each in containers if each.image.reference],

@@ -133,10 +133,14 @@ def _instance_type(request: EndpointRequest) -> Decision:
     return Decision(
         name="instance_type",
         value=request.instance_type,
-        rule="checked against the images' names"
-        if request.images
-        else "no image is named, so none is checked",
-        inputs={name: value for name, value in known.items() if value is not None},
+        rule=(_OF_POOLS if request.instance_pools else "")
+        + (
+            "checked against the images' names"
+            if request.images
+            else "no image is named, so none is checked"
+        ),
+        inputs=_pools(request)
+        | {name: value for name, value in known.items() if value is not None},
         source=INSTANCE_TYPE_SOURCE,
         overridden=True,
         note=f"CPUUtilization of one instance runs to {facts.vcpus * 100:,} percent, 100 for "
@@ -144,6 +148,18 @@ def _instance_type(request: EndpointRequest) -> Decision:
         if facts and facts.vcpus
         else "",
     )
+
+
+_OF_POOLS = (
+    "the slowest of the instance pools: every number is sized for it, since all instances may be "
+    "of that type; all of them "
+)
+
+
+def _pools(request: EndpointRequest) -> dict[str, Any]:
+    """The pools in the order in which they are tried."""
+    pools = sorted(request.instance_pools, key=lambda each: each.priority)
+    return {"pools": [each.text for each in pools]} if pools else {}
 
 
 def _ami(plan: Plan) -> Iterator[Decision]:

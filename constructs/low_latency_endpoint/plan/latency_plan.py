@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ..errors import rule
 from .capacity import FEWEST_INSTANCES, instances_for, stated
 from .decisions import Explanation
-from .endpoint_request import EndpointRequest, ScalingOptions
+from .endpoint_request import EndpointRequest, ScalingOptions, burstable_types
 from .latency_target import LatencyTarget
 from .metrics import check_statistic, microseconds_from_milliseconds
 from .routing import RoutingRecommendation, recommend_routing
@@ -270,7 +270,7 @@ def _fleet(request: EndpointRequest) -> Fleet:
         minimum, maximum = minimum or size, maximum or size
         if maximum > minimum:
             raise BURSTABLE.error(
-                got=f"{request.instance_type} from {minimum} to {maximum} instances",
+                got=f"{', '.join(burstable_types(request))} from {minimum} to {maximum} instances",
                 allowed="the same minimum and maximum",
                 where="instance_type",
             )
