@@ -575,6 +575,8 @@ BAD_ENDPOINT: list[Case] = [
     (scheduled("name: a, rate: 1 day, min: 900"), "LLE621", "scaling"),
     (scheduled("name: a, rate: 1 day, max: 1"), "LLE621", "scaling"),
     (scheduled(NIGHT[1:-1], NIGHT[1:-1]), "LLE626", "scaling"),
+    (scheduled("name: Invocations, rate: 1 day, min: 3"), "LLE626", "scaling"),
+    (scheduled("name: Steps, rate: 1 day, min: 3"), "LLE626", "scaling"),
     (scheduled("name: a, min: 3"), "LLE927", "scaling"),
     (scheduled("name: a, rate: 1 day, at: 2030-01-01T00:00:00, min: 3"), "LLE927", "scaling"),
     (stepped("{requests: 0, add: 1}"), "LLE614", "scaling"),

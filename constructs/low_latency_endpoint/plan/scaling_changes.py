@@ -68,6 +68,10 @@ CHANGES_NEED_SCALING = rule(
 )
 
 
+#: What the policies of :class:`LowLatencyEndpoint` are called.
+POLICY_NAMES = ("Concurrency", "Invocations", "Steps")
+
+
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
 class ScalingSchedule:
@@ -311,11 +315,13 @@ def check_schedule(schedule: Sequence[ScalingSchedule], minimum: int, maximum: i
         LLE621 for a minimum alone above the maximum, or a maximum alone below the minimum; LLE626
         for two of a name.
     """
-    names: set[str] = set()
+    names = set(POLICY_NAMES)
     for index, each in enumerate(schedule):
         where = f"schedule[{index}]"
         if each.name in names:
-            raise POLICY_NAMED_TWICE.error(got=each.name, allowed="names that differ", where=where)
+            raise POLICY_NAMED_TWICE.error(
+                got=each.name, allowed=f"none of {', '.join(sorted(names))}", where=where
+            )
         names.add(each.name)
         low = minimum if each.min_instances is None else each.min_instances
         high = maximum if each.max_instances is None else each.max_instances
