@@ -1275,7 +1275,7 @@ row("LLE628", lambda _: ScalingSteps(adds={}), "no steps", "at least one")
 row("LLE628", lambda _: ScalingSteps(adds={8: 2, 16: 2}), "2 from 16", "rising")
 row("LLE364", lambda _: ScalingSteps(adds={8: 0}), "0", "at least 1")
 row(
-    "LLE633",
+    "LLE634",
     lambda w: w.pattern(scaling=ScalingOptions(steps=ScalingSteps(adds={8: 1}))),
     "steps on a fleet of 2",
     "scaling",

@@ -154,9 +154,9 @@ def test_without_them_nothing_is_said_of_them(scaled):
         ({"enabled": False, "steps": ScalingSteps(adds={8: 1})}, "LLE629"),
         (
             {"min_instances": 4, "max_instances": 4, "initial_instances": 4, "schedule": [NIGHT]},
-            "LLE633",
+            "LLE634",
         ),
-        ({"min_instances": 10, "max_instances": 10, "steps": ScalingSteps(adds={8: 1})}, "LLE633"),
+        ({"min_instances": 10, "max_instances": 10, "steps": ScalingSteps(adds={8: 1})}, "LLE634"),
         ({"schedule": [NIGHT, NIGHT]}, "LLE626"),
         (
             {"schedule": [ScalingSchedule(name="a", expression="rate(1 day)", min_instances=21)]},

@@ -223,7 +223,7 @@ def make_plan(request: EndpointRequest) -> Plan:
     ConfigurationError
         ``LLE113`` for a fleet that no subnet holds; ``LLE602`` for a scaling target out of range;
         ``LLE621`` for a minimum above the maximum; ``LLE625`` for an initial count outside the two;
-        ``LLE624`` for scaling a burstable type; ``LLE626`` and ``LLE633`` for set times and steps.
+        ``LLE624`` for scaling a burstable type; ``LLE626`` and ``LLE634`` for set times and steps.
 
     Examples
     --------

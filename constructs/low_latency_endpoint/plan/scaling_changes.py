@@ -60,7 +60,7 @@ STEP_THRESHOLD = Range(
 )
 STEP_ADDS = Range(STEP_CHANGE.rule, "the instances that a step adds", 1, None, "instances")
 CHANGES_NEED_SCALING = rule(
-    "LLE633",
+    "LLE634",
     "set times and steps change what scales, and nothing scales",
     fix="State the throughput or max_concurrency_per_instance (scaling.concurrency_target), and a "
     "maximum above the minimum; target tracking then takes away what they added.",
