@@ -287,6 +287,16 @@ def _kinds() -> Iterator[Any]:
         scaling={"metric": "concurrency", "concurrency_target": 4},
         routing={"prefix_aware": {"prefix_length": 1024, "concurrency_threshold": 8}},
     )
+    yield one(
+        throughput=measured,
+        scaling={
+            "schedule": [
+                {"name": "morning", "cron": "45 7 ? * MON-FRI *", "min": 2, "max": 60},
+                {"name": "launch", "at": "2030-01-01T00:00:00", "max": 50},
+            ],
+            "steps": {"adds": [{"requests": 8, "add": 2}, {"requests": 16, "add": 4}]},
+        },
+    )
 
 
 def settings_values(random: Random) -> Any:

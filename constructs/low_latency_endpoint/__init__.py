@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .pattern.options import ConfigurationOptions, EndpointOptions, ModelOptions
     from .plan.endpoint_request import ScalingOptions
     from .plan.latency_target import LatencyTarget
+    from .plan.scaling_changes import ScalingSchedule, ScalingSteps
     from .plan.throughput import MeasuredThroughput
     from .synthesis.safeguards import Safeguards
     from .warm_up.options import KeepWarmOptions, WarmUpMiss, WarmUpOptions
@@ -93,6 +94,7 @@ _MODULE_OF = {
         "pattern.options": "ConfigurationOptions EndpointOptions ModelOptions",
         "plan.endpoint_request": "ScalingOptions",
         "plan.latency_target": "LatencyTarget",
+        "plan.scaling_changes": "ScalingSchedule ScalingSteps",
         "plan.throughput": "MeasuredThroughput",
         "synthesis.safeguards": "Safeguards",
         "warm_up.options": "KeepWarmOptions WarmUpMiss WarmUpOptions",
@@ -139,6 +141,8 @@ __all__ = [
     "RuntimePrivateLink",
     "Safeguards",
     "ScalingOptions",
+    "ScalingSchedule",
+    "ScalingSteps",
     "ShadowAlarms",
     "SlowRequests",
     "VariantAttributes",

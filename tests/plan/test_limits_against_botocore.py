@@ -137,6 +137,10 @@ STATED = {
         refused_here=lambda text: text.lower().startswith("aws:"),  # AWS's own prefix
         good=("team", "a b", "aws-team", "Größe_1.:/=+-@"),
     ),
+    "SCHEDULE_NAME": Stated(
+        "application-autoscaling:PutScheduledActionRequest.ScheduledActionName",
+        good=("morning", "a b", "ü-1.!", "x" * 256),
+    ),
     "TAG_VALUE": Stated("Tag.Value", f"{ENDPOINT}/Tag/Value", good=("", "a b", "Größe_1.:/=+-@")),
     "TERMINATION_WAIT_SECONDS": Stated(
         "BlueGreenUpdatePolicy.TerminationWaitInSeconds", f"{ENDPOINT}/BlueGreenUpdatePolicy/TerminationWaitInSeconds"
@@ -160,7 +164,7 @@ NOT_STATED = {
     **dict.fromkeys(
         (
             "COOLDOWN_SECONDS", "ENDPOINT_POLICY_LENGTH", "METRICS_IN_ALARM", "MIN_CAPACITY", "OUTPUTS",
-            "RESOURCES", "S3_POLICY_BUCKETS", "SCALING_TARGET", "SUBNET_PREFIX_LENGTH", "TASK_CPU",
+            "RESOURCES", "SCHEDULE_EXPRESSION", "S3_POLICY_BUCKETS", "SCALING_TARGET", "SUBNET_PREFIX_LENGTH", "TASK_CPU",
             "VPC_PREFIX_LENGTH", "ZONE_ID", "ZONE_NAME",
         ),
         _PAGE,
@@ -169,9 +173,10 @@ NOT_STATED = {
         (
             "ALARM_THRESHOLD_MILLISECONDS", "ARCHITECTURE", "BELOW_TPS", "CONCURRENCY_PER_ZONE",
             "ERROR_RATE", "IMAGE_PLATFORM", "KEEP_WARM_EVERY", "KEEP_WARM_REQUESTS", "KEEP_WARM_WINDOW",
-            "LAST", "MAX_INSTANCES", "MINIMUM_INVOCATIONS", "OBJECTIVE", "OVERHEAD_SHARE",
+            "LAST", "LATENCY_RATIO", "MAX_INSTANCES", "MINIMUM_INVOCATIONS", "OBJECTIVE", "OVERHEAD_SHARE",
             "FROM_TPS", "PAYLOAD_COUNT", "INSTANCE_START_SECONDS", "PEAK_TPS", "RISE_TPS", "PERCENT_OF_ALL", "PRICE", "PRICED_ITEM", "REQUESTS",
-            "RESERVED_CONCURRENCY", "RESULTS_RETENTION", "SAFETY_FACTOR", "STEP_CHANGE",
+            "RESERVED_CONCURRENCY", "RESULTS_RETENTION", "SAFETY_FACTOR", "STEP_ADDS", "STEP_CHANGE",
+            "STEP_PERIODS", "STEP_THRESHOLD",
             "TIMEOUT_SECONDS", "TPS_PER_INSTANCE", "WARM_UP_REQUESTS", "ZONES_TO_COUNT", "ZONE_IMBALANCE",
         ),
         _OURS,

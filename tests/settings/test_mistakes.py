@@ -27,6 +27,22 @@ def environment(*pairs: str) -> str:
     return f"[{{image: {{uri: a/b:1}}, environment: {{{', '.join(pairs)}}}}}]"
 
 
+NIGHT = "{name: night, rate: 1 day, min: 3}"
+LOAD = "{peak_tps: 1000, tps_per_instance: 200}"
+
+
+def scheduled(*entries: str) -> dict[str, str | None]:
+    """An endpoint that scales, with these scheduled actions."""
+    listed = ", ".join(f"{{{each}}}" for each in entries)
+    return {"throughput": LOAD, "scaling": f"{{schedule: [{listed}]}}"}
+
+
+def stepped(adds: str, more: str = "") -> dict[str, str | None]:
+    """An endpoint that scales, with these steps."""
+    further = f", {more}" if more else ""
+    return {"throughput": LOAD, "scaling": f"{{steps: {{adds: [{adds}]{further}}}}}"}
+
+
 def text_of(shared: dict[str, str | None], endpoint: dict[str, str | None]) -> str:
     """A settings file with one setting per line; ``None`` leaves a line out."""
     lines = [f"{key}: {value}" for key, value in {**SHARED, **shared}.items() if value is not None]
@@ -101,6 +117,16 @@ GOOD_ENDPOINT: list[dict[str, str | None]] = [
     {"instances": "{min: 2, initial: 4, max: 12}"},
     {"scaling": "{metric: concurrency, concurrency_target: 4, scale_in_cooldown: 5m}"},
     {"scaling": "{enabled: false}"},
+    {
+        "throughput": "{peak_tps: 1000, tps_per_instance: 200}",
+        "scaling": "{schedule: [{name: a, cron: '0 8 ? * MON-FRI *', time_zone: Europe/Berlin, "
+        "min: 4, max: 40}, {name: b, at: 2030-01-01T00:00:00, max: 30}, {name: c, rate: 12 hours, "
+        "min: 3}], steps: {adds: [{requests: 8, add: 2}, {requests: 16.5, add: 4}], cooldown: 2m}}",
+    },
+    {
+        "scaling": "{metric: concurrency, concurrency_target: 4, steps: {metric: invocations, "
+        "adds: [{requests: 600, add: 1}], periods: 3}}"
+    },
     {
         "data_capture": f"{{s3: s3://bkt/, capture: [output], kms_key_arn: {KEY}, "
         "csv_content_types: [text/csv], json_content_types: [application/json]}"
@@ -532,6 +558,35 @@ BAD_ENDPOINT: list[Case] = [
         "scaling",
     ),
     ({"scaling": "{enabled: false, scale_in_cooldown: 5m}"}, "LLE629", "scaling"),
+    ({"scaling": f"{{enabled: false, schedule: [{NIGHT}]}}"}, "LLE629", "scaling"),
+    ({"scaling": "{enabled: false, steps: {adds: [{requests: 8, add: 2}]}}"}, "LLE629", "scaling"),
+    ({"scaling": f"{{schedule: [{NIGHT}]}}"}, "LLE634", "scaling"),
+    ({"scaling": "{steps: {adds: [{requests: 8, add: 2}]}}"}, "LLE634", "scaling"),
+    (scheduled("name: 'a:b', rate: 1 day, min: 3"), "LLE611", "scaling"),
+    (scheduled("name: a, rate: 0 days, min: 3"), "LLE612", "scaling"),
+    (scheduled("name: a, cron: 0 8 * * MON-FRI, min: 3"), "LLE612", "scaling"),
+    (scheduled("name: a, at: tomorrow, min: 3"), "LLE612", "scaling"),
+    (scheduled("name: a, rate: 1 day, time_zone: Europe/Berlin, min: 3"), "LLE613", "scaling"),
+    (scheduled("name: a, at: 2030-01-01T00:00:00, time_zone: Mars, min: 3"), "LLE613", "scaling"),
+    (scheduled("name: a, rate: 1 day"), "LLE627", "scaling"),
+    (scheduled("name: a, rate: 1 day, min: 0"), "LLE601", "scaling"),
+    (scheduled("name: a, rate: 1 day, max: 0"), "LLE106", "scaling"),
+    (scheduled("name: a, rate: 1 day, min: 9, max: 8"), "LLE621", "scaling"),
+    (scheduled("name: a, rate: 1 day, min: 900"), "LLE621", "scaling"),
+    (scheduled("name: a, rate: 1 day, max: 1"), "LLE621", "scaling"),
+    (scheduled(NIGHT[1:-1], NIGHT[1:-1]), "LLE626", "scaling"),
+    (scheduled("name: Invocations, rate: 1 day, min: 3"), "LLE626", "scaling"),
+    (scheduled("name: Steps, rate: 1 day, min: 3"), "LLE626", "scaling"),
+    (scheduled("name: a, min: 3"), "LLE927", "scaling"),
+    (scheduled("name: a, rate: 1 day, at: 2030-01-01T00:00:00, min: 3"), "LLE927", "scaling"),
+    (stepped("{requests: 0, add: 1}"), "LLE614", "scaling"),
+    (stepped("{requests: 8, add: 1.5}"), "LLE364", "scaling"),
+    (stepped("{requests: 8, add: 2}, {requests: 16, add: 2}"), "LLE628", "scaling"),
+    (stepped("{requests: 8, add: 0}"), "LLE364", "scaling"),
+    (stepped("{requests: 8, add: 1}, {requests: 8, add: 2}"), "LLE628", "scaling"),
+    (stepped(""), "LLE628", "scaling"),
+    (stepped("{requests: 8, add: 1}", "periods: 11"), "LLE615", "scaling"),
+    (stepped("{requests: 8, add: 1}", "metric: latency"), "LLE909", "scaling"),
     ({"scaling": "{keep_counts: false}"}, "LLE512", "scaling"),
     ({"scaling": "{enabled: true, keep_counts: false}"}, "LLE512", "scaling"),
     ({"instances": "{min: 4, max: 3}"}, "LLE621", "instances"),

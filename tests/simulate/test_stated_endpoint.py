@@ -54,6 +54,17 @@ def test_as_shipped_the_fleet_follows_the_load(tmp_path: Path) -> None:
     assert (counts[0], counts[-1]) == (2, 8)
 
 
+def test_set_times_and_steps_are_said_to_be_left_out(tmp_path: Path) -> None:
+    lines = (
+        "    scaling: {schedule: [{name: a, rate: 1 day, min: 3}], "
+        "steps: {adds: [{requests: 8, add: 2}]}}"
+    )
+    said = stated(tmp_path, lines).assumed_over_time(RISE)
+    assert any("set times are left out" in each for each in said)
+    assert any("steps are left out" in each for each in said)
+    assert not any("left out" in each for each in stated(tmp_path).assumed_over_time(RISE))
+
+
 def test_without_scaling_the_initial_instances_stay(tmp_path: Path) -> None:
     model = stated(tmp_path, "    scaling: {enabled: false}\n    instances: {initial: 6}")
     assert model.over_time(RISE).scaling is None

@@ -50,6 +50,8 @@ from low_latency_endpoint import (
     RoutingStrategy,
     RuntimePrivateLink,
     ScalingOptions,
+    ScalingSchedule,
+    ScalingSteps,
     ShadowAlarms,
     VariantAttributes,
     WarmUpOptions,
@@ -881,6 +883,27 @@ row(
     "ProductionVariant",
 )
 row(
+    "LLE432",
+    lambda w: w.pattern(
+        instance_type=pools(("ml.m5.xlarge", 1), ("ml.c5.xlarge", 2)),
+        throughput=MeasuredThroughput(peak_tps=10, tps_per_instance=5),
+    ),
+    "ml.m5.xlarge, ml.c5.xlarge",
+    "one for each pool",
+)
+row(
+    "LLE433",
+    lambda w: w.pattern(
+        instance_type=[
+            InstancePool(InstanceType("ml.m5.xlarge"), 1, tps_per_instance=7),
+            InstancePool(InstanceType("ml.c5.xlarge"), 2, tps_per_instance=5),
+        ],
+        throughput=MeasuredThroughput(peak_tps=10, tps_per_instance=7),
+    ),
+    "ml.c5.xlarge, 7 TPS",
+    "ml.c5.xlarge (5 TPS)",
+)
+row(
     "LLE426",
     lambda w: w.configuration(w.variant(weight=0), w.variant(name="b", weight=0)),
     "primary: 0, b: 0",
@@ -1307,6 +1330,49 @@ out_of(
     1,
 )
 out_of("LLE727", lambda w, v: w.alarms(zone_imbalance=v), "1.01 to 16", 1, 17)
+
+
+def at_times(**given):
+    given.setdefault("name", "night")
+    given.setdefault("expression", "rate(1 day)")
+    return ScalingSchedule(**({"min_instances": 2} | given))
+
+
+out_of("LLE611", lambda _, v: at_times(name=v), "256 characters", "", " a", "a ", "a:b", "a/b")
+out_of(
+    "LLE612",
+    lambda _, v: at_times(expression=v),
+    "cron(minutes hours",
+    "",
+    "cron(0 8 * * *)",
+    "cron(0 8 ? * MON-FRI *",
+    "at(2030-01-01)",
+    "rate(0 days)",
+    "rate(1 week)",
+    "every morning",
+)
+out_of(
+    "LLE613",
+    lambda _, v: at_times(expression="at(2030-01-01T00:00:00)", time_zone=v),
+    "Europe/Berlin",
+    "Mars/Olympus",
+    "Berlin",
+)
+row("LLE613", lambda _: at_times(time_zone="Europe/Berlin"), "rate(1 day)", "cron and at only")
+row("LLE621", lambda _: at_times(min_instances=9, max_instances=8), "9 above 8", "at most 8")
+row("LLE627", lambda _: at_times(min_instances=None), "neither", "one or both")
+out_of("LLE614", lambda _, v: ScalingSteps(adds={v: 1}), "at least", 0, -1)
+out_of("LLE615", lambda _, v: ScalingSteps(adds={8: 1}, periods=v), "1 to 10", 0, 11, 1.5)
+row("LLE364", lambda _: ScalingSteps(adds={8: 1.5}), "1.5", "whole number")
+row("LLE628", lambda _: ScalingSteps(adds={}), "no steps", "at least one")
+row("LLE628", lambda _: ScalingSteps(adds={8: 2, 16: 2}), "2 from 16", "rising")
+row("LLE364", lambda _: ScalingSteps(adds={8: 0}), "0", "at least 1")
+row(
+    "LLE634",
+    lambda w: w.pattern(scaling=ScalingOptions(steps=ScalingSteps(adds={8: 1}))),
+    "steps on a fleet of 2",
+    "scaling",
+)
 row("LLE734", lambda w: w.shadow_alarms(shadow=False), "without one", "shadow=...")
 out_of("LLE735", lambda w, v: w.shadow_alarms(latency_ratio={"p99": v}), "0.1 to 100", 0, 101)
 row("LLE730", lambda w: w.endpoint().metric("Latency", statistic="p99"), "Latency", "ModelLatency")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,12 @@ def cases() -> list[dict[str, Any]]:
     for endpoint in fixed["endpoints"].values():
         endpoint["scaling"] = {"enabled": False}
         endpoint["alarms"] = {"model_latency": {"p50": "100ms", "p99": "200ms"}}
-    return [shipped, *others, watchful, fixed]
+    stepped = [copy.deepcopy(bases()[0]) for _ in range(2)]
+    for values, metric in zip(stepped, ("concurrency", "invocations"), strict=True):
+        for endpoint in values["endpoints"].values():
+            steps = {"metric": metric, "adds": [{"requests": 900, "add": 2}]}
+            endpoint["scaling"] = {**endpoint.get("scaling", {}), "steps": steps}
+    return [shipped, *others, watchful, fixed, *stepped]
 
 
 @pytest.mark.parametrize("values", cases(), ids=lambda values: ",".join(values["endpoints"]))

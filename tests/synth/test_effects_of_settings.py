@@ -63,6 +63,12 @@ FIXED = {".scaling": {"enabled": False, "keep_counts": False}}
 LOCAL = {".instance_type": "ml.g5.xlarge", ".containers": URI[".containers"]}
 LOCAL_KEY = {**LOCAL, "safeguards.kms_key_arn": KEY}
 CONCURRENCY = {".scaling": {"metric": "concurrency", "concurrency_target": 4}}
+SCHEDULE = {
+    ".scaling.schedule": [{"name": "morning", "cron": "45 7 ? * MON-FRI *", "min": 8, "max": 40}]
+}
+LAUNCH = {".scaling.schedule": [{"name": "launch", "at": "2030-01-01T00:00:00", "min": 12}]}
+DAILY = {".scaling.schedule": [{"name": "daily", "rate": "1 day", "max": 12}]}
+STEPS = {".scaling.steps": {"adds": [{"requests": 8, "add": 2}, {"requests": 16, "add": 4}]}}
 CAPTURE = {".data_capture": {"s3": "s3://my-bucket/captured/"}}
 DUMP = {".core_dump": {"s3": "s3://my-bucket/dumps/"}}
 KEEP_WARM = {".warm_up.keep_warm": {"every": "1m"}}
@@ -209,6 +215,23 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({".scaling.scale_in_cooldown": "10m"}, {}),
     ({".scaling.scale_in_cooldown": "5m"}, {}),
     ({".scaling.scale_out_cooldown": "2m"}, {}),
+    ({".scaling.schedule": SCHEDULE[".scaling.schedule"]}, {}),
+    ({".scaling.schedule[0].name": "early"}, SCHEDULE),
+    ({".scaling.schedule[0].cron": "30 7 ? * MON-FRI *"}, SCHEDULE),
+    ({".scaling.schedule[0].time_zone": "Europe/Berlin"}, SCHEDULE),
+    ({".scaling.schedule[0].min": 9}, SCHEDULE),
+    ({".scaling.schedule[0].max": 80}, SCHEDULE),
+    ({".scaling.schedule[0].max": 5000}, SCHEDULE),  # another size of the subnets
+    ({".scaling.schedule[0].at": "2030-01-02T03:04:05"}, LAUNCH),
+    ({".scaling.schedule[0].rate": "2 days"}, DAILY),
+    ({".scaling.schedule": GONE}, SCHEDULE),
+    ({".scaling.steps": STEPS[".scaling.steps"]}, {}),
+    ({".scaling.steps.metric": "invocations"}, STEPS),
+    ({".scaling.steps.adds[0].requests": 6}, STEPS),
+    ({".scaling.steps.adds[0].add": 3}, STEPS),
+    ({".scaling.steps.periods": 3}, STEPS),
+    ({".scaling.steps.cooldown": "2m"}, STEPS),
+    ({".scaling.steps": GONE}, STEPS),
     ({".scaling.instance_start": "6m"}, {}),  # 10 x 14.5 / 70: three at least
     ({".scaling.instance_start": "4m"}, {}),  # two, as before
     ({".confirm_updates": False}, {}),

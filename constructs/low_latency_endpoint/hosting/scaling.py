@@ -75,6 +75,8 @@ class InvocationScaling(Construct):
     Attributes
     ----------
     min_instances, max_instances : int
+    highest_maximum : int
+        The most instances that ``max_instances`` or a schedule allows.
     cfn_scalable_target : aws_applicationautoscaling.CfnScalableTarget
     variant_name : str
     target_invocations : float or None
@@ -106,7 +108,7 @@ class InvocationScaling(Construct):
         _check_range(variant, min_instances, max_instances, path)
         self.variant_name = variant.name
         self.min_instances = min_instances
-        self.max_instances = max_instances
+        self.max_instances = self.highest_maximum = max_instances
         self._name_at_synth = name_at_synth
         self._hold_room = hold_room
         self.cfn_scalable_target = appscaling.CfnScalableTarget(
@@ -352,6 +354,8 @@ class InvocationScaling(Construct):
         _check_order(min_instances, max_instances, path)
         if max_instances is not None and self._hold_room is not None:
             self._hold_room(max_instances)
+        if max_instances is not None and not is_token(max_instances):
+            self.highest_maximum = max(self.highest_maximum, max_instances)
         target = appscaling.CfnScalableTarget
         self._actions.append(
             target.ScheduledActionProperty(

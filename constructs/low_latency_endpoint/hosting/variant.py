@@ -24,6 +24,7 @@ from ..plan.limits import (
     PROVISION_SECONDS,
     ROUTING_STRATEGY,
     S3_URI,
+    TPS_PER_INSTANCE,
     VARIANT_NAME,
     VARIANT_WEIGHT,
     VOLUME_SIZE,
@@ -51,19 +52,24 @@ class InstancePool:
     model : IModel, optional
         Serves on this type in place of the variant's model, such as one compiled for its
         accelerator. By default the variant's model does.
+    tps_per_instance : float, optional
+        What an instance of the type held within the latency target in a load test;
+        :class:`LowLatencyEndpoint` plans for the slowest. Nothing of it is deployed.
 
     Raises
     ------
     ConfigurationError
-        LLE414 for another priority, LLE807 for a bare name.
+        LLE414 for another priority, LLE603 for the throughput, LLE807 for a bare name.
     """
 
     instance_type: InstanceType
     priority: int
     model: IModel | None = None
+    tps_per_instance: float | None = None
 
     def __post_init__(self) -> None:
         check(INSTANCE_POOL_PRIORITY, self.priority)
+        check(TPS_PER_INSTANCE, self.tps_per_instance)
 
 
 @checked_arguments

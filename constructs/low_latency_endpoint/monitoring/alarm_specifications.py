@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -10,6 +10,7 @@ from aws_cdk import Aws, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from ..hosting.endpoint_metrics import EndpointVariant, checked_period
+from ..hosting.instance_type import InstanceType
 from ..network.vpc_zones import zone_name_of
 from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS, ERROR_RATE, MINIMUM_INVOCATIONS
 from ..plan.metrics import microseconds_from_milliseconds
@@ -141,6 +142,18 @@ class _Watch:
                 look_first=look_first,
                 severity=severity,
             )
+            for instance_type in self._pool_types() if name == "ModelLatency" else ():
+                yield AlarmSpecification(
+                    key=f"{name}/{statistic}/{instance_type}"
+                    + (f"/{severity}" if severity else ""),
+                    metric=self._metric(name, statistic, dimensions={_OF_TYPE: instance_type.name}),
+                    threshold=microseconds_from_milliseconds(milliseconds),
+                    when=f"{name} {statistic} on {instance_type} is above {milliseconds:g} ms",
+                    means="requests that this type of the pools takes are slower than they may be",
+                    look_first="whether the pools fell back to this type, and its utilization; "
+                    "what it was sized for",
+                    severity=severity,
+                )
 
     def error_rates(self) -> Iterator[AlarmSpecification]:
         for option, metric, means, look_first in _ERROR_TEXTS:
@@ -191,6 +204,10 @@ class _Watch:
             if percent is None:
                 continue
             PERCENT_OF_ALL.check(percent, self._where)  # CloudFormation does not multiply tokens
+            types = self._pool_types()
+            if types:
+                yield from self._utilization_by_type(metric, percent, means, types)
+                continue
             highest = self._highest(metric)
             yield AlarmSpecification(
                 key=f"{metric}/Average",
@@ -201,6 +218,36 @@ class _Watch:
                 look_first="invocations per instance against the scaling target",
                 unknown=() if highest else (metric,),
             )
+
+    def _utilization_by_type(
+        self, metric: str, percent: float, means: str, types: Sequence[InstanceType]
+    ) -> Iterator[AlarmSpecification]:
+        """One alarm for each type of the pools, with its own number of vCPUs and GPUs."""
+        for instance_type in types:
+            if metric.startswith("GPU") and not _may_have_gpus(instance_type):
+                continue
+            highest = highest_utilization(metric, instance_type.name)
+            yield AlarmSpecification(
+                key=f"{metric}/Average/{instance_type}",
+                metric=self._metric(metric, "Average", dimensions={_OF_TYPE: instance_type.name}),
+                threshold=percent * (highest or 100) / 100,
+                when=f"{metric} is above {percent:g} % of the instance on {instance_type}",
+                means=means,
+                look_first="invocations per instance against the scaling target, and whether this "
+                "type holds it",
+                unknown=() if highest else (metric,),
+            )
+
+    def _pool_types(self) -> tuple[InstanceType, ...]:
+        """The types of several pools, for each of which SageMaker publishes metrics of its own.
+
+        None for the new fleet alone: AWS lists no set of dimensions with both the type and the
+        configuration. None where a type is a token: it is not known which of them differ.
+        """
+        types = self._variant.attributes.instance_types
+        if len(types) < 2 or self._fleet == "new" or any(is_token(each.name) for each in types):
+            return ()
+        return types
 
     def _highest(self, metric: str) -> float | None:
         """The metric's value on a full instance, for the smallest type of the variant."""
@@ -338,6 +385,13 @@ def _flattened(thresholds: Thresholds, where: str) -> Iterator[tuple[str, str, D
             yield "", name, value
 
 
+def _may_have_gpus(instance_type: InstanceType) -> bool:
+    """Whether a type publishes GPU metrics; one that is not known may."""
+    facts = instance_type.facts
+    return facts is None or facts.accelerator == "nvidia"
+
+
+_OF_TYPE = "InstanceType"
 _LATENCY_TEXTS = {
     "ModelLatency": (
         "requests take longer in the model's container than they may",

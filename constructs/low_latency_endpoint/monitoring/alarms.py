@@ -59,6 +59,9 @@ class LatencyAlarms(Construct):
     Missing data never alarms, except where silence is the fault. Every description says what the
     alarm means, what to look at first, and the command to run.
 
+    A variant with several instance pools has alarms on utilization for each instance type, which
+    has vCPUs and GPUs of its own, and on ModelLatency for each beside the whole.
+
     A shadow variant has none of them: callers see nothing of it, so it pages nobody and rolls no
     deployment back. :class:`ShadowAlarms` compare it with production.
 
@@ -118,7 +121,8 @@ class LatencyAlarms(Construct):
     Attributes
     ----------
     alarms : dict of str to aws_cloudwatch.Alarm
-        By ``<variant>/<metric>/<statistic>``, for example ``primary/ModelLatency/p99``.
+        By ``<variant>/<metric>/<statistic>``, for example ``primary/ModelLatency/p99``; those of
+        one type of several instance pools by ``.../<instance type>``.
     composites : dict of str to aws_cloudwatch.CompositeAlarm
         By severity; ``""`` for alarms without one.
 
@@ -226,7 +230,7 @@ class LatencyAlarms(Construct):
                 allowed="a scaled variant",
                 where=self._path,
             )
-        return scaling.max_instances
+        return scaling.highest_maximum
 
     def _alarm(
         self, variant: EndpointVariant, specification: AlarmSpecification

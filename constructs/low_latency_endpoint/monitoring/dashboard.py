@@ -19,6 +19,7 @@ from .alarms import LatencyAlarms
 
 if TYPE_CHECKING:
     from ..plan.dashboard import DashboardVariant
+    from ..plan.instance_types import InstanceFacts
 
 
 @checked_arguments
@@ -92,16 +93,29 @@ class LatencyDashboard(Construct):
 
 
 def _described(endpoint: IEndpoint, variant: EndpointVariant) -> DashboardVariant:
-    from ..plan.dashboard import DashboardVariant
+    from ..plan.dashboard import DashboardVariant, PoolType
 
-    facts = [instance_type.facts for instance_type in variant.attributes.instance_types]
-    first = facts[0] if len(facts) == 1 else None  # pools differ in size: raw metrics then
+    types = variant.attributes.instance_types
+    first = types[0].facts if len(types) == 1 else None
     scaling = endpoint.scaling_of(variant.name)
     return DashboardVariant(
         name=variant.name,
-        vcpus=(first.vcpus or 0) if first else 0,
-        gpus=(first.accelerator_count or 0) if first and first.accelerator == "nvidia" else 0,
+        vcpus=_vcpus(first),
+        gpus=_gpus(first),
+        pools=tuple(
+            PoolType(each.name, _vcpus(each.facts), _gpus(each.facts))
+            for each in types
+            if len(types) > 1
+        ),
         multi_model=variant.attributes.shape == "multi-model",
-        max_instances=scaling.max_instances if scaling else None,
+        max_instances=scaling.highest_maximum if scaling else None,
         scaling_target=scaling.target_invocations if scaling else None,
     )
+
+
+def _vcpus(facts: InstanceFacts | None) -> int:
+    return (facts.vcpus or 0) if facts else 0
+
+
+def _gpus(facts: InstanceFacts | None) -> int:
+    return (facts.accelerator_count or 0) if facts and facts.accelerator == "nvidia" else 0

@@ -17,9 +17,9 @@ from ..hosting.container import Container
 from ..hosting.endpoint import Endpoint
 from ..hosting.endpoint_configuration import EndpointConfiguration
 from ..hosting.endpoint_metrics import MetricSource
-from ..hosting.instance_type import InstanceType, instance_type_of
+from ..hosting.instance_type import InstanceType
 from ..hosting.model import Model
-from ..hosting.variant import ProductionVariant, RoutingStrategy, VariantOptions
+from ..hosting.variant import InstancePool, ProductionVariant, RoutingStrategy, VariantOptions
 from ..monitoring.alarm_options import AlarmOptions, Thresholds
 from ..monitoring.alarms import LatencyAlarms
 from ..monitoring.dashboard import LatencyDashboard
@@ -41,6 +41,8 @@ from ..synthesis.findings import warn, warn_once
 from ..synthesis.safeguards import Safeguards
 from .network import link_of, network_of, zones_of
 from .options import ConfigurationOptions, EndpointOptions, ModelOptions
+from .pools import of_variant, planned_pools, planned_type
+from .scaling import scaled_as_planned
 
 if TYPE_CHECKING:
     from ..warm_up.options import WarmUpOptions
@@ -91,8 +93,9 @@ class LowLatencyEndpoint(MetricSource, Construct):
         Who may connect: security groups, functions, services, ``Peer`` ranges. By default nobody;
         ``.private_link.allow_from(...)`` adds more.
     containers : sequence of Container
-    instance_type : InstanceType or str
-        ``"ml.g5.xlarge"`` will do.
+    instance_type : InstanceType, str or sequence of InstancePool
+        ``"ml.g5.xlarge"`` will do. Several pools are tried by priority, and the plan is made for
+        the slowest: each states its ``tps_per_instance``, and ``throughput`` that of the slowest.
     latency : LatencyTarget, optional
         What callers must see. Without it there are no alarms on latency, and a warning, once for
         the whole app.
@@ -138,7 +141,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
     Raises
     ------
     ConfigurationError
-        LLE154, LLE157 when the subnets have no room, LLE158, LLE221, LLE360 for a mapping as
+        LLE154, LLE157 when the subnets have no room, LLE432 and LLE433 for pools, LLE158, LLE221, LLE360 for a mapping as
         ``alarms`` or ``warm_up``, LLE801 and LLE807 for arguments of another kind, LLE808 for the
         plan of another request, what the plan refuses (LLE8xx), and what the parts refuse.
 
@@ -176,7 +179,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
         id: str,
         *,
         containers: Sequence[Container],
-        instance_type: InstanceType | str,
+        instance_type: InstanceType | str | Sequence[InstancePool],
         latency: LatencyTarget | None = None,
         throughput: MeasuredThroughput | None = None,
         client_zones: ClientZones | Sequence[str] | None = None,
@@ -205,7 +208,8 @@ class LowLatencyEndpoint(MetricSource, Construct):
         if safeguards is not None:
             safeguards.apply_to(self)
         zones = zones_of(client_zones, network, path)
-        instance_type = instance_type_of(instance_type)
+        if isinstance(instance_type, str):
+            instance_type = InstanceType(instance_type)
         variant, endpoint = variant or VariantOptions(), endpoint or EndpointOptions()
         request = _request(
             zones,
@@ -218,6 +222,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             warm_up,
             payload_bytes,
         )
+        sized_for = planned_type(instance_type)
         self.plan = plan = make_plan(request) if plan is None else plan.checked_for(request, path)
         self.network = network_of(
             self,
@@ -227,7 +232,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             subnets=subnets,
             subnet_selection=subnet_selection,
             shared_by=network_max_instances,
-            own=plan.fleet.maximum,
+            own=plan.most,
         )
         self.private_link = link_of(
             self, self.network, private_link=private_link, private_dns=private_dns
@@ -239,7 +244,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             "Model",
             network=self.network,
             containers=containers,
-            architecture=instance_type.facts.architecture if instance_type.facts else None,
+            architecture=sized_for.facts.architecture if sized_for.facts else None,
             **vars(model or ModelOptions()),
         )
         made = {**vars(variant), "routing": variant.routing or RoutingStrategy(plan.routing)}
@@ -249,7 +254,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             variants=[
                 ProductionVariant(
                     model=self.model,
-                    instance_type=instance_type,
+                    **of_variant(instance_type),
                     initial_instance_count=plan.fleet.initial,
                     **made,
                 )
@@ -267,13 +272,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             confirm_updates=endpoint.confirm_updates,
         )
         self.private_link.serve(self.endpoint.name_at_synth)
-        self.scaling = (
-            None
-            if plan.scaling is None
-            else self.endpoint.scale(
-                variant.name, min_instances=plan.fleet.minimum, max_instances=plan.fleet.maximum
-            ).track(plan.scaling)
-        )
+        self.scaling = scaled_as_planned(self.endpoint, variant.name, plan)
         watched = self._watched(alarms or AlarmOptions())
         self.alarms = LatencyAlarms(self, "Alarms", endpoint=self.endpoint, **watched)
         self.dashboard = (
@@ -288,7 +287,8 @@ class LowLatencyEndpoint(MetricSource, Construct):
             else None
         )
         rolls_back = endpoint.roll_back_on_alarms
-        if takes_guardrails(instance_type.name) if rolls_back is None else rolls_back:
+        guarded = all(map(takes_guardrails, request.types))
+        if guarded if rolls_back is None else rolls_back:
             rollback = LatencyAlarms(
                 self,
                 "RollbackAlarms",
@@ -445,7 +445,7 @@ def _by_statistic(thresholds: Thresholds) -> dict[str, Duration]:
 def _request(
     zones: ClientZones,
     containers: Sequence[Container],
-    instance_type: InstanceType,
+    instance_type: InstanceType | Sequence[InstancePool],
     latency: LatencyTarget | None,
     throughput: MeasuredThroughput | None,
     scaling: ScalingOptions,
@@ -457,7 +457,8 @@ def _request(
     routing = variant.routing
     return EndpointRequest(
         client_zones=zones.zones,
-        instance_type=instance_type.name,
+        instance_type=planned_type(instance_type).name,
+        instance_pools=planned_pools(instance_type),
         latency=latency,
         throughput=throughput,
         images=[each.image.reference for each in containers if each.image and each.image.reference],

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .dashboard_panel import PERIOD, Panel
 from .dashboard_shadow import shadow_panels
@@ -20,11 +20,24 @@ _HALF, _HEIGHT = _COLUMNS // 2, 6
 # One hue per quantity, everywhere the same; percentiles from light to dark.
 _BLUE = {"p50": "#9ecae1", "p90": "#4292c6", "p99": "#084594"}
 _MODEL, _OVERHEAD = "#2171b5", "#fd8d3c"
+# At most five pools, from dark to light: one hue for all, another for what GPUs do.
+_POOLS = (
+    ("#084594", "#2171b5", "#4292c6", "#6baed6", "#9ecae1"),
+    ("#54278f", "#756bb1", "#9e9ac8", "#bcbddc", "#dadaeb"),
+)
 _ERRORS = {
     "Invocation4XXErrors": "#fdae6b",
     "Invocation5XXErrors": "#d62728",
     "InvocationModelErrors": "#9467bd",
 }
+
+
+class PoolType(NamedTuple):
+    """One instance type of several pools, with its vCPUs and GPUs (0 when unknown or without)."""
+
+    name: str
+    vcpus: int
+    gpus: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +54,8 @@ class DashboardVariant:
         None when the variant does not scale.
     scaling_target : float or None
         Invocations per instance and minute.
+    pools : tuple of PoolType
+        The types of several instance pools, each drawn for itself; else empty.
     """
 
     name: str
@@ -49,6 +64,7 @@ class DashboardVariant:
     multi_model: bool = False
     max_instances: int | None = None
     scaling_target: float | None = None
+    pools: tuple[PoolType, ...] = ()
 
 
 def dashboard_body(
@@ -92,6 +108,8 @@ def dashboard_body(
             panels.instances(),
             panels.utilization(),
         ]
+        if variant.pools:
+            graphs += [panels.latency_by_type(targets), panels.instances_by_type()]
         if variant.multi_model:
             graphs.append(panels.multi_model())
         graphs.append(panels.zones())
@@ -228,6 +246,9 @@ class _Panels:
     def utilization(self) -> dict[str, Any]:
         variant = self._variant
         panel = self._panel("Utilization of the instance", "percent")
+        if variant.pools:
+            self._utilization_by_type(panel)
+            return panel.properties()
         shares = [
             ("CPUUtilization", "cpu", "CPU", variant.vcpus, _MODEL),
             ("MemoryUtilization", "memory", "memory", 1, "#2ca02c"),
@@ -241,6 +262,45 @@ class _Panels:
             panel.raw(self._dimensions, name, "Average", f"{key}_raw")
             panel.formula(f"{key}_raw / {units or 1}", key, label, color)
         panel.line(70, "70: seldom worth going above")
+        return panel.properties()
+
+    def _utilization_by_type(self, panel: Panel) -> None:
+        """Each type with its own number of vCPUs and GPUs: their sum over types means nothing."""
+        for number, pool in enumerate(self._variant.pools):
+            dimensions = (*self._dimensions, "InstanceType", pool.name)
+            shares = [("CPUUtilization", "cpu", "CPU", pool.vcpus, _POOLS[0])]
+            if pool.gpus:
+                shares.append(("GPUUtilization", "gpu", "GPU", pool.gpus, _POOLS[1]))
+            for name, key, label, units, colors in shares:
+                panel.raw(dimensions, name, "Average", f"{key}{number}_raw")
+                panel.formula(
+                    f"{key}{number}_raw / {units or 1}",
+                    f"{key}{number}",
+                    f"{label} of {pool.name}",
+                    colors[number],
+                )
+        panel.line(70, "70: seldom worth going above")
+
+    def latency_by_type(self, targets: Mapping[str, float]) -> dict[str, Any]:
+        panel = self._panel("How fast is each instance type?", "ModelLatency p99 in ms")
+        for number, pool in enumerate(self._variant.pools):
+            dimensions = (*self._dimensions, "InstanceType", pool.name)
+            panel.raw(dimensions, "ModelLatency", "p99", f"type{number}_us")
+            panel.formula(
+                f"type{number}_us / {MICROSECONDS_PER_MILLISECOND}",
+                f"type{number}",
+                pool.name,
+                _POOLS[0][number],
+            )
+        if "p99" in targets:
+            panel.line(targets["p99"], f"p99 target {targets['p99']:g} ms")
+        return panel.properties()
+
+    def instances_by_type(self) -> dict[str, Any]:
+        panel = self._panel("Which instance types serve?", "requests per minute", stacked=True)
+        for number, pool in enumerate(self._variant.pools):
+            dimensions = (*self._dimensions, "InstanceType", pool.name)
+            panel.shown(dimensions, "Invocations", "Sum", pool.name, _POOLS[0][number])
         return panel.properties()
 
     def multi_model(self) -> dict[str, Any]:

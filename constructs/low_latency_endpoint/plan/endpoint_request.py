@@ -12,6 +12,7 @@ from .argument_kinds import checked_arguments
 from .decisions import PlanWarning
 from .durations import seconds_of
 from .images import check_ami_runs_on, check_image_runs_on, needed_inference_ami
+from .instance_pools import PlannedPool, check_pools
 from .instance_types import InstanceFacts, instance_facts
 from .latency_target import LatencyTarget
 from .limits import (
@@ -33,6 +34,7 @@ from .limits import (
 )
 from .routing import check_routing
 from .rules import ONE_SCALING_TARGET, SCALING_IS_OFF, ZONE_NAMED_TWICE
+from .scaling_changes import ScalingSchedule, ScalingSteps
 from .throughput import MeasuredThroughput
 from .token_values import check_known, is_token
 from .zones import check_zones_in_region, is_stand_in, region_of_zone
@@ -97,6 +99,8 @@ _OF_SCALING = (
     "scale_out_cooldown",
     "scale_in_cooldown",
     "instance_start",
+    "schedule",
+    "steps",
 )
 _TARGETS = ("target_invocations_per_instance", "max_concurrency_per_instance")
 _COUNTS = {
@@ -136,6 +140,11 @@ class ScalingOptions:
         As for :class:`Endpoint`; by default also without scaling, so that turning scaling off does
         not update the endpoint. ``False`` is for fleets of a fixed size: an update sets
         ``initial_instances``.
+    schedule : sequence of ScalingSchedule
+        Other ranges at set times; by default none. What they allow at most counts for subnets,
+        quotas and cost.
+    steps : ScalingSteps, optional
+        Instances to add at once on a jump, beside target tracking; by default none.
 
     Attributes
     ----------
@@ -165,14 +174,17 @@ class ScalingOptions:
     scale_in_cooldown: Any = field(default=None, compare=False, repr=False)
     instance_start: Any = field(default=None, compare=False, repr=False)
     keep_instance_counts: bool | None = None
+    schedule: Sequence[ScalingSchedule] = ()
+    steps: ScalingSteps | None = None
     scale_out_seconds: int | None = field(init=False)
     scale_in_seconds: int | None = field(init=False)
     instance_seconds: int | None = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "schedule", tuple(self.schedule))
         if not self.enabled:  # what a policy would do would be dropped in silence
             for name in _OF_SCALING:
-                if getattr(self, name) is not None:
+                if getattr(self, name) not in (None, ()):
                     raise SCALING_IS_OFF.error(
                         got=f"enabled=False with {name}",
                         allowed=f"enabled=False without {name}",
@@ -203,7 +215,8 @@ class EndpointRequest:
     client_zones : sequence of str
         Zone IDs or zone names in which callers run; 2 to 16.
     instance_type : str
-        The variant's instance type. One that the table does not know gives a warning.
+        The variant's instance type; with pools the slowest of them, for which everything is
+        sized. One that the table does not know gives a warning.
     latency : LatencyTarget, optional
         What callers must see. Without it no alarms are planned.
     throughput : MeasuredThroughput, optional
@@ -228,6 +241,9 @@ class EndpointRequest:
         Whether responses are streamed.
     generative : bool, optional
         Whether answers differ much in length. By default read from the images' names.
+    instance_pools : sequence of PlannedPool
+        All types that the variant may run on, where they are several; by default
+        ``instance_type`` alone.
 
     Attributes
     ----------
@@ -256,6 +272,7 @@ class EndpointRequest:
     payload_bytes: int | None = None
     streaming: bool = False
     generative: bool | None = None
+    instance_pools: Sequence[PlannedPool] = ()
     doubts: tuple[PlanWarning, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -284,6 +301,8 @@ class EndpointRequest:
             raise INFERENCE_AMI.rule.error(
                 got=repr(self.inference_ami), allowed=INFERENCE_AMI.allowed, where="inference_ami"
             )
+        object.__setattr__(self, "instance_pools", tuple(self.instance_pools))
+        check_pools(self.instance_pools, self.instance_type, self.throughput)
         object.__setattr__(self, "doubts", tuple(self._doubts()))
         _optional(OVERHEAD_SHARE, self.overhead_share, "overhead_share")
         _optional(WARM_UP_REQUESTS, self.warm_up_requests, "warm_up_requests")
@@ -296,8 +315,21 @@ class EndpointRequest:
 
     @property
     def burstable(self) -> bool:
-        """Whether the type is one that does not scale."""
-        return bool(self.facts and self.facts.burstable)
+        """Whether a type is one that does not scale."""
+        return any(facts and facts.burstable for facts in map(instance_facts, self.types))
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """All types that the variant may run on, the one that everything is sized for first."""
+        pools = (each.instance_type for each in self.instance_pools)
+        return tuple(dict.fromkeys((self.instance_type, *pools)))
+
+    @property
+    def _types_of_images(self) -> tuple[str, ...]:
+        """The types that the plan's images run on: not those of pools with a model of their own."""
+        if not self.instance_pools:
+            return (self.instance_type,)
+        return tuple(each.instance_type for each in self.instance_pools if not each.own_model)
 
     @property
     def workers(self) -> tuple[str, int]:
@@ -316,8 +348,8 @@ class EndpointRequest:
 
     @cached_property
     def needed_ami(self) -> str | None:
-        """The inference AMI that the images need on this type."""
-        return needed_inference_ami([(self.images, self.instance_type)])
+        """The inference AMI that the images need on their types."""
+        return needed_inference_ami([(self.images, name) for name in self._types_of_images])
 
     @property
     def is_generative(self) -> bool:
@@ -344,12 +376,26 @@ class EndpointRequest:
                 )
             )
         elif ami is not None:
-            check_ami_runs_on(ami, self.instance_type, "inference_ami")
+            for name in self.types:
+                check_ami_runs_on(ami, name, "inference_ami")
         for index, image in enumerate(self.images):
-            texts = check_image_runs_on(image, self.instance_type, ami, f"images[{index}]")
-            found += [
-                PlanWarning(f"image-{index}-{number}", text) for number, text in enumerate(texts)
+            texts = [
+                text
+                for name in self._types_of_images
+                for text in check_image_runs_on(image, name, ami, f"images[{index}]")
             ]
+            found += [
+                PlanWarning(f"image-{index}-{number}", text)
+                for number, text in enumerate(dict.fromkeys(texts))
+            ]
+        found += [
+            PlanWarning(
+                f"unknown-instance-type-{name}",
+                f"{name} is not in this version's table: nothing about it could be checked",
+            )
+            for name in self.types[1:]
+            if instance_facts(name) is None
+        ]
         if self.facts is None:
             found.insert(
                 0,
@@ -367,6 +413,12 @@ class EndpointRequest:
                 )
             )
         return found
+
+
+def burstable_types(request: EndpointRequest) -> list[str]:
+    """The types that do not scale."""
+    known = ((name, instance_facts(name)) for name in request.types)
+    return [name for name, facts in known if facts and facts.burstable]
 
 
 def _listed(value: Any, where: str) -> tuple[Any, ...]:

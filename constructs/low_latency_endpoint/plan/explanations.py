@@ -29,6 +29,10 @@ _OPTIONS = _GUIDE + "deploy-model-options.html"
 _LOAD_TEST = _GUIDE + "endpoint-scaling-loadtest.html"
 _POLICY = _GUIDE + "endpoint-auto-scaling-policy.html"
 _CONCURRENCY = _GUIDE + "endpoint-auto-scaling-add-code-define.html"
+_SCHEDULED = (
+    AWS_DOCS + "/autoscaling/application/userguide/scheduled-scaling-using-cron-expressions.html"
+)
+_STEPS = AWS_DOCS + "/autoscaling/application/userguide/step-scaling-policy-overview.html"
 _PRACTICES = _GUIDE + "deployment-best-practices.html"
 _MONITORING = _GUIDE + "monitoring-cloudwatch.html"
 _INVOKE = AWS_DOCS + "/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
@@ -76,7 +80,7 @@ def _network(plan: Plan) -> Iterator[Decision]:
         unit="addresses",
         rule="two per instance, for twice the maximum (a blue/green update runs two fleets), all "
         "possibly in one zone; AWS's five, one for the interface endpoint, and a spare",
-        inputs={"maximum instances": plan.fleet.maximum, "spare": SPARE_ADDRESSES},
+        inputs={"maximum instances": plan.most, "spare": SPARE_ADDRESSES},
         source=_HOST_VPC,
     )
     yield Decision(
@@ -129,10 +133,14 @@ def _instance_type(request: EndpointRequest) -> Decision:
     return Decision(
         name="instance_type",
         value=request.instance_type,
-        rule="checked against the images' names"
-        if request.images
-        else "no image is named, so none is checked",
-        inputs={name: value for name, value in known.items() if value is not None},
+        rule=(_OF_POOLS if request.instance_pools else "")
+        + (
+            "checked against the images' names"
+            if request.images
+            else "no image is named, so none is checked"
+        ),
+        inputs=_pools(request)
+        | {name: value for name, value in known.items() if value is not None},
         source=INSTANCE_TYPE_SOURCE,
         overridden=True,
         note=f"CPUUtilization of one instance runs to {facts.vcpus * 100:,} percent, 100 for "
@@ -140,6 +148,18 @@ def _instance_type(request: EndpointRequest) -> Decision:
         if facts and facts.vcpus
         else "",
     )
+
+
+_OF_POOLS = (
+    "the slowest of the instance pools: every number is sized for it, since all instances may be "
+    "of that type; all of them "
+)
+
+
+def _pools(request: EndpointRequest) -> dict[str, Any]:
+    """The pools in the order in which they are tried."""
+    pools = sorted(request.instance_pools, key=lambda each: each.priority)
+    return {"pools": [each.text for each in pools]} if pools else {}
 
 
 def _ami(plan: Plan) -> Iterator[Decision]:
@@ -395,6 +415,25 @@ def _scaling(plan: Plan) -> Iterator[Decision]:
         source=_POLICY,
         overridden=given.scale_in_seconds is not None,
     )
+    for number, each in enumerate(given.schedule, 1):
+        yield Decision(
+            name=f"scheduled_range_{number}",
+            value=each.text,
+            rule="your range at set times; it stays until another one changes it",
+            inputs={"name": each.name, "when": each.expression, "in": each.time_zone or "UTC"},
+            source=_SCHEDULED,
+            overridden=True,
+        )
+    if given.steps is not None:
+        yield Decision(
+            name="scaling_steps",
+            value=given.steps.text,
+            rule="instances to add on a jump, before target tracking acts; target tracking takes "
+            "them away again",
+            inputs={"watches": given.steps.metric, "periods": given.steps.periods},
+            source=_STEPS,
+            overridden=True,
+        )
 
 
 def _by_littles_law(request: EndpointRequest) -> str:

@@ -15,11 +15,12 @@ from typing import NamedTuple
 from ..errors import rule
 from .capacity import FEWEST_INSTANCES, instances_for, stated
 from .decisions import Explanation
-from .endpoint_request import EndpointRequest, ScalingOptions
+from .endpoint_request import EndpointRequest, ScalingOptions, burstable_types
 from .latency_target import LatencyTarget
 from .metrics import check_statistic, microseconds_from_milliseconds
 from .routing import RoutingRecommendation, recommend_routing
 from .rules import BURSTABLE, INITIAL_OUTSIDE_RANGE, MIN_ABOVE_MAX
+from .scaling_changes import CHANGES_NEED_SCALING, check_schedule, fewest_scheduled, most_scheduled
 from .scaling_pace import fewest_for_rises
 from .subnets import addresses_per_subnet, roomy_prefix_length
 from .throughput import MeasuredThroughput
@@ -161,13 +162,20 @@ class Plan:
 
     @property
     def fewest(self) -> int:
-        """The fewest instances outside of updates: the minimum, or the fixed number."""
-        return self.fleet.minimum if self.scaling else self.fleet.initial
+        """The fewest instances outside of updates: the least minimum, or the fixed number."""
+        if self.scaling is None:
+            return self.fleet.initial
+        return fewest_scheduled(self.request.scaling.schedule, self.fleet.minimum)
+
+    @property
+    def most(self) -> int:
+        """The most instances outside of updates that the maximum or a schedule allows."""
+        return most_scheduled(self.request.scaling.schedule, self.fleet.maximum)
 
     @property
     def largest_fleet(self) -> int:
-        """The most instances outside of updates: the maximum, or the fixed number."""
-        return self.fleet.maximum if self.request.scaling.enabled else self.fleet.initial
+        """The most instances outside of updates: the highest maximum, or the fixed number."""
+        return self.most if self.request.scaling.enabled else self.fleet.initial
 
     def checked_for(self, request: EndpointRequest, where: str = "") -> Plan:
         """This plan, where it is that of the request.
@@ -215,7 +223,7 @@ def make_plan(request: EndpointRequest) -> Plan:
     ConfigurationError
         ``LLE113`` for a fleet that no subnet holds; ``LLE602`` for a scaling target out of range;
         ``LLE621`` for a minimum above the maximum; ``LLE625`` for an initial count outside the two;
-        ``LLE624`` for scaling a burstable type.
+        ``LLE624`` for scaling a burstable type; ``LLE626`` and ``LLE634`` for set times and steps.
 
     Examples
     --------
@@ -231,7 +239,9 @@ def make_plan(request: EndpointRequest) -> Plan:
     """
     fleet = _fleet(request)
     advice = recommend_routing(generative=request.is_generative, instances=fleet.maximum)
-    addresses = addresses_per_subnet(fleet.maximum)
+    scaling = _scaling(request, fleet)
+    _check_changes(request, fleet, scaling)
+    addresses = addresses_per_subnet(most_scheduled(request.scaling.schedule, fleet.maximum))
     return Plan(
         request=request,
         fleet=fleet,
@@ -240,7 +250,7 @@ def make_plan(request: EndpointRequest) -> Plan:
         routing=request.routing or advice.value,
         routing_advice=advice,
         inference_ami=request.inference_ami or request.needed_ami,
-        scaling=_scaling(request, fleet),
+        scaling=scaling,
         alarms=tuple(_thresholds(request)),
         warm_up_requests=_warm_up(request, fleet),
         caller_connections=_connections(request),
@@ -260,7 +270,7 @@ def _fleet(request: EndpointRequest) -> Fleet:
         minimum, maximum = minimum or size, maximum or size
         if maximum > minimum:
             raise BURSTABLE.error(
-                got=f"{request.instance_type} from {minimum} to {maximum} instances",
+                got=f"{', '.join(burstable_types(request))} from {minimum} to {maximum} instances",
                 allowed="the same minimum and maximum",
                 where="instance_type",
             )
@@ -317,6 +327,19 @@ def _scaling(request: EndpointRequest, fleet: Fleet) -> ScalingPolicy | None:
         SCALE_OUT_SECONDS if given.scale_out_seconds is None else given.scale_out_seconds,
         SCALE_IN_SECONDS if given.scale_in_seconds is None else given.scale_in_seconds,
     )
+
+
+def _check_changes(request: EndpointRequest, fleet: Fleet, scaling: ScalingPolicy | None) -> None:
+    """Set times and steps change a range that there is."""
+    given = request.scaling
+    for name in ("schedule", "steps"):
+        if scaling is None and getattr(given, name):
+            raise CHANGES_NEED_SCALING.error(
+                got=f"{name} on a fleet of {fleet.initial}",
+                allowed="scaling, or none of them",
+                where=name,
+            )
+    check_schedule(given.schedule, fleet.minimum, fleet.maximum)
 
 
 def _thresholds(request: EndpointRequest) -> Iterator[AlarmThreshold]:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from .capacity import counted_instances, stated
 from .decisions import PlanWarning
 from .deployments import takes_guardrails
-from .endpoint_request import MODEL_BODY_BYTES
+from .endpoint_request import MODEL_BODY_BYTES, burstable_types
 from .latency_plan import Plan, needed_at_peak
 from .scaling_pace import fewest_for_rises, jump_seconds
 
@@ -30,10 +30,11 @@ def warnings_of(plan: Plan) -> Iterator[PlanWarning]:
     yield from _rises(plan)
     yield from _outage(plan)
     yield from _requests(plan)
-    if not takes_guardrails(plan.request.instance_type):
+    excluded = [name for name in plan.request.types if not takes_guardrails(name)]
+    if excluded:
         yield PlanWarning(
             "guardrails-inf1",
-            f"{plan.request.instance_type}, deployment guardrails: SageMaker falls back to "
+            f"{', '.join(excluded)}, deployment guardrails: SageMaker falls back to "
             "blue/green all at once without a final baking period, in silence",
         )
     yield from plan.request.doubts
@@ -106,7 +107,7 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
     if request.burstable:
         yield PlanWarning(
             "burstable",
-            f"{request.instance_type} is burstable: it does not scale, and its latency rises when "
+            f"{', '.join(burstable_types(request))} is burstable: it does not scale, and its latency rises when "
             "the CPU credits are used up; choose another type for a latency target",
         )
 

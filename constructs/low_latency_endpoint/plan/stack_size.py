@@ -106,6 +106,8 @@ class EndpointParts:
     role_of_other_account : bool
         Whether the role cannot be given policies from here.
     confirms, scales, dashboard : bool
+    steps : bool
+        Whether step scaling is beside target tracking.
     alarms, rollback_alarms : int
         Metric alarms that are watched, and those that roll a deployment back.
     quiet : bool
@@ -121,6 +123,7 @@ class EndpointParts:
     role_of_other_account: bool
     confirms: bool
     scales: bool
+    steps: bool
     dashboard: bool
     alarms: int
     rollback_alarms: int
@@ -136,7 +139,7 @@ class EndpointParts:
         """Resources of the endpoint."""
         count = 4  # model, the wait for its network interfaces, configuration, endpoint
         count += self.new_role + 2 * (not self.role_of_other_account)  # rights, and the version's
-        count += 2 * self.confirms + 2 * self.scales + self.dashboard
+        count += 2 * self.confirms + 2 * self.scales + 2 * self.steps + self.dashboard
         count += self.rollback_alarms
         if self.alarms:
             count += self.alarms + 1 + 3 * self.quiet  # what pages; two alarms, what holds it back

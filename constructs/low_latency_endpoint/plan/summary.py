@@ -75,8 +75,12 @@ def _instances(plan: Plan) -> str:
     fleet = plan.fleet
     if plan.scaling is None:
         return f"{fleet.initial}, as nothing scales"
+    scheduled = plan.request.scaling.schedule
+    times = f"; {plan.fewest} to {plan.most} at set times" if scheduled else ""
     peak = f", {fleet.serving_at_peak} at peak" if plan.request.throughput else ""
-    return f"{fleet.minimum} at least{peak}, {fleet.maximum} at most; {fleet.initial} at first"
+    return (
+        f"{fleet.minimum} at least{peak}, {fleet.maximum} at most; {fleet.initial} at first{times}"
+    )
 
 
 def _routing(plan: Plan) -> str:
@@ -121,6 +125,8 @@ def _assumed(plan: Plan) -> Iterator[str]:
         yield f"{DEFAULT_OVERHEAD_SHARE * 100:.3g} % of the target is overhead"
     if request.throughput is None:
         yield f"the peak is held by {counted_instances(plan.fleet.serving_at_peak)}"
+    if request.instance_pools:
+        yield f"every instance is an {request.instance_type}, the slowest of the pools"
     yield "instances spread evenly"
     if plan.scaling is not None and plan.fleet.minimum < plan.fleet.serving_at_peak:
         told = request.throughput is not None and request.throughput.states_rises

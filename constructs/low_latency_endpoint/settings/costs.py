@@ -56,11 +56,11 @@ def endpoint_cost(settings: Settings, key: str, plan: Plan) -> EndpointCost:
     """What one endpoint costs, without what it shares with others."""
     endpoint, fleet, measured = settings.endpoints[key], plan.fleet, plan.request.throughput
     # Without a policy nothing changes the number, whatever the limits are.
-    most = fleet.maximum if plan.scaling else fleet.initial
+    most = plan.most if plan.scaling else fleet.initial
     size = _request_bytes(endpoint)
     return EndpointCost(
         instance_type=endpoint.instance_type,
-        at_least=fleet.minimum if plan.scaling else fleet.initial,
+        at_least=plan.fewest,
         at_first=fleet.initial,
         at_most=most,
         in_an_update=instances_in_update(most, endpoint),

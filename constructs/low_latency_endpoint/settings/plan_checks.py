@@ -33,6 +33,8 @@ _PLACES: dict[str, Place] = {
     "initial_instances": ("instances", "initial"),
     "max_instances": ("instances", "max"),
     "max_concurrency_per_instance": ("scaling", "concurrency_target"),
+    "schedule": ("scaling", "schedule"),
+    "steps": ("scaling", "steps"),
 }
 
 
@@ -48,6 +50,10 @@ def plan_checks(settings: Settings, *, files: bool = True) -> Iterator[Finding]:
             **{
                 f"images[{place}]": ("containers", index, "image")
                 for place, index in enumerate(images_of(endpoint))
+            },
+            **{
+                f"schedule[{index}]": ("scaling", "schedule", index)
+                for index in range(len(endpoint.scaling.schedule))
             },
         }
         try:

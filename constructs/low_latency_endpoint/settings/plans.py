@@ -71,6 +71,8 @@ def endpoint_request(settings: Settings, key: str) -> EndpointRequest:
             scale_in_cooldown=scaling.scale_in_cooldown,
             instance_start=scaling.instance_start,
             keep_instance_counts=scaling.keep_counts,
+            schedule=[each.planned for each in scaling.schedule],
+            steps=scaling.steps.planned if scaling.steps else None,
         ),
         warm_up_requests=endpoint.warm_up.requests if endpoint.warm_up else None,
         payload_bytes=endpoint.payload_bytes,

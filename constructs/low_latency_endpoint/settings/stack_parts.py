@@ -63,6 +63,7 @@ def endpoint_parts(settings: Settings, key: str, plan: Plan) -> EndpointParts:
         and str(endpoint.role_arn).split(":")[4] != settings.account,
         confirms=endpoint.confirm_updates,
         scales=plan.scaling is not None,
+        steps=plan.request.scaling.steps is not None,
         dashboard=endpoint.dashboard,
         alarms=len(_watching(settings, endpoint, plan)),
         rollback_alarms=len(_rolling_back(endpoint, plan)),
@@ -138,6 +139,10 @@ def billed_alarms(settings: Settings, key: str, plan: Plan) -> BilledAlarms:
     metrics = [*watching, *_rolling_back(endpoint, plan), *(_OF_BOTH_FLEETS if quiet else ())]
     tracking = sum(_OF_TARGET_TRACKING) if plan.scaling else 0
     finely = plan.scaling is not None and plan.scaling.metric == CONCURRENCY_METRIC
+    steps = plan.request.scaling.steps
+    quick = steps is not None and steps.metric == "concurrency"
     return BilledAlarms(
-        sum(metrics) + tracking * (not finely), tracking * finely, bool(watching) + quiet
+        sum(metrics) + tracking * (not finely) + (steps is not None and not quick),
+        tracking * finely + quick,
+        bool(watching) + quiet,
     )

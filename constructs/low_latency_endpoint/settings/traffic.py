@@ -22,6 +22,7 @@ from .breach import Finding, finding
 from .fields import Limited, duration_of
 from .model_base import SettingsModel, optional
 from .rules import CONCURRENCY_TARGET, EXCLUDES_ANOTHER, NEEDS_ANOTHER
+from .scaling_changes import ScheduleSettings, StepsSettings
 
 Latency = Annotated[timedelta, Limited(limits.ALARM_THRESHOLD_MILLISECONDS)]
 #: From fast to slow: a higher percentile is never the faster one.
@@ -232,6 +233,16 @@ class ScalingSettings(SettingsModel):
         "bridge when traffic rises. Default: 5m, assumed.",
         example="12m",
     )
+    schedule: tuple[ScheduleSettings, ...] = optional(
+        "Other ranges of instances at set times. Default: none.",
+        example=[{"name": "morning", "cron": "45 7 ? * MON-FRI *", "min": 8}],
+        default=(),
+        strict=False,
+    )
+    steps: StepsSettings | None = optional(
+        "Instances to add at once on a jump, before target tracking acts. Default: none.",
+        example={"metric": "concurrency", "adds": [{"requests": 8, "add": 2}]},
+    )
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -268,6 +279,8 @@ class ScalingSettings(SettingsModel):
                 "scale_in_cooldown",
                 "scale_out_cooldown",
                 "instance_start",
+                "schedule",
+                "steps",
             ):
                 if name in given:
                     yield finding(

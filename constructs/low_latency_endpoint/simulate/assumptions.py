@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -100,6 +101,7 @@ class SimulatedEndpoint:
     assumed: tuple[str, ...]
     assumed_service: tuple[str, ...]
     instance_seconds: float = float(INSTANCE_SECONDS)
+    left_out: tuple[str, ...] = ()
 
     @property
     def latency_target(self) -> float | None:
@@ -223,6 +225,7 @@ class SimulatedEndpoint:
                 f"taking instances away is an update of {scaling.scale_in_seconds:g} s, in which "
                 "nothing else scales (assumed: AWS states no number)",
             ]
+        said += self.left_out
         if shape.deploy_at is not None:
             fleet = self.over_time(shape).instances
             said.append(f"the deployment is {_in_words(self.deployment)}; nothing scales meanwhile")
@@ -233,6 +236,21 @@ class SimulatedEndpoint:
                     f"ended when the traffic of '{shape.name}' does"
                 )
         return said
+
+
+def _left_out(plan: Plan) -> Iterator[str]:
+    """What the settings say of scaling, and a shape of traffic cannot follow."""
+    if plan.request.scaling.schedule:
+        yield (
+            "the settings' set times are left out, since the traffic has no time of day: the fleet "
+            f"scales from {plan.fleet.minimum} to {plan.fleet.maximum}; in Python, "
+            "Scenario(schedule=...) simulates them"
+        )
+    if plan.request.scaling.steps is not None:
+        yield (
+            "the settings' steps are left out, beside target tracking, so jumps look later than "
+            "they are; in Python, StepScaling simulates steps alone"
+        )
 
 
 def _in_words(how: Rollout) -> str:
@@ -360,6 +378,7 @@ def model_of_plan(
             deployment or _default_deployment(plan.request.instance_type), instance_seconds=starts
         ),
         instance_seconds=starts,
+        left_out=tuple(_left_out(plan)),
         targets=targets,
         measured=load_test is not None or service_seconds is not None,
         assumed=tuple(assumed),

@@ -150,6 +150,27 @@ def _stated_targets(
     return found
 
 
+def range_differences(stated: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
+    """Limits of a scalable target that neither the template nor one of its set times states.
+
+    Examples
+    --------
+    >>> night = {"ScalableTargetAction": {"MinCapacity": 2}}
+    >>> stated = {"MinCapacity": 4, "MaxCapacity": 9, "ScheduledActions": [night]}
+    >>> list(range_differences(stated, {"MinCapacity": 2, "MaxCapacity": 9}))
+    []
+    >>> list(range_differences(stated, {"MinCapacity": 3, "MaxCapacity": 9}))
+    ['MinCapacity is 3, the template says 4']
+    """
+    actions = [
+        each.get("ScalableTargetAction") or {} for each in stated.get("ScheduledActions") or ()
+    ]
+    for key in ("MinCapacity", "MaxCapacity"):
+        at_times = [each[key] for each in actions if key in each]
+        if key in stated and found.get(key) not in at_times:
+            yield from differences({key: stated[key]}, found)
+
+
 def _registered(
     context: VerifiedEndpoint,
     variant: str,
@@ -157,11 +178,7 @@ def _registered(
     stated: Mapping[str, Any],
     policies: list[Mapping[str, Any]],
 ) -> Iterator[Outcome]:
-    problems = list(
-        differences(
-            {key: stated[key] for key in ("MinCapacity", "MaxCapacity") if key in stated}, target
-        )
-    )
+    problems = list(range_differences(stated, target))
     suspended = [key for key, value in target.get("SuspendedState", {}).items() if value]
     aims = {
         _metric(each): tracked_value(each)

@@ -78,6 +78,8 @@ ENDPOINT_FIELDS: Mapping[str, Touched] = {
     "routing": Touched((), ("routing",)),
     "instances": Touched((), ("scaling", *_FLEET)),
     "scaling": Touched((), ("scaling", *_FLEET)),
+    "scaling.schedule": Touched((), ("schedule", "subnets")),
+    "scaling.steps": Touched((), ("steps",)),
     "confirm_updates": Touched((CHECK,)),
     "deployment": Touched((), ("deployment", "rollback_alarms")),
     "alarms": Touched((), ("thresholds", "alarms", "rollback_alarms")),
@@ -137,6 +139,20 @@ def _scaling(settings: Settings, key: str) -> dict[str, Any]:
         "scale-out cooldown": timedelta(seconds=policy.scale_out_seconds),
         "scale-in cooldown": timedelta(seconds=policy.scale_in_seconds),
     }
+
+
+def _schedule(settings: Settings, key: str) -> dict[str, str]:
+    stated = _plan(settings, key).request.scaling.schedule
+    return {
+        each.name: f"{each.text}, {each.expression} in {each.time_zone or 'UTC'}" for each in stated
+    }
+
+
+def _steps(settings: Settings, key: str) -> dict[str, Any]:
+    steps = _plan(settings, key).request.scaling.steps
+    if steps is None:
+        return {}
+    return {"adds": steps.text, "periods": steps.periods, "cooldown": steps.cooldown_seconds}
 
 
 def keeps_counts(settings: Settings, key: str) -> bool:
@@ -219,6 +235,8 @@ PLANNED: Mapping[str, Planned] = {
     "volume_key": Planned(Effect.DEPLOYMENT, "the volumes' key", _volume_key),
     "range": Planned(Effect.IN_PLACE, "the range of scaling:", _range),
     "scaling": Planned(Effect.IN_PLACE, "the scaling policy:", _scaling),
+    "schedule": Planned(Effect.IN_PLACE, "set times:", _schedule),
+    "steps": Planned(Effect.IN_PLACE, "the step scaling policy:", _steps),
     "thresholds": Planned(Effect.IN_PLACE, "alarms in ms:", _thresholds),
     "alarms": Planned(Effect.IN_PLACE, "alarms:", _alarms),
     "warm_up": Planned(Effect.IN_PLACE, "warm-up:", _warm_up),

@@ -1,0 +1,44 @@
+"""One instance type or several pools, as the plan and the variant take them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..hosting.instance_type import InstanceType
+from ..hosting.variant import InstancePool
+from ..plan.instance_pools import PlannedPool, planned_for
+from ..plan.limits import INSTANCE_POOL_COUNT
+
+
+def planned_pools(placed: InstanceType | Sequence[InstancePool]) -> tuple[PlannedPool, ...]:
+    """The pools as the plan takes them; none for a single type."""
+    if isinstance(placed, InstanceType):
+        return ()
+    INSTANCE_POOL_COUNT.check(len(placed), "instance_type")
+    return tuple(
+        PlannedPool(
+            instance_type=each.instance_type.name,
+            priority=each.priority,
+            tps_per_instance=each.tps_per_instance,
+            own_model=each.model is not None,
+        )
+        for each in placed
+    )
+
+
+def planned_type(placed: InstanceType | Sequence[InstancePool]) -> InstanceType:
+    """The type that the plan is made for: the slowest of several."""
+    pools = planned_pools(placed)
+    return (
+        placed
+        if isinstance(placed, InstanceType)
+        else InstanceType(planned_for(pools).instance_type)
+    )
+
+
+def of_variant(placed: InstanceType | Sequence[InstancePool]) -> dict[str, Any]:
+    """The argument of :class:`ProductionVariant`."""
+    if isinstance(placed, InstanceType):
+        return {"instance_type": placed}
+    return {"instance_pools": placed}

@@ -1,0 +1,104 @@
+"""Several instance types behind one variant: a plan is made for the slowest of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import rule
+from .limits import GUIDE, INSTANCE_POOL_PRIORITY, INSTANCE_TYPE, TPS_PER_INSTANCE
+from .throughput import MeasuredThroughput
+
+_SOURCE = GUIDE + "realtime-endpoints-heterogeneous.html"
+POOL_NOT_MEASURED = rule(
+    "LLE432",
+    "the throughput of an instance pool is not known, so neither is the slowest",
+    fix="State tps_per_instance for each pool, from a load test on its type: any of them may "
+    "serve alone.",
+    source=_SOURCE,
+)
+SIZED_FOR_ANOTHER = rule(
+    "LLE433",
+    "the throughput is not that of the slowest instance pool",
+    fix="State the tps_per_instance of the slowest pool as that of the throughput: the fleet has to "
+    "hold the peak when all instances are of that type.",
+    source=_SOURCE,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedPool:
+    """One of the instance types that a variant may run on.
+
+    Parameters
+    ----------
+    instance_type : str
+    priority : int
+        1 is tried first.
+    tps_per_instance : float, optional
+        Requests per second that an instance of the type held within the latency target.
+    own_model : bool
+        Whether another model serves on it, so that the plan's images are not its own.
+    """
+
+    instance_type: str
+    priority: int
+    tps_per_instance: float | None = None
+    own_model: bool = False
+
+    def __post_init__(self) -> None:
+        INSTANCE_TYPE.check(self.instance_type, "instance_pools")
+        INSTANCE_POOL_PRIORITY.check(self.priority, "instance_pools")
+        if self.tps_per_instance is not None:
+            TPS_PER_INSTANCE.check(self.tps_per_instance, "instance_pools")
+
+    @property
+    def text(self) -> str:
+        """The pool in words."""
+        if self.tps_per_instance is None:
+            return self.instance_type
+        return f"{self.instance_type} ({self.tps_per_instance:,.6g} TPS)"
+
+
+def planned_for(pools: Sequence[PlannedPool]) -> PlannedPool:
+    """The slowest pool, for which a plan is made; the first by priority where none is measured.
+
+    Examples
+    --------
+    >>> planned_for([PlannedPool(instance_type="ml.g6.xlarge", priority=1, tps_per_instance=300),
+    ...              PlannedPool(instance_type="ml.g5.xlarge", priority=2, tps_per_instance=200)]).text
+    'ml.g5.xlarge (200 TPS)'
+    """
+    measured = [each for each in pools if each.tps_per_instance is not None]
+    if len(measured) < len(pools):
+        return min(pools, key=lambda each: each.priority)
+    return min(pools, key=lambda each: (each.tps_per_instance or 0, each.priority))
+
+
+def check_pools(
+    pools: Sequence[PlannedPool], instance_type: str, throughput: MeasuredThroughput | None
+) -> None:
+    """Raise unless type and throughput are those of the slowest pool.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE432, LLE433.
+    """
+    if not pools:
+        return
+    missing = [each.instance_type for each in pools if each.tps_per_instance is None]
+    if throughput is not None and missing:
+        raise POOL_NOT_MEASURED.error(
+            got=f"no tps_per_instance of {', '.join(missing)}",
+            allowed="one for each pool",
+            where="instance_pools",
+        )
+    slowest = planned_for(pools)
+    if instance_type != slowest.instance_type or (
+        throughput is not None and throughput.tps_per_instance != slowest.tps_per_instance
+    ):
+        stated = f", {throughput.tps_per_instance:g} TPS" if throughput else ""
+        raise SIZED_FOR_ANOTHER.error(
+            got=f"{instance_type}{stated}", allowed=slowest.text, where="throughput"
+        )

@@ -1,0 +1,164 @@
+"""A shadow variant, its comparison, set times and steps: deployed, called and read on the local AWS."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import Duration
+from aws_cdk import aws_applicationautoscaling as appscaling
+
+from local_sagemaker import LocalAws, RuntimeOptions, delete_stack, deploy_template
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
+from low_latency_endpoint import (
+    ClientZones,
+    Container,
+    ContainerImage,
+    Endpoint,
+    EndpointConfiguration,
+    InstanceType,
+    LatencyAlarms,
+    LatencyDashboard,
+    Model,
+    ProductionVariant,
+    ShadowAlarms,
+    ZoneAlignedNetwork,
+)
+from low_latency_endpoint.hosting.scaling import ScalingStep
+
+IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/{}:1"
+SERVERS = {
+    "now": SimulatedModelServer(service_time=ServiceTime.constant(0.002)),
+    "next": SimulatedModelServer(service_time=ServiceTime.constant(0.03), concurrency=8),
+}
+NAME, STACK = "shadowed", "Shadowed"
+
+
+def assembly(folder: Path) -> Path:
+    app = cdk.App(outdir=str(folder), analytics_reporting=False)
+    env = cdk.Environment(account="123456789012", region="us-east-1")
+    stack = cdk.Stack(app, STACK, env=env)
+    network = ZoneAlignedNetwork(
+        stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
+    )
+
+    def variant(name: str, server: str, count: int) -> ProductionVariant:
+        image = ContainerImage.from_uri(IMAGE.format(server))
+        return ProductionVariant(
+            name=name,
+            model=Model(stack, server, network=network, containers=[Container(image=image)]),
+            instance_type=InstanceType("ml.m5.xlarge"),
+            initial_instance_count=count,
+        )
+
+    configuration = EndpointConfiguration(
+        stack,
+        "Configuration",
+        variants=[variant("primary", "now", 2)],
+        shadow=variant("candidate", "next", 1),
+    )
+    endpoint = Endpoint(
+        stack, "Endpoint", configuration=configuration, endpoint_name=NAME, confirm_updates=False
+    )
+    candidate = endpoint.variant("candidate")
+    scaling = endpoint.scale("candidate", min_instances=1, max_instances=4).track_invocations(
+        max_tps_per_instance=100
+    )
+    scaling.on_schedule(
+        "morning",
+        schedule=appscaling.Schedule.expression("cron(45 7 ? * MON-FRI *)"),
+        time_zone="Europe/Berlin",
+        min_instances=2,
+        max_instances=6,
+    )
+    scaling.step_on_metric(
+        "Steps",
+        metric=candidate.metric("ConcurrentRequestsPerModel", statistic="Maximum"),
+        threshold=8,
+        steps=[ScalingStep(lower=0, change=2)],
+    )
+    alarms = LatencyAlarms(
+        stack, "Alarms", endpoint=endpoint, model_latency={"p99": Duration.seconds(1)}
+    )
+    ShadowAlarms(
+        stack,
+        "Candidate",
+        endpoint=endpoint,
+        latency_ratio={"p99": 2},
+        error_rate=0.01,
+        evaluation_periods=1,
+        datapoints_to_alarm=1,
+    )
+    LatencyDashboard(stack, "Dashboard", endpoint=endpoint, alarms=alarms)
+    app.synth()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[LocalAws]:
+    options = RuntimeOptions(clock_speed=0, interfaces_stay=0, seed=1)
+    with LocalAws.in_process(model_servers=SERVERS, runtime=options) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def deployed(aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
+    folder = assembly(tmp_path_factory.mktemp("shadowed"))
+    deploy_template(aws, folder, STACK)
+    yield aws
+    delete_stack(aws, STACK)
+
+
+def described(aws: LocalAws) -> dict[str, Any]:
+    return aws.client("sagemaker").describe_endpoint(EndpointName=NAME)
+
+
+def test_both_variants_run(deployed: LocalAws) -> None:
+    found = described(deployed)
+    counts = {
+        variant["VariantName"]: variant["CurrentInstanceCount"]
+        for kind in ("ProductionVariants", "ShadowProductionVariants")
+        for variant in found[kind]
+    }
+    assert counts == {"primary": 2, "candidate": 1}
+
+
+def test_the_comparison_alarms_on_a_slower_candidate_and_pages_stay_quiet(
+    deployed: LocalAws,
+) -> None:
+    runtime = deployed.client("sagemaker-runtime")
+    deployed.advance(60.001 - deployed.runtime_time().timestamp() % 60)
+    for _ in range(40):
+        answer = runtime.invoke_endpoint(EndpointName=NAME, Body=b"{}")
+        assert answer["InvokedProductionVariant"] == "primary"
+    time.sleep(0.5)  # the last copies end
+    deployed.flush_metrics()
+    deployed.advance(60)
+    cloudwatch = deployed.client("cloudwatch")
+    states = {
+        alarm["AlarmName"]: alarm["StateValue"]
+        for alarm in cloudwatch.describe_alarms(AlarmTypes=["MetricAlarm"])["MetricAlarms"]
+    }
+    on = [name for name, state in states.items() if state == "ALARM"]
+    (slow,) = [name for name in on if "Candidate" in name]
+    assert "ModelLatency" in slow
+    pages = cloudwatch.describe_alarms(AlarmTypes=["CompositeAlarm"])["CompositeAlarms"]
+    assert [page["StateValue"] for page in pages] == ["OK"]
+
+
+def test_the_shadow_scales_by_policies_and_set_times(deployed: LocalAws) -> None:
+    scaling = deployed.client("application-autoscaling")
+    where = {"ServiceNamespace": "sagemaker", "ResourceId": f"endpoint/{NAME}/variant/candidate"}
+    kinds = {
+        policy["PolicyType"]
+        for policy in scaling.describe_scaling_policies(**where)["ScalingPolicies"]
+    }
+    assert kinds == {"TargetTrackingScaling", "StepScaling"}
+    (action,) = scaling.describe_scheduled_actions(**where)["ScheduledActions"]
+    assert action["Schedule"] == "cron(45 7 ? * MON-FRI *)"
+    assert action["Timezone"] == "Europe/Berlin"
+    assert action["ScalableTargetAction"] == {"MinCapacity": 2, "MaxCapacity": 6}
