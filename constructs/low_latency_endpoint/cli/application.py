@@ -14,6 +14,7 @@ from . import (
     dashboard,
     diagnose,
     errors,
+    init,
     load_test,
     local_aws,
     plan,
@@ -35,6 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS: dict[str, Callable[..., None]] = {
+    "init": init.init,
     "plan": plan.plan,
     "prices": prices.prices,
     "preflight": preflight.preflight,
@@ -74,6 +76,7 @@ def _options(
 
     \b
     Examples:
+      low-latency init                             start a CDK app, or add to one
       low-latency plan endpoint.yaml               every number of the stack, with its reason
       low-latency plan a.yaml --against b.yaml     what another settings file changes
       low-latency prices endpoint.yaml             AWS's prices, so that the plan says dollars
