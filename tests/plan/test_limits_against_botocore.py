@@ -159,7 +159,7 @@ _TEXT = "in the text of botocore's model: a test below"
 NOT_STATED = {
     **dict.fromkeys(
         (
-            "COOLDOWN_SECONDS", "ENDPOINT_POLICY_LENGTH", "METRICS_IN_ALARM", "MIN_CAPACITY", "OUTPUTS",
+            "COOLDOWN_SECONDS", "ENDPOINT_POLICY_LENGTH", "METRICS_IN_ALARM", "MIN_CAPACITY", "OUTPUTS", "PARAMETER_PREFIX",
             "RESOURCES", "S3_POLICY_BUCKETS", "SCALING_TARGET", "SUBNET_PREFIX_LENGTH", "TASK_CPU",
             "VPC_PREFIX_LENGTH", "ZONE_ID", "ZONE_NAME",
         ),
