@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -24,27 +25,32 @@ def aws() -> Iterator[LocalAws]:
         yield aws
 
 
-@pytest.mark.realtime  # builds the wheel, and deploys with the CDK CLI
-def test_from_an_empty_folder_to_an_endpoint(
-    their_python: Path, aws: LocalAws, tmp_path: Path
-) -> None:
-    environment = {
-        **{name: value for name, value in aws.environment().items() if name != "PYTHONPATH"},
-        "PATH": os.pathsep.join(
-            [
-                str(their_python.parent),
-                str(ROOT / "node_modules" / ".bin"),
-                str(Path(sys.executable).parent),  # node
-                os.environ["PATH"],
-            ]
-        ),
-    }
+class Folder:
+    """A folder in which somebody types commands, with one Python and the local AWS."""
 
-    def run(*command: str) -> str:
+    def __init__(self, path: Path, python: Path, aws: LocalAws) -> None:
+        self.path = path
+        environment = aws.environment()
+        environment.pop("PYTHONPATH", None)
+        if str(python) == sys.executable:  # not the wheel's
+            environment["PYTHONPATH"] = str(ROOT / "constructs")
+        self._environment = {
+            **environment,
+            "PATH": os.pathsep.join(
+                [
+                    str(python.parent),
+                    str(ROOT / "node_modules" / ".bin"),
+                    str(Path(sys.executable).parent),  # node
+                    os.environ["PATH"],
+                ]
+            ),
+        }
+
+    def run(self, *command: str, **more: str) -> str:
         done = subprocess.run(
             command,
-            cwd=tmp_path,
-            env=environment,
+            cwd=self.path,
+            env={**self._environment, **more},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -54,17 +60,55 @@ def test_from_an_empty_folder_to_an_endpoint(
         assert done.returncode == 0, (command, done.stdout)
         return done.stdout
 
-    run("low-latency", "init", "--model-data=s3://my-models/m.tar.gz", "--zones=use1-az1,use1-az2")
-    settings = load_settings(tmp_path / "endpoint.yaml")
-    # The test that comes with it: its first run keeps the template, the next ones compare.
-    tests = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
-    run(*tests)
-    assert "AWS::SageMaker::Endpoint" in (tmp_path / "tests" / "template.json").read_text("utf-8")
-    run("env", "CI=true", *tests)
+    def test(self) -> None:
+        """The test that comes with it: its first run keeps the template, the next compares."""
+        command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
+        for more in ({}, {"CI": "true"}):
+            self.run(*command, **more, PYTHONPATH=str(ROOT / "constructs"))
+        kept = (self.path / "tests" / "template.json").read_text(encoding="utf-8")
+        assert "AWS::SageMaker::Endpoint" in kept
 
+
+@pytest.mark.realtime  # builds the wheel, and deploys with the CDK CLI
+def test_from_an_empty_folder_to_an_endpoint(
+    their_python: Path, aws: LocalAws, tmp_path: Path
+) -> None:
+    folder = Folder(tmp_path, their_python, aws)
+    folder.run(
+        "low-latency", "init", "--model-data=s3://my-models/m.tar.gz", "--zones=use1-az1,use1-az2"
+    )
+    settings = load_settings(tmp_path / "endpoint.yaml")
+    folder.test()
     list(stand_ins_for_images(aws, settings))
     with uploaded(aws, model_uris(settings)):
-        run("cdk", "bootstrap", "--no-notices", f"aws://{aws.account}/us-east-1")
-        run("cdk", "deploy", "--no-notices", "--require-approval", "never")
+        folder.run("cdk", "bootstrap", "--no-notices", f"aws://{aws.account}/us-east-1")
+        folder.run("cdk", "deploy", "--no-notices", "--require-approval", "never")
     sagemaker = aws.client("sagemaker")
     assert sagemaker.describe_endpoint(EndpointName="sentiment")["EndpointStatus"] == "InService"
+
+
+@pytest.mark.realtime  # the CDK CLI looks a VPC up
+def test_in_a_vpc_that_exists_what_was_looked_up_serves_test_and_package(
+    aws: LocalAws, tmp_path: Path
+) -> None:
+    ec2 = aws.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
+    subnets = {
+        ec2.create_subnet(VpcId=vpc, CidrBlock=block, AvailabilityZone=zone)["Subnet"]["SubnetId"]
+        for block, zone in (("10.7.0.0/20", "us-east-1a"), ("10.7.16.0/20", "us-east-1b"))
+    }
+    folder = Folder(tmp_path, Path(sys.executable), aws)
+    folder.run("low-latency", "init", "--model-data=s3://my-models/m.tar.gz", f"--vpc-id={vpc}")
+    stated = load_settings(tmp_path / "endpoint.yaml")
+    assert set((stated.network.subnets or {}).values()) == subnets
+    folder.run("cdk", "synth", "--no-notices", "--quiet")
+    folder.test()
+    folder.run("low-latency", "package", "-o", "package")
+    for name in ("tests/template.json", "package/template.json"):
+        template = json.loads((tmp_path / name).read_text(encoding="utf-8"))
+        (model,) = (
+            each["Properties"]
+            for each in template["Resources"].values()
+            if each["Type"] == "AWS::SageMaker::Model"
+        )
+        assert set(model["VpcConfig"]["Subnets"]) == subnets

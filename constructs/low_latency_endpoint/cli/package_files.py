@@ -80,14 +80,15 @@ def _synthesise(request: dict[str, Any]) -> None:
         text=True,
         check=False,
     )
-    if done.returncode:
-        raise LowLatencyEndpointError(done.stderr.strip() or done.stdout.strip())
-    manifest = json.loads(Path(request["folder"], "manifest.json").read_text(encoding="utf-8"))
-    if manifest.get("missing"):
+    path = Path(request["folder"], "manifest.json")
+    manifest = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if manifest.get("missing"):  # then what stands for the VPC may fail the CDK's validation
         raise LowLatencyEndpointError(
             "The VPC has to be looked up first, with credentials: `cdk synth` in the app's folder "
             "writes cdk.context.json, which is read from beside the settings file."
         )
+    if done.returncode:
+        raise LowLatencyEndpointError(done.stderr.strip() or done.stdout.strip())
 
 
 def _write(

@@ -58,5 +58,5 @@ if __name__ == "__main__":
     request = json.loads(sys.stdin.read())
     try:
         synthesise(Path(request.pop("settings")), Path(request.pop("folder")), **request)
-    except LowLatencyEndpointError as error:
+    except (LowLatencyEndpointError, RuntimeError) as error:  # the CDK's own refusals
         sys.exit(str(error))
