@@ -75,7 +75,7 @@ def init(
     which lines to add. Overwrites nothing.
 
     Region, account, zones and subnets are read from the account where credentials are, with
-    ec2:DescribeAvailabilityZones, ec2:DescribeSubnets, ec2:DescribeRouteTables and
+    ec2:DescribeAvailabilityZones, DescribeVpcs, DescribeSubnets, DescribeRouteTables and
     sts:GetCallerIdentity; what cannot be found is asked, or, without a terminal, listed.
 
     \b

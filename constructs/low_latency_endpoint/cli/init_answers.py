@@ -167,8 +167,10 @@ def _first_zones(account: Account) -> list[str]:
 
 
 def _chosen_vpc(account: Account) -> str | None:
+    from ..account.network import vpcs
+
     with suppress(LowLatencyEndpointError):
-        found = list(account.every("ec2", "describe_vpcs", "Vpcs"))
+        found = vpcs(account)
         for vpc in found:
             names = [tag["Value"] for tag in vpc.get("Tags", ()) if tag["Key"] == "Name"]
             typer.echo(" ".join(["  ", vpc["VpcId"], vpc["CidrBlock"], *names]))
