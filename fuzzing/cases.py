@@ -44,6 +44,7 @@ TEXTS: dict[str, tuple[Any, ...]] = {
         "arn:aws:sns:us-east-1:123456789012:on-call",
         "arn:aws:sns:us-east-1:123456789012:on-call.fifo",
     ),
+    "parameters": ("/low-latency", "/team-1/nlp.v2/low_latency"),
     "allow_cidrs": ("10.0.0.0/16", "0.0.0.0/0", "192.168.0.0/24"),
     "asset": ("model.tar.gz", "container"),
     "capacity_reservation_arn": ("arn:aws:sagemaker:us-east-1:123456789012:training-plan/mine",),

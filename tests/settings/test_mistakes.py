@@ -94,6 +94,7 @@ GOOD_SHARED: list[dict[str, str | None]] = [
         "private_link": f"{{allow_cidrs: [10.0.0.0/8], hosted_zone_vpc_ids: [{VPC}], fips: true, "
         "bidirectional_streaming: true, sagemaker_api: true}"
     },
+    {"parameters": "/low-latency"},
     {"alarm_topic_arn": "arn:aws:sns:us-east-1:123456789012:on-call"},
     {"tags": "{team: nlp, cost center: '42', stage: 1}"},
     {"prices": "{ml.m5.large: 0.5, ml.g5.xlarge: 2, interface_endpoint: 0}"},
@@ -291,6 +292,8 @@ BAD_SHARED: list[Case] = [
         "private_link",
     ),
     ({"alarm_topic_arn": "on-call"}, "LLE924", "alarm_topic_arn"),
+    ({"parameters": "low-latency"}, "LLE570", "parameters"),
+    ({"parameters": "/aws/mine"}, "LLE570", "parameters"),
     ({"client_zones": "{}"}, "LLE927", "client_zones"),
     (
         {"client_zones": "{ids: [use1-az1, use1-az2], names: [us-east-1a, us-east-1b]}"},

@@ -108,6 +108,7 @@ KNOWN = (
     "AWS::EC2::FlowLog",
     "AWS::EC2::VPCEndpoint",
     "AWS::Route53::HostedZone",
+    "AWS::SSM::Parameter",
 )
 #: What CloudFormation sends with the configuration that serves already.
 WITH_THE_SAME_CONFIGURATION = {

@@ -323,6 +323,7 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "LowLatencyEndpoint.metric": lambda t: {"name": "Invocations", "statistic": "Sum"},
     "LowLatencyEndpointStack": lambda t: {**t.place(), "settings": SETTINGS},
     "LowLatencyEndpointStack.from_settings": lambda t: {**t.place(), "path_or_settings": SETTINGS},
+    "LowLatencyEndpoint.publish_parameters": lambda t: {"prefix": "/low-latency"},
     "MeasuredThroughput": lambda t: {"peak_tps": 100, "tps_per_instance": 10},
     "MeasuredThroughput.instances_at_peak": lambda t: {"client_zones": 2},
     "MetricsPublishing": lambda t: {},
@@ -396,6 +397,9 @@ RECEIVERS: dict[str, Callable[[Things], Any]] = {
     "InvocationScaling": lambda t: t.scaling,
     "LoadTestFleet": lambda t: t.fleet,
     "LowLatencyEndpoint": lambda t: t.pattern,
+    "LowLatencyEndpoint.publish_parameters": lambda t: LowLatencyEndpoint(
+        **t.place(), **pattern(t)
+    ),
     "MeasuredThroughput": lambda t: low_latency_endpoint.MeasuredThroughput(100, 10),
     "Model": lambda t: t.model,
     "RuntimePrivateLink": lambda t: t.link,

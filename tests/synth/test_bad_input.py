@@ -914,6 +914,17 @@ row(
 out_of(
     "LLE501", lambda w, v: w.endpoint(endpoint_name=v), "letters, digits", "a_b", "-a", "a" * 64, ""
 )
+out_of(
+    "LLE570",
+    lambda w, v: w.pattern().publish_parameters(prefix=v),
+    "/low-latency/sentiment",
+    "low-latency",
+    "/low-latency/",
+    "/aws/mine",
+    "/SSM",
+    "/a b",
+    "/a" * 13,
+)
 HOUR = Duration.hours(1)
 for make in (
     DeploymentPolicy.canary,

@@ -346,3 +346,54 @@ def test_an_option_of_a_variant_is_not_restated_on_its_way(option):
     assert {"variant.py", "endpoint.py"} <= {path.name for path in files}
     # And one says what a change of it does to what is deployed.
     assert len([path for path in files if "update" not in path.parts]) <= 3, files
+
+
+def test_what_callers_need_as_parameters(deployed):
+    """The same as the stack's outputs say, below the prefix and the endpoint's key."""
+    template = deployed(parameters="/low-latency")
+    outputs = [output["Value"] for output in template["Outputs"].values()]
+    published = {each["Name"]: each for each in template.of_type("AWS::SSM::Parameter").values()}
+    assert set(published) == {
+        "/low-latency/scorer/endpoint-name",
+        "/low-latency/scorer/url",
+        "/low-latency/scorer/client-settings",
+        "/low-latency/scorer/zonal-url/use1-az1",
+        "/low-latency/scorer/zonal-url/use1-az2",
+    }
+    assert all(each["Type"] == "String" for each in published.values())
+    values = [each["Value"] for each in published.values()]
+    assert sorted(map(json.dumps, values)) == sorted(map(json.dumps, outputs))
+
+
+def test_no_parameters_unless_they_are_asked_for(deployed):
+    assert "AWS::SSM::Parameter" not in deployed().types
+
+
+SHIPPED = Path(__file__).parents[2] / "endpoint.yaml"
+
+
+def test_a_stage_gives_what_the_settings_leave_open(tmp_path, monkeypatch):
+    text = SHIPPED.read_text(encoding="utf-8")
+    (tmp_path / "endpoint.yaml").write_text(text.replace("region: us-east-1\n", ""))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CDK_DEFAULT_ACCOUNT", "999999999999")
+    monkeypatch.setenv("CDK_DEFAULT_REGION", "us-east-1")
+    app = cdk.App(analytics_reporting=False)
+    alone = LowLatencyEndpointStack.from_settings(app)
+    assert (alone.account, alone.region) == ("999999999999", "us-east-1")
+    assert (alone.node.path, alone.stack_name) == ("LowLatencyEndpoint", "LowLatencyEndpoint")
+    stage = cdk.Stage(app, "Beta", env=cdk.Environment(account="123456789012", region="us-east-1"))
+    staged = LowLatencyEndpointStack.from_settings(stage, id="Serving")
+    assert (staged.account, staged.stack_name) == ("123456789012", "Beta-Serving")
+    given = LowLatencyEndpointStack.from_settings(
+        app, load_settings("endpoint.yaml"), "Given", env=cdk.Environment(account="111111111111")
+    )
+    assert given.account == "111111111111"
+
+
+def test_settings_win_over_a_stage(tmp_path):
+    path = tmp_path / "endpoint.yaml"
+    path.write_text('account: "123456789012"\n' + SHIPPED.read_text(encoding="utf-8"))
+    env = cdk.Environment(account="999999999999", region="us-east-1")
+    stage = cdk.Stage(cdk.App(analytics_reporting=False), "Beta", env=env)
+    assert LowLatencyEndpointStack.from_settings(stage, path).account == "123456789012"

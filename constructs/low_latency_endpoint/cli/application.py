@@ -14,8 +14,10 @@ from . import (
     dashboard,
     diagnose,
     errors,
+    init,
     load_test,
     local_aws,
+    package,
     plan,
     preflight,
     prices,
@@ -35,6 +37,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS: dict[str, Callable[..., None]] = {
+    "init": init.init,
     "plan": plan.plan,
     "prices": prices.prices,
     "preflight": preflight.preflight,
@@ -45,6 +48,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "compare-instance-types": compare_instance_types.compare_instance_types,
     "recommend": recommend.recommend,
     "recommend-generative": recommend_generative.recommend_generative,
+    "package": package.package,
     "schema": schema.schema,
     "errors": errors.errors,
     "dashboard": dashboard.dashboard,
@@ -74,6 +78,7 @@ def _options(
 
     \b
     Examples:
+      low-latency init                             start a CDK app, or add to one
       low-latency plan endpoint.yaml               every number of the stack, with its reason
       low-latency plan a.yaml --against b.yaml     what another settings file changes
       low-latency prices endpoint.yaml             AWS's prices, so that the plan says dollars
@@ -85,6 +90,7 @@ def _options(
       low-latency load-test sentiment --rate 100   load it, and say what limits it
       low-latency compare-routing sentiment --users 20   random or least outstanding requests?
       low-latency compare-instance-types *.json    which is quick, which is cheap?
+      low-latency package endpoint.yaml -o dist/   template and assets, without the CDK
       low-latency errors LLE604                    what an error code means
       low-latency local-aws                        a local AWS to deploy into
     """

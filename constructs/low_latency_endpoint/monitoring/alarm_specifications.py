@@ -238,7 +238,7 @@ class _Watch:
                 unknown=() if highest else (metric,),
             )
 
-    def _pool_types(self) -> tuple[InstanceType, ...]:
+    def _pool_types(self) -> Sequence[InstanceType]:
         """The types of several pools, for each of which SageMaker publishes metrics of its own.
 
         None for the new fleet alone: AWS lists no set of dimensions with both the type and the

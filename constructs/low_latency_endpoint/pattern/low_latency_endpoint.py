@@ -364,17 +364,64 @@ class LowLatencyEndpoint(MetricSource, Construct):
                 value=f"https://{name}",
                 description=f"For callers in {zone}: stays in the zone",
             )
+        CfnOutput(
+            self,
+            "ClientSettings",
+            value=self._client_settings(),
+            description="For botocore's Config, so that no call waits for a connection",
+        )
+
+    def publish_parameters(self, *, prefix: str) -> None:
+        """Publish what callers need as SSM parameters: for stacks and programs in any language.
+
+        They are of type ``String``: ``<prefix>/endpoint-name``, ``<prefix>/url`` (the base URL for
+        callers in all zones), ``<prefix>/zonal-url/<zone>`` for each client zone, and
+        ``<prefix>/client-settings`` (JSON: ``max_pool_connections`` where a load is stated,
+        ``tcp_keepalive``, ``keepalive_seconds``). Who reads them needs ``ssm:GetParametersByPath``,
+        or ``ssm:GetParameter``, and grants it itself.
+
+        Parameters
+        ----------
+        prefix : str
+            Such as ``/low-latency/sentiment``; another one for each endpoint.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE570, and LLE807 for arguments of another kind.
+
+        Examples
+        --------
+        >>> sentiment.publish_parameters(prefix="/low-latency/sentiment")  # doctest: +SKIP
+
+        and in a stack of another language, without a reference to this one:
+
+            ssm.StringParameter.valueForStringParameter(this, '/low-latency/sentiment/url')
+        """
+        from ..plan.limits import PARAMETER_PREFIX
+        from .parameters import publish
+
+        publish(
+            Construct(self, "Parameters"),
+            PARAMETER_PREFIX.check(prefix, f"{self.node.path}, prefix"),
+            {
+                "endpoint-name": self.endpoint.endpoint_name,
+                "url": self.private_link.url,
+                "client-settings": self._client_settings(),
+                **{
+                    f"zonal-url/{zone}": f"https://{name}"
+                    for zone, name in self.private_link.zonal_dns_names.items()
+                },
+            },
+        )
+
+    def _client_settings(self) -> str:
         client = {
             "max_pool_connections": self.plan.caller_connections,
             "tcp_keepalive": True,
             "keepalive_seconds": self.plan.caller_keepalive_seconds,
         }
-        CfnOutput(
-            self,
-            "ClientSettings",
-            value=json.dumps({key: value for key, value in client.items() if value is not None}),
-            description="For botocore's Config, so that no call waits for a connection",
-        )
+        return json.dumps({key: value for key, value in client.items() if value is not None})
 
     def _keeps_counts(self, scaling: ScalingOptions) -> bool | None:
         if scaling.keep_instance_counts is None and not scaling.enabled:

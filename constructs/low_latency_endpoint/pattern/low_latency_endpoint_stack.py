@@ -94,6 +94,8 @@ class LowLatencyEndpointStack(Stack):
                 **endpoint_arguments(self, key, endpoint, plan_endpoint(settings, key), actions),
             )
             made.output_settings_for_callers()
+            if settings.parameters:
+                made.publish_parameters(prefix=f"{settings.parameters}/{key}")
             self.endpoints[key] = made
             for name, value in endpoint.tags.items():
                 Tags.of(made).add(name, value)
@@ -226,7 +228,7 @@ class LowLatencyEndpointStack(Stack):
 
 
 def _environment(scope: Construct, settings: Settings) -> Environment:
-    stage = Stage.of(scope)
+    stage = scope if isinstance(scope, Stage) else Stage.of(scope)  # of a stage: its parent
     return Environment(
         account=settings.account
         or (stage and stage.account)

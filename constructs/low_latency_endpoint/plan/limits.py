@@ -502,6 +502,16 @@ ENDPOINT_ARN = text_form(
     max_length=2048,
     source=API + "DescribeEndpoint.html",
 )
+PARAMETER_PREFIX = text_form(
+    "LLE570",
+    "the prefix of the SSM parameters",
+    # Below it come up to three levels of the fifteen.
+    r"(?!/(?:[aA][wW][sS]|[sS][sS][mM]))(?:/[a-zA-Z0-9_.\-]+){1,12}",
+    "up to twelve names of letters, digits, _ . and -, each after a /, the first not beginning "
+    "with aws or ssm, such as /low-latency/sentiment",
+    max_length=800,
+    source="/systems-manager/latest/APIReference/API_PutParameter.html",
+)
 TRAFFIC_WAIT_SECONDS = number_range(
     "LLE502", "the wait between traffic shifts", 0, 3600, unit="seconds", source=_TRAFFIC
 )

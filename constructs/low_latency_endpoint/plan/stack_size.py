@@ -117,6 +117,8 @@ class EndpointParts:
         Ports of the interface endpoint: 2 with bidirectional streaming.
     zonal_urls : int
         Client zones with a URL of their own: none with an interface endpoint that exists.
+    parameters : bool
+        Whether the outputs are SSM parameters too.
     """
 
     new_role: bool
@@ -133,6 +135,7 @@ class EndpointParts:
     keep_warm: bool
     link_ports: int
     zonal_urls: int
+    parameters: bool = False
 
     @property
     def resources(self) -> int:
@@ -140,7 +143,7 @@ class EndpointParts:
         count = 4  # model, the wait for its network interfaces, configuration, endpoint
         count += self.new_role + 2 * (not self.role_of_other_account)  # rights, and the version's
         count += 2 * self.confirms + 2 * self.scales + 2 * self.steps + self.dashboard
-        count += self.rollback_alarms
+        count += self.rollback_alarms + self.parameters * self.outputs
         if self.alarms:
             count += self.alarms + 1 + 3 * self.quiet  # what pages; two alarms, what holds it back
         if self.warm_up:

@@ -63,6 +63,12 @@ class Settings(SettingsModel):
         description="How callers reach SageMaker Runtime. Default: a new interface endpoint with "
         "private DNS in the client zones, open to the VPC.",
     )
+    parameters: Annotated[str, Limited(limits.PARAMETER_PREFIX)] | None = optional(
+        "Publish what callers need as SSM parameters, for callers in any language: endpoint-name, "
+        "url, zonal-url/<zone> and client-settings, each below this prefix and the endpoint's key, "
+        "such as /low-latency/sentiment/url. Default: none; the stack's outputs say the same.",
+        example="/low-latency",
+    )
     alarm_topic_arn: Annotated[str, Limited(TOPIC_ARN)] | None = optional(
         "SNS topic that the alarms notify. Default: they notify nobody.",
         example="arn:aws:sns:us-east-1:123456789012:on-call",

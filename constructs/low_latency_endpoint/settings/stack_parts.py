@@ -72,6 +72,7 @@ def endpoint_parts(settings: Settings, key: str, plan: Plan) -> EndpointParts:
         during_deployments=bool(warm_up and warm_up.during_deployments),
         keep_warm=bool(warm_up and warm_up.keep_warm),
         link_ports=_ports(settings),
+        parameters=settings.parameters is not None,
         zonal_urls=0 if adopted else len(settings.client_zones.zones),
     )
 

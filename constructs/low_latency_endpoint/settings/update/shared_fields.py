@@ -198,6 +198,17 @@ def _api(before: Settings, after: Settings) -> Iterator[Consequence]:
     )
 
 
+def _parameters(before: Settings, after: Settings) -> Iterator[Consequence]:
+    if before.parameters is None:
+        yield Consequence(Effect.NEW, "SSM parameters for callers")
+    elif after.parameters is None:
+        yield Consequence(Effect.DELETED, "the SSM parameters: callers that read them find none")
+    else:
+        yield Consequence(
+            Effect.REPLACED, "the SSM parameters: callers that read the old names find none"
+        )
+
+
 def _key(before: Settings, after: Settings) -> Iterator[Consequence]:
     yield Consequence(Effect.IN_PLACE, "the key of log groups, functions and dead letters")
     for key in both(before, after):
@@ -292,6 +303,7 @@ SHARED_FIELDS: Mapping[str, _Shared] = {
     "private_link.narrow_policy": _policy,
     "private_link.openai": _policy,
     "private_link.sagemaker_api": _api,
+    "parameters": _parameters,
     "alarm_topic_arn": _in_place("whom the alarms notify"),
     "safeguards.kms_key_arn": _key,
     "safeguards.log_retention_days": _in_place("the log groups' retention"),

@@ -1,0 +1,96 @@
+"""``low-latency init``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import Profile, flag, grouped, option
+
+
+class TemplateName(StrEnum):
+    """What is served, and on what."""
+
+    TEXT_CLASSIFICATION = "text-classification"
+    LANGUAGE_MODEL = "language-model"
+    INFERENTIA2 = "inferentia2"
+
+
+@dataclass
+class InitOptions:
+    """What is asked for unless it is given or found."""
+
+    template: TemplateName = option(
+        "text-classification on CPUs, language-model on a GPU with vLLM, inferentia2 with a model "
+        "compiled for Neuron.",
+        TemplateName.TEXT_CLASSIFICATION,
+    )
+    model_data: str | None = option(
+        "The model in S3: one .tar.gz; for language-model the prefix of its files.",
+        metavar="S3_URI",
+    )
+    vpc_id: str | None = option(
+        "The VPC that the callers run in. Without it a new one is made.", metavar="VPC"
+    )
+    zones: str | None = option(
+        "Where the callers run, IDs or names of two zones or more: use1-az1,use1-az2. Default: "
+        "the VPC's; for a new VPC the region's first two.",
+        metavar="LIST",
+    )
+    subnets: str | None = option(
+        "With --vpc-id: the subnet of each of the zones, in their order. Default: found with "
+        "credentials; zones by name are looked up at synthesis.",
+        metavar="LIST",
+    )
+    name: str | None = option(
+        "What callers invoke. Default: sentiment, chat or scorer, by the template."
+    )
+    region: str | None = option("Region. Default: the profile's, or the environment's.")
+    account: str | None = option("Account, twelve digits. Default: that of the credentials.")
+    profile: Profile = None
+    settings: str = option(
+        "The settings file to write; another name where an app has one.",
+        "endpoint.yaml",
+        metavar="FILE",
+    )
+    yes: bool = flag("Ask nothing: take what is given, found and usual.", short="-y")
+
+
+@grouped
+def init(
+    options: InitOptions,
+    folder: Annotated[
+        Path, typer.Argument(show_default=False, help="Where; default: the current folder.")
+    ] = Path("."),
+) -> None:
+    """Start a CDK app with an endpoint, or add one to an app that exists.
+
+    Writes app.py, cdk.json, endpoint.yaml, requirements.txt, package.json (the CDK CLI), a snapshot
+    test and a pull-request check. Where a cdk.json is, only the settings file and the test, and says
+    which lines to add. Overwrites nothing.
+
+    Region, account, zones and subnets are read from the account where credentials are, with
+    ec2:DescribeAvailabilityZones, DescribeVpcs, DescribeSubnets, DescribeRouteTables and
+    sts:GetCallerIdentity; what cannot be found is asked, or, without a terminal, listed.
+
+    \b
+    Examples:
+      low-latency init --model-data s3://my-bucket/model.tar.gz
+      low-latency init serving --vpc-id vpc-0123456789abcdef0 --profile production
+      low-latency init --template language-model --model-data s3://my-bucket/qwen/
+      low-latency init --yes --region us-east-1 --zones use1-az1,use1-az2 --model-data s3://my-bucket/m.tar.gz
+    """
+    from .init_answers import answers
+    from .init_files import check_room, existing_app, next_steps, write
+
+    app = existing_app(folder)
+    check_room(folder, options.settings, app)
+    found = answers(options, ask=not options.yes and sys.stdin.isatty())
+    for path in write(folder, options.settings, found, app):
+        typer.echo(f"wrote {path}")
+    typer.echo(next_steps(options.settings, found, app))

@@ -1,0 +1,177 @@
+"""The files that ``low-latency init`` writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from .. import __version__
+from .init_answers import Answers
+
+_TEMPLATES = Path(__file__).with_name("init_templates")
+_ADDED = {"tests/test_$settings_snapshot.py": "test_snapshot.py.txt"}
+_NEW = {
+    "app.py": "app.py.txt",
+    "cdk.json": "cdk.json",
+    "requirements.txt": "requirements.txt",
+    "package.json": "package.json",
+    ".gitignore": "gitignore.txt",
+    ".github/workflows/low-latency-endpoint.yml": "pull-request.yml",
+}
+
+
+@dataclass(frozen=True)
+class ExistingApp:
+    """The CDK app of a folder with a ``cdk.json``."""
+
+    command: str
+
+    @property
+    def is_python(self) -> bool:
+        """Whether its constructs can be the library's."""
+        return "python" in self.command
+
+
+def existing_app(folder: Path) -> ExistingApp | None:
+    """What the folder's ``cdk.json`` runs; ``None`` without one."""
+    path = folder / "cdk.json"
+    if not path.exists():
+        return None
+    try:
+        stated = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        raise typer.BadParameter(f"{path} is no JSON") from None
+    return ExistingApp(str(stated.get("app", "")) if isinstance(stated, dict) else "")
+
+
+def _files(settings: str, app: ExistingApp | None) -> dict[str, str]:
+    """Name of each file, and of its template, but for the settings file."""
+    stem = Path(settings).stem.replace("-", "_")
+    added = {name.replace("$settings", stem): source for name, source in _ADDED.items()}
+    if app is not None:
+        return added if app.is_python else {}
+    return {**_NEW, **added}
+
+
+def check_room(folder: Path, settings: str, app: ExistingApp | None) -> None:
+    """Refuse before anything is asked or written, where a file would be overwritten.
+
+    Raises
+    ------
+    typer.BadParameter
+    """
+    if Path(settings).name != settings or not settings.endswith((".yaml", ".yml")):
+        raise typer.BadParameter("--settings is a name such as endpoint.yaml, without a folder")
+    there = [name for name in (settings, *_files(settings, app)) if (folder / name).exists()]
+    if there:
+        hint = " --settings names another file" if settings in there and app else ""
+        raise typer.BadParameter(
+            f"{', '.join(there)} in {folder.absolute()} would be overwritten; nothing was "
+            f"written.{hint}"
+        )
+
+
+def write(folder: Path, settings: str, found: Answers, app: ExistingApp | None) -> Iterator[Path]:
+    """Check the settings, then write everything; nothing where they have a mistake.
+
+    Raises
+    ------
+    SettingsError
+        For an answer that cannot be, with its line in what would have been written.
+    """
+    from ..settings.loading import check_text
+
+    values = {
+        "settings": settings,
+        "stack_name": "".join(part.capitalize() for part in found.name.split("-")) + "Endpoint",
+        "name": found.name,
+        "model_data": found.model_data,
+        "region": found.region,
+        "version": __version__,
+    }
+    text = settings_text(found, values)
+    check_text(text, folder / settings)
+    contents = {settings: text} | {
+        name: _filled(source, values) for name, source in _files(settings, app).items()
+    }
+    for name, content in contents.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(content)
+        yield path
+
+
+def settings_text(found: Answers, values: dict[str, str]) -> str:
+    """The settings file: where, then what."""
+    guess = "" if found.zones_are_said else "; not said: the region's first two were taken"
+    kind = "ids" if any("-az" in zone for zone in found.zones) else "names"
+    lines = [f"region: {found.region}"]
+    if found.account:
+        lines.append(f'account: "{found.account}"')
+    lines += [
+        "",
+        "client_zones:",
+        f"  {kind}: [{', '.join(found.zones)}]   # where the callers run{guess}",
+    ]
+    if found.vpc_id:
+        lines += ["", "network:", f"  vpc_id: {found.vpc_id}"]
+        if found.subnets:
+            lines.append("  subnets:                            # of the model and of the endpoint")
+        for zone, subnet in found.subnets.items():
+            others = found.others.get(zone)
+            note = f"   # or {', '.join(others)}" if others else ""
+            lines.append(f"    {zone}: {subnet}{note}")
+    where = "\n".join([*lines, "", ""])
+    parts = ("head.yaml", f"{found.template}.yaml", "measured.yaml")
+    head, what, measured = (_filled(part, values) for part in parts)
+    return head + where + what + measured
+
+
+def _filled(source: str, values: dict[str, str]) -> str:
+    text = (_TEMPLATES / source).read_text(encoding="utf-8")
+    for name, value in values.items():
+        text = text.replace(f"${name}", value)
+    return text
+
+
+def next_steps(settings: str, found: Answers, app: ExistingApp | None) -> str:
+    """What to do now."""
+    plan = f"  low-latency plan {settings}        what follows from it, with reasons (-v)"
+    if app is None:
+        return "\n".join(
+            [
+                "",
+                "Next:",
+                plan,
+                f"  low-latency preflight {settings}   would it deploy and work in this account?",
+                "  pip install -r requirements.txt pytest && pytest",
+                "  npm install && npx cdk bootstrap && npx cdk deploy",
+            ]
+        )
+    if not app.is_python:
+        return "\n".join(
+            [
+                "",
+                f"This app is not Python's ({app.command or 'no app in cdk.json'}). Next:",
+                plan,
+                f"  low-latency package {settings} -o package/   the template, for any deployment",
+            ]
+        )
+    return "\n".join(
+        [
+            "",
+            "Next, in the app, before app.synth():",
+            "  from low_latency_endpoint import LowLatencyEndpointStack",
+            f'  LowLatencyEndpointStack.from_settings(app, "{settings}")',
+            "and in requirements.txt:",
+            f"  cdk-low-latency-endpoint[operations]=={__version__}",
+            "then:",
+            plan,
+            f"  cdk deploy {''.join(part.capitalize() for part in found.name.split('-'))}Endpoint",
+        ]
+    )

@@ -1,0 +1,47 @@
+"""``low-latency package``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import grouped, option
+
+
+@dataclass
+class PackageOptions:
+    """Where the package and its assets go."""
+
+    output: Path = option("The folder to write; it must be empty.", Path("package"), short="-o")
+    bucket: str | None = option(
+        "The bucket, in the stack's region, that will hold the assets. Without it whoever deploys "
+        "names it."
+    )
+    prefix: str = option("Prefix of the assets' keys in the bucket.", "low-latency-endpoint/")
+
+
+@grouped
+def package(
+    options: PackageOptions,
+    settings: Annotated[
+        Path, typer.Argument(show_default=False, help="The settings file; default: endpoint.yaml.")
+    ] = Path("endpoint.yaml"),
+) -> None:
+    """Write template and assets, for anyone to deploy with the AWS CLI: no CDK, no bootstrap.
+
+    Two commands deploy it, which its README.md has; the bucket is a parameter of the stack. Feature
+    flags are those of a cdk.json beside the settings file, and an existing VPC is what its
+    cdk.context.json says; needs Node.js, as any synthesis. The bytes are the same each time.
+
+    \b
+    Examples:
+      low-latency package -o dist/
+      low-latency package chat.yaml -o chat/ --bucket my-assets --prefix releases/7/
+    """
+    from .package_files import write_package
+
+    for line in write_package(settings, options.output, options.bucket, options.prefix):
+        typer.echo(line)

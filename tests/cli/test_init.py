@@ -1,0 +1,256 @@
+"""``low-latency init``: what it writes, what it finds, what it asks, and what it leaves alone."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from local_sagemaker import LocalAws
+from low_latency_endpoint.cli import main
+from low_latency_endpoint.settings import load_settings
+
+ROOT = Path(__file__).parents[2]
+ARCHIVE, PREFIX = "s3://my-bucket/model.tar.gz", "s3://my-bucket/model/"
+MODELS = {"text-classification": ARCHIVE, "language-model": PREFIX, "inferentia2": ARCHIVE}
+NEW_VPC = ("--region", "us-east-1", "--zones", "use1-az1,use1-az2")
+VPC = ("--vpc-id", "vpc-0123456789abcdef0", "--account", "123456789012")
+NETWORKS = {
+    "a new VPC": NEW_VPC,
+    "an existing VPC": (
+        *VPC,
+        *NEW_VPC,
+        "--subnets",
+        "subnet-0123456789abcdef0,subnet-0123456789abcdef1",
+    ),
+    "an existing VPC by zone names": (*VPC, "--zones", "us-east-1a,us-east-1b"),
+}
+FILES = {
+    "app.py",
+    "cdk.json",
+    "endpoint.yaml",
+    "requirements.txt",
+    "package.json",
+    ".gitignore",
+    ".github/workflows/low-latency-endpoint.yml",
+    "tests/test_endpoint_snapshot.py",
+}
+Run = Callable[..., tuple[int, str, str]]
+
+
+class Terminal(io.StringIO):
+    """Somebody who types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Run the command line in an empty folder, without credentials unless the test gives some."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, "/dev/null")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str, typed: str | None = None) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["low-latency", *arguments])
+        monkeypatch.setattr(sys, "stdin", io.StringIO() if typed is None else Terminal(typed))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return run
+
+
+def written(folder: Path) -> set[str]:
+    return {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()}
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("template", MODELS)
+def test_each_template_is_whole_and_plan_takes_it(
+    run: Run, tmp_path: Path, template: str, network: str
+) -> None:
+    model = ("--template", template, "--model-data", MODELS[template])
+    assert run("init", "--yes", *model, *NETWORKS[network])[0] == 0
+    assert written(tmp_path) == FILES
+    assert all("$settings" not in (tmp_path / name).read_text("utf-8") for name in FILES)
+    status, out, err = run("plan", "endpoint.yaml")
+    assert (status, err) == (0, "")
+    assert "LEAST_OUTSTANDING_REQUESTS" in out
+    settings = load_settings("endpoint.yaml")
+    (endpoint,) = settings.endpoints.values()
+    data = endpoint.containers[0].data
+    assert data is not None
+    assert MODELS[template] in (data.s3, data.s3_prefix)
+    assert (settings.network.vpc_id is None) == (network == "a new VPC")
+    # A name that stays when constructs move, and a warm-up: production's.
+    assert endpoint.endpoint_name
+    assert endpoint.warm_up
+
+
+def test_what_is_commented_out_is_valid_too(run: Run) -> None:
+    run("init", "--yes", "--model-data", ARCHIVE, *NEW_VPC)
+    path = Path("endpoint.yaml")
+    text = path.read_text(encoding="utf-8")
+    for line in ("    # throughput:", "    #   peak_tps", "    #   tps_per", "# alarm_topic_arn"):
+        assert line in text
+        text = text.replace(line, line.replace("# ", "", 1))
+    path.write_text(text, encoding="utf-8")
+    settings = load_settings(path)
+    assert settings.alarm_topic_arn
+    assert settings.endpoints["sentiment"].throughput
+
+
+def test_without_anybody_to_ask_all_that_is_missing_is_listed(run: Run, tmp_path: Path) -> None:
+    status, out, err = run("init")
+    assert (status, out) == (2, "")
+    assert all(each in err for each in ("--model-data", "--region", "--zones"))
+    status, out, err = run("init", "--yes", *VPC[:2], typed="")
+    assert all(each in err for each in ("--model-data", "--account", "--zones"))
+    assert not written(tmp_path)
+
+
+def test_on_a_terminal_the_same_is_asked(run: Run) -> None:
+    status, _, err = run("init", typed=f"{ARCHIVE}\neu-west-1\neuw1-az1, euw1-az3\n")
+    assert status == 0, err
+    settings = load_settings("endpoint.yaml")
+    assert settings.region == "eu-west-1"
+    assert settings.client_zones.zones == ("euw1-az1", "euw1-az3")
+
+
+@pytest.mark.parametrize("there", ["app.py", "endpoint.yaml", "requirements.txt"])
+def test_nothing_is_overwritten(run: Run, tmp_path: Path, there: str) -> None:
+    (tmp_path / there).write_text("mine")
+    status, _, err = run("init", "--yes", "--model-data", ARCHIVE, *NEW_VPC)
+    assert status == 2
+    assert there in err
+    assert written(tmp_path) == {there}
+    assert (tmp_path / there).read_text() == "mine"
+
+
+def test_an_answer_that_cannot_be_is_explained_before_anything_is_written(
+    run: Run, tmp_path: Path
+) -> None:
+    status, _, err = run("init", "--yes", "--model-data", "s3://b/model.tar.gz", *NEW_VPC)
+    assert status == 2
+    assert "LLE387" in err
+    assert not written(tmp_path)
+
+
+def test_an_app_that_exists_gets_a_settings_file_and_is_told_its_lines(
+    run: Run, tmp_path: Path
+) -> None:
+    mine = {"app.py": "print()", "cdk.json": '{"app": "python3 app.py"}', "requirements.txt": ""}
+    for name, text in mine.items():
+        (tmp_path / name).write_text(text)
+    status, out, _ = run("init", "--yes", "--model-data", ARCHIVE, *NEW_VPC)
+    assert status == 0
+    assert written(tmp_path) == {*mine, "endpoint.yaml", "tests/test_endpoint_snapshot.py"}
+    assert all((tmp_path / name).read_text() == text for name, text in mine.items())
+    assert 'LowLatencyEndpointStack.from_settings(app, "endpoint.yaml")' in out
+    # And a second endpoint's stack beside the first.
+    more = ("--settings", "chat.yaml", "--template", "language-model", "--model-data", PREFIX)
+    assert run("init", "--yes", *more, *NEW_VPC)[0] == 0
+    assert load_settings("chat.yaml").stack_name != load_settings("endpoint.yaml").stack_name
+
+
+def test_an_app_in_another_language_is_led_to_the_template(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "cdk.json").write_text('{"app": "npx ts-node bin/app.ts"}')
+    status, out, _ = run("init", "--yes", "--model-data", ARCHIVE, *NEW_VPC)
+    assert (status, written(tmp_path)) == (0, {"cdk.json", "endpoint.yaml"})
+    assert "low-latency package endpoint.yaml" in out
+
+
+def test_the_feature_flags_are_this_repositorys(run: Run, tmp_path: Path) -> None:
+    run("init", "--yes", "--model-data", ARCHIVE, *NEW_VPC)
+    ours = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))
+    assert json.loads((tmp_path / "cdk.json").read_text())["context"] == ours["context"]
+    cli = json.loads((ROOT / "package.json").read_text(encoding="utf-8"))["devDependencies"]
+    assert json.loads((tmp_path / "package.json").read_text())["devDependencies"] == cli
+
+
+def test_the_pull_request_check_runs_what_it_says(run: Run, tmp_path: Path) -> None:
+    run("init", "--yes", "--model-data", ARCHIVE, *NEW_VPC, "--settings", "mine.yaml")
+    text = (tmp_path / ".github/workflows/low-latency-endpoint.yml").read_text()
+    steps = yaml.safe_load(text)["jobs"]["settings"]["steps"]
+    commands = "\n".join(step.get("run", "") for step in steps)
+    for each in ("low-latency plan mine.yaml --against", "pytest tests", "cdk synth"):
+        assert each in commands
+
+
+# --- with credentials ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch, run: Run) -> Iterator[LocalAws]:
+    with LocalAws.in_process(region="eu-west-1") as aws:
+        for name, value in aws.exports().items():
+            monkeypatch.setenv(name, value)
+        yield aws
+
+
+def test_credentials_tell_account_region_and_zones(run: Run, aws: LocalAws) -> None:
+    status, _, err = run("init", "--model-data", ARCHIVE)
+    assert status == 0, err
+    settings = load_settings("endpoint.yaml")
+    assert (settings.account, settings.region) == (aws.account, "eu-west-1")
+    zones = aws.client("ec2").describe_availability_zones()["AvailabilityZones"]
+    assert list(settings.client_zones.zones) == sorted(each["ZoneId"] for each in zones)[:2]
+    # Nobody said that the callers run there.
+    assert "not said: the region's first two" in Path("endpoint.yaml").read_text()
+
+
+def test_an_existing_vpcs_private_subnets_are_found_with_their_zones(
+    run: Run, aws: LocalAws
+) -> None:
+    ec2 = aws.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    made = [
+        ec2.create_subnet(VpcId=vpc, CidrBlock=block, AvailabilityZone=zone)["Subnet"]
+        for block, zone in (
+            ("10.0.0.0/20", "eu-west-1a"),  # the largest, but public
+            ("10.0.16.0/24", "eu-west-1a"),
+            ("10.0.17.0/24", "eu-west-1b"),
+            ("10.0.32.0/21", "eu-west-1b"),
+        )
+    ]
+    gateway = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
+    table = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
+    ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", GatewayId=gateway)
+    ec2.associate_route_table(RouteTableId=table, SubnetId=made[0]["SubnetId"])
+    status, _, err = run("init", "--model-data", ARCHIVE, "--vpc-id", vpc)
+    assert status == 0, err
+    settings = load_settings("endpoint.yaml")
+    assert settings.network.subnets == {
+        made[1]["AvailabilityZoneId"]: made[1]["SubnetId"],
+        made[3]["AvailabilityZoneId"]: made[3]["SubnetId"],
+    }
+    # Which other one there was, the file says.
+    assert f"# or {made[2]['SubnetId']}" in Path("endpoint.yaml").read_text()
+
+
+def test_a_vpc_that_is_not_there_is_said(run: Run, aws: LocalAws, tmp_path: Path) -> None:
+    status, _, err = run("init", "--model-data", ARCHIVE, "--vpc-id", "vpc-00000000000000000")
+    assert status == 2
+    assert "vpc-00000000000000000 has no subnets in eu-west-1" in err
+    assert not written(tmp_path)
+
+
+def test_on_a_terminal_a_vpc_is_chosen_of_those_there(run: Run, aws: LocalAws) -> None:
+    vpc = aws.client("ec2").describe_vpcs()["Vpcs"][0]["VpcId"]
+    status, out, err = run("init", "--model-data", ARCHIVE, typed="new\n\n")
+    assert status == 0, err
+    assert vpc in out
+    assert load_settings("endpoint.yaml").network.vpc_id is None
