@@ -641,6 +641,13 @@ BAD_ENDPOINT: list[Case] = [
     ({"containers": TWO % ("", "")}, "LLE928", "containers"),
     ({"scaling": "{metric: concurrency}"}, "LLE928", "scaling"),
     ({"scaling": "{concurrency_target: 4}"}, "LLE929", "scaling"),
+    (
+        {"scaling": "{metric: concurrency, concurrency_target: 4, invocations_target: 500}"},
+        "LLE929",
+        "scaling",
+    ),
+    ({"scaling": "{invocations_target: 0}"}, "LLE934", "scaling"),
+    ({"scaling": "{enabled: false, invocations_target: 500}"}, "LLE629", "scaling"),
     ({"deployment": "{rolling: {}, termination_wait: 2m}"}, "LLE929", "deployment"),
     ({"data_capture": "{s3: s3://bkt/, sampling_percentage: 0}"}, "LLE932", "data_capture"),
     ({"scaling": "{metric: concurrency, concurrency_target: 0}"}, "LLE934", "scaling"),

@@ -170,3 +170,12 @@ def test_inf1_is_deployed_all_at_once_by_default(tmp_path: Path) -> None:
         plan_endpoint(settings, "sentiment"), throughput=endpoint.throughput.measured
     )
     assert model.over_time(shape("deploy")).deployment == Rollout(at=600.0)
+
+
+def test_a_stated_target_of_invocations_is_what_scaling_aims_at(tmp_path):
+    model = stated(tmp_path, "    scaling: {invocations_target: 500}")
+    assert model.scaling is not None
+    assert model.scaling.target == 500
+    by_throughput = stated(tmp_path).scaling
+    assert by_throughput is not None
+    assert by_throughput.target != 500

@@ -215,6 +215,7 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({".scaling.keep_counts": True}, {}),
     (CONCURRENCY, {}),
     ({".scaling.concurrency_target": 6}, CONCURRENCY),
+    ({".scaling.invocations_target": 500}, {}),
     ({".scaling.scale_in_cooldown": "10m"}, {}),
     ({".scaling.scale_in_cooldown": "5m"}, {}),
     ({".scaling.scale_out_cooldown": "2m"}, {}),

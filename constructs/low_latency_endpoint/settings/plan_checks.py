@@ -32,6 +32,7 @@ _PLACES: dict[str, Place] = {
     "min_instances": ("instances", "min"),
     "initial_instances": ("instances", "initial"),
     "max_instances": ("instances", "max"),
+    "target_invocations_per_instance": ("scaling", "invocations_target"),
     "max_concurrency_per_instance": ("scaling", "concurrency_target"),
     "schedule": ("scaling", "schedule"),
     "steps": ("scaling", "steps"),

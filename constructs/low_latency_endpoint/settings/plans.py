@@ -66,6 +66,7 @@ def endpoint_request(settings: Settings, key: str) -> EndpointRequest:
             min_instances=instances.min,
             initial_instances=instances.initial,
             max_instances=instances.max,
+            target_invocations_per_instance=scaling.invocations_target,
             max_concurrency_per_instance=scaling.concurrency_target,
             scale_out_cooldown=scaling.scale_out_cooldown,
             scale_in_cooldown=scaling.scale_in_cooldown,

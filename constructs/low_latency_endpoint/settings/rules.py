@@ -254,10 +254,11 @@ NO_SUCH_ENDPOINT = rule(
     "the settings have no endpoint of this name",
     fix="Name one of the endpoints of the file.",
 )
-CONCURRENCY_TARGET = rule(
+TARGET_ABOVE_ZERO = rule(
     "LLE934",
-    "the concurrency target must be above zero",
-    fix="Give the number of requests in flight that one instance holds within the latency target.",
+    "a scaling target must be above zero",
+    fix="Give what one instance holds within the latency target: the requests in flight, or the "
+    "invocations per minute.",
     source=GUIDE + "endpoint-auto-scaling-add-code-define.html",
 )
 CUSTOM_AMI = _form(

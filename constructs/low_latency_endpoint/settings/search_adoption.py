@@ -130,13 +130,16 @@ def _values(
                 fix="State peak_tps and tps_per_instance, from a load test, or adopt a fixed "
                 "fleet.",
             )
-        if stated.scaling.metric != "invocations":
+        own_target = stated.scaling.invocations_target
+        if stated.scaling.metric != "invocations" or own_target is not None:
             raise EXCLUDES_ANOTHER.error(
-                what="the search tries policies on invocations per instance",
+                what="the search tries policies by throughput and safety factor",
                 where=where,
-                got=f"metric: {stated.scaling.metric}",
-                allowed="metric: invocations",
-                fix="Remove metric and concurrency_target from scaling, or adopt a fixed fleet.",
+                got=f"metric: {stated.scaling.metric}"
+                if own_target is None
+                else f"invocations_target: {own_target:g}",
+                allowed="metric: invocations, without a target",
+                fix="Remove metric and target from scaling, or adopt a fixed fleet.",
             )
         # As the plan starts a fleet: with what the peak needs, as far as the policy goes.
         initial = min(

@@ -21,7 +21,7 @@ from ..plan.throughput import MeasuredThroughput
 from .breach import Finding, finding
 from .fields import Limited, duration_of
 from .model_base import SettingsModel, optional
-from .rules import CONCURRENCY_TARGET, EXCLUDES_ANOTHER, NEEDS_ANOTHER
+from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER, TARGET_ABOVE_ZERO
 from .scaling_changes import ScheduleSettings, StepsSettings
 
 Latency = Annotated[timedelta, Limited(limits.ALARM_THRESHOLD_MILLISECONDS)]
@@ -209,11 +209,24 @@ class ScalingSettings(SettingsModel):
         "flight at ten seconds' resolution. Default: invocations.",
         default="invocations",
     )
+    invocations_target: (
+        Annotated[
+            float,
+            Limited(
+                limits.Range(TARGET_ABOVE_ZERO, "the invocations target", 1e-6, None, "", False)
+            ),
+        ]
+        | None
+    ) = optional(
+        "Invocations per instance and minute that scaling aims at, where you have such a number; "
+        "with metric: invocations. Default: TPS per instance x safety factor x 60.",
+        example=500,
+    )
     concurrency_target: (
         Annotated[
             float,
             Limited(
-                limits.Range(CONCURRENCY_TARGET, "the concurrency target", 1e-6, None, "", False)
+                limits.Range(TARGET_ABOVE_ZERO, "the concurrency target", 1e-6, None, "", False)
             ),
         ]
         | None
@@ -266,6 +279,15 @@ class ScalingSettings(SettingsModel):
                 what="concurrency_target is for metric: concurrency",
                 fix="Set metric: concurrency, or remove concurrency_target.",
             )
+        if "invocations_target" in given and by_concurrency:
+            yield finding(
+                EXCLUDES_ANOTHER,
+                "invocations_target",
+                got="metric: concurrency",
+                allowed="metric: invocations",
+                what="invocations_target is for metric: invocations",
+                fix="Set metric: invocations, or remove invocations_target.",
+            )
         if given.get("keep_counts") is False and given.get("enabled", True) is True:
             yield finding(
                 COUNTS_OF_A_SCALED_FLEET,
@@ -275,6 +297,7 @@ class ScalingSettings(SettingsModel):
             )
         if given.get("enabled") is False:
             for name in (
+                "invocations_target",
                 "concurrency_target",
                 "scale_in_cooldown",
                 "scale_out_cooldown",

@@ -65,6 +65,8 @@ class SimulatedEndpoint:
         Out and in, seconds.
     scales : bool
         Whether the fleet follows the load; it keeps ``instances`` otherwise.
+    invocations_target : float or None
+        Invocations per instance and minute that scaling aims at, where the settings state it.
     concurrency_target : float or None
         Requests in flight per instance that scaling aims at; ``None`` when it aims at invocations.
     deployment : Rollout
@@ -95,6 +97,7 @@ class SimulatedEndpoint:
     cooldowns: tuple[float, float]
     scales: bool
     concurrency_target: float | None
+    invocations_target: float | None
     deployment: Rollout
     targets: tuple[ModelTarget, ...]
     measured: bool
@@ -149,11 +152,9 @@ class SimulatedEndpoint:
         return Scenario(**(parts | changes))
 
     def policy(self, **changes: Any) -> TargetTracking:
-        """Target tracking on invocations, by the throughput and the safety factor."""
-        parts: dict[str, Any] = {
-            "target": self.tps_per_instance * self.safety_factor * 60,
-            **self._limits(),
-        }
+        """Target tracking on invocations: at the stated target, or by throughput and safety factor."""
+        target = self.invocations_target or self.tps_per_instance * self.safety_factor * 60
+        parts: dict[str, Any] = {"target": target, **self._limits()}
         return TargetTracking(**(parts | changes))
 
     def _limits(self) -> dict[str, Any]:
@@ -371,6 +372,7 @@ def model_of_plan(
             float(policy.scale_in_seconds if policy else SCALE_IN_SECONDS),
         ),
         scales=policy is not None,
+        invocations_target=plan.request.scaling.target_invocations_per_instance,
         concurrency_target=(
             float(policy.target) if policy and policy.metric == CONCURRENCY_METRIC else None
         ),
