@@ -278,6 +278,32 @@ def test_a_loop_of_models_in_one_network(new_stack, template_of):
     assert {each["EndpointName"] for each in endpoints} == {"sentiment", "toxicity", "language"}
 
 
+def test_llama_on_instances_of_its_own(new_stack, template_of):
+    """There an inference component that scales to none; here instances that are always there."""
+    stack = new_stack()
+    LowLatencyEndpoint(
+        stack,
+        "Llama",
+        client_zones=ZONES,
+        containers=[
+            Container.from_uri(
+                "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.33.0-lmi15.0.0-cu128",
+                data="s3://models/llama-3-8b/",
+                environment={"OPTION_ROLLING_BATCH": "vllm"},
+            )
+        ],
+        instance_type="ml.g5.2xlarge",
+        scaling=ScalingOptions(
+            min_instances=1, initial_instances=1, max_instances=4, max_concurrency_per_instance=8
+        ),
+        variant=VariantOptions(model_data_download_timeout=Duration.minutes(20)),
+    )
+    template = template_of(stack)
+    target = template.only("AWS::ApplicationAutoScaling::ScalableTarget")
+    assert (target["MinCapacity"], target["MaxCapacity"]) == (1, 4)
+    assert only_variant(template)["ModelDataDownloadTimeoutInSeconds"] == 1200
+
+
 def test_falcon_in_the_vpc_of_a_chatbots_app_without_an_environment(new_stack, template_of):
     stack = new_stack(region=None)
     vpc = ec2.Vpc(stack, "Vpc", max_azs=2)

@@ -1,0 +1,59 @@
+"""The page "Bring it into your app": its Python runs, its links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "in-your-app.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.S | re.M)
+
+
+@pytest.fixture(scope="module")
+def written():
+    """What the page's Python makes, from the repository's own endpoint.yaml."""
+    space: dict[str, object] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        for block in BLOCKS:
+            exec(compile(block, "docs/in-your-app.md", "exec"), space)
+    return space
+
+
+def test_all_of_the_page_synthesises(written):
+    stacks = {each.stack_name: each.template for each in written["app"].synth().stacks}
+    endpoints = {
+        name: sorted(
+            str(each["Properties"]["EndpointName"])
+            for each in template["Resources"].values()
+            if each["Type"] == "AWS::SageMaker::Endpoint"
+        )
+        for name, template in stacks.items()
+    }
+    assert endpoints["Shop"] == ["sentiment"]
+    assert endpoints["Serving"] == ["churn", "fraud"]
+    assert endpoints["OnCall"] == []
+    assert len(endpoints["FromSettings"]) == 1
+    rules = [each for each in stacks["Orders"]["Resources"].values() if "Ingress" in each["Type"]]
+    assert len(rules) == 1  # in the caller's stack, as the comment says
+
+
+def test_the_parameters_are_those_of_the_table(written):
+    template = next(
+        each.template for each in written["app"].synth().stacks if each.stack_name == "Shop"
+    )
+    names = {
+        re.sub(r"us-east-1.", "<zone>", each["Properties"]["Name"])
+        for each in template["Resources"].values()
+        if each["Type"] == "AWS::SSM::Parameter"
+    }
+    assert names == set(re.findall(r"^\| `(/shop/[^`]*)`", PAGE, flags=re.M))
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", PAGE):
+        if not target.startswith("https://"):
+            assert (ROOT / "docs" / target).exists(), target
