@@ -44,6 +44,12 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "compare-instance-types": ("no-such-file.json", "nor-this-one.json"),
     "recommend": (SHIPPED,),
     "recommend-generative": (SHIPPED,),
+    # Folders that cannot be made, and one that is not empty: nothing is written.
+    "init": (
+        *("/proc/nowhere", "--yes", "--region", "us-east-1", "--zones", "use1-az1,use1-az2"),
+        *("--model-data", "s3://my-bucket/model.tar.gz"),
+    ),
+    "package": (SHIPPED, "-o", str(Path(SHIPPED).parent)),
     "schema": (),
     "errors": (),
     "dashboard": ("name", "picture.svg"),
@@ -339,7 +345,7 @@ def do_without_extras(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call
         *(
             (name, *arguments)
             for name, arguments in COMMANDS.items()
-            if name not in ("plan", "prices", "schema", "errors", "simulate")
+            if name not in ("init", "package", "plan", "prices", "schema", "errors", "simulate")
         ),
         ("diagnose", "sentiment", "--html", "page.html"),
         ("simulate", SHIPPED, "--tps", "1", "--replications", "2", "--html", "page.html"),

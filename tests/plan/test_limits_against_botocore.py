@@ -77,6 +77,14 @@ STATED = {
         "ProductionVariant.ContainerStartupHealthCheckTimeoutInSeconds",
         f"{CONFIG}/ProductionVariant/ContainerStartupHealthCheckTimeoutInSeconds",
     ),
+    "ENDPOINT_ARN": Stated(
+        "DescribeEndpointOutput.EndpointArn",
+        refused_here=lambda text: text.endswith(":endpoint/"),  # an ARN without a name names nothing
+        good=("arn:aws:sagemaker:us-east-1:123456789012:endpoint/a",),
+    ),
+    "ENDPOINT_CONFIG_NAME": Stated(
+        "CreateEndpointConfigInput.EndpointConfigName", f"{CONFIG}//EndpointConfigName", good=_HOST
+    ),
     "ENDPOINT_NAME": Stated("CreateEndpointInput.EndpointName", f"{ENDPOINT}//EndpointName", good=_HOST),
     "ENVIRONMENT_ENTRIES": Stated("ContainerDefinition.Environment"),
     "ENVIRONMENT_KEY": Stated("ContainerDefinition.Environment.{k}", good=("_k", "A9", "k" * 1024)),
@@ -111,6 +119,11 @@ STATED = {
     "MODEL_DOWNLOAD_SECONDS": Stated(
         "ProductionVariant.ModelDataDownloadTimeoutInSeconds",
         f"{CONFIG}/ProductionVariant/ModelDataDownloadTimeoutInSeconds",
+    ),
+    "MODEL_NAME": Stated("CreateModelInput.ModelName", f"{MODEL}//ModelName", good=_HOST),
+    "MODEL_PACKAGE": Stated(
+        "ContainerDefinition.ModelPackageName", f"{MODEL}/ContainerDefinition/ModelPackageName",
+        good=("fraud", "fraud/7", "arn:aws:sagemaker:us-east-1:123456789012:model-package/fraud/7"),
     ),
     "MODEL_SECURITY_GROUPS": Stated("VpcConfig.SecurityGroupIds", f"{MODEL}/VpcConfig/SecurityGroupIds"),
     "PHASE_SPAWN_RATE": Stated("Phase.SpawnRate", maximum=(3, _PHASE)),
