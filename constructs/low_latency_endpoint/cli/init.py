@@ -93,4 +93,4 @@ def init(
     found = answers(options, ask=not options.yes and sys.stdin.isatty())
     for path in write(folder, options.settings, found, app):
         typer.echo(f"wrote {path}")
-    typer.echo(next_steps(options.settings, found, app))
+    typer.echo(next_steps(folder, options.settings, found, app))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,14 +140,16 @@ def _filled(source: str, values: dict[str, str]) -> str:
     return text
 
 
-def next_steps(settings: str, found: Answers, app: ExistingApp | None) -> str:
+def next_steps(folder: Path, settings: str, found: Answers, app: ExistingApp | None) -> str:
     """What to do now."""
+    enter = [] if folder.resolve() == Path.cwd() else [f"  cd {shlex.quote(str(folder))}"]
     plan = f"  low-latency plan {settings}        what follows from it, with reasons (-v)"
     if app is None:
         return "\n".join(
             [
                 "",
                 "Next:",
+                *enter,
                 plan,
                 f"  low-latency preflight {settings}   would it deploy and work in this account?",
                 "  pip install -r requirements.txt pytest && pytest",
@@ -158,6 +161,7 @@ def next_steps(settings: str, found: Answers, app: ExistingApp | None) -> str:
             [
                 "",
                 f"This app is not Python's ({app.command or 'no app in cdk.json'}). Next:",
+                *enter,
                 plan,
                 f"  low-latency package {settings} -o package/   the template, for any deployment",
             ]
@@ -171,6 +175,7 @@ def next_steps(settings: str, found: Answers, app: ExistingApp | None) -> str:
             "and in requirements.txt:",
             f"  cdk-low-latency-endpoint[operations]=={__version__}",
             "then:",
+            *enter,
             plan,
             f"  cdk deploy {''.join(part.capitalize() for part in found.name.split('-'))}Endpoint",
         ]
