@@ -414,6 +414,36 @@ BAD_ENDPOINT: list[Case] = [
         "containers",
     ),
     ({"containers": "[{image: {uri: a/b:1}, multi_model: true}]"}, "LLE326", "containers"),
+    ({"containers": "[{image: {uri: a/b:1}, model_cache: false}]"}, "LLE372", "containers"),
+    (
+        {
+            "containers": "[{image: {uri: a/b:1}, data: {s3: s3://bkt/models/}, multi_model: true, "
+            "model_package: fraud}]"
+        },
+        "LLE371",
+        "containers",
+    ),
+    ({"containers": "[{image: {uri: a/b:1}, model_package: 'fraud:7'}]"}, "LLE374", "containers"),
+    (
+        {
+            "containers": "[{image: {uri: a/b:1, private_registry: true, credentials_function_arn: a}}]"
+        },
+        "LLE948",
+        "containers",
+    ),
+    (
+        {
+            "containers": "[{image: {uri: a/b:1, credentials_function_arn: "
+            "'arn:aws:lambda:us-east-1:123456789012:function:login'}}]"
+        },
+        "LLE928",
+        "containers",
+    ),
+    (
+        {"containers": "[{image: {ecr: {repository: a/b}, private_registry: true}}]"},
+        "LLE928",
+        "containers",
+    ),
     (
         {
             "containers": "[{image: {uri: a/b:1}, multi_model: true, data: {s3_prefix: s3://bkt/m/}}]"

@@ -39,8 +39,16 @@ ADOPTED = {
     "private_link.interface_endpoint_id": "vpce-0123456789abcdef0",
     "private_link.security_group_id": "sg-0123456789abcdef0",
 }
+FIRST = ".containers[0]"
 URI = {".containers": [{"image": {"uri": "registry.example.com/scorer:1"}}]}
 BUILT = {".containers": [{"image": {"asset": "container"}}]}
+LOGIN = "arn:aws:lambda:us-east-1:123456789012:function:%s"
+PRIVATE = {
+    **URI,
+    f"{FIRST}.image.private_registry": True,
+    f"{FIRST}.image.credentials_function_arn": LOGIN % "login",
+}
+MANY = {f"{FIRST}.multi_model": True, f"{FIRST}.data": {"s3": "s3://my-bucket/models/"}}
 OWN = {".containers": [{"image": {"ecr": {"repository": "team/scorer", "tag": "1"}}}]}
 TWO = {
     ".containers": [
@@ -58,7 +66,6 @@ MANY = {
         }
     ]
 }
-FIRST = ".containers[0]"
 FIXED = {".scaling": {"enabled": False, "keep_counts": False}}
 LOCAL = {".instance_type": "ml.g5.xlarge", ".containers": URI[".containers"]}
 LOCAL_KEY = {**LOCAL, "safeguards.kms_key_arn": KEY}
@@ -161,6 +168,8 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({f"{FIRST}.image.dlc.tag": "2.7.0-cpu-py312-ubuntu22.04"}, {}),
     ({f"{FIRST}.image.dlc.account": "763104351885"}, {}),
     ({f"{FIRST}.image.uri": "registry.example.com/scorer:2"}, URI),
+    ({f"{FIRST}.image.private_registry": True}, URI),
+    ({f"{FIRST}.image.credentials_function_arn": LOGIN % "other"}, PRIVATE),
     ({f"{FIRST}.image.ecr.repository": "team/other"}, OWN),
     ({f"{FIRST}.image.ecr.tag": "2"}, OWN),
     ({f"{FIRST}.image.asset": "another"}, BUILT),
@@ -177,6 +186,9 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({f"{FIRST}.environment.HF_TASK": "fill-mask"}, {}),
     ({f"{FIRST}.hostname": "another"}, TWO),
     ({f"{FIRST}.multi_model": True, f"{FIRST}.data": {"s3": "s3://my-bucket/models/"}}, {}),
+    ({f"{FIRST}.model_cache": False}, MANY),
+    ({f"{FIRST}.model_package": "fraud/8"}, {f"{FIRST}.model_package": "fraud/7"}),
+    ({f"{FIRST}.model_package": "fraud/7"}, {}),
     ({".inference_mode": "Serial"}, TWO),
     ({".instance_type": "ml.m5.24xlarge"}, {}),
     ({".instance_type": "ml.m5.24xlarge"}, FIXED),

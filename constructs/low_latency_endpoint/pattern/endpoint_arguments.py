@@ -11,6 +11,7 @@ from aws_cdk import aws_ecr as ecr
 from aws_cdk import aws_ecr_assets as ecr_assets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from ..hosting.container import Container
@@ -150,6 +151,14 @@ def _image(scope: Construct, id: str, settings: ContainerSettings) -> ContainerI
             file=image.file,
             build_args=dict(image.build_args) or None,
             platform=ecr_assets.Platform.custom(image.platform) if image.platform else None,
+        )
+    if image.private_registry:
+        login = image.credentials_function_arn
+        return ContainerImage.from_private_registry(
+            str(image.uri),
+            credentials=lambda_.Function.from_function_arn(scope, f"{id}-Login", login)
+            if login
+            else None,
         )
     return ContainerImage.from_uri(str(image.uri))
 

@@ -8,11 +8,18 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from ..plan import limits
-from ..plan.rules import ARCHIVE_NAME, ASSET_IS_ARCHIVE, MULTI_MODEL_DATA, PREFIX_ENDS_WITH_SLASH
+from ..plan.rules import (
+    ARCHIVE_NAME,
+    ASSET_IS_ARCHIVE,
+    CACHE_OF_MULTI_MODEL,
+    MULTI_MODEL_DATA,
+    PACKAGE_IS_SINGLE_MODEL,
+    PREFIX_ENDS_WITH_SLASH,
+)
 from .breach import Finding, breaches, finding
 from .fields import Asset, Limited, TextOrNumber
 from .model_base import SettingsModel, mapping_of, needs, optional
-from .rules import ACCOUNT, ECR_REPOSITORY, IMAGE_TAG
+from .rules import ACCOUNT, ECR_REPOSITORY, FUNCTION_ARN, IMAGE_TAG, NEEDS_ANOTHER
 
 Tag = Annotated[str, Limited(IMAGE_TAG)]
 Repository = Annotated[str, Limited(ECR_REPOSITORY)]
@@ -61,6 +68,16 @@ class ImageSettings(SettingsModel):
         "An image in the account's own registry.",
         example={"repository": "team/my-model", "tag": "1.4.2"},
     )
+    private_registry: bool = optional(
+        "With uri: pull the image from a registry that the VPC reaches, and not from ECR. "
+        "Default: false.",
+        default=False,
+    )
+    credentials_function_arn: Annotated[str, Limited(FUNCTION_ARN)] | None = optional(
+        "With private_registry: the Lambda function that returns its user and password. "
+        "Default: it asks for none.",
+        example="arn:aws:lambda:us-east-1:123456789012:function:registry-login",
+    )
     asset: Asset | None = optional(
         "A folder with a Dockerfile, relative to this file; built at deployment, "
         "which needs Docker.",
@@ -85,6 +102,17 @@ class ImageSettings(SettingsModel):
         """How to build belongs to what is built."""
         for name in ("file", "build_args", "platform"):
             yield from needs(given, name, "asset", "only an asset is built")
+        if given.get("private_registry") is True:
+            yield from needs(given, "private_registry", "uri", "its images are named by their URI")
+        if "credentials_function_arn" in given and given.get("private_registry") is not True:
+            yield finding(
+                NEEDS_ANOTHER,
+                "credentials_function_arn",
+                got="credentials_function_arn without private_registry: true",
+                allowed="both",
+                what="ECR asks for no function's credentials",
+                fix="Add private_registry: true, or remove credentials_function_arn.",
+            )
 
 
 class ModelDataSettings(SettingsModel):
@@ -145,6 +173,17 @@ class ContainerSettings(SettingsModel):
         "Serve many models from one container, each request naming its own. Default: false.",
         default=False,
     )
+    model_cache: bool | None = optional(
+        "With multi_model: keep models in memory; false suits many that are each called rarely. "
+        "Default: SageMaker's, which keeps them.",
+        example=False,
+    )
+    model_package: Annotated[str, Limited(limits.MODEL_PACKAGE)] | None = optional(
+        "A version in SageMaker's model registry, which the model is then made of. image and data "
+        "say what it holds, for the role's rights and for checks. Default: none, the model is made "
+        "of image and data.",
+        example="arn:aws:sagemaker:us-east-1:123456789012:model-package/fraud/7",
+    )
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -157,7 +196,22 @@ class ContainerSettings(SettingsModel):
                 yield from breaches(
                     ("environment", key), limits.ENVIRONMENT_VALUE_BYTES.check, size
                 )
-        yield from _data_of_mode(mapping_of(given, "data"), given.get("multi_model") is True)
+        multi_model = given.get("multi_model") is True
+        yield from _data_of_mode(mapping_of(given, "data"), multi_model)
+        if multi_model and "model_package" in given:
+            yield finding(
+                PACKAGE_IS_SINGLE_MODEL,
+                "model_package",
+                got="model_package with multi_model: true",
+                allowed="one of them",
+            )
+        if "model_cache" in given and not multi_model:
+            yield finding(
+                CACHE_OF_MULTI_MODEL,
+                "model_cache",
+                got="model_cache without multi_model: true",
+                allowed="multi_model: true",
+            )
 
 
 def _data_of_mode(data: Mapping[str, Any], multi_model: bool) -> Iterator[Finding]:

@@ -254,4 +254,4 @@ def _image(container: ContainerSettings) -> str:
     if image.ecr:
         # Not AWS's own registry, so its name alone proves nothing about what it needs.
         return f"private/{image.ecr.repository}:{image.ecr.tag}"
-    return image.uri or ""
+    return f"private/{image.uri}" if image.private_registry else image.uri or ""

@@ -198,6 +198,13 @@ ROLE_ARN = _arn(
     r":\d{12}:role/(?:[\w+=,.@\-]+/)*[\w+=,.@\-]{1,64}",
     "arn:aws:iam::123456789012:role/model-role",
 )
+FUNCTION_ARN = _arn(
+    "LLE948",
+    "the ARN of the function",
+    "lambda",
+    r"[a-z0-9\-]+:\d{12}:function:[\w\-]{1,64}(?::[\w\-$]{1,128})?",
+    "arn:aws:lambda:us-east-1:123456789012:function:registry-login",
+)
 KMS_KEY_ARN = _arn(
     "LLE926",
     "the ARN of the KMS key",
