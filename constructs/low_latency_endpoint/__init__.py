@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .network.client_zones import ClientZones
     from .network.private_link import RuntimePrivateLink
     from .network.zone_aligned_network import ZoneAlignedNetwork
+    from .pattern.further_variant import FurtherVariant
     from .pattern.load_test_fleet_stack import LoadTestFleetStack
     from .pattern.low_latency_endpoint import LowLatencyEndpoint
     from .pattern.low_latency_endpoint_stack import LowLatencyEndpointStack
@@ -91,6 +92,7 @@ _MODULE_OF = {
         "pattern.load_test_fleet_stack": "LoadTestFleetStack",
         "pattern.low_latency_endpoint": "LowLatencyEndpoint",
         "pattern.low_latency_endpoint_stack": "LowLatencyEndpointStack",
+        "pattern.further_variant": "FurtherVariant",
         "pattern.options": "ConfigurationOptions EndpointOptions ModelOptions",
         "plan.endpoint_request": "ScalingOptions",
         "plan.latency_target": "LatencyTarget",
@@ -116,6 +118,7 @@ __all__ = [
     "Endpoint",
     "EndpointConfiguration",
     "EndpointOptions",
+    "FurtherVariant",
     "IEndpoint",
     "IEndpointConfiguration",
     "IModel",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -59,7 +60,7 @@ from low_latency_endpoint import (
 from low_latency_endpoint.errors import ConfigurationError, SettingsError
 from low_latency_endpoint.hosting.scaling import ScalingStep
 from low_latency_endpoint.hosting.variant import CoreDump
-from low_latency_endpoint.plan.argument_kinds import _evaluated, checked_arguments
+from low_latency_endpoint.plan.argument_kinds import _evaluated, _module_of, checked_arguments
 from low_latency_endpoint.plan.latency_plan import CONCURRENCY_METRIC, ScalingPolicy
 from low_latency_endpoint.settings import load_settings
 
@@ -264,6 +265,7 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     },
     "EndpointOptions": lambda t: {},
     "EndpointConfiguration.variant": lambda t: {"name": "primary"},
+    "FurtherVariant": lambda t: {"name": "challenger"},
     "InferenceAmi": lambda t: {"version": "al2-ami-sagemaker-inference-gpu-2"},
     "InferenceAmi.custom": lambda t: {"version": "al2-ami-sagemaker-inference-gpu-9"},
     "InstancePool": lambda t: {"instance_type": InstanceType("ml.m5.xlarge"), "priority": 1},
@@ -804,7 +806,9 @@ def test_all_annotations_can_be_read():
     """Those too that name what a module imports for type checkers alone."""
     for name, function, parameter in TRIED:
         owner = inspect.unwrap(function)
-        assert _evaluated(parameter.annotation, owner.__module__) is not None, name
+        cls = getattr(sys.modules[owner.__module__], owner.__qualname__.partition(".")[0])
+        module = _module_of(cls, parameter.name)
+        assert _evaluated(parameter.annotation, module) is not None, name
 
 
 def test_many_entries_are_refused_in_one_pass():

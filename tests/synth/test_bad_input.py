@@ -35,6 +35,7 @@ from low_latency_endpoint import (
     DeploymentPolicy,
     Endpoint,
     EndpointConfiguration,
+    FurtherVariant,
     InferenceAmi,
     InstancePool,
     InstanceType,
@@ -902,6 +903,32 @@ row(
     ),
     "ml.c5.xlarge, 7 TPS",
     "ml.c5.xlarge (5 TPS)",
+)
+row(
+    "LLE434",
+    lambda w: w.pattern(variants=[FurtherVariant(name="b", tps_per_instance=5)], throughput=None),
+    "tps_per_instance of b",
+    "both, or none",
+)
+row(
+    "LLE435",
+    lambda w: w.pattern(
+        variants=[FurtherVariant(name="b", scaling=ScalingOptions(keep_instance_counts=True))]
+    ),
+    "keep_instance_counts of b",
+    "the endpoint's scaling",
+)
+row(
+    "LLE436",
+    lambda w: FurtherVariant(name="b", model=ModelOptions()),
+    "model alone",
+    "containers and model",
+)
+row(
+    "LLE431",
+    lambda w: w.pattern(variants=[FurtherVariant(name="b")], shadow=FurtherVariant(name="c")),
+    "c beside primary, b",
+    "one production variant and one shadow",
 )
 row(
     "LLE426",

@@ -214,6 +214,9 @@ class VariantOptions:
     core_dump : CoreDump, optional
     instance_provision_timeout : Duration, optional
         How long SageMaker looks for capacity, 5 minutes to 1 hour.
+    weight : float
+        Share of the traffic relative to the other variants; 0 gets none but TargetVariant calls.
+        By default 1.
 
     Raises
     ------
@@ -238,6 +241,7 @@ class VariantOptions:
     capacity_reservation_arn: str | None = None
     core_dump: CoreDump | None = None
     instance_provision_timeout: Duration | None = None
+    weight: float = 1.0
 
 
 @checked_arguments
@@ -255,12 +259,9 @@ class ProductionVariant(VariantOptions):
     initial_instance_count : int
         Instances at the first deployment, by default 2 so that two zones serve; scaling owns the
         number afterwards.
-    weight : float
-        Share of the traffic relative to the other variants; 0 gets none but TargetVariant calls.
-        By default 1.
     name, routing, startup_health_check_timeout, model_data_download_timeout, volume_size_gib,
     inference_ami, enable_ssm_access, capacity_reservation_arn, core_dump,
-    instance_provision_timeout
+    instance_provision_timeout, weight
         As for :class:`VariantOptions`.
 
     Raises
@@ -273,7 +274,6 @@ class ProductionVariant(VariantOptions):
     instance_type: InstanceType | str | None = None
     instance_pools: Sequence[InstancePool] = ()
     initial_instance_count: int = 2
-    weight: float = 1.0
 
     def __post_init__(self) -> None:
         check(VARIANT_NAME, self.name)

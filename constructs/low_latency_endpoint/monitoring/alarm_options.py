@@ -88,7 +88,7 @@ class AlarmOptions:
     model_loading_wait : Duration, optional
         By default no alarm.
     capacity_at_maximum : bool or "scaled"
-        By default whenever the fleet scales.
+        By default of each variant that scales.
     zone_imbalance : float, optional
         By default no alarm.
     expect_traffic : bool

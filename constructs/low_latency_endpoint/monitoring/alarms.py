@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -95,9 +95,9 @@ class LatencyAlarms(Construct):
         Multi-model endpoints: share of requests whose model is not loaded.
     model_loading_wait : Duration, optional
         Multi-model endpoints: average wait for a model to be loaded.
-    capacity_at_maximum : bool
+    capacity_at_maximum : bool or "scaled"
         Alarm when all instances that scaling may start are serving; by default not. Scale the
-        variant before making the alarms.
+        variants before making the alarms; ``"scaled"`` watches those that scale.
     zone_imbalance : float, optional
         Alarm when the busiest zone gets this many times its even share. Rests on a dimension that
         AWS documents without saying which setting publishes it: check that the alarm has data.
@@ -154,7 +154,7 @@ class LatencyAlarms(Construct):
         gpu_memory_utilization: float | None = None,
         cache_miss_rate: float | None = None,
         model_loading_wait: Duration | None = None,
-        capacity_at_maximum: bool = False,
+        capacity_at_maximum: bool | Literal["scaled"] = False,
         zone_imbalance: float | None = None,
         expect_traffic: bool = False,
         new_fleet_only: bool = False,
@@ -225,6 +225,8 @@ class LatencyAlarms(Construct):
             return None
         scaling = self._endpoint.scaling_of(variant.name)
         if scaling is None:
+            if self._options.capacity_at_maximum == "scaled":
+                return None
             raise SCALED_VARIANTS_ONLY.error(
                 got=f"{variant.name}, which does not scale",
                 allowed="a scaled variant",

@@ -19,7 +19,7 @@ from ..hosting.endpoint_configuration import EndpointConfiguration
 from ..hosting.endpoint_metrics import MetricSource
 from ..hosting.instance_type import InstanceType
 from ..hosting.model import Model
-from ..hosting.variant import InstancePool, ProductionVariant, RoutingStrategy, VariantOptions
+from ..hosting.variant import InstancePool, VariantOptions
 from ..monitoring.alarm_options import AlarmOptions, Thresholds
 from ..monitoring.alarms import LatencyAlarms
 from ..monitoring.dashboard import LatencyDashboard
@@ -34,15 +34,23 @@ from ..plan.latency_plan import (
     MeasuredThroughput,
     Plan,
     ScalingOptions,
-    make_plan,
 )
 from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn, warn_once
 from ..synthesis.safeguards import Safeguards
+from .further_variant import FurtherVariant, images_of
 from .network import link_of, network_of, zones_of
 from .options import ConfigurationOptions, EndpointOptions, ModelOptions
-from .pools import of_variant, planned_pools, planned_type
+from .pools import planned_pools, planned_type
 from .scaling import scaled_as_planned
+from .variants import (
+    first_variant,
+    further_variant,
+    plans_of,
+    requests_of,
+    shadow_alarms,
+    warnings_of,
+)
 
 if TYPE_CHECKING:
     from ..warm_up.options import WarmUpOptions
@@ -108,7 +116,15 @@ class LowLatencyEndpoint(MetricSource, Construct):
     scaling : ScalingOptions, optional
         Numbers of instances and how they follow the load; by default the plan's.
     variant : VariantOptions, optional
-        The production variant: its name, routing, timeouts, volume, inference AMI.
+        The production variant: its name, routing, timeouts, volume, inference AMI, and its weight
+        beside ``variants``.
+    variants : sequence of FurtherVariant
+        Further variants that get a part of the requests, by weight. Each has a plan of its own,
+        for its part of the peak. By default none.
+    shadow : FurtherVariant, optional
+        A variant that gets copies of the requests, and whose answers nobody sees; instead of
+        ``variants``. :class:`ShadowAlarms` compare it: 1.2 times production's latency, on the
+        statistics of the target, else p99; the error rate of ``alarms``, else 1 %; nobody is told.
     model : ModelOptions, optional
         The model's role, inference mode and isolation.
     configuration : ConfigurationOptions, optional
@@ -136,12 +152,18 @@ class LowLatencyEndpoint(MetricSource, Construct):
     network, private_link, model, configuration, endpoint, scaling, alarms, dashboard, warm_up,
     plan
         The parts; ``scaling`` is None when the fleet has a fixed size, ``dashboard`` and
-        ``warm_up`` when there is none.
+        ``warm_up`` when there is none. ``model``, ``scaling`` and ``plan`` are those of the first
+        variant.
+    plans, scalings : dict
+        Of all variants by name, the first one's first.
+    shadow_alarms : ShadowAlarms or None
+        Beside a shadow.
 
     Raises
     ------
     ConfigurationError
-        LLE154, LLE157 when the subnets have no room, LLE432 and LLE433 for pools, LLE158, LLE221, LLE360 for a mapping as
+        LLE154, LLE157 when the subnets have no room, LLE432 and LLE433 for pools,
+        LLE421, LLE426, LLE431 and LLE434 to LLE436 for several variants, LLE158, LLE221, LLE360 for a mapping as
         ``alarms`` or ``warm_up``, LLE801 and LLE807 for arguments of another kind, LLE808 for the
         plan of another request, what the plan refuses (LLE8xx), and what the parts refuse.
 
@@ -193,6 +215,8 @@ class LowLatencyEndpoint(MetricSource, Construct):
         callers: Sequence[ec2.IConnectable] = (),
         scaling: ScalingOptions | None = None,
         variant: VariantOptions | None = None,
+        variants: Sequence[FurtherVariant] = (),
+        shadow: FurtherVariant | None = None,
         model: ModelOptions | None = None,
         configuration: ConfigurationOptions | None = None,
         endpoint: EndpointOptions | None = None,
@@ -223,7 +247,9 @@ class LowLatencyEndpoint(MetricSource, Construct):
             payload_bytes,
         )
         sized_for = planned_type(instance_type)
-        self.plan = plan = make_plan(request) if plan is None else plan.checked_for(request, path)
+        requests = requests_of(request, variant, variants, shadow, path)
+        self.plans: dict[str, Plan] = plans_of(requests, plan, path)
+        self.plan = plan = self.plans[variant.name]
         self.network = network_of(
             self,
             zones,
@@ -232,7 +258,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             subnets=subnets,
             subnet_selection=subnet_selection,
             shared_by=network_max_instances,
-            own=plan.most,
+            own=sum(each.most for each in self.plans.values()),
         )
         self.private_link = link_of(
             self, self.network, private_link=private_link, private_dns=private_dns
@@ -247,18 +273,24 @@ class LowLatencyEndpoint(MetricSource, Construct):
             architecture=sized_for.facts.architecture if sized_for.facts else None,
             **vars(model or ModelOptions()),
         )
-        made = {**vars(variant), "routing": variant.routing or RoutingStrategy(plan.routing)}
+        first = first_variant(variant, self.model, instance_type, plan)
+        further = {
+            each.name: further_variant(
+                self,
+                each,
+                first,
+                variant,
+                self.plans[each.name],
+                network=self.network,
+                model=model or ModelOptions(),
+            )
+            for each in (*variants, *([shadow] if shadow else []))
+        }
         self.configuration = EndpointConfiguration(
             self,
             "Configuration",
-            variants=[
-                ProductionVariant(
-                    model=self.model,
-                    **of_variant(instance_type),
-                    initial_instance_count=plan.fleet.initial,
-                    **made,
-                )
-            ],
+            variants=[first, *(further[each.name] for each in variants)],
+            shadow=further[shadow.name] if shadow else None,
             **vars(configuration or ConfigurationOptions()),
         )
         self.endpoint = Endpoint(
@@ -272,7 +304,10 @@ class LowLatencyEndpoint(MetricSource, Construct):
             confirm_updates=endpoint.confirm_updates,
         )
         self.private_link.serve(self.endpoint.name_at_synth)
-        self.scaling = scaled_as_planned(self.endpoint, variant.name, plan)
+        self.scalings = {
+            name: scaled_as_planned(self.endpoint, name, each) for name, each in self.plans.items()
+        }
+        self.scaling = self.scalings[variant.name]
         watched = self._watched(alarms or AlarmOptions())
         self.alarms = LatencyAlarms(self, "Alarms", endpoint=self.endpoint, **watched)
         self.dashboard = (
@@ -287,7 +322,8 @@ class LowLatencyEndpoint(MetricSource, Construct):
             else None
         )
         rolls_back = endpoint.roll_back_on_alarms
-        guarded = all(map(takes_guardrails, request.types))
+        types = [each for made in self.plans.values() for each in made.request.types]
+        guarded = all(map(takes_guardrails, types))
         if guarded if rolls_back is None else rolls_back:
             rollback = LatencyAlarms(
                 self,
@@ -298,6 +334,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
                 new_fleet_only=True,
             )
             self.endpoint.roll_back_on(*rollback.alarms.values())
+        self.shadow_alarms = shadow_alarms(self, self.endpoint, plan, watched["error_rate"])
         self.warm_up = self._warm_up(warm_up, latency) if warm_up else None
         self._explain()
         self.node.default_child = self.endpoint.cfn_endpoint
@@ -439,7 +476,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
     def _warm_up(self, stated: WarmUpOptions, latency: LatencyTarget | None) -> WarmUp | None:
         from ..warm_up.warm_up import WarmUp  # loads Events, SQS and more, for those who warm up
 
-        requests = self.plan.warm_up_requests
+        requests = max(each.warm_up_requests for each in self.plans.values())
         if not requests:
             return None
         options: dict[str, Any] = {**vars(stated), "requests": requests}
@@ -469,16 +506,15 @@ class LowLatencyEndpoint(MetricSource, Construct):
                     statistic: Duration.millis(milliseconds)
                     for statistic, milliseconds in self.plan.thresholds(metric).items()
                 }
-        if options.capacity_at_maximum == "scaled":
-            watched["capacity_at_maximum"] = self.scaling is not None
         return watched
 
     def _explain(self) -> None:
-        explanation = self.plan.explanation
-        self.endpoint.cfn_endpoint.add_metadata(PLAN_METADATA, explanation.to_dict())
-        for message in explanation.warnings:
+        for name, plan in self.plans.items():
+            key = PLAN_METADATA if plan is self.plan else f"{PLAN_METADATA}::{name}"
+            self.endpoint.cfn_endpoint.add_metadata(key, plan.explanation.to_dict())
+        for warning_id, message in warnings_of(self.plans):
             say = warn_once if message.id in _OF_THE_TEAM else warn
-            say(self, f"plan:{message.id}", message)
+            say(self, warning_id, message)
 
 
 def _by_statistic(thresholds: Thresholds) -> dict[str, Duration]:
@@ -508,7 +544,7 @@ def _request(
         instance_pools=planned_pools(instance_type),
         latency=latency,
         throughput=throughput,
-        images=[each.image.reference for each in containers if each.image and each.image.reference],
+        images=images_of(containers),
         inference_ami=variant.inference_ami.version if variant.inference_ami else None,
         routing=routing.name if routing else None,
         prefix_length=routing.prefix_length if routing else None,

@@ -112,7 +112,7 @@ def _checked(function: Any, cls: type) -> Callable[..., Any]:
         if annotation is None or (value is None and str(annotation).endswith("| None")):
             return
         if name not in kinds:
-            kinds[name] = _evaluated(annotation, cls.__module__)
+            kinds[name] = _evaluated(annotation, _module_of(cls, name))
         misfit = _misfit(value, kinds[name])
         if misfit is not None:
             raise misfit.error(_owner(cls, function, given), name + path)
@@ -290,6 +290,15 @@ class _Names(dict[str, Any]):
         if name in package.__all__:
             return getattr(package, name)
         return import_module(f"aws_cdk.aws_{name.removesuffix('_')}")
+
+
+def _module_of(cls: type, name: str) -> str:
+    """Where the annotation was written: a dataclass has its inherited fields' from elsewhere."""
+    if is_dataclass(cls):
+        for each in cls.__mro__:
+            if name in inspect.get_annotations(each):
+                return each.__module__
+    return cls.__module__
 
 
 def _limit_of(kind: Any) -> Choice | None:

@@ -37,6 +37,7 @@ from .rules import ONE_SCALING_TARGET, SCALING_IS_OFF, ZONE_NAMED_TWICE
 from .scaling_changes import ScalingSchedule, ScalingSteps
 from .throughput import MeasuredThroughput
 from .token_values import check_known, is_token
+from .variant_shares import VariantShare
 from .zones import check_zones_in_region, is_stand_in, region_of_zone
 
 MODEL_BODY_BYTES = 6_291_456  # the API model's maximum
@@ -244,6 +245,8 @@ class EndpointRequest:
     instance_pools : sequence of PlannedPool
         All types that the variant may run on, where they are several; by default
         ``instance_type`` alone.
+    share : VariantShare, optional
+        The part of the endpoint's traffic that ``throughput`` is, where it has several variants.
 
     Attributes
     ----------
@@ -273,6 +276,7 @@ class EndpointRequest:
     streaming: bool = False
     generative: bool | None = None
     instance_pools: Sequence[PlannedPool] = ()
+    share: VariantShare | None = None
     doubts: tuple[PlanWarning, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -312,6 +316,11 @@ class EndpointRequest:
     def facts(self) -> InstanceFacts | None:
         """What is known of the instance type."""
         return instance_facts(self.instance_type)
+
+    @property
+    def endpoint_throughput(self) -> MeasuredThroughput | None:
+        """That of the whole endpoint, whatever this variant's share of it is."""
+        return self.throughput if self.share is None else self.share.endpoint
 
     @property
     def burstable(self) -> bool:

@@ -18,6 +18,7 @@ from .plan_warnings import warnings_of
 from .scaling_pace import fewest_for_rises
 from .subnets import SPARE_ADDRESSES
 from .summary import summary_of
+from .variant_shares import AB_TESTING, SHADOWS
 
 IDLE_TIMEOUT_SECONDS = 350  # PrivateLink, fixed
 DEFAULT_POOL = 10  # botocore's max_pool_connections
@@ -52,6 +53,7 @@ def explanation_of(plan: Plan) -> Explanation:
             _instance_type(plan.request),
             *_ami(plan),
             _routing(plan),
+            *_share(plan.request),
             *_fleet(plan),
             *_scaling(plan),
             *_alarms(plan),
@@ -208,6 +210,38 @@ def _routing(plan: Plan) -> Decision:
         source=advice.source,
         overridden=request.routing is not None,
         note="; ".join(notes),
+    )
+
+
+def _share(request: EndpointRequest) -> Iterator[Decision]:
+    """Only of several variants: which part of the endpoint's traffic this one gets."""
+    share = request.share
+    if share is None:
+        return
+    inputs: dict[str, Any] = {"variant": share.variant, "weight": share.weight}
+    if share.endpoint is not None:
+        inputs["the endpoint's peak TPS"] = share.endpoint.peak_tps
+    if share.shadow:
+        yield Decision(
+            name="copied_requests",
+            value=float(share.fraction * 100),
+            unit="%",
+            rule="the shadow's weight over the production variant's, at most all requests",
+            inputs=inputs | {"the production variant's weight": share.of},
+            source=SHADOWS,
+            overridden=True,
+            note="AWS shows equal weights, and does not write down what others do: not seen on AWS",
+        )
+        return
+    yield Decision(
+        name="share_of_requests",
+        value=float(share.fraction * 100),
+        unit="%",
+        rule="the variant's weight over those of all production variants",
+        inputs=inputs | {"all weights": share.of},
+        source=AB_TESTING,
+        overridden=True,
+        note="calls that name a TargetVariant come on top: they follow no weight",
     )
 
 
@@ -493,18 +527,27 @@ def _alarms(plan: Plan) -> Iterator[Decision]:
 
 def _warm_up(plan: Plan) -> Decision:
     kind, workers = plan.request.workers
+    share = plan.request.share
+    of_share = {} if share is None else {"share": share.text}
     return Decision(
         name="warm_up_requests",
         value=plan.warm_up_requests,
         unit="requests",
         rule=f"one worker per {kind}: enough random draws to reach each of n workers but for one "
         f"chance in {WARM_UP_MISS:,}, n x ln({WARM_UP_MISS:,} n), and at most "
-        f"{WARM_UP_MOST:,}",
-        inputs={"workers per instance": workers, "initial instances": plan.fleet.initial},
+        f"{WARM_UP_MOST:,}" + (_OF_SHARE if share else ""),
+        inputs={"workers per instance": workers, "initial instances": plan.fleet.initial}
+        | of_share,
         source=_COLD,
         overridden=plan.request.warm_up_requests is not None,
         note="sent after a deploy; instances that scaling adds later meet callers cold",
     )
+
+
+_OF_SHARE = (
+    "; as many more as a share is smaller than all requests, and the endpoint gets the most that a "
+    "variant asks for; none for a shadow, which gets copies, nor for a weight of 0"
+)
 
 
 def _callers(plan: Plan) -> Iterator[Decision]:
@@ -521,7 +564,8 @@ def _callers(plan: Plan) -> Iterator[Decision]:
         note="with boto3: Config(tcp_keepalive=True), and TCP_KEEPIDLE (or "
         "net.ipv4.tcp_keepalive_time) on the socket: Linux waits 7,200 s by default",
     )
-    if request.throughput and request.latency:
+    measured = request.endpoint_throughput
+    if measured and request.latency:
         statistic, slowest = request.latency.slowest
         yield Decision(
             name="caller_connections",
@@ -529,7 +573,7 @@ def _callers(plan: Plan) -> Iterator[Decision]:
             unit="connections",
             rule="requests in flight at peak, over all callers: peak TPS x the slowest target "
             "(Little's law); a connection carries one request at a time",
-            inputs={"peak TPS": request.throughput.peak_tps, statistic: f"{slowest:g} ms"},
+            inputs={"peak TPS": measured.peak_tps, statistic: f"{slowest:g} ms"},
             note="split it over the processes that call and set max_pool_connections to each "
             f"one's share; boto3's default is {DEFAULT_POOL}, and what does not fit opens "
             "a new TLS connection per request",

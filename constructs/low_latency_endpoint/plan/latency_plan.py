@@ -366,15 +366,22 @@ def _warm_up(request: EndpointRequest, fleet: Fleet) -> int:
     """Requests that touch every worker of the first fleet before callers do."""
     if request.warm_up_requests is not None:
         return request.warm_up_requests
-    places = request.workers[1] * fleet.initial
-    return min(math.ceil(places * (math.log(places) + math.log(WARM_UP_MISS))), WARM_UP_MOST)
+    places, share = request.workers[1] * fleet.initial, request.share
+    if share is not None and (share.shadow or not share.fraction):
+        return (
+            0  # copies follow the requests that the others get, and their cold start harms nobody
+        )
+    part = 1.0 if share is None else float(share.fraction)
+    draws = places * (math.log(places) + math.log(WARM_UP_MISS)) / part
+    return min(math.ceil(draws), WARM_UP_MOST)
 
 
 def _connections(request: EndpointRequest) -> int | None:
     """Requests in flight at the peak, by Little's law."""
-    if not (request.throughput and request.latency):
+    measured = request.endpoint_throughput
+    if not (measured and request.latency):
         return None
     seconds = min(
         stated(request.latency.slowest[1]) / 1000, Fraction(request.response_limit_seconds)
     )
-    return math.ceil(stated(request.throughput.peak_tps) * seconds)
+    return math.ceil(stated(measured.peak_tps) * seconds)

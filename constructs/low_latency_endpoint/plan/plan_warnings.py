@@ -86,7 +86,14 @@ def _target(plan: Plan) -> Iterator[PlanWarning]:
 
 def _fleet(plan: Plan) -> Iterator[PlanWarning]:
     request, fleet = plan.request, plan.fleet
-    if request.throughput is None:
+    share = request.share
+    if share is not None and share.endpoint and request.throughput is None:
+        yield PlanWarning(
+            "no-share",
+            f"{share.variant} gets none of the requests but those that name it as TargetVariant: "
+            f"its fleet of {fleet.initial} is assumed to hold them",
+        )
+    elif request.throughput is None:
         yield PlanWarning(
             "no-throughput",
             f"no measured throughput: the fleet of {fleet.initial} is assumed to hold the peak"
@@ -103,6 +110,12 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
         yield PlanWarning(
             "fleet-never-scales",
             f"minimum and maximum are both {fleet.minimum}: the fleet never scales",
+        )
+    if share is not None and share.measured_on:
+        yield PlanWarning(
+            "throughput-of-another-type",
+            f"{share.variant} on {request.instance_type} is assumed to hold what an instance of "
+            f"{share.measured_on} does: load-test one and state its tps_per_instance",
         )
     if request.burstable:
         yield PlanWarning(

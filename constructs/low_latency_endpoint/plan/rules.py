@@ -271,6 +271,11 @@ ALL_WEIGHTS_ZERO = rule(
     source=GUIDE + "model-ab-testing.html",
 )
 
+MODEL_WITHOUT_CONTAINERS = rule(
+    "LLE436",
+    "a variant without containers serves the first variant's model, so it has no options for one",
+    fix="State the variant's containers too, or leave model out.",
+)
 SHADOW_OF_ONE_VARIANT = rule(
     "LLE431",
     "an endpoint with a shadow variant has exactly one production variant",

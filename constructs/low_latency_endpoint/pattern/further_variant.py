@@ -1,0 +1,146 @@
+"""A variant beside the pattern's first: a part of the traffic, or copies of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..hosting.container import Container
+from ..hosting.instance_type import InstanceType
+from ..hosting.variant import InstancePool, VariantOptions
+from ..plan.argument_kinds import checked_arguments
+from ..plan.latency_plan import ScalingOptions
+from ..plan.limits import SAFETY_FACTOR, TPS_PER_INSTANCE, VARIANT_NAME, VARIANT_WEIGHT, VOLUME_SIZE
+from ..plan.rules import MODEL_WITHOUT_CONTAINERS
+from ..plan.variant_shares import FurtherRequest
+from ..synthesis.validation import check
+from .options import ModelOptions
+from .pools import planned_pools, planned_type
+
+_OF_THE_FIRST = (
+    "routing",
+    "startup_health_check_timeout",
+    "model_data_download_timeout",
+    "instance_provision_timeout",
+    "core_dump",
+)
+_OF_ITS_TYPE = ("inference_ami", "volume_size_gib")
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class FurtherVariant(VariantOptions):
+    """A variant of :class:`LowLatencyEndpoint` beside its first one.
+
+    Under ``variants`` it gets a part of the requests, by weight; as ``shadow`` copies of them, and
+    callers see nothing of it. What it leaves out is the first variant's.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"challenger"``.
+    weight : float
+        Its part of the requests is its weight over those of all variants. As a shadow: the part
+        that is copied is its weight over the first variant's. By default 1, as the first one's.
+    containers : sequence of Container
+        By default it serves the first variant's model itself, such as to compare routing
+        strategies or instance types.
+    model : ModelOptions, optional
+        With ``containers``: by default as the endpoint's ``model``, which shares its role, if one
+        is stated.
+    instance_type : InstanceType, str or sequence of InstancePool, optional
+        By default what the first variant runs on.
+    tps_per_instance, safety_factor : float, optional
+        What one instance held, and what part of it scaling aims at; by default the first variant's
+        (of pools the slowest one's), with a warning on another instance type.
+    scaling : ScalingOptions, optional
+        By default it scales as the first variant does, with numbers of instances for its own part
+        of the requests, and without set times and steps.
+    routing, startup_health_check_timeout, model_data_download_timeout,
+    instance_provision_timeout, core_dump
+        As for :class:`VariantOptions`; by default the first variant's.
+    inference_ami, volume_size_gib
+        By default the first variant's, if ``instance_type`` is left out.
+    enable_ssm_access, capacity_reservation_arn
+        As for :class:`VariantOptions`; nothing of the first variant's.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE402, LLE404, LLE603 and LLE604 for name, weight and throughput, LLE436 for ``model`` without ``containers``, LLE801 and LLE807 for
+        values of another kind.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint import FurtherVariant, RoutingStrategy
+    >>> FurtherVariant(name="random", weight=0.5, routing=RoutingStrategy.RANDOM).containers
+    ()
+    """
+
+    name: str = field()
+    containers: Sequence[Container] = ()
+    model: ModelOptions | None = None
+    instance_type: InstanceType | str | Sequence[InstancePool] | None = None
+    tps_per_instance: float | None = None
+    safety_factor: float | None = None
+    scaling: ScalingOptions | None = None
+
+    def __post_init__(self) -> None:
+        check(VARIANT_NAME, self.name, "FurtherVariant")
+        check(VARIANT_WEIGHT, self.weight, self.name)
+        check(VOLUME_SIZE, self.volume_size_gib, self.name)
+        check(TPS_PER_INSTANCE, self.tps_per_instance, self.name)
+        check(SAFETY_FACTOR, self.safety_factor, self.name)
+        if self.model is not None and not self.containers:
+            raise MODEL_WITHOUT_CONTAINERS.error(
+                got="model alone", allowed="containers and model, or none", where=self.name
+            )
+
+
+def placed_on(variant: FurtherVariant) -> InstanceType | Sequence[InstancePool] | None:
+    """Where a further variant runs, if it says so."""
+    stated = variant.instance_type
+    return InstanceType(stated) if isinstance(stated, str) else stated
+
+
+def request_of(variant: FurtherVariant) -> FurtherRequest:
+    """What a further variant asks of the plan."""
+    placed, routing = placed_on(variant), variant.routing
+    return FurtherRequest(
+        name=variant.name,
+        weight=variant.weight,
+        instance_type=None if placed is None else planned_type(placed).name,
+        instance_pools=() if placed is None else planned_pools(placed),
+        images=images_of(variant.containers) if variant.containers else None,
+        inference_ami=variant.inference_ami.version if variant.inference_ami else None,
+        routing=routing.name if routing else None,
+        prefix_length=routing.prefix_length if routing else None,
+        concurrency_threshold=routing.concurrency_threshold if routing else None,
+        tps_per_instance=variant.tps_per_instance,
+        safety_factor=variant.safety_factor,
+        scaling=variant.scaling,
+    )
+
+
+def options_of(variant: FurtherVariant, first: VariantOptions) -> dict[str, Any]:
+    """Its arguments of :class:`ProductionVariant` that :class:`VariantOptions` has."""
+    inherited = (*_OF_THE_FIRST, *(_OF_ITS_TYPE if variant.instance_type is None else ()))
+    return {
+        name: getattr(first, name)
+        if name in inherited and getattr(variant, name) is None
+        else getattr(variant, name)
+        for name in vars(first)
+    }
+
+
+def model_options_of(variant: FurtherVariant, first: ModelOptions) -> ModelOptions:
+    """How its own model is made."""
+    if variant.model is not None:
+        return variant.model
+    return replace(first, inference_mode=None) if len(variant.containers) == 1 else first
+
+
+def images_of(containers: Sequence[Container]) -> list[str]:
+    """The images as the plan takes them, without those that are not known."""
+    return [each.image.reference for each in containers if each.image and each.image.reference]
