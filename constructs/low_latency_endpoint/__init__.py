@@ -17,17 +17,14 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .hosting.container import Container
+    from .hosting.data_capture import DataCapture
     from .hosting.deployment import DeploymentPolicy
     from .hosting.endpoint import Endpoint
-    from .hosting.endpoint_configuration import (
-        DataCapture,
-        EndpointConfiguration,
-        IEndpointConfiguration,
-        MetricsPublishing,
-    )
+    from .hosting.endpoint_configuration import EndpointConfiguration, IEndpointConfiguration
     from .hosting.endpoint_interface import IEndpoint
     from .hosting.images import ContainerImage
     from .hosting.instance_type import InstanceType
+    from .hosting.metrics_publishing import MetricsPublishing
     from .hosting.model import Model
     from .hosting.model_data import ModelData
     from .hosting.model_interface import IModel
@@ -69,8 +66,9 @@ _MODULE_OF = {
         "hosting.container": "Container",
         "hosting.deployment": "DeploymentPolicy",
         "hosting.endpoint": "Endpoint",
-        "hosting.endpoint_configuration": "DataCapture EndpointConfiguration "
-        "IEndpointConfiguration MetricsPublishing",
+        "hosting.data_capture": "DataCapture",
+        "hosting.endpoint_configuration": "EndpointConfiguration IEndpointConfiguration",
+        "hosting.metrics_publishing": "MetricsPublishing",
         "hosting.endpoint_interface": "IEndpoint",
         "hosting.images": "ContainerImage",
         "hosting.instance_type": "InstanceType",

@@ -3,107 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from aws_cdk import Duration, Resource
+from aws_cdk import Resource
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from ..plan.argument_kinds import checked_arguments
 from ..plan.images import check_ami_runs_on, check_built_image_runs_on, check_image_runs_on
-from ..plan.limits import (
-    CAPTURE_CONTENT_TYPE,
-    CAPTURE_CONTENT_TYPE_COUNT,
-    CAPTURE_COUNT,
-    ENDPOINT_CONFIG_NAME,
-    METRIC_FREQUENCY,
-    S3_URI,
-    SAMPLING_PERCENTAGE,
-    VARIANT_COUNT,
-)
+from ..plan.limits import ENDPOINT_CONFIG_NAME, VARIANT_COUNT
 from ..plan.rules import ALL_WEIGHTS_ZERO, KMS_WITH_LOCAL_STORAGE, VARIANT_NAMED_TWICE
 from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn
 from ..synthesis.safeguards import safeguards_of
-from ..synthesis.validation import check, check_seconds, is_token
+from ..synthesis.validation import check, is_token
+from .data_capture import DataCapture, capture_property
 from .instance_type import InstanceType
+from .metrics_publishing import MetricsPublishing, metrics_property
 from .shadow import check_shadow
 from .variant import ProductionVariant
 from .variant_attributes import VariantAttributes
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
-
-
-@checked_arguments
-@dataclass(frozen=True, kw_only=True)
-class DataCapture:
-    """Copies of requests and responses to S3, off the hot path.
-
-    Parameters
-    ----------
-    destination : str
-        ``s3://bucket/prefix``. The model's role is allowed to write there. Bucket and prefix may
-        be tokens; a destination that is one token as a whole leads to a warning instead.
-    sampling_percentage : int
-        Share of the requests, 0 to 100; by default 10. AWS: "A lower value is recommended for
-        endpoints with high traffic".
-    capture : sequence of {"Input", "Output", "InputAndOutput"}
-        By default both input and output.
-    key : aws_kms.IKey, optional
-        Encrypts what is written; the model's role may use it. Its own policy must leave the
-        decision to IAM policies of the account, as it does for keys that CDK makes, or name the
-        role. Give it too when the bucket encrypts with it by default.
-    csv_content_types, json_content_types : sequence of str
-        Content types, such as ``text/csv`` and ``application/json``, whose bodies are captured as
-        they are; by default bodies are captured in base64.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE416 for the percentage, LLE418 for the destination, LLE427 and LLE428 for what is
-        captured, LLE429 and LLE430 for content types, LLE807 for a text in place of a list.
-    """
-
-    destination: str
-    sampling_percentage: int = 10
-    capture: Sequence[Literal["Input", "Output", "InputAndOutput"]] = ("Input", "Output")
-    key: kms.IKey | None = None
-    csv_content_types: Sequence[str] = ()
-    json_content_types: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        check(S3_URI, self.destination)
-        check(SAMPLING_PERCENTAGE, self.sampling_percentage)
-        CAPTURE_COUNT.check(len(self.capture), "capture")
-        for where in ("csv_content_types", "json_content_types"):
-            types = getattr(self, where)
-            if types:
-                CAPTURE_CONTENT_TYPE_COUNT.check(len(types), where)
-            for content_type in types:
-                check(CAPTURE_CONTENT_TYPE, content_type, where)
-
-
-@checked_arguments
-@dataclass(frozen=True, kw_only=True)
-class MetricsPublishing:
-    """How often and how finely SageMaker publishes metrics.
-
-    Parameters
-    ----------
-    enhanced : bool
-        Invocation metrics at ``frequency`` too, and per instance, container and accelerator: more
-        metrics, billed as such. By default off: invocation metrics each minute.
-    detailed_observability : bool, optional
-        OpenTelemetry metrics; by default SageMaker's own default, on.
-    frequency : Duration, optional
-        10, 30, 60, 120, 180, 240 or 300 seconds; by default 60.
-    """
-
-    enhanced: bool = False
-    detailed_observability: bool | None = None
-    frequency: Duration | None = None
 
 
 class IEndpointConfiguration(Resource):
@@ -209,7 +132,7 @@ class EndpointConfiguration(IEndpointConfiguration):
         if encryption_key is not None:
             optional["kms_key_id"] = encryption_key.key_arn
         if data_capture is not None:
-            optional["data_capture_config"] = _data_capture(data_capture)
+            optional["data_capture_config"] = capture_property(data_capture)
         if shadow is not None:
             *variants, shadow = variants
             optional["shadow_production_variants"] = [shadow.to_cfn()]
@@ -227,7 +150,9 @@ class EndpointConfiguration(IEndpointConfiguration):
                 for name, value in variant.newer_properties.items():
                     self.cfn_endpoint_config.add_property_override(f"{kind}.{index}.{name}", value)
         if metrics is not None:
-            self.cfn_endpoint_config.add_property_override("MetricsConfig", _metrics(metrics, path))
+            self.cfn_endpoint_config.add_property_override(
+                "MetricsConfig", metrics_property(metrics, path)
+            )
         self.endpoint_config_name: str = self.cfn_endpoint_config.attr_endpoint_config_name
         self.variants = tuple(variants)
         self.variant_attributes = tuple(variant.attributes for variant in variants)
@@ -391,34 +316,3 @@ def _check_images(configuration: EndpointConfiguration, variant: ProductionVaria
             if reference and not is_token(reference):
                 for message in check_image_runs_on(reference, instance_type.name, ami, where):
                     warn(configuration, f"image:{variant.name}", message)
-
-
-def _data_capture(capture: DataCapture) -> sagemaker.CfnEndpointConfig.DataCaptureConfigProperty:
-    config = sagemaker.CfnEndpointConfig
-    return config.DataCaptureConfigProperty(
-        enable_capture=True,
-        initial_sampling_percentage=capture.sampling_percentage,
-        destination_s3_uri=capture.destination,
-        capture_options=[
-            config.CaptureOptionProperty(capture_mode=mode) for mode in capture.capture
-        ],
-        kms_key_id=capture.key.key_arn if capture.key else None,
-        capture_content_type_header=config.CaptureContentTypeHeaderProperty(
-            csv_content_types=list(capture.csv_content_types) or None,
-            json_content_types=list(capture.json_content_types) or None,
-        )
-        if capture.csv_content_types or capture.json_content_types
-        else None,
-    )
-
-
-def _metrics(metrics: MetricsPublishing, where: str) -> dict[str, Any]:
-    """As CloudFormation has it: older releases of aws-cdk-lib do not know it."""
-    stated = {
-        "EnableEnhancedMetrics": metrics.enhanced,
-        "EnableDetailedObservability": metrics.detailed_observability,
-        "MetricPublishFrequencyInSeconds": check_seconds(
-            METRIC_FREQUENCY, metrics.frequency, where
-        ),
-    }
-    return {name: value for name, value in stated.items() if value is not None}

@@ -15,10 +15,11 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from ..hosting.container import Container
+from ..hosting.data_capture import DataCapture
 from ..hosting.deployment import DeploymentPolicy
-from ..hosting.endpoint_configuration import DataCapture, MetricsPublishing
 from ..hosting.images import ContainerImage
 from ..hosting.instance_type import InstanceType
+from ..hosting.metrics_publishing import MetricsPublishing
 from ..hosting.model_data import ModelData
 from ..hosting.variant import CoreDump, InferenceAmi, RoutingStrategy, VariantOptions
 from ..monitoring.alarm_options import AlarmOptions, SlowRequests

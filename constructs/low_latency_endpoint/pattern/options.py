@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from ..hosting.data_capture import DataCapture
 from ..hosting.deployment import DeploymentPolicy
-from ..hosting.endpoint_configuration import DataCapture, MetricsPublishing
+from ..hosting.metrics_publishing import MetricsPublishing
 from ..plan.argument_kinds import checked_arguments
 
 if TYPE_CHECKING:
