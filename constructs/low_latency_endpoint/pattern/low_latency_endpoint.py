@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import jsii
-from aws_cdk import CfnOutput, Duration
+from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -35,9 +34,11 @@ from ..plan.latency_plan import (
     Plan,
     ScalingOptions,
 )
+from ..plan.limits import PARAMETER_PREFIX
 from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn, warn_once
 from ..synthesis.safeguards import Safeguards
+from .for_callers import ForCallers, output, publish, values_for_callers
 from .further_variant import FurtherVariant, images_of
 from .network import link_of, network_of, zones_of
 from .options import ConfigurationOptions, EndpointOptions, ModelOptions
@@ -380,33 +381,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
 
     def output_settings_for_callers(self) -> None:
         """Add stack outputs with what callers need: names, URLs, client settings."""
-        CfnOutput(
-            self,
-            "EndpointName",
-            value=self.endpoint.endpoint_name,
-            description="EndpointName of InvokeEndpoint",
-        )
-        CfnOutput(
-            self,
-            "RegionalUrl",
-            value=self.private_link.url,
-            description="With private DNS, answered inside the VPC by the interface endpoint"
-            if self.private_link.private_dns
-            else "The interface endpoint in all zones: callers need it, or their ZonalUrl",
-        )
-        for zone, name in self.private_link.zonal_dns_names.items():
-            CfnOutput(
-                self,
-                f"ZonalUrl-{zone}",
-                value=f"https://{name}",
-                description=f"For callers in {zone}: stays in the zone",
-            )
-        CfnOutput(
-            self,
-            "ClientSettings",
-            value=self._client_settings(),
-            description="For botocore's Config, so that no call waits for a connection",
-        )
+        output(self, self._for_callers())
 
     def publish_parameters(self, *, prefix: str) -> None:
         """Publish what callers need as SSM parameters: for stacks and programs in any language.
@@ -435,30 +410,11 @@ class LowLatencyEndpoint(MetricSource, Construct):
 
             ssm.StringParameter.valueForStringParameter(this, '/low-latency/sentiment/url')
         """
-        from ..plan.limits import PARAMETER_PREFIX
-        from .parameters import publish
+        PARAMETER_PREFIX.check(prefix, f"{self.node.path}, prefix")
+        publish(Construct(self, "Parameters"), prefix, self._for_callers())
 
-        publish(
-            Construct(self, "Parameters"),
-            PARAMETER_PREFIX.check(prefix, f"{self.node.path}, prefix"),
-            {
-                "endpoint-name": self.endpoint.endpoint_name,
-                "url": self.private_link.url,
-                "client-settings": self._client_settings(),
-                **{
-                    f"zonal-url/{zone}": f"https://{name}"
-                    for zone, name in self.private_link.zonal_dns_names.items()
-                },
-            },
-        )
-
-    def _client_settings(self) -> str:
-        client = {
-            "max_pool_connections": self.plan.caller_connections,
-            "tcp_keepalive": True,
-            "keepalive_seconds": self.plan.caller_keepalive_seconds,
-        }
-        return json.dumps({key: value for key, value in client.items() if value is not None})
+    def _for_callers(self) -> Iterator[ForCallers]:
+        return values_for_callers(self.endpoint.endpoint_name, self.private_link, self.plan)
 
     def _keeps_counts(self, scaling: ScalingOptions) -> bool | None:
         if scaling.keep_instance_counts is None and not scaling.enabled:
