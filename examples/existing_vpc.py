@@ -13,6 +13,7 @@ from low_latency_endpoint import (
     ClientZones,
     Container,
     ContainerImage,
+    EndpointOptions,
     InstanceType,
     LatencyTarget,
     LowLatencyEndpoint,
@@ -63,6 +64,7 @@ LowLatencyEndpoint(
     throughput=MeasuredThroughput(
         peak_tps=1000, tps_per_instance=200, safety_factor=0.5, rise_tps_per_minute=15
     ),
+    endpoint=EndpointOptions(endpoint_name="sentiment"),  # stays when scopes move
     alarms=AlarmOptions(actions=[on_call]),
 )
 

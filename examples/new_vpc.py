@@ -10,6 +10,7 @@ from low_latency_endpoint import (
     ClientZones,
     Container,
     ContainerImage,
+    EndpointOptions,
     InstanceType,
     LatencyTarget,
     LowLatencyEndpoint,
@@ -41,6 +42,7 @@ chat = LowLatencyEndpoint(
     throughput=MeasuredThroughput(
         peak_tps=12, tps_per_instance=4, safety_factor=0.7, rise_tps_per_minute=0.15
     ),
+    endpoint=EndpointOptions(endpoint_name="chat"),  # stays when scopes move
     alarms=AlarmOptions(actions=[on_call]),
     variant=VariantOptions(
         model_data_download_timeout=Duration.minutes(20),

@@ -98,6 +98,16 @@ def test_the_lines_follow_the_settings(lines: Run, changes: dict[str, Any], line
     assert line in lines(**changes)
 
 
+def test_a_name_that_is_not_stated_is_said_to_follow(lines: Run) -> None:
+    """A line, not a warning: in development nothing is wrong with it."""
+    said = "  Name       follows stack and key: in production state endpoint_name"
+    assert said not in lines()
+    unnamed = parse_settings(SHIPPED.read_text(encoding="utf-8").replace("endpoint_name:", "#"))
+    explained = explain_endpoint(unnamed, "sentiment")
+    assert said.split(maxsplit=1)[1] == explained.summary[-1].text
+    assert not [text for text in explained.warnings if "stack and key" in text]
+
+
 def test_stated_thresholds_are_what_the_decisions_show() -> None:
     text = SHIPPED.read_text(encoding="utf-8").replace(
         "    latency:", "    alarms: {model_latency: {p90: 90ms}}\n    latency:"

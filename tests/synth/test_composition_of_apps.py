@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pydoc
 import subprocess
 import sys
 from typing import Any
@@ -345,3 +346,13 @@ def test_two_processes_make_the_same_bytes(tmp_path):
     )
     assert first == second
     assert len(first) == 2
+
+
+def test_help_shows_the_real_signature():
+    """Not ``(*args, **kwargs)``, which jsii's metaclass would show; a subclass has its own."""
+    for made, first in (
+        (LowLatencyEndpoint, "id: 'str', *, containers: 'Sequence[Container]'"),
+        (TeamEndpoint, "id: 'str', *, peak_tps: 'float')"),
+    ):
+        said = pydoc.render_doc(made, renderer=pydoc.plaintext).splitlines()[3]
+        assert said.startswith(f" |  {made.__name__}(scope: 'Construct', {first}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aws_cdk import Aws, RemovalPolicy
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -35,7 +36,7 @@ class AlarmTopic(Construct):
     Attributes
     ----------
     topic : aws_sns.Topic
-    action : aws_cloudwatch_actions.SnsAction
+    action : aws_cloudwatch.IAlarmAction
         For ``actions=`` of :class:`LatencyAlarms`.
 
     Examples
@@ -93,4 +94,5 @@ class AlarmTopic(Construct):
                 protocol="email",
                 endpoint=email,
             )
-        self.action = cloudwatch_actions.SnsAction(self.topic)
+        # As the interface: Pyright does not see that CDK's class has it.
+        self.action: cloudwatch.IAlarmAction = cloudwatch_actions.SnsAction(self.topic)

@@ -88,7 +88,8 @@ class EndpointOptions:
     Parameters
     ----------
     endpoint_name : str, optional
-        By default derived from the construct's path.
+        By default derived from the construct's path, so another one when a scope around it moves
+        or gets another id: set it in production.
     deployment : DeploymentPolicy, optional
         By default a canary of 10 percent for 5 minutes.
     roll_back_on_alarms : bool, optional

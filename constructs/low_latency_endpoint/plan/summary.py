@@ -10,11 +10,13 @@ from .hourly_cost import EndpointCost
 from .latency_plan import CONCURRENCY_METRIC, DEFAULT_OVERHEAD_SHARE, Plan
 from .scaling_pace import INSTANCE_SECONDS
 
+DERIVED_NAME = "follows stack and key: in production state endpoint_name"
+
 
 def summary_of(
-    plan: Plan, *, alarms: str | None = None, cost: EndpointCost | None = None
+    plan: Plan, *, alarms: str | None = None, cost: EndpointCost | None = None, named: bool = True
 ) -> tuple[SummaryLine, ...]:
-    """The six lines of an endpoint.
+    """The six lines of an endpoint, or seven.
 
     Parameters
     ----------
@@ -23,6 +25,8 @@ def summary_of(
         :func:`alarms_text` of what is deployed; by default that of the plan's thresholds.
     cost : EndpointCost, optional
         What the instances cost; by default no price is known.
+    named : bool
+        Whether the endpoint's name is stated; if not, a seventh line says what it follows from.
 
     Examples
     --------
@@ -46,6 +50,7 @@ def summary_of(
         SummaryLine("Alarms", alarms_text(_planned(plan)) if alarms is None else alarms),
         SummaryLine("Cost", _cost(plan, cost)),
         SummaryLine("Assumed", "; ".join(_assumed(plan))),
+        *(() if named else (SummaryLine("Name", DERIVED_NAME),)),
     )
 
 

@@ -164,7 +164,8 @@ class EndpointSettings(SettingsModel):
     """One endpoint with one production variant."""
 
     endpoint_name: Annotated[str, Limited(limits.ENDPOINT_NAME)] | None = optional(
-        "Name that callers invoke. Default: derived from the stack and the key.",
+        "Name that callers invoke. Default: derived from the stack and the key, so another one when "
+        "these change: set it in production.",
         example="sentiment",
     )
     containers: tuple[ContainerSettings, ...] = Field(

@@ -116,7 +116,12 @@ def explain_endpoint(settings: Settings, key: str) -> Explanation:
             *cost.decisions(),
         ),
         warnings=(*plan.explanation.warnings, *_warnings(settings, endpoint)),
-        summary=summary_of(plan, alarms=_alarms(settings, key, plan), cost=cost),
+        summary=summary_of(
+            plan,
+            alarms=_alarms(settings, key, plan),
+            cost=cost,
+            named=endpoint.endpoint_name is not None,
+        ),
     )
 
 

@@ -1,0 +1,126 @@
+"""Code of users before mypy and Pyright: what the wheel's types say of it.
+
+Pyright runs as basedpyright, which brings the same checker without a download at its first start.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+APP = Path(__file__).with_name("typed_app.py")
+STAR = """\
+from aws_cdk import Duration
+
+from low_latency_endpoint import *
+
+target: LatencyTarget = LatencyTarget(p99=Duration.millis(200))
+reveal_type(target)
+reveal_type(Endpoint.from_endpoint_name)
+"""
+#: Line by line, so that a checker which takes everything for Any fails here.
+WRONG = """\
+from low_latency_endpoint import AlarmOptions, IEndpoint, LowLatencyEndpoint
+import low_latency_endpoint
+
+
+def of(endpoint: IEndpoint, pattern: LowLatencyEndpoint) -> None:
+    AlarmOptions(model_latncy={})
+    pattern.metric_modl_latency()
+    endpoint.grant_invoke("a role")
+    low_latency_endpoint.Endpont
+    number: int = pattern.metric("Invocations", statistic="Sum")
+"""
+MISTAKES = {6, 7, 8, 9, 10}
+
+# mypy reads all of aws_cdk: a minute of computing time, and no clock would change that.
+pytestmark = pytest.mark.realtime
+
+
+@pytest.fixture(scope="module")
+def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("code")
+    (folder / "app.py").write_text(APP.read_text(encoding="utf-8"), encoding="utf-8")
+    (folder / "star.py").write_text(STAR, encoding="utf-8")
+    (folder / "wrong.py").write_text(WRONG, encoding="utf-8")
+    # That a library's star is bad style is said in strict mode; here it is to be resolved.
+    config = {"typeCheckingMode": "strict", "reportWildcardImportFromLibrary": "none"}
+    (folder / "pyrightconfig.json").write_text(json.dumps(config), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def mypys(code: Path, their_python: Path) -> list[str]:
+    """All that ``mypy --strict`` says of the three files, with types from the wheel alone."""
+    (code / "mypy.ini").write_text("[mypy]\n", encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary"]
+    command += ["--no-pretty", "--hide-error-context", "--cache-dir", str(code / "cache")]
+    command += ["--python-executable", str(their_python), "app.py", "star.py", "wrong.py"]
+    done = subprocess.run(command, cwd=code, capture_output=True, text=True, timeout=280)
+    assert not done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def pyrights(code: Path, their_python: Path) -> list[dict[str, Any]]:
+    """What Pyright says of them in its strict mode."""
+    command = [sys.executable, "-m", "basedpyright", "--outputjson"]
+    command += ["--pythonpath", str(their_python)]
+    done = subprocess.run(command, cwd=code, capture_output=True, text=True, timeout=280)
+    said = json.loads(done.stdout)
+    assert said["summary"]["filesAnalyzed"] == 3
+    found: list[dict[str, Any]] = said["generalDiagnostics"]
+    return found
+
+
+def of_file(name: str, pyrights: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [each for each in pyrights if Path(each["file"]).name == name]
+
+
+def test_mypy_finds_nothing_in_a_users_app(mypys: list[str]) -> None:
+    assert [line for line in mypys if line.startswith("app.py")] == []
+
+
+def test_mypy_knows_what_a_star_brings(mypys: list[str]) -> None:
+    said = [line for line in mypys if line.startswith("star.py")]
+    assert len(said) == 2
+    assert '"low_latency_endpoint.plan.latency_target.LatencyTarget"' in said[0]
+    assert "-> low_latency_endpoint.hosting.endpoint_interface.IEndpoint" in said[1]
+
+
+def test_mypy_finds_mistakes(mypys: list[str]) -> None:
+    lines = [re.match(r"wrong\.py:(\d+): error: ", line) for line in mypys]
+    assert {int(found[1]) for found in lines if found} == MISTAKES
+
+
+def test_pyright_finds_nothing_of_ours_in_a_users_app(pyrights: list[dict[str, Any]]) -> None:
+    """But CDK's own: of some of its classes it does not see that they have CDK's own interfaces.
+
+    Their methods name parameters otherwise (``Key.add_alias(alias_name)`` and
+    ``IKey.add_alias(alias)``), so Pyright refuses ``encryption_key=kms.Key(...)`` here as in
+    CDK's own constructs, and ``iam.Role(assumed_by=iam.ServicePrincipal(...))``.
+    """
+    for each in of_file("app.py", pyrights):
+        cdks = re.search(r'"(\w+)" is incompatible with protocol "I\w+"', each["message"])
+        assert each["rule"] == "reportArgumentType", each
+        assert "Parameter name mismatch" in each["message"], each
+        assert cdks, each
+        assert cdks[1] in {"Key", "Role", "ServicePrincipal", "SnsAction"}, each
+
+
+def test_pyright_knows_what_a_star_brings(pyrights: list[dict[str, Any]]) -> None:
+    said = of_file("star.py", pyrights)
+    assert [each["severity"] for each in said] == ["information"] * 2
+    assert '"LatencyTarget"' in said[0]["message"]
+    assert "-> IEndpoint" in said[1]["message"]
+
+
+def test_pyright_finds_mistakes(pyrights: list[dict[str, Any]]) -> None:
+    errors = [each for each in of_file("wrong.py", pyrights) if each["severity"] == "error"]
+    assert {each["range"]["start"]["line"] + 1 for each in errors} >= MISTAKES
