@@ -31,6 +31,9 @@ NIGHT = "{name: night, rate: 1 day, min: 3}"
 LOAD = "{peak_tps: 1000, tps_per_instance: 200}"
 
 
+CANARY = {"deployment": "{canary: {}}"}
+
+
 def scheduled(*entries: str) -> dict[str, str | None]:
     """An endpoint that scales, with these scheduled actions."""
     listed = ", ".join(f"{{{each}}}" for each in entries)
@@ -678,6 +681,31 @@ BAD_ENDPOINT: list[Case] = [
     ),
     ({"scaling": "{invocations_target: 0}"}, "LLE934", "scaling"),
     ({"scaling": "{enabled: false, invocations_target: 500}"}, "LLE629", "scaling"),
+    ({"variants": "{primary: {}}"}, "LLE421", "variants"),
+    ({"variants": "{b: {weight: -1}}"}, "LLE404", "variants"),
+    ({"variants": "{b_c: {}}"}, "LLE402", "variants"),
+    ({"variants": "{b: {instance_type: m5.large}}"}, "LLE405", "variants"),
+    ({"variants": "{b: {weight: 0}}", "variant_weight": "0"}, "LLE426", "variant_weight"),
+    ({"variants": "{b: {}}", "shadow": "{name: c}"}, "LLE431", "shadow"),
+    ({"shadow": "{name: primary}"}, "LLE421", "shadow"),
+    ({"shadow": "{name: c, share: 1.5}"}, "LLE437", "shadow"),
+    ({"shadow": "{share: 1}"}, "LLE905", "shadow"),
+    ({"variants": "{b: {tps_per_instance: 5}}"}, "LLE434", "variants"),
+    ({"throughput": LOAD, "variants": "{b: {scaling: {keep_counts: true}}}"}, "LLE435", "variants"),
+    ({"variants": "{b: {inference_mode: Serial}}"}, "LLE324", "variants"),
+    ({"variants": "{b: {instances: {min: 3, max: 2}}}"}, "LLE621", "variants"),
+    ({"variants": "{b: {instance_type: ml.g5.xlarge}}", "kms_key_arn": KEY}, "LLE424", "variants"),
+    (
+        {"variants": "{b: {}}", "deployment": "{rolling: {batch_percent: 20}}"},
+        "LLE522",
+        "deployment",
+    ),
+    ({"variants": "{b: {instance_type: ml.inf1.xlarge}}", **CANARY}, "LLE523", "deployment"),
+    (
+        {"latency": "{p50: 50ms, p90: 90ms, p95: 100ms, p99: 200ms}", "variants": "{b: {}, c: {}}"},
+        "LLE508",
+        "variants",
+    ),
     ({"deployment": "{rolling: {}, termination_wait: 2m}"}, "LLE929", "deployment"),
     ({"data_capture": "{s3: s3://bkt/, sampling_percentage: 0}"}, "LLE932", "data_capture"),
     ({"scaling": "{metric: concurrency, concurrency_target: 0}"}, "LLE934", "scaling"),

@@ -186,21 +186,22 @@ def _refused(key: str, old: dict[str, Any], new: dict[str, Any]) -> bool:
 
     https://docs.aws.amazon.com/sagemaker/latest/dg/endpoint-scaling-update.html
     """
-    if not any(
-        name.startswith(key) and each["Type"] == "AWS::ApplicationAutoScaling::ScalableTarget"
+    scaled = {
+        each["Properties"]["ResourceId"]["Fn::Join"][1][-1].rpartition("/")[2]
         for name, each in old.items()
-    ):
-        return False
+        if name.startswith(key) and each["Type"] == "AWS::ApplicationAutoScaling::ScalableTarget"
+    }
     was, now = (
-        [
-            (variant["VariantName"], variant["InstanceType"])
+        {
+            variant["VariantName"]: variant["InstanceType"]
             for name, each in resources.items()
             if name.startswith(key) and each["Type"] == "AWS::SageMaker::EndpointConfig"
-            for variant in each["Properties"]["ProductionVariants"]
-        ]
+            for kind in ("ProductionVariants", "ShadowProductionVariants")
+            for variant in each["Properties"].get(kind, ())
+        }
         for resources in (old, new)
     )
-    return was != now
+    return any(was[name] != now.get(name) for name in scaled)
 
 
 def _overlapping(before: dict[str, Any], after: dict[str, Any], changes: StackChanges) -> bool:

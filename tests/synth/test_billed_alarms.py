@@ -11,8 +11,8 @@ import pytest
 
 from fuzzing.agreement import folder_of_files, synthesised, text_of
 from fuzzing.cases import bases
-from low_latency_endpoint.settings import load_settings, plan_endpoint
-from low_latency_endpoint.settings.stack_parts import billed_alarms
+from low_latency_endpoint.settings import load_settings, plan_endpoint, planned_variants
+from low_latency_endpoint.settings.stack_parts import billed_alarms, endpoint_parts, shared_parts
 
 ALL_ALARMS = {
     "client_error_rate": 0.05,
@@ -50,7 +50,15 @@ def cases() -> list[dict[str, Any]]:
         for endpoint in values["endpoints"].values():
             steps = {"metric": metric, "adds": [{"requests": 900, "add": 2}]}
             endpoint["scaling"] = {**endpoint.get("scaling", {}), "steps": steps}
-    return [shipped, *others, watchful, fixed, *stepped]
+    tested, shadowed = copy.deepcopy(watchful), copy.deepcopy(bases()[0])
+    for endpoint in tested["endpoints"].values():
+        endpoint["deployment"] = {"canary": {"size_percent": 10, "wait": "5m"}}
+        endpoint["variants"] = {"b": {"routing": "random"}, "c": {"scaling": {"enabled": False}}}
+        endpoint["alarms"]["quiet_during_deployments"] = True
+        endpoint["alarms"].pop("capacity_at_maximum", None)
+    for endpoint in shadowed["endpoints"].values():
+        endpoint["shadow"] = {"name": "b", "containers": copy.deepcopy(endpoint["containers"])}
+    return [shipped, *others, watchful, fixed, *stepped, tested, shadowed]
 
 
 @pytest.mark.parametrize("values", cases(), ids=lambda values: ",".join(values["endpoints"]))
@@ -66,8 +74,11 @@ def test_alarms(folder: Path, values: dict[str, Any]) -> None:
     plans = {key: plan_endpoint(settings, key) for key in settings.endpoints}
     billed = [billed_alarms(settings, key, plan) for key, plan in plans.items()]
     # Target tracking makes two alarms of its own, which are in no template.
-    tracking = sum(2 for plan in plans.values() if plan.scaling)
+    tracking = sum(2 for each in planned_variants(settings) if each.plan.scaling)
     assert sum(each.composites for each in billed) == len(of["CompositeAlarm"]) > 0
     assert sum(each.metrics + each.high_resolution for each in billed) - tracking == sum(
         map(metrics_of, of["Alarm"])
     )
+    parts = [endpoint_parts(settings, key, plan) for key, plan in plans.items()]
+    counted = shared_parts(settings).resources + sum(each.resources for each in parts)
+    assert counted == len(resources)

@@ -78,6 +78,25 @@ DAILY = {".scaling.schedule": [{"name": "daily", "rate": "1 day", "max": 12}]}
 STEPS = {".scaling.steps": {"adds": [{"requests": 8, "add": 2}, {"requests": 16, "add": 4}]}}
 CAPTURE = {".data_capture": {"s3": "s3://my-bucket/captured/"}}
 DUMP = {".core_dump": {"s3": "s3://my-bucket/dumps/"}}
+CHALLENGED = {".variants": {"b": {"weight": 1}}}
+ONLY_B_SCALES = {".variants": {"b": {"scaling": {}}}, ".scaling": {"enabled": False}}
+TWO_OF_ITS_OWN = {name.removeprefix("."): value for name, value in TWO.items()}
+SHADOWED = {".shadow": {"name": "b"}}
+FURTHER = (
+    ("containers", URI[".containers"], {}),
+    ("tps_per_instance", 150, {}),
+    ("safety_factor", 0.4, {}),
+    ("instances", {"max": 40}, {}),
+    ("instances", {"initial": 9}, {}),
+    ("scaling", {"scale_in_cooldown": "8m"}, {}),
+    ("scaling", {"enabled": False}, {}),
+    ("routing", "random", {}),
+    ("startup_health_check_timeout", "6m", {}),
+    ("model_data_download_timeout", "6m", {}),
+    ("inference_ami", {"custom": "al9-ami-sagemaker-inference-gpu-9-1"}, {}),
+    ("volume_size_gib", 64, {}),
+    ("capacity_reservation_arn", "arn:aws:sagemaker:us-east-1:123456789012:training-plan/mine", {}),
+)
 KEEP_WARM = {".warm_up.keep_warm": {"every": "1m"}}
 CANARY = {".deployment": {"canary": {"size_percent": 10, "wait": "5m"}}}
 LINEAR = {".deployment": {"linear": {"step_percent": 25, "wait": "5m"}}}
@@ -211,6 +230,41 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({".throughput.rise_tps_per_minute": 11}, {}),  # 1.96, as with ten: two
     ({".throughput.from_tps": 0}, {".throughput.rise_tps_per_minute": GONE}),
     ({".throughput": GONE}, {}),
+    (CHALLENGED, {}),
+    ({".variants": GONE}, CHALLENGED),
+    ({".variants": GONE}, {".variants": {"b": {"scaling": {"enabled": False}}}, **FIXED}),
+    ({".variant_weight": 9}, {}),
+    ({".variant_weight": 9}, CHALLENGED),
+    ({".throughput.peak_tps": 400}, CHALLENGED),
+    ({".routing": "random"}, CHALLENGED),
+    ({".instance_type": "ml.m5.24xlarge"}, {**CHALLENGED, **FIXED}),
+    ({".instance_type": "ml.m5.24xlarge"}, ONLY_B_SCALES),
+    *(
+        ({f".variants.b.{name}": value}, {**CHALLENGED, **further})
+        for name, value, further in (
+            ("weight", 0.5, {}),
+            ("instance_type", "ml.m5.24xlarge", {}),
+            ("instance_type", "ml.m5.24xlarge", {".variants.b.scaling": {"enabled": False}}),
+            *FURTHER,
+        )
+    ),
+    ({".variants.b.inference_mode": "Serial"}, {".variants": {"b": TWO_OF_ITS_OWN}}),
+    ({".shadow.inference_mode": "Serial"}, {".shadow": {"name": "b", **TWO_OF_ITS_OWN}}),
+    (SHADOWED, {}),
+    ({".shadow": GONE}, SHADOWED),
+    ({".shadow.name": "other"}, SHADOWED),
+    ({".shadow.share": 0.5}, SHADOWED),
+    *(({f".shadow.{name}": value}, SHADOWED) for name, value, _ in FURTHER),
+    ({".shadow.instance_type": "ml.m5.24xlarge"}, SHADOWED),
+    *(
+        ({f".{place}.scaling.{name}": value}, {**base, f".{place}.scaling.{name}": before})
+        for place, base in (("variants.b", CHALLENGED), ("shadow", SHADOWED))
+        for name, before, value in (
+            ("scale_in_cooldown", "5m", "6m"),
+            ("scale_out_cooldown", "1m", "2m"),
+            ("instance_start", "4m", "6m"),
+        )
+    ),
     ({".payload_bytes": 8_000_000}, {}),
     ({".routing": "random"}, {}),
     ({".routing": "least_outstanding_requests"}, {}),
@@ -376,6 +430,12 @@ BESIDE = {
 }
 
 
+#: Groups of a variant beside the first that are the endpoint's, each of them a case as a whole.
+GROUP_OF_VARIANT = re.compile(
+    r"endpoints\.\*\.(variants\.\*|shadow)\.(containers|instances|scaling|routing)\."
+)
+
+
 def changed(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     values = copy.deepcopy(values)
     for path, value in changes.items():
@@ -473,6 +533,7 @@ def test_every_setting_of_the_schema_has_a_case() -> None:
         leaf
         for leaf in known - set(BESIDE)
         if not leaf.startswith("prices.")  # one is as good as another
+        if not GROUP_OF_VARIANT.match(leaf)
         if not any(re.fullmatch(pattern(leaf), path) for path in tried)
     }
     assert not missing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import rule
@@ -34,7 +34,10 @@ class StackEndpoint:
     properties : mapping
         As the template states them.
     plan : mapping of str to mapping
-        Decisions of the plan in the template's metadata by name; empty without one.
+        Decisions of the plan in the template's metadata by name; empty without one. Of several
+        variants it is the first one's.
+    further_plans : mapping of str to mapping
+        The same of the variants beside the first, by their names.
     """
 
     logical_id: str
@@ -42,6 +45,11 @@ class StackEndpoint:
     arn: str
     properties: Mapping[str, Any]
     plan: Mapping[str, Mapping[str, Any]]
+    further_plans: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+
+    def plan_of(self, variant: str) -> Mapping[str, Mapping[str, Any]]:
+        """The plan of a variant: the first one's for what has none of its own."""
+        return self.further_plans.get(variant, self.plan)
 
 
 def stack_description(account: Account, name: str) -> dict[str, Any] | None:
@@ -115,17 +123,26 @@ def stack_endpoints(account: Account, name: str) -> list[StackEndpoint]:
         properties = resource.get("Properties") or {}
         arn = arns.get(logical_id, "")
         stated = properties.get("EndpointName")
-        plan = (resource.get("Metadata") or {}).get(PLAN_METADATA) or {}
+        metadata = resource.get("Metadata") or {}
         found.append(
             StackEndpoint(
                 logical_id=logical_id,
                 name=stated if isinstance(stated, str) else arn.rpartition("/")[2],
                 arn=arn,
                 properties=properties,
-                plan={decision["name"]: decision for decision in plan.get("decisions", ())},
+                plan=_decisions(metadata.get(PLAN_METADATA)),
+                further_plans={
+                    name.removeprefix(f"{PLAN_METADATA}::"): _decisions(plan)
+                    for name, plan in metadata.items()
+                    if name.startswith(f"{PLAN_METADATA}::")
+                },
             )
         )
     return found
+
+
+def _decisions(plan: Mapping[str, Any] | None) -> dict[str, Mapping[str, Any]]:
+    return {decision["name"]: decision for decision in (plan or {}).get("decisions", ())}
 
 
 def owner_of(account: Account, physical_id: str) -> tuple[str, str] | None:

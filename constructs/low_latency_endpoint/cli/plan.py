@@ -335,7 +335,6 @@ def _loaded(path: Path, options: PlanOptions) -> Settings:
 
 
 def _plans(settings: Settings, only: str | None) -> dict[str, Explanation]:
-    from ..settings import explain_endpoint
+    from ..settings import explain_variants
 
-    names = list(settings.endpoints) if only is None else [only]
-    return {name: explain_endpoint(settings, name) for name in names}
+    return explain_variants(settings, only)

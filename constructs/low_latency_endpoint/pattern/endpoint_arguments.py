@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Literal, TypeVar
 
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -23,18 +23,22 @@ from ..hosting.metrics_publishing import MetricsPublishing
 from ..hosting.model_data import ModelData
 from ..hosting.variant import CoreDump, InferenceAmi, RoutingStrategy, VariantOptions
 from ..monitoring.alarm_options import AlarmOptions, SlowRequests
-from ..plan.latency_plan import EndpointRequest, Plan
+from ..plan.latency_plan import EndpointRequest
 from ..plan.limits import INFERENCE_AMI
 from ..plan.warm_up_rules import RESERVED_EXECUTIONS
 from ..settings import (
     ContainerSettings,
     DeploymentSettings,
     EndpointSettings,
+    PlannedVariant,
     WarmUpPayloadSettings,
     WarmUpSettings,
 )
+from ..settings.breach import Place
+from ..settings.variants import Further, container_id
 from ..warm_up.options import KeepWarmOptions, WarmUpMiss, WarmUpOptions
 from ..warm_up.payload import WarmUpPayload
+from .further_variant import FurtherVariant
 from .options import ConfigurationOptions, EndpointOptions, ModelOptions
 
 _CAPTURED: dict[str, Literal["Input", "Output"]] = {"input": "Input", "output": "Output"}
@@ -45,35 +49,39 @@ def endpoint_arguments(
     scope: Construct,
     key: str,
     settings: EndpointSettings,
-    plan: Plan,
+    variants: Sequence[PlannedVariant],
     alarm_actions: Sequence[cloudwatch.IAlarmAction],
 ) -> dict[str, Any]:
-    """What is planned comes from the plan's request, the rest from the settings."""
+    """What is planned comes from the plans' requests, the rest from the settings.
+
+    ``variants`` are those of the endpoint, the first one first.
+    """
+    plan = variants[0].plan
     request, capture, dump = plan.request, settings.data_capture, settings.core_dump
     deployment = settings.deployment
+    model = _stated(
+        ModelOptions,
+        settings,
+        role=iam.Role.from_role_arn(scope, f"{key}-Role", settings.role_arn)
+        if settings.role_arn
+        else None,
+    )
+    further = [
+        (each.shadow, _further(scope, key, settings, each.further, each.plan.request, model))
+        for each in variants
+        if each.further
+    ]
     return {
         "plan": plan,
         "instance_type": InstanceType(request.instance_type),
         "latency": request.latency,
-        "throughput": request.throughput,
+        "throughput": request.endpoint_throughput,
         "scaling": request.scaling,
         "payload_bytes": request.payload_bytes,
-        "containers": [
-            _stated(
-                Container,
-                container,
-                image=_image(scope, f"{key}-{index}", container),
-                data=_data(container),
-            )
-            for index, container in enumerate(settings.containers)
-        ],
-        "model": _stated(
-            ModelOptions,
-            settings,
-            role=iam.Role.from_role_arn(scope, f"{key}-Role", settings.role_arn)
-            if settings.role_arn
-            else None,
-        ),
+        "containers": _containers(scope, key, (), settings.containers),
+        "model": model,
+        "variants": [made for shadow, made in further if not shadow],
+        "shadow": next((made for shadow, made in further if shadow), None),
         "configuration": _stated(
             ConfigurationOptions,
             settings,
@@ -97,6 +105,7 @@ def endpoint_arguments(
             VariantOptions,
             settings,
             name=settings.variant_name,
+            weight=settings.variant_weight,
             routing=_routing(request),
             inference_ami=_inference_ami(settings.inference_ami),
             enable_ssm_access=settings.ssm_access,
@@ -122,6 +131,43 @@ def endpoint_arguments(
         "dashboard": settings.dashboard,
         "warm_up": _warm_up(settings.warm_up) if settings.warm_up else None,
     }
+
+
+def _further(
+    scope: Construct,
+    key: str,
+    endpoint: EndpointSettings,
+    stated: Further,
+    request: EndpointRequest,
+    model: ModelOptions,
+) -> FurtherVariant:
+    """A variant beside the first."""
+    settings = stated.settings
+    return _stated(
+        FurtherVariant,
+        settings,
+        name=stated.name,
+        weight=stated.weight,
+        containers=_containers(scope, key, stated.place, settings.containers),
+        model=replace(model, inference_mode=settings.inference_mode)  # type: ignore[arg-type]
+        if settings.containers
+        else None,
+        scaling=replace(request.scaling, keep_instance_counts=None),
+        routing=_routing(request),
+        inference_ami=_inference_ami(settings.inference_ami),
+        enable_ssm_access=endpoint.ssm_access,
+        core_dump=None,
+    )
+
+
+def _containers(
+    scope: Construct, key: str, place: Place, stated: Sequence[ContainerSettings]
+) -> list[Container]:
+    ids = [container_id(key, (*place, "containers", index)) for index, _ in enumerate(stated)]
+    return [
+        _stated(Container, each, image=_image(scope, name, each), data=_data(each))
+        for name, each in zip(ids, stated, strict=True)
+    ]
 
 
 def _stated(options: type[_Options], settings: Any, **given: Any) -> _Options:

@@ -18,7 +18,7 @@ from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..plan.argument_kinds import checked_arguments
 from ..plan.rules import LOOKUP_NEEDS_ENVIRONMENT, SUBNET_NOT_IN_VPC
-from ..settings import Settings, largest_fleet, load_settings, plan_endpoint
+from ..settings import Settings, largest_fleet, load_settings, planned_variants
 from .endpoint_arguments import endpoint_arguments
 from .low_latency_endpoint import LowLatencyEndpoint
 from .stated_safeguards import safeguards_in
@@ -91,7 +91,9 @@ class LowLatencyEndpointStack(Stack):
                 key,
                 network=self.network,
                 private_link=self.private_link,
-                **endpoint_arguments(self, key, endpoint, plan_endpoint(settings, key), actions),
+                **endpoint_arguments(
+                    self, key, endpoint, list(planned_variants(settings, key)), actions
+                ),
             )
             made.output_settings_for_callers()
             if settings.parameters:

@@ -105,13 +105,13 @@ class EndpointParts:
         Whether the model's role is made here.
     role_of_other_account : bool
         Whether the role cannot be given policies from here.
-    confirms, scales, dashboard : bool
-    steps : bool
-        Whether step scaling is beside target tracking.
+    confirms, dashboard : bool
+    scales, steps : int
+        How many variants scale, and how many have step scaling beside target tracking.
     alarms, rollback_alarms : int
         Metric alarms that are watched, and those that roll a deployment back.
-    quiet : bool
-        Whether pages are held back during deployments.
+    quiet : int
+        Variants for whose deployments pages are held back.
     warm_up, during_deployments, keep_warm : bool
     link_ports : int
         Ports of the interface endpoint: 2 with bidirectional streaming.
@@ -119,33 +119,42 @@ class EndpointParts:
         Client zones with a URL of their own: none with an interface endpoint that exists.
     parameters : bool
         Whether the outputs are SSM parameters too.
+    models : int
+        Of all variants.
+    shadow_alarms : int
+        Alarms that compare a shadow with production.
     """
 
     new_role: bool
     role_of_other_account: bool
     confirms: bool
-    scales: bool
-    steps: bool
+    scales: int
+    steps: int
     dashboard: bool
     alarms: int
     rollback_alarms: int
-    quiet: bool
+    quiet: int
     warm_up: bool
     during_deployments: bool
     keep_warm: bool
     link_ports: int
     zonal_urls: int
     parameters: bool = False
+    models: int = 1
+    shadow_alarms: int = 0
 
     @property
     def resources(self) -> int:
         """Resources of the endpoint."""
-        count = 4  # model, the wait for its network interfaces, configuration, endpoint
-        count += self.new_role + 2 * (not self.role_of_other_account)  # rights, and the version's
+        count = 2  # configuration, endpoint
+        model = 2  # and the wait for its network interfaces
+        model += self.new_role + 2 * (not self.role_of_other_account)  # rights, and the version's
+        count += self.models * model
         count += 2 * self.confirms + 2 * self.scales + 2 * self.steps + self.dashboard
-        count += self.rollback_alarms + self.parameters * self.outputs
+        count += self.rollback_alarms + self.shadow_alarms + self.parameters * self.outputs
         if self.alarms:
-            count += self.alarms + 1 + 3 * self.quiet  # what pages; two alarms, what holds it back
+            count += self.alarms + 1  # what pages
+            count += 2 * self.quiet + bool(self.quiet)  # two alarms each, what holds it back
         if self.warm_up:
             count += 2 * 4  # two functions with role, log group and retries
             count += 3 + 1  # queue, its policy, security group; the warm-up itself

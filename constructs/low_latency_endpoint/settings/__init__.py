@@ -12,7 +12,8 @@ from .costs import instances_in_update, region_of
 from .deployment import DeploymentSettings
 from .endpoint import EndpointSettings
 from .loading import load_settings, parse_settings
-from .plans import explain_endpoint, fleets_along, largest_fleet, plan_endpoint, stack_cost
+from .planned import PlannedVariant, plan_endpoint, planned_variants
+from .plans import explain_endpoint, explain_variants, fleets_along, largest_fleet, stack_cost
 from .recommendation import RecommendationSettings
 from .safeguards import SafeguardSettings
 from .schema import settings_json_schema
@@ -26,6 +27,7 @@ __all__ = [
     "EndpointSettings",
     "ImageSettings",
     "ModelDataSettings",
+    "PlannedVariant",
     "RecommendationSettings",
     "SafeguardSettings",
     "Settings",
@@ -33,12 +35,14 @@ __all__ = [
     "WarmUpPayloadSettings",
     "WarmUpSettings",
     "explain_endpoint",
+    "explain_variants",
     "fleets_along",
     "instances_in_update",
     "largest_fleet",
     "load_settings",
     "parse_settings",
     "plan_endpoint",
+    "planned_variants",
     "region_of",
     "settings_json_schema",
     "shared_resources",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from ..plan import deployments
@@ -15,6 +16,7 @@ from ..plan.warm_up_rules import CONTROLLER_MIB, SENDER_MIB
 from ..plan.zones import region_of_zone
 from ..simulate.traffic import Shape
 from .endpoint import EndpointSettings
+from .planned import PlannedVariant
 from .stack import Settings
 from .stack_parts import billed_alarms
 
@@ -24,14 +26,14 @@ _ASSUMED_SECONDS = f"each invocation takes {_FUNCTION_SECONDS:g} s"
 _ASSUMED_LOG = f"each invocation logs {_LOG_BYTES:,} bytes"
 
 
-def cost_of_plans(settings: Settings, plans: Mapping[str, Plan]) -> StackCost:
+def cost_of_plans(settings: Settings, variants: Sequence[PlannedVariant]) -> StackCost:
     """What the stack of a settings file costs.
 
     Parameters
     ----------
     settings : Settings
-    plans : mapping of str to Plan
-        Each endpoint's.
+    variants : sequence of PlannedVariant
+        All of the file.
 
     Raises
     ------
@@ -47,24 +49,38 @@ def cost_of_plans(settings: Settings, plans: Mapping[str, Plan]) -> StackCost:
         price=_price(settings, INTERFACE_ENDPOINT),
     )
     return StackCost(
-        endpoints={key: endpoint_cost(settings, key, plan) for key, plan in plans.items()},
+        endpoints={each.label: variant_cost(settings, each) for each in variants},
         shared=(shared,) if made else (),
     )
 
 
+def variant_cost(settings: Settings, variant: PlannedVariant) -> EndpointCost:
+    """What one variant costs; beside the instances all stands with an endpoint's first one."""
+    cost = endpoint_cost(settings, variant.key, variant.plan)
+    if variant.further is None:
+        return cost
+    copies = variant.shadow  # they pass no interface endpoint, and serve no caller
+    return replace(
+        cost,
+        others=(),
+        peak_tps=None if copies else cost.peak_tps,
+        request_gb=None if copies else cost.request_gb,
+    )
+
+
 def endpoint_cost(settings: Settings, key: str, plan: Plan) -> EndpointCost:
-    """What one endpoint costs, without what it shares with others."""
+    """What an endpoint costs with one variant's plan, without what it shares with others."""
     endpoint, fleet, measured = settings.endpoints[key], plan.fleet, plan.request.throughput
     # Without a policy nothing changes the number, whatever the limits are.
     most = plan.most if plan.scaling else fleet.initial
     size = _request_bytes(endpoint)
     return EndpointCost(
-        instance_type=endpoint.instance_type,
+        instance_type=plan.request.instance_type,
         at_least=plan.fewest,
         at_first=fleet.initial,
         at_most=most,
         in_an_update=instances_in_update(most, endpoint),
-        price=_price(settings, endpoint.instance_type),
+        price=_price(settings, plan.request.instance_type),
         others=(*_alarms(settings, key, plan), *_functions(settings, endpoint)),
         peak_tps=measured.peak_tps if measured else None,
         at_peak=fleet.serving_at_peak if plan.scaling else fleet.initial,
@@ -74,12 +90,20 @@ def endpoint_cost(settings: Settings, key: str, plan: Plan) -> EndpointCost:
     )
 
 
-def fleets_of_plans(plans: Mapping[str, Plan], shape: Shape) -> dict[str, FleetAlong | None]:
-    """The fleet of each endpoint along a day whose peak is the planned one.
+def fleets_of_plans(
+    variants: Sequence[PlannedVariant], shape: Shape
+) -> dict[str, FleetAlong | None]:
+    """The fleet of each variant along a day whose peak is the planned one.
 
     ``None`` where scaling follows requests in flight, which nobody knows from the traffic alone.
+    Copies count as no traffic.
     """
-    return {key: _fleet_along(plan, shape) for key, plan in plans.items()}
+    found = {each.label: _fleet_along(each.plan, shape) for each in variants}
+    for each in variants:
+        fleet = found[each.label]
+        if each.shadow and fleet is not None:
+            found[each.label] = replace(fleet, tps=0.0)
+    return found
 
 
 def _fleet_along(plan: Plan, shape: Shape) -> FleetAlong | None:

@@ -6,36 +6,21 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
-from pydantic.json_schema import WithJsonSchema
+from pydantic import Field
 
 from ..plan import limits
 from ..plan.endpoint_request import PAYLOAD
-from ..plan.instance_types import instance_facts
-from ..plan.rules import (
-    DIRECT_NEEDS_HOSTNAMES,
-    HOSTNAME_TWICE,
-    HOSTNAMES_ALL_OR_NONE,
-    KMS_WITH_LOCAL_STORAGE,
-    MODE_NEEDS_CONTAINERS,
-)
 from .alarms import AlarmSettings
-from .breach import BreachError, Finding, breaches, finding
+from .breach import Finding, breaches, finding
+from .container_checks import container_checks
 from .containers import ContainerSettings
 from .deployment import DeploymentSettings
 from .endpoint_checks import endpoint_checks
-from .fields import Limited, checked
-from .model_base import SettingsModel, items_of, mapping_of, optional
+from .fields import Limited
+from .inference_ami import InferenceAmi
+from .model_base import SettingsModel, items_of, optional
 from .recommendation import RecommendationSettings
-from .rules import (
-    CUSTOM_AMI,
-    KMS_KEY_ARN,
-    NEEDS_ANOTHER,
-    ROLE_ARN,
-    SAMPLES_NOTHING,
-    TAG_KEY,
-    TAG_VALUE,
-)
+from .rules import KMS_KEY_ARN, ROLE_ARN, SAMPLES_NOTHING, TAG_KEY, TAG_VALUE
 from .traffic import (
     InstanceCountSettings,
     LatencySettings,
@@ -43,6 +28,8 @@ from .traffic import (
     ScalingSettings,
     ThroughputSettings,
 )
+from .variant_checks import variant_checks
+from .variants import ShadowSettings, VariantSettings
 from .warm_up import WarmUpSettings
 
 Tags = dict[Annotated[str, Limited(TAG_KEY)], Annotated[str, Limited(TAG_VALUE)]]
@@ -50,44 +37,6 @@ KmsKeyArn = Annotated[str, Limited(KMS_KEY_ARN)]
 ContentTypes = tuple[Annotated[str, Limited(limits.CAPTURE_CONTENT_TYPE)], ...]
 S3Uri = Annotated[str, Limited(limits.S3_URI)]
 KMS_KEY_EXAMPLE = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-
-
-def _ami(value: Any) -> Any:
-    """A version that is known, or any other one that is marked as custom."""
-    if isinstance(value, Mapping) and set(value) == {"custom"}:
-        return checked(CUSTOM_AMI, value["custom"])
-    if isinstance(value, str) and limits.INFERENCE_AMI.holds(value):
-        return value
-    raise BreachError(
-        [
-            finding(
-                limits.INFERENCE_AMI.rule,
-                got=value,
-                allowed=limits.INFERENCE_AMI.allowed,
-                fix="Choose one of the versions, or write {custom: name} for one that AWS added since.",
-            )
-        ]
-    )
-
-
-#: Held as the version's text, custom or not.
-InferenceAmi = Annotated[
-    str,
-    BeforeValidator(_ami),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"enum": list(limits.INFERENCE_AMI.values)},
-                {
-                    "type": "object",
-                    "properties": {"custom": {"type": "string"}},
-                    "required": ["custom"],
-                    "additionalProperties": False,
-                },
-            ]
-        }
-    ),
-]
 
 
 class CoreDumpSettings(SettingsModel):
@@ -161,7 +110,7 @@ class MetricSettings(SettingsModel):
 
 
 class EndpointSettings(SettingsModel):
-    """One endpoint with one production variant."""
+    """One endpoint: its production variant, and further ones beside it."""
 
     endpoint_name: Annotated[str, Limited(limits.ENDPOINT_NAME)] | None = optional(
         "Name that callers invoke. Default: derived from the stack and the key, so another one when "
@@ -190,6 +139,20 @@ class EndpointSettings(SettingsModel):
     )
     variant_name: Annotated[str, Limited(limits.VARIANT_NAME)] = optional(
         "Name of the production variant. Default: primary.", example="primary", default="primary"
+    )
+    variant_weight: Annotated[float, Limited(limits.VARIANT_WEIGHT)] = optional(
+        "Share of the requests relative to those of variants. Default: 1.", example=9, default=1.0
+    )
+    variants: dict[Annotated[str, Limited(limits.VARIANT_NAME)], VariantSettings] = optional(
+        "Further production variants by name, which get a part of the requests by weight: an A/B "
+        "test. Default: none.",
+        example={"challenger": {"weight": 1, "routing": "random"}},
+        default={},
+    )
+    shadow: ShadowSettings | None = optional(
+        "A variant that gets copies of the requests, and whose answers nobody sees; without "
+        "variants. Default: none.",
+        example={"name": "candidate", "share": 0.5, "instance_type": "ml.g6.xlarge"},
     )
     latency: LatencySettings | None = optional(
         "The latency target. Default: none yet; no alarms on latency, and a warning.",
@@ -314,92 +277,6 @@ class EndpointSettings(SettingsModel):
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
         """Containers fit together, and the settings' size limits hold over all of them."""
-        containers = items_of(given, "containers")
-        if "containers" in given and isinstance(given["containers"], (list, tuple)):
-            yield from breaches(("containers",), limits.CONTAINER_COUNT.check, len(containers))
-        mode = given.get("inference_mode")
-        if len(containers) > 1 and mode is None:
-            yield finding(
-                NEEDS_ANOTHER,
-                "containers",
-                got=f"{len(containers)} containers",
-                allowed="inference_mode: Serial or Direct",
-                what="several containers need an inference mode",
-                fix="Add inference_mode: Serial (a pipeline) or Direct (callers choose "
-                "one by hostname).",
-            )
-        if len(containers) == 1 and mode is not None:
-            yield finding(
-                MODE_NEEDS_CONTAINERS,
-                "inference_mode",
-                got=mode,
-                allowed="no mode with one container",
-            )
-        facts = instance_facts(str(given.get("instance_type")))
-        if (
-            facts
-            and facts.local_storage_gb
-            and "kms_key_arn" in given
-            and given.get("kms_key_with_local_storage") is not True
-        ):
-            yield finding(
-                KMS_WITH_LOCAL_STORAGE,
-                "kms_key_arn",
-                got=f"{facts.name} with {facts.local_storage_gb} GB of local storage",
-                allowed="no key, or a type without local storage",
-                fix="Remove kms_key_arn, choose another type, or set "
-                "kms_key_with_local_storage: true if your account accepts it.",
-            )
-        yield from _hostnames(containers, mode)
-        yield from _environments(containers)
+        yield from container_checks(given)
+        yield from variant_checks(given)
         yield from endpoint_checks(given)
-
-
-def _hostnames(containers: list[Any], mode: Any) -> Iterator[Finding]:
-    names = [
-        mapping_of({"container": container}, "container").get("hostname")
-        for container in containers
-    ]
-    if len(names) < 2:
-        return
-    nameless = [index for index, name in enumerate(names) if name is None]
-    if nameless and mode == "Direct":
-        for index in nameless:
-            yield finding(
-                DIRECT_NEEDS_HOSTNAMES,
-                "containers",
-                index,
-                got="no hostname",
-                allowed="a hostname for each container",
-            )
-    elif 0 < len(nameless) < len(names):
-        yield finding(
-            HOSTNAMES_ALL_OR_NONE,
-            "containers",
-            nameless[0],
-            got="no hostname, but others have one",
-            allowed="a hostname for each container, or for none",
-        )
-    for index, name in enumerate(names):
-        if name is not None and name in names[:index]:
-            yield finding(
-                HOSTNAME_TWICE,
-                "containers",
-                index,
-                "hostname",
-                got=name,
-                allowed="each hostname once",
-            )
-
-
-def _environments(containers: list[Any]) -> Iterator[Finding]:
-    total = 0
-    for container in containers:
-        environment = mapping_of(mapping_of({"container": container}, "container"), "environment")
-        total += sum(
-            len(text.encode("utf-8", "replace"))
-            for pair in environment.items()
-            for text in pair
-            if isinstance(text, str)
-        )
-    yield from breaches(("containers",), limits.ENVIRONMENT_TOTAL_BYTES.check, total)

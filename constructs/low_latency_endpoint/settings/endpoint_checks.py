@@ -14,8 +14,9 @@ from ..plan.deployments import check_guardrails, takes_guardrails
 from ..plan.images import ARCHITECTURE_OF_PLATFORM, check_built_image_runs_on
 from ..plan.metrics import metric_facts
 from ..plan.published_metrics import METRIC_OF_ALARM, check_published, endpoint_shape
-from .breach import Finding, breaches
+from .breach import Finding, Place, breaches
 from .model_base import items_of, mapping_of
+from .variant_checks import stated_variants, variants_and_first
 
 
 def containers_of(endpoint: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -25,14 +26,32 @@ def containers_of(endpoint: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     ]
 
 
+def all_stated_containers(endpoint: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+    """The containers of all models of an endpoint as mappings, each with its place."""
+    for place, stated in (((), endpoint), *stated_variants(endpoint)):
+        for index, container in enumerate(containers_of(stated)):
+            yield (*place, "containers", index), container
+
+
 def endpoint_checks(given: Mapping[str, Any]) -> Iterator[Finding]:
     """What the parts of an endpoint demand of each other."""
-    name = given.get("instance_type")
-    if isinstance(name, str) and limits.INSTANCE_TYPE.holds(name):
-        yield from _metrics(given, name)
-        yield from _guardrails(mapping_of(given, "deployment"), name)
-        yield from _platforms(given, name)
-        yield from _rollback_alarms(given, name)
+    for place, stated in variants_and_first(given):
+        name = stated.get("instance_type")
+        if not (isinstance(name, str) and limits.INSTANCE_TYPE.holds(name)):
+            continue
+        yield from _metrics(stated, name)
+        yield from _guardrails(mapping_of(stated, "deployment"), name)
+        for below, error in _platforms(stated, name):
+            own = place and not items_of(_at(given, place), "containers")
+            yield ((*place, "instance_type") if own else (*place, *below)), error
+        if not place:
+            yield from _rollback_alarms(stated, name)
+
+
+def _at(given: Mapping[str, Any], place: Place) -> Mapping[str, Any]:
+    for name in place:
+        given = mapping_of(given, str(name))
+    return given
 
 
 def _metrics(given: Mapping[str, Any], instance_type: str) -> Iterator[Finding]:

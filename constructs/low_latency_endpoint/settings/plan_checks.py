@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from ..errors import ConfigurationError
 from ..plan.images import check_image_folder
 from ..plan.latency_plan import Plan
+from ..plan.limits import ROLLBACK_ALARM_COUNT
 from ..plan.rules import ASSET_IS_ARCHIVE, SCALED_VARIANTS_ONLY
 from ..plan.stack_size import OUTPUTS, RESOURCES
 from ..plan.subnets import (
@@ -20,9 +21,10 @@ from ..plan.warm_up_rules import PAYLOAD_BYTES, PAYLOAD_READABLE
 from .breach import Finding, Place, breaches, finding
 from .costs import instances_in_update
 from .endpoint import EndpointSettings
-from .plans import images_of, plan_endpoint
+from .planned import images_of, plan_endpoint, plan_further_variant, planned_variants
 from .stack import DEFAULT_CIDR, Settings
 from .stack_parts import endpoint_parts, shared_parts
+from .variants import FurtherSettings, all_containers, further_variants
 
 #: Input of the plan -> setting of the endpoint that holds it.
 _PLACES: dict[str, Place] = {
@@ -36,6 +38,9 @@ _PLACES: dict[str, Place] = {
     "max_concurrency_per_instance": ("scaling", "concurrency_target"),
     "schedule": ("scaling", "schedule"),
     "steps": ("scaling", "steps"),
+    "tps_per_instance": ("tps_per_instance",),
+    "safety_factor": ("safety_factor",),
+    "keep_instance_counts": ("scaling", "keep_counts"),
 }
 
 
@@ -45,35 +50,55 @@ def plan_checks(settings: Settings, *, files: bool = True) -> Iterator[Finding]:
     ``files`` says whether the files that the settings name can be looked at.
     """
     plans: dict[str, Plan] = {}
+    sound = True
     for key, endpoint in settings.endpoints.items():
-        places = {
-            **_PLACES,
-            **{
-                f"images[{place}]": ("containers", index, "image")
-                for place, index in enumerate(images_of(endpoint))
-            },
-            **{
-                f"schedule[{index}]": ("scaling", "schedule", index)
-                for index in range(len(endpoint.scaling.schedule))
-            },
-        }
         try:
             plans[key] = plan_endpoint(settings, key)
         except ConfigurationError as error:
-            place = (
-                _PLACES["max_instances"]
-                if error.code == SUBNET_HOLDS_FLEET.code
-                else places.get(error.where, ())
-            )
-            yield ("endpoints", key, *place), error
+            sound = False
+            yield ("endpoints", key, *_place(error, endpoint)), error
             continue
+        for each in further_variants(endpoint):
+            try:
+                plan_further_variant(settings, key, each)
+            except ConfigurationError as error:
+                sound = False
+                below = _place(error, each.settings)
+                yield ("endpoints", key, *each.place, *below), error
         yield from _alarms(settings, key, plans[key])
+        if endpoint.variants and sound:
+            yield from breaches(
+                ("endpoints", key, "variants"),
+                ROLLBACK_ALARM_COUNT.check,
+                endpoint_parts(settings, key, plans[key]).rollback_alarms or 1,
+            )
         if files:
             for place, missing in _files(endpoint):
                 yield ("endpoints", key, *place), missing
-    if len(plans) == len(settings.endpoints):
-        yield from _room(settings, plans)
+    if sound:
+        yield from _room(settings)
         yield from _size(settings, plans)
+
+
+def _place(error: ConfigurationError, stated: EndpointSettings | FurtherSettings) -> Place:
+    """The setting that an error of the plan is about, below the endpoint's or the variant's."""
+    if error.code == SUBNET_HOLDS_FLEET.code:
+        return _PLACES["max_instances"]
+    places = {
+        **_PLACES,
+        **{
+            f"images[{place}]": ("containers", index, "image")
+            for place, index in enumerate(images_of(stated.containers))
+        },
+        **{
+            f"schedule[{index}]": ("scaling", "schedule", index)
+            for index in range(len(stated.scaling.schedule if stated.scaling else ()))
+        },
+    }
+    found = places.get(error.where, ())
+    if found and isinstance(stated, FurtherSettings) and not getattr(stated, str(found[0])):
+        return ()  # the first variant's, which is sound for that one
+    return found
 
 
 def _alarms(settings: Settings, key: str, plan: Plan) -> Iterator[Finding]:
@@ -95,11 +120,11 @@ def _alarms(settings: Settings, key: str, plan: Plan) -> Iterator[Finding]:
 
 def _files(endpoint: EndpointSettings) -> Iterator[Finding]:
     """What is built, uploaded and sent is there, and is what it should be."""
-    for index, container in enumerate(endpoint.containers):
+    for where, container in all_containers(endpoint):
         image, data = container.image, container.data
         if image.asset:
             yield from breaches(
-                ("containers", index, "image", "file" if image.file else "asset"),
+                (*where, "image", "file" if image.file else "asset"),
                 check_image_folder,
                 image.asset,
                 image.file,
@@ -107,8 +132,7 @@ def _files(endpoint: EndpointSettings) -> Iterator[Finding]:
         if data and data.asset and not data.asset.is_file():
             yield finding(
                 ASSET_IS_ARCHIVE,
-                "containers",
-                index,
+                *where,
                 "data",
                 "asset",
                 got=str(data.asset),
@@ -131,21 +155,21 @@ def _files(endpoint: EndpointSettings) -> Iterator[Finding]:
             yield from breaches(place, PAYLOAD_BYTES.check, size)
 
 
-def _room(settings: Settings, plans: dict[str, Plan]) -> Iterator[Finding]:
+def _room(settings: Settings) -> Iterator[Finding]:
     """The subnets have room for all fleets."""
-    fleets = {key: plan.largest_fleet for key, plan in plans.items()}
+    variants = list(planned_variants(settings))
     zones, network = settings.client_zones.zones, settings.network
-    largest = max(fleets, key=lambda key: fleets[key])
-    fleet: Place = ("endpoints", largest, "instances", "max")
+    together = sum(each.plan.largest_fleet for each in variants)
+    largest = max(variants, key=lambda each: each.plan.largest_fleet)
+    fleet: Place = (*largest.place, "instances", "max")
     if network.vpc_id:
         # How large its subnets are shows when it is looked up; none is larger than the largest.
-        in_update = sum(instances_in_update(fleets[key], settings.endpoints[key]) for key in plans)
+        in_update = sum(
+            instances_in_update(each.plan.largest_fleet, settings.endpoints[each.key])
+            for each in variants
+        )
         yield from breaches(
-            fleet,
-            check_fleets_fit_existing,
-            [LARGEST_SUBNET] * len(zones),
-            sum(fleets.values()),
-            in_update,
+            fleet, check_fleets_fit_existing, [LARGEST_SUBNET] * len(zones), together, in_update
         )
         return
     place: Place = fleet
@@ -158,7 +182,7 @@ def _room(settings: Settings, plans: dict[str, Plan]) -> Iterator[Finding]:
         network_blocks,
         network.cidr or DEFAULT_CIDR,
         zones,
-        sum(fleets.values()),
+        together,
         network.subnet_prefix_length,
     )
 

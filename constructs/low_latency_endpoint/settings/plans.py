@@ -1,96 +1,71 @@
-"""From settings to the request and the plan of an endpoint."""
+"""Why the plans of a settings file are what they are, what they cost, and what is doubtful."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache
 
 from ..plan.decisions import Decision, Explanation, PlanWarning, alarm_name
 from ..plan.fleet_along import FleetAlong
 from ..plan.hourly_cost import StackCost
-from ..plan.latency_plan import EndpointRequest, Plan, ScalingOptions, make_plan
+from ..plan.latency_plan import Plan
 from ..plan.plan_warnings import NOBODY_NOTIFIED
 from ..plan.s3_names import doubtful_bucket
 from ..plan.secrets import secret_warning
 from ..plan.summary import alarms_text, summary_of
 from ..simulate.traffic import Shape
-from .containers import ContainerSettings
-from .costs import cost_of_plans, endpoint_cost, fleets_of_plans
+from .costs import cost_of_plans, endpoint_cost, fleets_of_plans, variant_cost
 from .endpoint import EndpointSettings
-from .rules import NO_SUCH_ENDPOINT
+from .planned import PlannedVariant, plan_endpoint, planned_variants
 from .stack import Settings
-from .stack_parts import endpoint_parts
-from .traffic import PrefixAwareRouting
+from .stack_parts import watching_alarms
+from .variants import all_containers
 
 #: Decisions of one endpoint's plan that a settings file makes once, for all of its endpoints.
 SHARED_DECISIONS = frozenset({"subnets", "addresses_per_subnet", "subnet_size"})
 
-#: A plan follows from its request alone, so whoever asks again gets the same one.
-_plan_of = lru_cache(maxsize=256)(make_plan)
 
-
-def endpoint_request(settings: Settings, key: str) -> EndpointRequest:
-    """What one endpoint of a settings file asks of the plan; the only translation there is.
-
-    Parameters
-    ----------
-    settings : Settings
-        As :func:`~low_latency_endpoint.settings.load_settings` returns them.
-    key : str
-        The endpoint's key under ``endpoints``.
+def explain_variants(settings: Settings, key: str | None = None) -> dict[str, Explanation]:
+    """Why the plans are what they are, of all variants of a file or of one endpoint, by label.
 
     Raises
     ------
     ConfigurationError
-        LLE933 when there is no such endpoint; the codes of
-        :class:`~low_latency_endpoint.plan.latency_plan.EndpointRequest`.
+        As :func:`plan_endpoint`.
     """
-    endpoint = settings.endpoints.get(key)
-    if endpoint is None:
-        raise NO_SUCH_ENDPOINT.error(got=key, allowed=", ".join(settings.endpoints))
-    routing, scaling, instances = endpoint.routing, endpoint.scaling, endpoint.instances
-    prefix = routing.prefix_aware if isinstance(routing, PrefixAwareRouting) else None
-    return EndpointRequest(
-        client_zones=settings.client_zones.zones,
-        instance_type=endpoint.instance_type,
-        latency=endpoint.latency.target if endpoint.latency else None,
-        throughput=endpoint.throughput.measured if endpoint.throughput else None,
-        images=list(images_of(endpoint).values()),
-        inference_ami=endpoint.inference_ami,
-        routing="PREFIX_AWARE" if prefix else str(routing).upper() if routing else None,
-        prefix_length=prefix.prefix_length if prefix else None,
-        concurrency_threshold=prefix.concurrency_threshold if prefix else None,
-        scaling=ScalingOptions(
-            enabled=scaling.enabled,
-            min_instances=instances.min,
-            initial_instances=instances.initial,
-            max_instances=instances.max,
-            target_invocations_per_instance=scaling.invocations_target,
-            max_concurrency_per_instance=scaling.concurrency_target,
-            scale_out_cooldown=scaling.scale_out_cooldown,
-            scale_in_cooldown=scaling.scale_in_cooldown,
-            instance_start=scaling.instance_start,
-            keep_instance_counts=scaling.keep_counts,
-            schedule=[each.planned for each in scaling.schedule],
-            steps=scaling.steps.planned if scaling.steps else None,
-        ),
-        warm_up_requests=endpoint.warm_up.requests if endpoint.warm_up else None,
-        payload_bytes=endpoint.payload_bytes,
+    return {
+        each.label: explain_endpoint(settings, each.key)
+        if each.further is None
+        else _explain_further(settings, each)
+        for each in planned_variants(settings, key)
+    }
+
+
+def _explain_further(settings: Settings, variant: PlannedVariant) -> Explanation:
+    plan, cost = variant.plan, variant_cost(settings, variant)
+    said = {str(each) for each in plan_endpoint(settings, variant.key).explanation.warnings}
+    alarms = (
+        f"{len(variant.plan.alarms)} compare it with production"
+        if variant.shadow
+        else _alarms(settings, variant.key, plan)
     )
-
-
-def plan_endpoint(settings: Settings, key: str) -> Plan:
-    """The plan of one endpoint of a settings file, made once however often it is asked for.
-
-    Raises
-    ------
-    ConfigurationError
-        As :func:`endpoint_request`, and the codes of
-        :func:`~low_latency_endpoint.plan.latency_plan.make_plan`; neither can occur for
-        settings loaded from a file: loading makes the plan.
-    """
-    return _plan_of(endpoint_request(settings, key))
+    return replace(
+        plan.explanation,
+        decisions=(
+            *(
+                each
+                for each in (
+                    plan.explanation.decisions
+                    if variant.shadow
+                    else _with_stated_alarms(settings, variant.key, plan)
+                )
+                if each.name not in SHARED_DECISIONS
+            ),
+            *cost.decisions(),
+        ),
+        warnings=tuple(each for each in plan.explanation.warnings if each not in said),
+        summary=summary_of(plan, alarms=alarms, cost=cost),
+    )
 
 
 def explain_endpoint(settings: Settings, key: str) -> Explanation:
@@ -163,7 +138,7 @@ def _alarms(settings: Settings, key: str, plan: Plan) -> str:
         metric: latency_thresholds(settings, key, metric)
         for metric in ("ModelLatency", "OverheadLatency")
     }
-    others = endpoint_parts(settings, key, plan).alarms - sum(map(len, latencies.values()))
+    others = watching_alarms(settings, key, plan) - sum(map(len, latencies.values()))
     return alarms_text(latencies, others)
 
 
@@ -185,7 +160,8 @@ def latency_thresholds(settings: Settings, key: str, metric: str) -> dict[str, f
 
 def _warnings(settings: Settings, endpoint: EndpointSettings) -> Iterator[PlanWarning]:
     """What is not in the constructs' plan, because there the part it is about warns itself."""
-    for container in endpoint.containers:
+    containers = [container for _, container in all_containers(endpoint)]
+    for container in containers:
         for name, value in {**container.environment, **container.image.build_args}.items():
             if (text := secret_warning(name, value)) is not None:
                 yield PlanWarning(f"secret-in-environment:{name}", text)
@@ -193,7 +169,7 @@ def _warnings(settings: Settings, endpoint: EndpointSettings) -> Iterator[PlanWa
         yield PlanWarning("alarms-notify-nobody", NOBODY_NOTIFIED)
     uris = [
         uri
-        for container in endpoint.containers
+        for container in containers
         if container.data
         for uri in (container.data.s3, container.data.s3_prefix)
     ]
@@ -211,7 +187,7 @@ def largest_fleet(settings: Settings) -> int:
     ConfigurationError
         As :func:`plan_endpoint`.
     """
-    return sum(plan_endpoint(settings, key).largest_fleet for key in settings.endpoints)
+    return sum(each.plan.largest_fleet for each in planned_variants(settings))
 
 
 def stack_cost(settings: Settings) -> StackCost:
@@ -222,11 +198,11 @@ def stack_cost(settings: Settings) -> StackCost:
     ConfigurationError
         As :func:`plan_endpoint`; ``LLE891`` for prices of another Region.
     """
-    return cost_of_plans(settings, _plans(settings))
+    return cost_of_plans(settings, list(planned_variants(settings)))
 
 
 def fleets_along(settings: Settings, shape: Shape) -> dict[str, FleetAlong | None]:
-    """The instances of each endpoint along a day of that shape, whose peak is the planned one.
+    """The instances of each variant along a day of that shape, whose peak is the planned one.
 
     ``None`` where scaling follows requests in flight, which traffic alone does not tell.
 
@@ -235,28 +211,4 @@ def fleets_along(settings: Settings, shape: Shape) -> dict[str, FleetAlong | Non
     ConfigurationError
         As :func:`plan_endpoint`.
     """
-    return fleets_of_plans(_plans(settings), shape)
-
-
-def _plans(settings: Settings) -> dict[str, Plan]:
-    return {key: plan_endpoint(settings, key) for key in settings.endpoints}
-
-
-def images_of(endpoint: EndpointSettings) -> dict[int, str]:
-    """The images of an endpoint's containers by their index, without those yet to be built."""
-    return {
-        index: image
-        for index, container in enumerate(endpoint.containers)
-        if (image := _image(container))
-    }
-
-
-def _image(container: ContainerSettings) -> str:
-    """The image as ``ContainerImage.reference`` has it; empty for one that is yet to be built."""
-    image = container.image
-    if image.dlc:
-        return f"{image.dlc.repository}:{image.dlc.tag}"
-    if image.ecr:
-        # Not AWS's own registry, so its name alone proves nothing about what it needs.
-        return f"private/{image.ecr.repository}:{image.ecr.tag}"
-    return f"private/{image.uri}" if image.private_registry else image.uri or ""
+    return fleets_of_plans(list(planned_variants(settings)), shape)

@@ -14,7 +14,8 @@ from ..simulate.search_goals import Candidate, Found, SearchResult
 from .breach import Place
 from .endpoint import EndpointSettings
 from .loading import load_settings
-from .plans import explain_endpoint, plan_endpoint
+from .planned import plan_endpoint
+from .plans import explain_endpoint
 from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER
 from .yaml_editing import YamlEdit, checked_edit
 

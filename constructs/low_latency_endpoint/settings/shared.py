@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from ..plan.capacity import counted_instances
 from ..plan.subnets import addresses_per_subnet, network_blocks, roomy_prefix_length
 from .costs import instances_in_update
-from .plans import largest_fleet, plan_endpoint
+from .planned import planned_variants
+from .plans import largest_fleet
 from .stack import DEFAULT_CIDR, Settings
 
 
@@ -111,19 +112,20 @@ def shared_resources(settings: Settings) -> SharedResources:
         As :func:`.plans.plan_endpoint`; what does not fit, loading refuses.
     """
     network, zones = settings.network, tuple(settings.client_zones.zones)
-    plans = {key: plan_endpoint(settings, key) for key in settings.endpoints}
+    variants = list(planned_variants(settings))
     instances = largest_fleet(settings)
     needs: dict[str, tuple[int, int]] = {}
-    for key, plan in plans.items():
-        name, most = plan.request.instance_type, plan.largest_fleet
+    for each in variants:
+        name, most = each.plan.request.instance_type, each.plan.largest_fleet
         at_most, updating = needs.get(name, (0, 0))
         needs[name] = (
             at_most + most,
-            updating + instances_in_update(most, settings.endpoints[key]),
+            updating + instances_in_update(most, settings.endpoints[each.key]),
         )
     addresses, own = addresses_per_subnet(instances), network.vpc_id is None
     link = settings.private_link
-    flying = [plan.caller_connections for plan in plans.values()]
+    # Of a whole endpoint, which each of its variants' plans has.
+    flying = [each.plan.caller_connections for each in variants if each.further is None]
     return SharedResources(
         network_blocks(network.cidr or DEFAULT_CIDR, zones, instances, network.subnet_prefix_length)
         if own
@@ -133,6 +135,6 @@ def shared_resources(settings: Settings) -> SharedResources:
         addresses,
         instances,
         tuple(QuotaNeed(name, *needs[name]) for name in sorted(needs)),
-        None if None in flying else sum(each or 0 for each in flying),
+        None if None in flying else sum(count or 0 for count in flying),
         0 if link.interface_endpoint_id else 2 if link.sagemaker_api else 1,
     )

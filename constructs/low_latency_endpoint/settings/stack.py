@@ -13,6 +13,7 @@ from ..plan.subnets import plan_subnets, vpc_block
 from ..plan.zones import check_zones_in_region, region_of_zone
 from .breach import Finding, breaches, finding
 from .endpoint import EndpointSettings, Tags
+from .endpoint_checks import all_stated_containers
 from .fields import Limited
 from .model_base import SettingsModel, items_of, mapping_of, optional
 from .network import ClientZoneSettings, NetworkSettings, PrivateLinkSettings
@@ -133,8 +134,7 @@ def _named_buckets(given: Mapping[str, Any]) -> set[str]:
     for key in mapping_of(given, "endpoints"):
         endpoint = mapping_of(mapping_of(given, "endpoints"), key)
         uris += [mapping_of(endpoint, group).get("s3") for group in ("data_capture", "core_dump")]
-        for container in items_of(endpoint, "containers"):
-            stated = mapping_of({"container": container}, "container")
+        for _, stated in all_stated_containers(endpoint):
             uris += mapping_of(stated, "data").values()
             uris += mapping_of(stated, "environment").values()
     buckets = {

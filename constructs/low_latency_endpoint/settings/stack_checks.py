@@ -17,10 +17,11 @@ from ..plan.s3_names import check_bucket
 from ..plan.warm_up_rules import BELOW_TPS, KEEP_WARM_REQUESTS, keep_warm_threshold
 from ..plan.zones import region_of_zone
 from .breach import Finding, breaches, finding
-from .endpoint_checks import containers_of
+from .endpoint_checks import all_stated_containers
 from .fields import duration_of
 from .model_base import items_of, mapping_of
 from .rules import REGION, STACK_HAS_THE_NAME, VPC_TWICE
+from .variants import container_id
 
 #: What the stack calls its own parts, beside those that carry an endpoint's key.
 NAMES_OF_PARTS = frozenset(
@@ -118,9 +119,9 @@ def _beside(key: str, endpoint: Mapping[str, Any]) -> Iterator[str]:
     for setting, name in (("core_dump", "CoreDumpKey"), ("data_capture", "CaptureKey")):
         if "kms_key_arn" in mapping_of(endpoint, setting):
             yield f"{key}-{name}"
-    for index, container in enumerate(containers_of(endpoint)):
+    for place, container in all_stated_containers(endpoint):
         if "ecr" in mapping_of(container, "image"):
-            yield f"{key}-{index}-Repository"
+            yield f"{container_id(key, place)}-Repository"
 
 
 def _hosted_zones(given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -137,17 +138,17 @@ def _hosted_zones(given: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _images(endpoint: Mapping[str, Any], region: str | None) -> Iterator[Finding]:
     """Deep Learning Containers come from an account that is known for the region."""
-    for index, container in enumerate(containers_of(endpoint)):
+    for place, container in all_stated_containers(endpoint):
         image = mapping_of(mapping_of(container, "image"), "dlc")
         if image and region and "account" not in image:
-            yield from breaches(("containers", index, "image", "dlc"), known_dlc_account, region)
+            yield from breaches((*place, "image", "dlc"), known_dlc_account, region)
 
 
 def _buckets(endpoint: Mapping[str, Any], region: str | None) -> Iterator[Finding]:
     """Buckets have names that S3 takes."""
     places: list[tuple[tuple[str | int, ...], Any]] = [
-        (("containers", index, "data", name), mapping_of(container, "data").get(name))
-        for index, container in enumerate(containers_of(endpoint))
+        ((*place, "data", name), mapping_of(container, "data").get(name))
+        for place, container in all_stated_containers(endpoint)
         for name in ("s3", "s3_prefix")
     ]
     places += [

@@ -8,6 +8,7 @@ from ..plan.latency_plan import CONCURRENCY_METRIC, Plan
 from ..plan.stack_size import EndpointParts, SharedParts
 from .endpoint import EndpointSettings
 from .endpoint_checks import rolls_back
+from .planned import planned_variants
 from .stack import Settings
 
 #: Alarms that an endpoint has unless the settings state another threshold, each by the number of
@@ -52,29 +53,46 @@ def shared_parts(settings: Settings) -> SharedParts:
 
 
 def endpoint_parts(settings: Settings, key: str, plan: Plan) -> EndpointParts:
-    """What belongs to one endpoint of a settings file."""
+    """What belongs to one endpoint of a settings file, with all of its variants."""
     endpoint = settings.endpoints[key]
     adopted = settings.private_link.interface_endpoint_id is not None
     alarms, warm_up = endpoint.alarms, endpoint.warm_up
-    warms = warm_up is not None and bool(plan.warm_up_requests)
+    variants = list(planned_variants(settings, key))
+    production = [each.plan for each in variants if not each.shadow]
+    warms = warm_up is not None and any(each.plan.warm_up_requests for each in variants)
+    quiet = bool(alarms and alarms.quiet_during_deployments)
     return EndpointParts(
         new_role=endpoint.role_arn is None,
         role_of_other_account=None not in (endpoint.role_arn, settings.account)
         and str(endpoint.role_arn).split(":")[4] != settings.account,
         confirms=endpoint.confirm_updates,
-        scales=plan.scaling is not None,
-        steps=plan.request.scaling.steps is not None,
+        scales=sum(each.plan.scaling is not None for each in variants),
+        steps=sum(each.plan.request.scaling.steps is not None for each in variants),
         dashboard=endpoint.dashboard,
-        alarms=len(_watching(settings, endpoint, plan)),
-        rollback_alarms=len(_rolling_back(endpoint, plan)),
-        quiet=bool(alarms and alarms.quiet_during_deployments),
+        alarms=sum(len(_watching(settings, endpoint, each)) for each in production),
+        rollback_alarms=sum(len(_rolling_back(settings, key, each)) for each in production),
+        quiet=len(production) if quiet else 0,
         warm_up=warms,
         during_deployments=bool(warm_up and warm_up.during_deployments),
         keep_warm=bool(warm_up and warm_up.keep_warm),
         link_ports=_ports(settings),
         parameters=settings.parameters is not None,
         zonal_urls=0 if adopted else len(settings.client_zones.zones),
+        models=1
+        + sum(bool(each.further and each.further.settings.containers) for each in variants),
+        shadow_alarms=len(_of_shadow(plan)) if endpoint.shadow else 0,
     )
+
+
+def watching_alarms(settings: Settings, key: str, plan: Plan) -> int:
+    """How many alarms page for one variant."""
+    return len(_watching(settings, settings.endpoints[key], plan))
+
+
+def _of_shadow(plan: Plan) -> list[int]:
+    """The alarms that compare a shadow with production, each by its number of metrics."""
+    latency = plan.request.latency
+    return [*([4] * (len(latency.milliseconds) if latency else 1)), 2]
 
 
 def _ports(settings: Settings) -> int:
@@ -104,14 +122,16 @@ def _watching(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> lis
     ]
 
 
-def _rolling_back(endpoint: EndpointSettings, plan: Plan) -> list[int]:
-    """The alarms that roll a deployment back, each by its number of metrics."""
-    back = rolls_back(
+def _rolling_back(settings: Settings, key: str, plan: Plan) -> list[int]:
+    """The alarms of a variant that roll a deployment back, each by its number of metrics."""
+    endpoint = settings.endpoints[key]
+    types = [name for each in planned_variants(settings, key) for name in each.plan.request.types]
+    stated = (
         {}
         if endpoint.deployment is None
-        else {"rollback_on_alarms": endpoint.deployment.rollback_on_alarms},
-        endpoint.instance_type,
+        else {"rollback_on_alarms": endpoint.deployment.rollback_on_alarms}
     )
+    back = all(rolls_back(stated, name) for name in types)
     latencies = _thresholds(endpoint, plan, "model_latency", "ModelLatency")
     return [*(1 for _ in latencies), *_BY_DEFAULT["error_rate"]] if back else []
 
@@ -135,15 +155,25 @@ class BilledAlarms:
 def billed_alarms(settings: Settings, key: str, plan: Plan) -> BilledAlarms:
     """The alarms of an endpoint, with those that target tracking makes itself."""
     endpoint = settings.endpoints[key]
-    watching = _watching(settings, endpoint, plan)
-    quiet = bool(endpoint.alarms and endpoint.alarms.quiet_during_deployments) and bool(watching)
-    metrics = [*watching, *_rolling_back(endpoint, plan), *(_OF_BOTH_FLEETS if quiet else ())]
-    tracking = sum(_OF_TARGET_TRACKING) if plan.scaling else 0
-    finely = plan.scaling is not None and plan.scaling.metric == CONCURRENCY_METRIC
-    steps = plan.request.scaling.steps
-    quick = steps is not None and steps.metric == "concurrency"
-    return BilledAlarms(
-        sum(metrics) + tracking * (not finely) + (steps is not None and not quick),
-        tracking * finely + quick,
-        bool(watching) + quiet,
-    )
+    variants = list(planned_variants(settings, key))
+    quiet = bool(endpoint.alarms and endpoint.alarms.quiet_during_deployments)
+    metrics = list(_of_shadow(plan)) if endpoint.shadow else []
+    for each in variants:
+        if not each.shadow:
+            metrics += [
+                *_watching(settings, endpoint, each.plan),
+                *_rolling_back(settings, key, each.plan),
+                *(_OF_BOTH_FLEETS if quiet else ()),
+            ]
+    normal, finely = sum(metrics), 0
+    for each in variants:
+        policy, steps = each.plan.scaling, each.plan.request.scaling.steps
+        if policy is not None and policy.metric == CONCURRENCY_METRIC:
+            finely += sum(_OF_TARGET_TRACKING)
+        elif policy is not None:
+            normal += sum(_OF_TARGET_TRACKING)
+        if steps is not None and steps.metric == "concurrency":
+            finely += 1
+        elif steps is not None:
+            normal += 1
+    return BilledAlarms(normal, finely, 1 + quiet)

@@ -12,7 +12,7 @@ from low_latency_endpoint.account.calls import Account
 from low_latency_endpoint.operate.checking.results import Result
 from low_latency_endpoint.operate.preflight import CHECKS, ENDPOINT_CHECKS
 from low_latency_endpoint.operate.preflight.context import PreflightContext
-from low_latency_endpoint.settings import Settings, parse_settings, plan_endpoint
+from low_latency_endpoint.settings import Settings, parse_settings, planned_variants
 from tests.operate.preflight.fake_aws import ACCOUNT, REGION, FakeAws, Refused
 
 VPC = "vpc-0123456789abcdef0"
@@ -384,10 +384,9 @@ def outcomes(
     check_id: str, aws: FakeAws, settings: Settings, *, region: str = REGION, fetch: Any = fetch
 ) -> list[Result]:
     """The results of one check."""
-    plans = {key: plan_endpoint(settings, key) for key in settings.endpoints}
     context = PreflightContext(
         settings,
-        plans,
+        list(planned_variants(settings)),
         Account(aws, region),
         fetch=fetch,
         resolve=lambda name: ADDRESSES if name == RUNTIME_NAME else [],

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...account.calls import Account
 from ...account.sessions import ClientFactory
-from ...settings import Settings, plan_endpoint
+from ...settings import Settings, planned_variants
 from ..checking.checks import Check, run_checks
 from ..checking.results import Report
 from . import (
@@ -90,8 +90,8 @@ def run_preflight(
     ConfigurationError
         ``LLA102`` without working credentials.
     """
-    plans = {key: plan_endpoint(settings, key) for key in settings.endpoints}
-    context = PreflightContext(settings, plans, Account(client, region), fetch=fetch)
+    variants = list(planned_variants(settings))
+    context = PreflightContext(settings, variants, Account(client, region), fetch=fetch)
     steps: list[tuple[Check[Any], Any, str]] = [(each, context, "") for each in CHECKS]
     steps += [
         (each, endpoint, endpoint.key) for each in ENDPOINT_CHECKS for endpoint in context.endpoints

@@ -38,17 +38,22 @@ def _quota(account: Account, instance_type: str) -> tuple[Mapping[str, Any] | No
 @check("LLP301", "The instance type is offered for hosting in the region", source=_QUOTAS)
 def type_offered(context: PlannedEndpoint) -> Iterator[Outcome]:
     """Judged by its quota, since no API says it."""
-    instance_type = context.settings.instance_type
-    quota, _ = _quota(context.account, instance_type)
-    if quota is None:
-        yield warned(
-            f'Service Quotas has no quota "{instance_type} for endpoint usage" in '
-            f"{context.account.region}: the type is probably not offered there",
-            "Choose a type that has one, or try it out: no page of AWS's says that a "
-            "type without a quota is not offered.",
-        )
-    else:
-        yield passed(f"{instance_type} has an endpoint quota in {context.account.region}")
+    several = len(context.types) > 1
+    for instance_type in context.types:
+        about = instance_type if several else ""
+        quota, _ = _quota(context.account, instance_type)
+        if quota is None:
+            yield warned(
+                f'Service Quotas has no quota "{instance_type} for endpoint usage" in '
+                f"{context.account.region}: the type is probably not offered there",
+                "Choose a type that has one, or try it out: no page of AWS's says that a "
+                "type without a quota is not offered.",
+                about=about,
+            )
+        else:
+            yield passed(
+                f"{instance_type} has an endpoint quota in {context.account.region}", about=about
+            )
 
 
 @check("LLP302", "The quota holds the largest fleet twice", source=_SAGEMAKER_QUOTAS)
@@ -57,9 +62,10 @@ def quota_holds(context: PreflightContext) -> Iterator[Outcome]:
     needed: dict[str, int] = {}
     largest: dict[str, int] = {}
     for each in context.endpoints:
-        kind = each.settings.instance_type
-        needed[kind] = needed.get(kind, 0) + each.instances_during_update
-        largest[kind] = largest.get(kind, 0) + each.largest_fleet
+        for variant in each.variants:
+            kind = variant.plan.request.instance_type
+            needed[kind] = needed.get(kind, 0) + each.instances_during_update(variant)
+            largest[kind] = largest.get(kind, 0) + variant.plan.largest_fleet
     for kind, count in needed.items():
         yield _holds(context.account, kind, count, largest[kind])
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...account.calls import Account
 from ...account.network import resolve
-from ...plan.latency_plan import Plan
-from ...settings import ContainerSettings, EndpointSettings, Settings, instances_in_update
+from ...settings import (
+    ContainerSettings,
+    EndpointSettings,
+    PlannedVariant,
+    Settings,
+    instances_in_update,
+)
 
 Fetch = Callable[[str], bytes]
 
@@ -46,8 +51,8 @@ class PreflightContext:
     Attributes
     ----------
     settings : Settings
-    plans : mapping of str to Plan
-        By the endpoint's key.
+    variants : sequence of PlannedVariant
+        All of the file.
     account : Account
     fetch : callable
         URL to its body, for the configurations of images.
@@ -56,7 +61,7 @@ class PreflightContext:
     """
 
     settings: Settings
-    plans: Mapping[str, Plan]
+    variants: Sequence[PlannedVariant]
     account: Account
     fetch: Fetch = fetch
     resolve: Callable[[str], Sequence[str]] = resolve
@@ -70,7 +75,7 @@ class PreflightContext:
     @property
     def largest_fleet(self) -> int:
         """The most instances that all endpoints have together, outside of updates."""
-        return sum(each.largest_fleet for each in self.endpoints)
+        return sum(each.plan.largest_fleet for each in self.variants)
 
     @property
     def endpoints(self) -> tuple[PlannedEndpoint, ...]:
@@ -96,23 +101,41 @@ class PlannedEndpoint:
         return self.stack.settings.endpoints[self.key]
 
     @property
-    def plan(self) -> Plan:
-        """The endpoint's plan."""
-        return self.stack.plans[self.key]
+    def variants(self) -> tuple[PlannedVariant, ...]:
+        """The endpoint's variants with their plans, the first one's first."""
+        return tuple(each for each in self.stack.variants if each.key == self.key)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The instance types of all variants."""
+        names = (each.plan.request.instance_type for each in self.variants)
+        return tuple(dict.fromkeys(names))
 
     @property
     def containers(self) -> Iterator[tuple[str, ContainerSettings]]:
         """What outcomes about a container say of it, where there are several; and the container."""
-        several = len(self.settings.containers) > 1
-        for index, each in enumerate(self.settings.containers):
-            yield f"container {index}" if several else "", each
+        for _, about, each in self.placed_containers:
+            yield about, each
 
     @property
-    def largest_fleet(self) -> int:
-        """The most instances outside of updates."""
-        return self.plan.largest_fleet
+    def placed_containers(self) -> Iterator[tuple[tuple[str, ...], str, ContainerSettings]]:
+        """The same, with the instance types of the variants that serve the container's model."""
+        shared = tuple(
+            dict.fromkeys(
+                each.plan.request.instance_type
+                for each in self.variants
+                if not (each.further and each.further.settings.containers)
+            )
+        )
+        first = self.settings.containers
+        for index, container in enumerate(first):
+            yield shared, f"container {index}" if len(first) > 1 else "", container
+        for each in self.variants:
+            own = each.further.settings.containers if each.further else ()
+            for index, container in enumerate(own):
+                about = f"{each.variant}, container {index}" if len(own) > 1 else each.variant
+                yield (each.plan.request.instance_type,), about, container
 
-    @property
-    def instances_during_update(self) -> int:
-        """The most instances while a new version takes over, or is rolled back."""
-        return instances_in_update(self.largest_fleet, self.settings)
+    def instances_during_update(self, variant: PlannedVariant) -> int:
+        """The most instances of a variant while a new version takes over, or is rolled back."""
+        return instances_in_update(variant.plan.largest_fleet, self.settings)

@@ -119,9 +119,7 @@ def download_time(context: PlannedEndpoint) -> Iterator[Outcome]:
 
 
 def _in_time(context: PlannedEndpoint, data: ModelDataSettings) -> Iterator[Outcome]:
-    multi_model = any(
-        each.multi_model and each.data == data for each in context.settings.containers
-    )
+    multi_model = any(each.multi_model and each.data == data for _, each in context.containers)
     if multi_model:
         return  # its models are fetched when they are called
     size = _total(context, data)

@@ -147,13 +147,29 @@ def _exists(context: PlannedEndpoint, image: EcrImage) -> Iterator[Outcome]:
 )
 def architecture(context: PlannedEndpoint) -> Iterator[Outcome]:
     """From the image's index or its configuration, not from its name."""
-    facts = instance_facts(context.settings.instance_type)
-    if facts is None or facts.architecture is None:
+    unknown_types = [name for name in context.types if _architecture(name) is None]
+    if unknown_types:
         yield unknown(
-            f"the architecture of {context.settings.instance_type} is not in the library's table"
+            f"the architecture of {', '.join(unknown_types)} is not in the library's table"
         )
-        return
-    yield from _each_image(context, _fits)
+    if len(unknown_types) < len(context.types):
+        yield from _each_image(context, _fits)
+
+
+def _architecture(instance_type: str) -> str | None:
+    facts = instance_facts(instance_type)
+    return facts.architecture if facts else None
+
+
+def _types_of(context: PlannedEndpoint, image: EcrImage) -> list[str]:
+    """The instance types that the image runs on, without those that nothing is known of."""
+    found = [
+        name
+        for types, _, container in context.placed_containers
+        if not container.image.asset and ecr_image(container.image, context.account.region) == image
+        for name in types
+    ]
+    return [name for name in dict.fromkeys(found) if _architecture(name)]
 
 
 def _fits(context: PlannedEndpoint, image: EcrImage) -> Iterator[Outcome]:
@@ -168,18 +184,18 @@ def _fits(context: PlannedEndpoint, image: EcrImage) -> Iterator[Outcome]:
     if not found:
         yield unknown(f"the registry does not tell the architecture of {image}")
         return
-    facts = instance_facts(context.settings.instance_type)
-    wanted = facts.architecture if facts else ""
-    evidence = f"{', '.join(found)} on {context.settings.instance_type}, which is {wanted}"
-    if wanted in found:
-        yield passed(evidence)
-    else:
-        yield failed(
-            evidence,
-            f"Build the image for {wanted} (docker build --platform "
-            f"linux/{'arm64' if wanted == 'arm64' else 'amd64'}), or choose an instance "
-            f"type that is {found[0]}.",
-        )
+    for name in _types_of(context, image):
+        wanted = _architecture(name)
+        evidence = f"{', '.join(found)} on {name}, which is {wanted}"
+        if wanted in found:
+            yield passed(evidence)
+        else:
+            yield failed(
+                evidence,
+                f"Build the image for {wanted} (docker build --platform "
+                f"linux/{'arm64' if wanted == 'arm64' else 'amd64'}), or choose an instance "
+                f"type that is {found[0]}.",
+            )
 
 
 def _architectures(

@@ -76,7 +76,7 @@ def allowed_change(context: PlannedEndpoint) -> Iterator[Outcome]:
         )
         return
     scaled = scalable_targets(context.account, current.name, current.variants)
-    planned = {context.settings.variant_name: context.settings.instance_type}
+    planned = {each.variant: each.plan.request.instance_type for each in context.variants}
     problems = list(_problems(current, scaled, planned))
     if problems:
         yield failed(

@@ -63,7 +63,7 @@ def _busy(settings: Settings, client: ClientFactory, region: str) -> Iterator[st
         stack = stack_description(account, settings.stack_name)
         if stack is None or stack["StackStatus"].endswith("_IN_PROGRESS"):
             return
-        for context in PreflightContext(settings, {}, account).endpoints:
+        for context in PreflightContext(settings, (), account).endpoints:
             deployed = deployed_endpoint(context)
             found = read_endpoint(account, deployed.name) if deployed else None
             if found and found.status in PASSING_STATES:

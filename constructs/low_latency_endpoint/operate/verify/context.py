@@ -113,9 +113,9 @@ class VerifiedEndpoint:
         """What reports call it."""
         return self.stated.name
 
-    def planned(self, name: str) -> Any:
-        """The value of a decision in the template's plan; ``None`` without one."""
-        return self.stated.plan.get(name, {}).get("value")
+    def planned(self, name: str, variant: str = "") -> Any:
+        """The value of a decision in the template's plan of a variant; ``None`` without one."""
+        return self.stated.plan_of(variant).get(name, {}).get("value")
 
     def read(self) -> DeployedEndpoint | None:
         """The endpoint as SageMaker has it."""

@@ -60,9 +60,9 @@ def routing(context: VerifiedEndpoint) -> Iterator[Outcome]:
 def _each_variant(
     context: VerifiedEndpoint, decision: str, value: Callable[[DeployedVariant], str]
 ) -> Iterator[Outcome]:
-    endpoint, planned = context.read(), context.planned(decision)
+    endpoint = context.read()
     for name, variant in (endpoint.variants if endpoint else {}).items():
-        found = value(variant)
+        found, planned = value(variant), context.planned(decision, name)
         if planned is None:
             yield unknown(f"{found}; {_NO_PLAN}", about=name)
         elif found == planned:
@@ -75,8 +75,8 @@ def _each_variant(
 def counts(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """All that are wanted, and between the plan's minimum and maximum."""
     endpoint = context.read()
-    lowest, highest = context.planned("min_instances"), context.planned("max_instances")
     for name, variant in (endpoint.variants if endpoint else {}).items():
+        lowest, highest = (context.planned(f"{end}_instances", name) for end in ("min", "max"))
         now, wanted = variant.current_instances, variant.desired_instances
         if not variant.running:
             continue
@@ -185,9 +185,11 @@ def _registered(
         for each in scaling_policies(context.account, context.stated.name, variant)
     }
     wanted = {_metric(each): tracked_value(each) for each in policies}
-    planned = context.planned("scaling_metric")
-    if planned in wanted and context.planned("scaling_target") is not None:
-        wanted[planned] = context.planned("scaling_target")
+    planned, target_planned = (
+        context.planned(f"scaling_{name}", variant) for name in ("metric", "target")
+    )
+    if planned in wanted and target_planned is not None:
+        wanted[planned] = target_planned
     problems += [
         f"the policy on {metric} is missing"
         if metric not in aims

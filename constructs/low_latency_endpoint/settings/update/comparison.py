@@ -10,7 +10,7 @@ from typing import Any
 
 from ...plan.decisions import Explanation
 from ...plan.hourly_cost import StackCost
-from ..plans import explain_endpoint, stack_cost
+from ..plans import explain_variants, stack_cost
 from ..rules import NO_SUCH_ENDPOINT
 from ..stack import Settings
 from .effects import Consequence, Difference, Effect, greatest
@@ -95,7 +95,12 @@ class Comparison:
     def explanations(self) -> tuple[dict[str, Explanation], dict[str, Explanation]]:
         """The plans of both, by endpoint."""
         before, after = (
-            {key: explain_endpoint(each, key) for key in each.endpoints if key in self.keys}
+            {
+                label: found
+                for key in each.endpoints
+                if key in self.keys
+                for label, found in explain_variants(each, key).items()
+            }
             for each in (self.before, self.after)
         )
         return before, after

@@ -6,18 +6,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..breach import Place
-from ..plans import plan_endpoint
+from ..planned import planned_variants
 from ..stack import Settings
+from ..variants import further_variants
 from .effects import Consequence, Difference, Effect
 from .endpoint_fields import (
     ENDPOINT_FIELDS,
+    FURTHER_FIELDS,
+    MODEL,
     NAME,
     PLANNED,
     PLANNED_BY_ZONES,
     VARIANT,
+    Touched,
     alone_changed,
     keeps_counts,
-    scales,
+    scaled_variants,
 )
 from .shared_fields import endpoint_names, subnets
 from .stated_values import Stated, both_texts, differences
@@ -40,12 +44,17 @@ def differences_of_endpoint(before: Settings, after: Settings, key: str) -> Iter
     }
     together = _together_only(before, after, key, found, alone)
     for stated in found:
-        touched = longest(ENDPOINT_FIELDS, stated)
+        touched = touched_by(stated)
         made: list[Consequence] = []
+        variant = _variant(before, key, stated)
         for part in touched.parts:
+            gone = len(stated.place) == (2 if stated.place[0] == "variants" else 1)
+            removed = variant is not None and gone and stated.after is None
             if part is NAME:
                 made.append(_renamed(before, after, key))
-            elif part is VARIANT and scales(before, key):
+            elif (part is VARIANT or removed) and (
+                _touched_variants(before, key, stated) & scaled_variants(before, key)
+            ):
                 made.append(_of_scaled(stated, key))
             else:
                 made.append(Consequence(part.effect, part.text, (key,)))
@@ -56,6 +65,47 @@ def differences_of_endpoint(before: Settings, after: Settings, key: str) -> Iter
         ]
         made += _follows(before, after, key, names)
         yield difference(key, stated, tuple(made) or (_AS_PLANNED,))
+
+
+def touched_by(stated: Stated) -> Touched:
+    """What a setting of an endpoint touches.
+
+    Raises
+    ------
+    KeyError
+        When no row names it; a test sees to it that one does.
+    """
+    place = stated.place
+    if place[0] not in ("variants", "shadow"):
+        found: Touched = longest(ENDPOINT_FIELDS, stated)
+        return found
+    below = place[2:] if place[0] == "variants" else place[1:]
+    if below:
+        return FURTHER_FIELDS[str(below[0])]
+    comes_or_goes = FURTHER_FIELDS[""]
+    own = any(each is not None and each.containers for each in (stated.before, stated.after))
+    return comes_or_goes._replace(parts=(MODEL,)) if own else comes_or_goes
+
+
+def _touched_variants(before: Settings, key: str, stated: Stated) -> set[str]:
+    """The variants whose name or instance type a setting changes."""
+    variant = _variant(before, key, stated)
+    if variant is not None:
+        return {variant}
+    endpoint = before.endpoints[key]
+    found = {endpoint.variant_name}
+    if stated.path == "instance_type":  # that of all that state none
+        further = further_variants(endpoint)
+        found |= {each.name for each in further if each.settings.instance_type is None}
+    return found
+
+
+def _variant(before: Settings, key: str, stated: Stated) -> str | None:
+    """The variant beside the first that a setting is of."""
+    if stated.place[0] == "variants":
+        return str(stated.place[1])
+    shadow = before.endpoints[key].shadow
+    return shadow.name if stated.place[0] == "shadow" and shadow else None
 
 
 def _changes_alone(before: Settings, alone: Settings | None, key: str, name: str) -> bool:
@@ -73,12 +123,12 @@ def _together_only(
     alone: dict[Place, Settings | None],
 ) -> set[str]:
     """What only several settings together change: each of them is said to."""
-    candidates = [
+    candidates: list[tuple[tuple[str, ...], Settings | None]] = [
         (PLANNED_BY_ZONES, alone_changed(before, key, ("client_zones",), zones))
         for zones in [after.client_zones]
         if zones != before.client_zones
     ]
-    candidates += [(longest(ENDPOINT_FIELDS, each).planned, alone[each.place]) for each in found]
+    candidates += [(touched_by(each).planned, alone[each.place]) for each in found]
     return {
         name
         for name, planned in PLANNED.items()
@@ -133,11 +183,21 @@ def _taken(name: str, key: str) -> Consequence:
 
 
 def _of_scaled(stated: Stated, key: str) -> Consequence:
-    what = "the instance type" if stated.path == "instance_type" else "the name"
+    what = "to change the name of"
+    if stated.path.endswith("instance_type"):
+        what = "to change the instance type of"
+    elif stated.after is None:
+        what = "to remove"
+    further = stated.place[0] in ("variants", "shadow")
+    off = (
+        "its scaling: {enabled: false}"
+        if further
+        else "scaling: {enabled: false, keep_counts: true}"
+    )
     return Consequence(
         Effect.REFUSED,
-        f"UpdateEndpoint refuses to change {what} of a variant that scales; in two deployments: "
-        "scaling: {enabled: false, keep_counts: true} first (docs/updates.md)",
+        f"UpdateEndpoint refuses {what} a variant that scales; in two deployments: "
+        f"{off} first (docs/updates.md)",
         (key,),
     )
 
@@ -146,10 +206,11 @@ def _added(before: Settings, after: Settings, key: str) -> Iterator[Consequence]
     stated = after.endpoints[key]
     if stated.endpoint_name and stated.endpoint_name.lower() in endpoint_names(before):
         yield _taken(stated.endpoint_name, key)
-    fleet = plan_endpoint(after, key).fleet
-    yield Consequence(
-        Effect.NEW, f"an endpoint, {fleet.initial} x {stated.instance_type} at first", (key,)
+    fleets = ", ".join(
+        f"{each.plan.fleet.initial} x {each.plan.request.instance_type}"
+        for each in planned_variants(after, key)
     )
+    yield Consequence(Effect.NEW, f"an endpoint, {fleets} at first", (key,))
     if not any(_same_shared(before, after)):
         yield from subnets(before, after)
 

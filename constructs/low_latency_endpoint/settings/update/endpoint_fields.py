@@ -14,8 +14,10 @@ from ..breach import Place
 from ..deployment import CanarySettings, DeploymentSettings
 from ..endpoint import EndpointSettings
 from ..endpoint_checks import rolls_back
-from ..plans import latency_thresholds, plan_endpoint
+from ..planned import plan_endpoint, planned_variants
+from ..plans import latency_thresholds
 from ..stack import Settings
+from ..variants import further_variants
 from .effects import Effect
 from .stated_values import with_value
 
@@ -61,21 +63,23 @@ class Touched(NamedTuple):
     planned: tuple[str, ...] = ()
 
 
-_FLEET = ("initial", "range", "keeps", "subnets", "warm_up")
+_FURTHER = ("further", "further_scaling")
+_FLEET = ("initial", "range", "keeps", "subnets", "warm_up", *_FURTHER)
 
 #: By the setting's beginning; the longest that fits counts.
 ENDPOINT_FIELDS: Mapping[str, Touched] = {
     "endpoint_name": Touched((NAME,)),
-    "containers": Touched((MODEL,), ("inference_ami",)),
+    "containers": Touched((MODEL,), ("inference_ami", "further")),
     "inference_mode": Touched((MODEL,)),
     "network_isolation": Touched((MODEL,)),
     "role_arn": Touched((MODEL,)),
     "instance_type": Touched((VARIANT,), ("inference_ami", *_FLEET)),
     "variant_name": Touched((VARIANT,)),
+    "variant_weight": Touched((CONFIGURATION,), ("scaling", *_FLEET)),
     "latency": Touched((), ("routing", "thresholds", "rollback_alarms", "warm_up")),
     "throughput": Touched((), ("scaling", *_FLEET)),
     "payload_bytes": Touched((PLAN,)),
-    "routing": Touched((), ("routing",)),
+    "routing": Touched((), ("routing", "further")),
     "instances": Touched((), ("scaling", *_FLEET)),
     "scaling": Touched((), ("scaling", *_FLEET)),
     "scaling.schedule": Touched((), ("schedule", "subnets")),
@@ -90,7 +94,7 @@ ENDPOINT_FIELDS: Mapping[str, Touched] = {
     "startup_health_check_timeout": Touched((CONFIGURATION,)),
     "model_data_download_timeout": Touched((CONFIGURATION,)),
     "volume_size_gib": Touched((CONFIGURATION,)),
-    "inference_ami": Touched((), ("inference_ami",)),
+    "inference_ami": Touched((), ("inference_ami", "further")),
     "ssm_access": Touched((CONFIGURATION,)),
     "capacity_reservation_arn": Touched((CONFIGURATION,)),
     "core_dump": Touched((CONFIGURATION,)),
@@ -99,6 +103,30 @@ ENDPOINT_FIELDS: Mapping[str, Touched] = {
     "data_capture": Touched((CONFIGURATION,)),
     "tags": Touched((TAGS,)),
     "recommendation": Touched((ADVICE,)),
+}
+
+
+_OF_FURTHER = ("rollback_alarms", "scaling", "deployment", "volume_key", *_FLEET)
+
+#: The same for a variant beside the first; "" for one that comes or goes.
+FURTHER_FIELDS: Mapping[str, Touched] = {
+    "": Touched((CONFIGURATION,), _OF_FURTHER),
+    "name": Touched((VARIANT,), _OF_FURTHER),
+    "weight": Touched((CONFIGURATION,), ("scaling", *_FLEET)),
+    "share": Touched((CONFIGURATION,), _FLEET),
+    "containers": Touched((MODEL,), ("further",)),
+    "inference_mode": Touched((MODEL,)),
+    "instance_type": Touched((VARIANT,), _OF_FURTHER),
+    "tps_per_instance": Touched((), _FLEET),
+    "safety_factor": Touched((), _FLEET),
+    "instances": Touched((), _FLEET),
+    "scaling": Touched((), _FLEET),
+    "routing": Touched((), ("further",)),
+    "startup_health_check_timeout": Touched((CONFIGURATION,)),
+    "model_data_download_timeout": Touched((CONFIGURATION,)),
+    "volume_size_gib": Touched((CONFIGURATION,)),
+    "inference_ami": Touched((), ("further",)),
+    "capacity_reservation_arn": Touched((CONFIGURATION,)),
 }
 
 
@@ -114,8 +142,46 @@ def _plan(settings: Settings, key: str) -> Plan:
     return plan_endpoint(settings, key)
 
 
+def _further(settings: Settings, key: str) -> dict[str, Any]:
+    """What the configuration has of the variants beside the first."""
+    return {
+        f"{each.variant} {name}": value
+        for each in planned_variants(settings, key)
+        if each.further
+        for name, value in {
+            "initial instances": each.plan.fleet.initial,
+            "inference AMI": each.plan.inference_ami,
+            **_routing_of(each.plan),
+        }.items()
+        if value is not None
+    }
+
+
+def _further_scaling(settings: Settings, key: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for each in planned_variants(settings, key):
+        plan, policy = each.plan, each.plan.scaling
+        if each.further is None or policy is None:
+            continue
+        scaling = plan.request.scaling
+        found[each.variant] = f"{plan.fleet.minimum} to {plan.fleet.maximum}"
+        found |= {
+            f"{each.variant} {name}": value
+            for name, value in {
+                **_policy_of(plan),
+                **_schedule_of(plan),
+                "steps": scaling.steps and (scaling.steps.text, scaling.steps.cooldown_seconds),
+            }.items()
+            if value
+        }
+    return found
+
+
 def _routing(settings: Settings, key: str) -> dict[str, Any]:
-    plan = _plan(settings, key)
+    return _routing_of(_plan(settings, key))
+
+
+def _routing_of(plan: Plan) -> dict[str, Any]:
     request = plan.request
     return {
         "strategy": plan.routing,
@@ -130,7 +196,11 @@ def _range(settings: Settings, key: str) -> dict[str, int]:
 
 
 def _scaling(settings: Settings, key: str) -> dict[str, Any]:
-    policy = _plan(settings, key).scaling
+    return _policy_of(_plan(settings, key))
+
+
+def _policy_of(plan: Plan) -> dict[str, Any]:
+    policy = plan.scaling
     if policy is None:
         return {}
     return {
@@ -142,7 +212,11 @@ def _scaling(settings: Settings, key: str) -> dict[str, Any]:
 
 
 def _schedule(settings: Settings, key: str) -> dict[str, str]:
-    stated = _plan(settings, key).request.scaling.schedule
+    return _schedule_of(_plan(settings, key))
+
+
+def _schedule_of(plan: Plan) -> dict[str, str]:
+    stated = plan.request.scaling.schedule
     return {
         each.name: f"{each.text}, {each.expression} in {each.time_zone or 'UTC'}" for each in stated
     }
@@ -160,12 +234,25 @@ def keeps_counts(settings: Settings, key: str) -> bool:
     scaling = settings.endpoints[key].scaling
     if scaling.keep_counts is not None:
         return scaling.keep_counts
-    return not scaling.enabled or scales(settings, key)
+    return not scaling.enabled or bool(scaled_variants(settings, key))
+
+
+def scaled_variants(settings: Settings, key: str) -> set[str]:
+    """The variants that are scalable targets."""
+    return {
+        each.variant for each in planned_variants(settings, key) if each.plan.scaling is not None
+    }
 
 
 def scales(settings: Settings, key: str) -> bool:
-    """Whether the variant is a scalable target."""
+    """Whether the first variant is a scalable target."""
     return _plan(settings, key).scaling is not None
+
+
+def types_of(endpoint: EndpointSettings) -> list[str]:
+    """The instance types of all variants."""
+    further = [each.settings.instance_type for each in further_variants(endpoint)]
+    return [endpoint.instance_type, *(name for name in further if name)]
 
 
 def deployment_of(endpoint: EndpointSettings) -> DeploymentSettings:
@@ -173,7 +260,7 @@ def deployment_of(endpoint: EndpointSettings) -> DeploymentSettings:
     stated = endpoint.deployment
     if stated is not None:
         return stated
-    if takes_guardrails(endpoint.instance_type):
+    if all(map(takes_guardrails, types_of(endpoint))):
         return DeploymentSettings(canary=CanarySettings())
     return DeploymentSettings.model_validate({"all_at_once": {}})
 
@@ -196,9 +283,10 @@ def _rollback_alarms(settings: Settings, key: str) -> tuple[str, ...]:
     """The alarms that SageMaker watches in a deployment, which the endpoint names."""
     endpoint = settings.endpoints[key]
     stated = endpoint.deployment.rollback_on_alarms if endpoint.deployment else None
-    if not rolls_back({"rollback_on_alarms": stated}, endpoint.instance_type):
+    if not all(rolls_back({"rollback_on_alarms": stated}, each) for each in types_of(endpoint)):
         return ()
-    return (*latency_thresholds(settings, key, "ModelLatency"), "errors")
+    watched = (*latency_thresholds(settings, key, "ModelLatency"), "errors")
+    return (*watched, *(f"{name} {each}" for name in endpoint.variants for each in watched))
 
 
 def _alarms(settings: Settings, key: str) -> dict[str, Any]:
@@ -212,13 +300,15 @@ def _warm_up(settings: Settings, key: str) -> dict[str, Any]:
     endpoint = settings.endpoints[key]
     if endpoint.warm_up is None:
         return {}
-    return {"requests": _plan(settings, key).warm_up_requests, "target": endpoint.latency}
+    requests = max(each.plan.warm_up_requests for each in planned_variants(settings, key))
+    return {"requests": requests, "target": endpoint.latency}
 
 
 def _volume_key(settings: Settings, key: str) -> str | None:
     endpoint = settings.endpoints[key]
-    facts = instance_facts(endpoint.instance_type)
-    local = bool(facts and facts.local_storage_gb) and not endpoint.kms_key_with_local_storage
+    known = [instance_facts(name) for name in types_of(endpoint)]
+    local = any(facts and facts.local_storage_gb for facts in known)
+    local = local and not endpoint.kms_key_with_local_storage
     return endpoint.kms_key_arn or (None if local else settings.safeguards.kms_key_arn)
 
 
@@ -233,6 +323,8 @@ PLANNED: Mapping[str, Planned] = {
         Effect.DEPLOYMENT, "inference AMI", lambda settings, key: _plan(settings, key).inference_ami
     ),
     "volume_key": Planned(Effect.DEPLOYMENT, "the volumes' key", _volume_key),
+    "further": Planned(Effect.DEPLOYMENT, "variants:", _further),
+    "further_scaling": Planned(Effect.IN_PLACE, "scaling of variants:", _further_scaling),
     "range": Planned(Effect.IN_PLACE, "the range of scaling:", _range),
     "scaling": Planned(Effect.IN_PLACE, "the scaling policy:", _scaling),
     "schedule": Planned(Effect.IN_PLACE, "set times:", _schedule),
@@ -249,14 +341,14 @@ PLANNED: Mapping[str, Planned] = {
 
 
 #: What follows from the client zones, which all endpoints share.
-PLANNED_BY_ZONES = ("initial", "range", "keeps", "warm_up")
+PLANNED_BY_ZONES = ("initial", "range", "keeps", "warm_up", *_FURTHER)
 
 
 def alone_changed(before: Settings, key: str, place: Place, value: Any) -> Settings | None:
     """The former settings with one of them as it is now; None where they do not hold together."""
     try:
         made: Settings = with_value(before, place, value)
-        plan_endpoint(made, key)
+        list(planned_variants(made, key))
     except ConfigurationError:
         return None
     return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...plan.deployments import instances_in_update
 from ..deployment import DeploymentSettings
 from ..fields import duration_text
-from ..plans import plan_endpoint
+from ..planned import planned_variants
 from ..stack import Settings
 from .endpoint_fields import PLANNED, deployment_of
 
@@ -14,9 +14,13 @@ def deployment_words(before: Settings, after: Settings, key: str) -> str:
     """How a new configuration of an endpoint takes over."""
     endpoint = after.endpoints[key]
     stated = deployment_of(endpoint)
-    most = instances_in_update(
-        max(plan_endpoint(each, key).largest_fleet for each in (before, after)),
-        stated.rolling.batch_percent if stated.rolling else None,
+    percent = stated.rolling.batch_percent if stated.rolling else None
+    most = max(
+        sum(
+            instances_in_update(variant.plan.largest_fleet, percent)
+            for variant in planned_variants(each, key)
+        )
+        for each in (before, after)
     )
     waits = f"{duration_text(stated.waits)} of watching" if stated.waits else "no watching"
     alarms = PLANNED["rollback_alarms"].of(after, key)

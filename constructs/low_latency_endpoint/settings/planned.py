@@ -1,0 +1,246 @@
+"""From settings to the requests and the plans of an endpoint's variants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from ..plan.latency_plan import EndpointRequest, Plan, ScalingOptions, make_plan
+from ..plan.variant_shares import (
+    FurtherRequest,
+    VariantShare,
+    first_request,
+    further_request,
+    shares_of,
+)
+from .breach import Place
+from .containers import ContainerSettings
+from .endpoint import EndpointSettings
+from .rules import NO_SUCH_ENDPOINT
+from .stack import Settings
+from .traffic import InstanceCountSettings, PrefixAwareRouting, Routing, ScalingSettings
+from .variants import Further, further_variants
+
+#: A plan follows from its request alone, so whoever asks again gets the same one.
+_plan_of = lru_cache(maxsize=256)(make_plan)
+
+
+@dataclass(frozen=True)
+class PlannedVariant:
+    """One variant of one endpoint of a settings file, with its plan.
+
+    Attributes
+    ----------
+    key : str
+        The endpoint's.
+    variant : str
+    plan : Plan
+    further : Further or None
+        What the file says of it; ``None`` of the first variant.
+    """
+
+    key: str
+    variant: str
+    plan: Plan
+    further: Further | None
+
+    @property
+    def label(self) -> str:
+        """What tables call it: the first variant as the endpoint."""
+        return self.key if self.further is None else f"{self.key}/{self.variant}"
+
+    @property
+    def shadow(self) -> bool:
+        """Whether it gets copies."""
+        return self.further is not None and self.further.shadow
+
+    @property
+    def place(self) -> Place:
+        """Where the file states it."""
+        return ("endpoints", self.key, *(self.further.place if self.further else ()))
+
+
+def planned_variants(settings: Settings, key: str | None = None) -> Iterator[PlannedVariant]:
+    """All variants of a file, or of one endpoint, each with its plan, the first one's first.
+
+    Whatever counts instances counts these.
+
+    Raises
+    ------
+    ConfigurationError
+        As :func:`plan_endpoint`.
+    """
+    for name in settings.endpoints if key is None else [key]:
+        endpoint = _endpoint(settings, name)
+        yield PlannedVariant(name, endpoint.variant_name, plan_endpoint(settings, name), None)
+        for each in further_variants(endpoint):
+            yield PlannedVariant(name, each.name, plan_further_variant(settings, name, each), each)
+
+
+def _endpoint(settings: Settings, key: str) -> EndpointSettings:
+    endpoint = settings.endpoints.get(key)
+    if endpoint is None:
+        raise NO_SUCH_ENDPOINT.error(got=key, allowed=", ".join(settings.endpoints))
+    return endpoint
+
+
+def endpoint_request(settings: Settings, key: str) -> EndpointRequest:
+    """What the first variant of an endpoint of a settings file asks of the plan.
+
+    This and :func:`further_variant_request` are the only translation there is.
+
+    Parameters
+    ----------
+    settings : Settings
+        As :func:`~low_latency_endpoint.settings.load_settings` returns them.
+    key : str
+        The endpoint's key under ``endpoints``.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE933 when there is no such endpoint; the codes of
+        :class:`~low_latency_endpoint.plan.latency_plan.EndpointRequest`.
+    """
+    endpoint = _endpoint(settings, key)
+    return first_request(
+        _whole_request(settings, endpoint), _shares(endpoint).get(endpoint.variant_name)
+    )
+
+
+def further_variant_request(settings: Settings, key: str, further: Further) -> EndpointRequest:
+    """The same of a variant beside the first.
+
+    Raises
+    ------
+    ConfigurationError
+        As :func:`endpoint_request`, and LLE434, LLE435.
+    """
+    endpoint = _endpoint(settings, key)
+    return further_request(
+        _whole_request(settings, endpoint),
+        _further_request(endpoint, further),
+        _shares(endpoint)[further.name],
+    )
+
+
+def _whole_request(settings: Settings, endpoint: EndpointSettings) -> EndpointRequest:
+    """What the endpoint as a whole asks for, were its first variant alone."""
+    return EndpointRequest(
+        client_zones=settings.client_zones.zones,
+        instance_type=endpoint.instance_type,
+        latency=endpoint.latency.target if endpoint.latency else None,
+        throughput=endpoint.throughput.measured if endpoint.throughput else None,
+        images=list(images_of(endpoint.containers).values()),
+        inference_ami=endpoint.inference_ami,
+        **_routing(endpoint.routing),
+        scaling=_scaling(endpoint.instances, endpoint.scaling),
+        warm_up_requests=endpoint.warm_up.requests if endpoint.warm_up else None,
+        payload_bytes=endpoint.payload_bytes,
+    )
+
+
+def _shares(endpoint: EndpointSettings) -> dict[str, VariantShare]:
+    further = [
+        (each.shadow, _further_request(endpoint, each)) for each in further_variants(endpoint)
+    ]
+    return shares_of(
+        endpoint.variant_name,
+        endpoint.variant_weight,
+        [request for shadow, request in further if not shadow],
+        next((request for shadow, request in further if shadow), None),
+        endpoint.throughput.measured if endpoint.throughput else None,
+    )
+
+
+def _further_request(endpoint: EndpointSettings, further: Further) -> FurtherRequest:
+    stated = further.settings
+    own = stated.instances is not None or stated.scaling is not None
+    as_first = endpoint.scaling.model_copy(
+        update={"schedule": (), "steps": None, "keep_counts": None}
+    )
+    return FurtherRequest(
+        name=further.name,
+        weight=further.weight,
+        instance_type=stated.instance_type,
+        images=list(images_of(stated.containers).values()) if stated.containers else None,
+        inference_ami=stated.inference_ami,
+        **_routing(stated.routing),
+        tps_per_instance=stated.tps_per_instance,
+        safety_factor=stated.safety_factor,
+        scaling=_scaling(stated.instances or InstanceCountSettings(), stated.scaling or as_first)
+        if own
+        else None,
+    )
+
+
+def _routing(stated: Routing | None) -> dict[str, Any]:
+    prefix = stated.prefix_aware if isinstance(stated, PrefixAwareRouting) else None
+    return {
+        "routing": "PREFIX_AWARE" if prefix else str(stated).upper() if stated else None,
+        "prefix_length": prefix.prefix_length if prefix else None,
+        "concurrency_threshold": prefix.concurrency_threshold if prefix else None,
+    }
+
+
+def _scaling(instances: InstanceCountSettings, scaling: ScalingSettings) -> ScalingOptions:
+    return ScalingOptions(
+        enabled=scaling.enabled,
+        min_instances=instances.min,
+        initial_instances=instances.initial,
+        max_instances=instances.max,
+        target_invocations_per_instance=scaling.invocations_target,
+        max_concurrency_per_instance=scaling.concurrency_target,
+        scale_out_cooldown=scaling.scale_out_cooldown,
+        scale_in_cooldown=scaling.scale_in_cooldown,
+        instance_start=scaling.instance_start,
+        keep_instance_counts=scaling.keep_counts,
+        schedule=[each.planned for each in scaling.schedule],
+        steps=scaling.steps.planned if scaling.steps else None,
+    )
+
+
+def plan_endpoint(settings: Settings, key: str) -> Plan:
+    """The plan of an endpoint's first variant, made once however often it is asked for.
+
+    :func:`planned_variants` has those of the others.
+
+    Raises
+    ------
+    ConfigurationError
+        As :func:`endpoint_request`, and the codes of
+        :func:`~low_latency_endpoint.plan.latency_plan.make_plan`; neither can occur for
+        settings loaded from a file: loading makes the plan.
+    """
+    return _plan_of(endpoint_request(settings, key))
+
+
+def plan_further_variant(settings: Settings, key: str, further: Further) -> Plan:
+    """The plan of a variant beside the first.
+
+    Raises
+    ------
+    ConfigurationError
+        As :func:`further_variant_request`, and the codes of the plan.
+    """
+    return _plan_of(further_variant_request(settings, key, further))
+
+
+def images_of(containers: Sequence[ContainerSettings]) -> dict[int, str]:
+    """The images of a model's containers by their index, without those yet to be built."""
+    return {
+        index: image for index, container in enumerate(containers) if (image := _image(container))
+    }
+
+
+def _image(container: ContainerSettings) -> str:
+    """The image as ``ContainerImage.reference`` has it; empty for one that is yet to be built."""
+    image = container.image
+    if image.dlc:
+        return f"{image.dlc.repository}:{image.dlc.tag}"
+    if image.ecr:
+        # Not AWS's own registry, so its name alone proves nothing about what it needs.
+        return f"private/{image.ecr.repository}:{image.ecr.tag}"
+    return f"private/{image.uri}" if image.private_registry else image.uri or ""
