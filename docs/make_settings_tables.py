@@ -6,6 +6,7 @@ the two marks and leaves the hand-written text around them alone.
 
 from __future__ import annotations
 
+import re
 import sys
 import typing
 from collections.abc import Iterator
@@ -50,6 +51,8 @@ def _groups() -> Iterator[tuple[str, type[SettingsModel]]]:
     waiting: list[tuple[str, type[SettingsModel]]] = [("", Settings)]
     while waiting:
         path, model = waiting.pop(0)
+        if _told_at(path) != path:
+            continue
         yield path, model
         waiting[:0] = [
             (f"{path}.{name}{mark}".lstrip("."), below)
@@ -64,6 +67,11 @@ def _models_in(annotation: Any, mark: str = "") -> list[tuple[str, type[Settings
     origin = typing.get_origin(annotation)
     mark = "[]" if origin is tuple else ".*" if origin is dict else mark
     return [found for each in typing.get_args(annotation) for found in _models_in(each, mark)]
+
+
+def _told_at(path: str) -> str:
+    """Where a group is told: those of further variants are the endpoint's."""
+    return re.sub(r"^(endpoints\.\*)\.(?:variants\.\*|shadow)\.", r"\1.", path)
 
 
 def _title(path: str) -> str:
@@ -81,7 +89,9 @@ def _table(
     rows = ["| Setting | Takes | Meaning | Example |", "|---|---|---|---|"]
     for name, field in model.model_fields.items():
         schema = group["properties"][name]
-        below = [f"{path}.{name}{mark}".lstrip(".") for mark, _ in _models_in(field.annotation)]
+        below = [
+            _told_at(f"{path}.{name}{mark}".lstrip(".")) for mark, _ in _models_in(field.annotation)
+        ]
         needed = " (required)" if name in group.get("required", ()) else ""
         takes = _takes(merged(schema, definitions), definitions, below)
         codes = sorted(

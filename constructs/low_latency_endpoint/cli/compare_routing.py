@@ -10,6 +10,7 @@ import typer
 
 from .load_inputs import Results, Sending, seconds_of
 from .options import flag, grouped, option
+from .stated_sides import stated_sides
 
 if TYPE_CHECKING:
     from ..load_test.compare.compare_routing import ComparisonPlan
@@ -75,18 +76,19 @@ class Walk:
 
 @grouped
 def compare_routing(
-    endpoints: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="ENDPOINT [OTHER]",
-            show_default=False,
-            help="An endpoint of two variants, or two endpoints.",
-        ),
-    ],
     blocks: Blocks,
     walk: Walk,
     sending: Sending,
     results: Results,
+    endpoints: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ENDPOINT] [OTHER]",
+            show_default=False,
+            help="An endpoint of two variants, or two endpoints. Default: the settings' with two "
+            "variants.",
+        ),
+    ] = None,
     variant: Annotated[
         list[str] | None,
         typer.Option(
@@ -107,6 +109,7 @@ def compare_routing(
     \b
     Examples:
       low-latency compare-routing sentiment --users 20 --payload body.json --html routing.html
+      low-latency compare-routing --settings endpoint.yaml --users 20
       low-latency compare-routing sentiment --variant random --variant least --rate 200
       low-latency compare-routing with-random with-least --users 40 --pairs 20 -o result.json
       low-latency compare-routing sentiment --preset published --change-instances
@@ -117,7 +120,9 @@ def compare_routing(
     from ..load_test.search.result_file import write_text
 
     walk.check(blocks)
-    variants = variant or []
+    endpoints, variants, meant = stated_sides(
+        endpoints or [], variant or [], sending.settings, sending.profile, sending.region
+    )
     plan = ComparisonPlan(
         users=4 if walk.preset else blocks.users,
         rate=blocks.rate,
@@ -130,7 +135,7 @@ def compare_routing(
         seed=sending.seed,
         same_routing=blocks.same_routing,
     )
-    stated = sending.stated(endpoints[0])
+    stated = sending.stated(meant)
     if stated is not None and stated.endpoint_name:
         endpoints = [stated.endpoint_name, *endpoints[1:]]
     profile, region = sending.profile, sending.found_region(stated)

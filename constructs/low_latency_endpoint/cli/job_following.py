@@ -278,7 +278,20 @@ def opened(command: str, path: Path, options: JobOptions, further: str = "") -> 
         raise typer.BadParameter(
             f"{got}: choose one of {', '.join(endpoints)}.", param_hint="--endpoint"
         )
+    _say_variants(settings.endpoints[wanted], wanted)
     from ..account.sessions import open_clients
 
     client, _ = open_clients(options.profile, options.region, settings.region)
     return JobCommand(command, path, settings, wanted, client, options, further)
+
+
+def _say_variants(endpoint: EndpointSettings, key: str) -> None:
+    """Say that a recommendation is about the first variant."""
+    others = [*endpoint.variants, *([endpoint.shadow.name] if endpoint.shadow else [])]
+    if others:
+        typer.echo(
+            f"{key} has {', '.join(others)} beside {endpoint.variant_name}: this is about "
+            f"{endpoint.variant_name} alone. What is adopted also holds for the others where they "
+            "state nothing of their own.",
+            err=True,
+        )

@@ -15,6 +15,8 @@ import typer
 
 from ..errors import LowLatencyEndpointError
 from ..settings import Settings, load_settings
+from ..settings.breach import path_of
+from ..settings.variants import all_containers
 
 _FLAGS = Path(__file__).with_name("init_templates") / "cdk.json"
 _SYNTHESIS = "low_latency_endpoint.pattern.packaged"
@@ -54,10 +56,10 @@ def write_package(settings: Path, output: Path, bucket: str | None, prefix: str)
 
 def _refuse_images_to_build(settings: Settings) -> None:
     for key, endpoint in settings.endpoints.items():
-        for index, container in enumerate(endpoint.containers):
+        for place, container in all_containers(endpoint):
             if container.image.asset:
                 raise LowLatencyEndpointError(
-                    f"endpoints.{key}.containers[{index}].image: an image that is built at "
+                    f"{path_of(('endpoints', key, *place))}.image: an image that is built at "
                     "deployment cannot be in a package. Build it, push it, and name it with ecr "
                     "or uri."
                 )

@@ -98,11 +98,11 @@ def _region_and_types(settings: Path | None, options: PriceOptions) -> tuple[str
     types = list(options.instance_type or ())
     region = options.region
     if settings is not None:
-        from ..settings import load_settings, region_of
+        from ..settings import load_settings, planned_variants, region_of
 
         loaded = load_settings(settings, without=("prices",))  # which may name what is not yet
         region = region or region_of(loaded)
-        types += [each.instance_type for each in loaded.endpoints.values()]
+        types += [each.plan.request.instance_type for each in planned_variants(loaded)]
     if region is None:
         raise typer.BadParameter("give --region, or a settings file that says where it deploys")
     return region, list(dict.fromkeys(types))

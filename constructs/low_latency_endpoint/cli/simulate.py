@@ -251,8 +251,15 @@ def _misfits(load_test: LoadTestResult, key: str, stated: EndpointSettings) -> l
 
 
 def _planned(path: Path, name: str | None) -> tuple[str, Plan, EndpointSettings]:
+    from ..plan.rules import ONE_VARIANT_SIMULATED
     from ..settings import load_settings, plan_endpoint
 
     settings = load_settings(path)
     chosen = name or next(iter(settings.endpoints))
+    if chosen in settings.endpoints and (others := settings.endpoints[chosen].variants):
+        first = settings.endpoints[chosen].variant_name
+        raise ONE_VARIANT_SIMULATED.error(
+            got=f"{chosen} with {', '.join([first, *others])}",
+            allowed="an endpoint without variants",
+        )
     return chosen, plan_endpoint(settings, chosen), settings.endpoints[chosen]

@@ -276,6 +276,12 @@ MODEL_WITHOUT_CONTAINERS = rule(
     "a variant without containers serves the first variant's model, so it has no options for one",
     fix="State the variant's containers too, or leave model out.",
 )
+ONE_VARIANT_SIMULATED = rule(
+    "LLE438",
+    "the simulation knows one production variant",
+    fix="Simulate a copy of the file without variants, whose throughput.peak_tps is the part that "
+    "the variant gets: low-latency plan says which. A shadow may stay, as callers see nothing of it.",
+)
 SHADOW_OF_ONE_VARIANT = rule(
     "LLE431",
     "an endpoint with a shadow variant has exactly one production variant",

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...errors import rule
 from ...plan.prices import Price
-from ...settings import load_settings, plan_endpoint
+from ...settings import load_settings, planned_variants
 from ..engine.payloads import Payloads
 
 SETTINGS_ENDPOINT = rule(
@@ -110,7 +110,11 @@ def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
         else payload.content_type
         or ("text/plain; charset=utf-8" if payload.text is not None else "application/json"),
         target_model=None if payload is None else payload.target_model,
-        planned_instances=plan_endpoint(settings, key).fleet.at_peak if throughput else None,
+        planned_instances=sum(
+            each.plan.fleet.at_peak for each in planned_variants(settings, key) if not each.shadow
+        )
+        if throughput
+        else None,
         prices=settings.prices,
     )
 

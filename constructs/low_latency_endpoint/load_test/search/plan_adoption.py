@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...plan.decisions import Explanation, PlanWarning
 from ...plan.load_test_validity import other_instance_type
-from ...settings import explain_endpoint, load_settings, plan_endpoint
+from ...settings import explain_variants, load_settings, plan_endpoint
 from ...settings.breach import Place
 from ...settings.yaml_editing import YamlEdit, checked_edit
 from .endpoint_settings import endpoint_key
@@ -112,7 +112,7 @@ def _too_few(settings: Settings, key: str) -> tuple[dict[Place, Any], tuple[str,
 
 
 def _explained(settings: Settings) -> dict[str, Explanation]:
-    return {name: explain_endpoint(settings, name) for name in settings.endpoints}
+    return explain_variants(settings)
 
 
 def _noted(plan: Explanation, limit: FoundLimit, instance_type: str) -> Explanation:

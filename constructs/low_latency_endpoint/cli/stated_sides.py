@@ -1,0 +1,110 @@
+"""The two sides of a comparison, from the options and from a settings file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import typer
+
+if TYPE_CHECKING:
+    from ..settings import Settings
+
+
+class StatedSides(NamedTuple):
+    """What is compared.
+
+    Attributes
+    ----------
+    endpoints : list of str
+        Names at AWS: one of two variants, or two.
+    variants : list of str
+        Of each side in turn; empty where AWS is asked.
+    meant : str
+        By which the settings file knows the endpoint.
+    """
+
+    endpoints: list[str]
+    variants: list[str]
+    meant: str
+
+
+def stated_sides(
+    endpoints: Sequence[str],
+    variants: Sequence[str],
+    path: Path | None,
+    profile: str | None,
+    region: str | None,
+) -> StatedSides:
+    """What the options name, and for the rest the settings file: its endpoint, and its variants.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLT111`` when the file does not say which endpoint is meant, ``LLT118`` for one that has
+        not two variants.
+    """
+    if path is None:
+        if not endpoints:
+            raise typer.BadParameter("name an endpoint, or give --settings")
+        return StatedSides(list(endpoints), list(variants), endpoints[0])
+    from ..settings import load_settings
+
+    settings = load_settings(path)
+    if len(endpoints) > 1:  # two of them, of which the file may say one
+        return StatedSides(list(endpoints), list(variants), endpoints[0])
+    key = _key(settings, endpoints, path)
+    name = settings.endpoints[key].endpoint_name or (
+        # A name that the stack derived is known at AWS alone.
+        endpoints[0]
+        if endpoints and endpoints[0] not in settings.endpoints
+        else _deployed_name(settings, key, profile, region)
+    )
+    return StatedSides([name], list(variants) or _variants(settings, key), key)
+
+
+def _key(settings: Settings, endpoints: Sequence[str], path: Path) -> str:
+    from ..load_test.search.endpoint_settings import SETTINGS_ENDPOINT, endpoint_key
+
+    if endpoints:
+        return endpoint_key(settings, endpoints[0], str(path))
+    several = [key for key, each in settings.endpoints.items() if each.variants]
+    keys = several or list(settings.endpoints)
+    if len(keys) == 1:
+        return keys[0]
+    raise SETTINGS_ENDPOINT.error(
+        got="none named", allowed=f"one of {', '.join(keys)}", where=str(path)
+    )
+
+
+def _variants(settings: Settings, key: str) -> list[str]:
+    from ..load_test.compare.sides import TWO_SIDES
+    from ..settings import planned_variants
+
+    found = [each.variant for each in planned_variants(settings, key) if not each.shadow]
+    if len(found) != 2:
+        raise TWO_SIDES.error(
+            got=f"endpoints.{key} with {', '.join(found)}",
+            allowed="two variants, --variant given twice, or two endpoints",
+        )
+    return found
+
+
+def _deployed_name(settings: Settings, key: str, profile: str | None, region: str | None) -> str:
+    from ..account.calls import Account
+    from ..account.sessions import open_clients
+    from ..load_test.search.endpoint_settings import SETTINGS_ENDPOINT
+    from ..operate.preflight.context import PreflightContext
+    from ..operate.preflight.update_checks import deployed_endpoint
+    from ..settings import region_of
+
+    client, found = open_clients(profile, region or region_of(settings))
+    context = PreflightContext(settings, (), Account(client, found))
+    for each in context.endpoints:
+        if each.key == key and (deployed := deployed_endpoint(each)) is not None:
+            return deployed.name
+    raise SETTINGS_ENDPOINT.error(
+        got=f"no endpoint_name of {key}, and no stack {settings.stack_name} in {found}",
+        allowed="a deployed stack, an endpoint_name, or the endpoint's name",
+    )

@@ -1,0 +1,135 @@
+"""Variants beside the first in a settings file: what each asks of the plan, and what counts them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from low_latency_endpoint.cli import app
+from low_latency_endpoint.settings import (
+    explain_variants,
+    fleets_along,
+    largest_fleet,
+    parse_settings,
+    planned_variants,
+    shared_resources,
+    stack_cost,
+)
+from low_latency_endpoint.simulate import shape
+
+FILE = """\
+client_zones: {ids: [use1-az1, use1-az2]}
+prices: {ml.m5.xlarge: 1, ml.c5.xlarge: 2, interface_endpoint: 0.01}
+endpoints:
+  mood:
+    containers: [{image: {uri: example/image:1}}]
+    instance_type: ml.m5.xlarge
+    latency: {p99: 200ms}
+    throughput: {peak_tps: 1000, tps_per_instance: 100}
+    instances: {min: 4, max: 40}
+"""
+TESTED = FILE + (
+    "    variant_weight: 9\n"
+    "    variants: {b: {instance_type: ml.c5.xlarge, tps_per_instance: 40, instances: {max: 7}}}\n"
+)
+SHADOWED = FILE + "    shadow: {name: b, share: 0.5, instances: {max: 12}}\n"
+
+
+def plans(text: str):
+    return {each.variant: each for each in planned_variants(parse_settings(text))}
+
+
+def test_each_variant_is_planned_for_its_part() -> None:
+    found = plans(TESTED)
+    # 900 TPS at 50 each; 100 at 20, no more than 7 of them.
+    assert {name: each.plan.fleet.serving_at_peak for name, each in found.items()} == {
+        "primary": 18,
+        "b": 5,
+    }
+    assert [each.plan.fleet.maximum for each in found.values()] == [40, 7]
+    assert [each.label for each in found.values()] == ["mood", "mood/b"]
+
+
+def test_a_shadow_is_planned_for_what_is_copied() -> None:
+    found = plans(SHADOWED)
+    assert [each.plan.fleet.at_peak for each in found.values()] == [20, 10]
+    assert [each.shadow for each in found.values()] == [False, True]
+
+
+def test_whatever_counts_instances_counts_all_of_them() -> None:
+    settings = parse_settings(TESTED)
+    assert largest_fleet(settings) == 47
+    quotas = {each.instance_type: each for each in shared_resources(settings).quotas}
+    assert (quotas["ml.m5.xlarge"].at_most, quotas["ml.m5.xlarge"].in_an_update) == (40, 80)
+    assert (quotas["ml.c5.xlarge"].at_most, quotas["ml.c5.xlarge"].in_an_update) == (7, 14)
+    assert shared_resources(settings).connections == 200  # of the endpoint, not of each variant
+
+
+def test_the_cost_is_that_of_all_variants() -> None:
+    cost = stack_cost(parse_settings(TESTED))
+    beside = sum(each.usd or 0 for each in cost.items)
+    assert cost.usd("at_most") == pytest.approx(40 * 1 + 7 * 2 + beside, abs=0.001)
+    assert set(cost.endpoints) == {"mood", "mood/b"}
+
+
+def test_copies_are_no_requests_that_are_paid_for_twice() -> None:
+    settings = parse_settings(SHADOWED)
+    fleets = fleets_along(settings, shape("daily-wave"))
+    alone = fleets_along(parse_settings(FILE), shape("daily-wave"))["mood"]
+    assert fleets["mood/b"].tps == 0
+    assert sum(each.tps for each in fleets.values()) == alone.tps
+    assert fleets["mood/b"].mean > 0
+
+
+def test_the_plan_prints_each_variant_and_its_share() -> None:
+    found = explain_variants(parse_settings(TESTED))
+    assert {label: each["share_of_requests"].value for label, each in found.items()} == {
+        "mood": 90,
+        "mood/b": 10,
+    }
+    assert explain_variants(parse_settings(SHADOWED))["mood/b"]["copied_requests"].value == 50
+
+
+def test_an_endpoint_without_variants_is_explained_as_before() -> None:
+    (only,) = explain_variants(parse_settings(FILE)).values()
+    assert "share_of_requests" not in only
+
+
+@pytest.fixture
+def tested(tmp_path: Path) -> Path:
+    path = tmp_path / "endpoint.yaml"
+    path.write_text(TESTED, encoding="utf-8")
+    return path
+
+
+def test_the_command_prints_them_below_the_endpoint(tested: Path) -> None:
+    said = CliRunner().invoke(app, ["plan", str(tested)]).output
+    assert said.index("mood  ml.m5.xlarge") < said.index("mood/b  ml.c5.xlarge")
+
+
+def test_what_looks_at_one_variant_says_so(tested: Path, tmp_path: Path) -> None:
+    answer = CliRunner().invoke(app, ["simulate", str(tested)])
+    assert answer.exception.code == "LLE438"
+    answer = CliRunner().invoke(app, ["recommend", str(tested), "--list"])
+    assert "mood has b beside primary: this is about primary alone" in answer.output
+
+
+def test_a_comparison_needs_two_variants_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "endpoint.yaml"
+    for text, code in (
+        (FILE, "LLT118"),
+        (FILE + "    variants: {b: {}, c: {}}\n", "LLT118"),
+        (FILE + FILE[FILE.index("  mood") :].replace("mood", "topics"), "LLT111"),
+    ):
+        path.write_text(
+            text.replace(
+                "    instance_type", "    endpoint_name: NAME\n    instance_type", 1
+            ).replace("NAME", "mood"),
+            encoding="utf-8",
+        )
+        arguments = ["compare-routing", "--settings", str(path), "--users", "2", "--payload", "{}"]
+        answer = CliRunner().invoke(app, arguments)
+        assert answer.exception.code == code
+    assert CliRunner().invoke(app, ["compare-routing", "--users", "2"]).exit_code == 2
