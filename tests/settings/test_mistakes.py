@@ -681,6 +681,27 @@ BAD_ENDPOINT: list[Case] = [
     ),
     ({"scaling": "{invocations_target: 0}"}, "LLE934", "scaling"),
     ({"scaling": "{enabled: false, invocations_target: 500}"}, "LLE629", "scaling"),
+    ({"instance_pools": "[]"}, "LLE413", "instance_pools"),
+    ({"instance_pools": "[{instance_type: ml.m5.large, priority: 6}]"}, "LLE414", "instance_pools"),
+    (
+        {
+            "instance_type": "ml.m5.large",
+            "instance_pools": "[{instance_type: ml.m5.large, priority: 1}, "
+            "{instance_type: ml.m6i.large, priority: 1}]",
+        },
+        "LLE425",
+        "instance_pools",
+    ),
+    (
+        {
+            "instance_type": "ml.m5.large",
+            "throughput": "{peak_tps: 10, tps_per_instance: 5}",
+            "instance_pools": "[{instance_type: ml.m5.large, priority: 1, tps_per_instance: 5}, "
+            "{instance_type: ml.m6i.large, priority: 2}]",
+        },
+        "LLE432",
+        "instance_pools",
+    ),
     ({"variants": "{primary: {}}"}, "LLE421", "variants"),
     ({"variants": "{b: {weight: -1}}"}, "LLE404", "variants"),
     ({"variants": "{b_c: {}}"}, "LLE402", "variants"),

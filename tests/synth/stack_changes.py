@@ -193,7 +193,9 @@ def _refused(key: str, old: dict[str, Any], new: dict[str, Any]) -> bool:
     }
     was, now = (
         {
-            variant["VariantName"]: variant["InstanceType"]
+            variant["VariantName"]: sorted(
+                pool["InstanceType"] for pool in variant.get("InstancePools", [variant])
+            )
             for name, each in resources.items()
             if name.startswith(key) and each["Type"] == "AWS::SageMaker::EndpointConfig"
             for kind in ("ProductionVariants", "ShadowProductionVariants")

@@ -42,6 +42,12 @@ ADOPTED = {
 FIRST = ".containers[0]"
 URI = {".containers": [{"image": {"uri": "registry.example.com/scorer:1"}}]}
 BUILT = {".containers": [{"image": {"asset": "container"}}]}
+POOLS = {
+    ".instance_pools": [
+        {"instance_type": "ml.m7i.12xlarge", "priority": 1, "tps_per_instance": 300},
+        {"instance_type": "ml.m5.12xlarge", "priority": 2, "tps_per_instance": 200},
+    ]
+}
 LOGIN = "arn:aws:lambda:us-east-1:123456789012:function:%s"
 PRIVATE = {
     **URI,
@@ -211,6 +217,10 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({".inference_mode": "Serial"}, TWO),
     ({".instance_type": "ml.m5.24xlarge"}, {}),
     ({".instance_type": "ml.m5.24xlarge"}, FIXED),
+    ({".instance_pools": POOLS[".instance_pools"]}, {}),
+    ({".instance_pools[0].priority": 3}, POOLS),
+    ({".instance_pools[0].instance_type": "ml.m6i.12xlarge"}, POOLS),
+    ({".instance_pools[0].tps_per_instance": 320}, POOLS),
     ({".variant_name": "blue"}, {}),
     ({".variant_name": "blue"}, FIXED),
     ({".latency.p99": "150ms"}, {}),

@@ -21,7 +21,7 @@ from ..hosting.images import ContainerImage
 from ..hosting.instance_type import InstanceType
 from ..hosting.metrics_publishing import MetricsPublishing
 from ..hosting.model_data import ModelData
-from ..hosting.variant import CoreDump, InferenceAmi, RoutingStrategy, VariantOptions
+from ..hosting.variant import CoreDump, InferenceAmi, InstancePool, RoutingStrategy, VariantOptions
 from ..monitoring.alarm_options import AlarmOptions, SlowRequests
 from ..plan.latency_plan import EndpointRequest
 from ..plan.limits import INFERENCE_AMI
@@ -73,7 +73,7 @@ def endpoint_arguments(
     ]
     return {
         "plan": plan,
-        "instance_type": InstanceType(request.instance_type),
+        "instance_type": _placed(request),
         "latency": request.latency,
         "throughput": request.endpoint_throughput,
         "scaling": request.scaling,
@@ -179,6 +179,17 @@ def _stated(options: type[_Options], settings: Any, **given: Any) -> _Options:
     names = [each.name for each in fields(options) if each.init]  # type: ignore[arg-type]
     stated = {name: getattr(settings, name, None) for name in names} | given
     return options(**{name: value for name, value in stated.items() if value is not None})
+
+
+def _placed(request: EndpointRequest) -> InstanceType | list[InstancePool]:
+    if not request.instance_pools:
+        return InstanceType(request.instance_type)
+    return [
+        InstancePool(
+            InstanceType(each.instance_type), each.priority, tps_per_instance=each.tps_per_instance
+        )
+        for each in request.instance_pools
+    ]
 
 
 def _image(scope: Construct, id: str, settings: ContainerSettings) -> ContainerImage:

@@ -18,6 +18,7 @@ from .deployment import DeploymentSettings
 from .endpoint_checks import endpoint_checks
 from .fields import Limited
 from .inference_ami import InferenceAmi
+from .instance_pools import InstancePoolSettings, pool_checks
 from .model_base import SettingsModel, items_of, optional
 from .recommendation import RecommendationSettings
 from .rules import KMS_KEY_ARN, ROLE_ARN, SAMPLES_NOTHING, TAG_KEY, TAG_VALUE
@@ -135,7 +136,19 @@ class EndpointSettings(SettingsModel):
         example="Serial",
     )
     instance_type: Annotated[str, Limited(limits.INSTANCE_TYPE)] = Field(
-        examples=["ml.m5.12xlarge"], description="Instance type of the variant."
+        examples=["ml.m5.12xlarge"],
+        description="Instance type of the variant; with instance_pools the slowest of them, which "
+        "the plan is made for.",
+    )
+    instance_pools: tuple[InstancePoolSettings, ...] = optional(
+        "Several instance types that the first variant may run on, tried by priority: where AWS has "
+        "no capacity of one, the next serves. Default: instance_type alone.",
+        example=[
+            {"instance_type": "ml.g6.xlarge", "priority": 1, "tps_per_instance": 300},
+            {"instance_type": "ml.g5.xlarge", "priority": 2, "tps_per_instance": 200},
+        ],
+        default=(),
+        strict=False,
     )
     variant_name: Annotated[str, Limited(limits.VARIANT_NAME)] = optional(
         "Name of the production variant. Default: primary.", example="primary", default="primary"
@@ -279,4 +292,5 @@ class EndpointSettings(SettingsModel):
         """Containers fit together, and the settings' size limits hold over all of them."""
         yield from container_checks(given)
         yield from variant_checks(given)
+        yield from pool_checks(given)
         yield from endpoint_checks(given)

@@ -29,6 +29,7 @@ from .variants import FurtherSettings, all_containers, further_variants
 #: Input of the plan -> setting of the endpoint that holds it.
 _PLACES: dict[str, Place] = {
     "instance_type": ("instance_type",),
+    "instance_pools": ("instance_pools",),
     "inference_ami": ("inference_ami",),
     "routing": ("routing",),
     "min_instances": ("instances", "min"),

@@ -131,6 +131,7 @@ def _whole_request(settings: Settings, endpoint: EndpointSettings) -> EndpointRe
     return EndpointRequest(
         client_zones=settings.client_zones.zones,
         instance_type=endpoint.instance_type,
+        instance_pools=[each.planned for each in endpoint.instance_pools],
         latency=endpoint.latency.target if endpoint.latency else None,
         throughput=endpoint.throughput.measured if endpoint.throughput else None,
         images=list(images_of(endpoint.containers).values()),

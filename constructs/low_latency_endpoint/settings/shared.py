@@ -116,12 +116,13 @@ def shared_resources(settings: Settings) -> SharedResources:
     instances = largest_fleet(settings)
     needs: dict[str, tuple[int, int]] = {}
     for each in variants:
-        name, most = each.plan.request.instance_type, each.plan.largest_fleet
-        at_most, updating = needs.get(name, (0, 0))
-        needs[name] = (
-            at_most + most,
-            updating + instances_in_update(most, settings.endpoints[each.key]),
-        )
+        most = each.plan.largest_fleet
+        for name in each.plan.request.types:  # any of several pools may have to serve alone
+            at_most, updating = needs.get(name, (0, 0))
+            needs[name] = (
+                at_most + most,
+                updating + instances_in_update(most, settings.endpoints[each.key]),
+            )
     addresses, own = addresses_per_subnet(instances), network.vpc_id is None
     link = settings.private_link
     # Of a whole endpoint, which each of its variants' plans has.

@@ -14,6 +14,7 @@ from ..plan.rules import (
     VARIANT_NAMED_TWICE,
 )
 from .breach import Finding, Place, finding
+from .instance_pools import stated_pools
 from .model_base import mapping_of
 
 
@@ -27,8 +28,12 @@ def stated_variants(given: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[s
 
 
 def variants_and_first(given: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
-    """What each variant runs with, the first one's first: what it leaves out is the first one's."""
+    """What each variant runs with, the first one's first, on each of its types: what a further one
+    leaves out is the first one's."""
     yield (), given
+    for index, pool in enumerate(stated_pools(given)):
+        if pool.get("instance_type") != given.get("instance_type"):
+            yield (("instance_pools", index), {**given, "instance_type": pool.get("instance_type")})
     for place, stated in stated_variants(given):
         own = {
             name: stated[name]

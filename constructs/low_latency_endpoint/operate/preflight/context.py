@@ -108,8 +108,9 @@ class PlannedEndpoint:
     @property
     def types(self) -> tuple[str, ...]:
         """The instance types of all variants."""
-        names = (each.plan.request.instance_type for each in self.variants)
-        return tuple(dict.fromkeys(names))
+        return tuple(
+            dict.fromkeys(name for each in self.variants for name in each.plan.request.types)
+        )
 
     @property
     def containers(self) -> Iterator[tuple[str, ContainerSettings]]:
@@ -122,9 +123,10 @@ class PlannedEndpoint:
         """The same, with the instance types of the variants that serve the container's model."""
         shared = tuple(
             dict.fromkeys(
-                each.plan.request.instance_type
+                name
                 for each in self.variants
                 if not (each.further and each.further.settings.containers)
+                for name in each.plan.request.types
             )
         )
         first = self.settings.containers

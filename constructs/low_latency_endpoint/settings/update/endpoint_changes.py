@@ -76,6 +76,8 @@ def touched_by(stated: Stated) -> Touched:
         When no row names it; a test sees to it that one does.
     """
     place = stated.place
+    if place[0] == "instance_pools":  # of any of them
+        return ENDPOINT_FIELDS[".".join(str(each) for each in place if not isinstance(each, int))]
     if place[0] not in ("variants", "shadow"):
         found: Touched = longest(ENDPOINT_FIELDS, stated)
         return found
@@ -94,7 +96,7 @@ def _touched_variants(before: Settings, key: str, stated: Stated) -> set[str]:
         return {variant}
     endpoint = before.endpoints[key]
     found = {endpoint.variant_name}
-    if stated.path == "instance_type":  # that of all that state none
+    if stated.place[0] in ("instance_type", "instance_pools"):  # those of all that state none
         further = further_variants(endpoint)
         found |= {each.name for each in further if each.settings.instance_type is None}
     return found

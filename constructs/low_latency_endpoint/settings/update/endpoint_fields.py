@@ -74,6 +74,12 @@ ENDPOINT_FIELDS: Mapping[str, Touched] = {
     "network_isolation": Touched((MODEL,)),
     "role_arn": Touched((MODEL,)),
     "instance_type": Touched((VARIANT,), ("inference_ami", *_FLEET)),
+    "instance_pools": Touched((VARIANT,), ("alarms", "volume_key", "inference_ami", *_FLEET)),
+    "instance_pools.instance_type": Touched(
+        (VARIANT,), ("alarms", "volume_key", "inference_ami", *_FLEET)
+    ),
+    "instance_pools.priority": Touched((CONFIGURATION,)),
+    "instance_pools.tps_per_instance": Touched((PLAN,)),
     "variant_name": Touched((VARIANT,)),
     "variant_weight": Touched((CONFIGURATION,), ("scaling", *_FLEET)),
     "latency": Touched((), ("routing", "thresholds", "rollback_alarms", "warm_up")),
@@ -252,7 +258,8 @@ def scales(settings: Settings, key: str) -> bool:
 def types_of(endpoint: EndpointSettings) -> list[str]:
     """The instance types of all variants."""
     further = [each.settings.instance_type for each in further_variants(endpoint)]
-    return [endpoint.instance_type, *(name for name in further if name)]
+    pools = [each.instance_type for each in endpoint.instance_pools]
+    return [*(pools or [endpoint.instance_type]), *(name for name in further if name)]
 
 
 def deployment_of(endpoint: EndpointSettings) -> DeploymentSettings:
@@ -293,7 +300,9 @@ def _alarms(settings: Settings, key: str) -> dict[str, Any]:
     alarms = settings.endpoints[key].alarms
     stated = alarms.model_dump(exclude={"model_latency", "overhead_latency"}) if alarms else {}
     given = {name: value for name, value in stated.items() if value is not None}
-    return {"capacity_at_maximum": scales(settings, key), **ALARM_DEFAULTS, **given}
+    types = tuple(sorted(each.instance_type for each in settings.endpoints[key].instance_pools))
+    pools = {"types": types} if types else {}  # each has alarms of its own
+    return {"capacity_at_maximum": scales(settings, key), **ALARM_DEFAULTS, **pools, **given}
 
 
 def _warm_up(settings: Settings, key: str) -> dict[str, Any]:
