@@ -503,7 +503,9 @@ def values(annotation: str) -> Iterator[tuple[str, Any, bool]]:
 
 @pytest.fixture(scope="module")
 def things(new_stack, parts):
-    return Things(new_stack(), parts)
+    made = Things(new_stack(), parts)
+    assert made.link  # before any other one in its VPC, in whatever order the tests come
+    return made
 
 
 def call(things: Things, name: str, given: dict[str, Any]) -> Any:
