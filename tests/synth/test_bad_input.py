@@ -1557,6 +1557,8 @@ ELSEWHERE = {
         ("LLE381", "LLE382", "LLE383", "LLE384", "LLE385", "LLE386", "LLE387", "LLE388", "LLE389"),
         "the settings file's: tests/settings",
     ),
+    "LLE437": "the settings file's share of copies: tests/settings/test_mistakes.py",
+    "LLE438": "low-latency simulate's: tests/settings/test_variants.py",
     "LLE733": "a Duration is always finite",
 }
 # The warm-up's: tried in tests/synth/warm_up.
