@@ -1549,7 +1549,6 @@ ELSEWHERE = {
     "LLE325": "from_s3 takes an object or a prefix, told apart by the slash; the settings file "
     "says which one is meant",
     "LLE340": "test_s3_gateway_policy.py",
-    "LLE437": "the settings file's: a shadow of the constructs has a weight",
     "LLE341": "the settings file's; constructs take IKey",
     "LLE342": "the settings file's; constructs take IPrefixList",
     "LLE380": "as plan says it: tests/settings/test_what_synthesis_refuses.py",
