@@ -9,7 +9,7 @@ from functools import partial
 
 from ..errors import rule
 from ..plan import limits
-from ..plan.limits import GUIDE, Pattern, text_form
+from ..plan.limits import GUIDE, Pattern, number_range, text_form
 
 API = "/sagemaker/latest/APIReference/API_"
 
@@ -290,4 +290,12 @@ CHANGED_MEANWHILE = rule(
     "LLE938",
     "the settings file changed while the command ran",
     fix="Run the command again: it reads the file anew.",
+)
+SHADOW_SHARE = number_range(
+    "LLE437",
+    "the share of the requests that a shadow gets copies of",
+    1e-6,
+    1,
+    whole=False,
+    fix="Give the share of the requests that are copied: 1 for all of them.",
 )

@@ -17,19 +17,11 @@ from .containers import ContainerSettings
 from .fields import Limited
 from .inference_ami import InferenceAmi
 from .model_base import SettingsModel, optional
+from .rules import SHADOW_SHARE
 from .traffic import InstanceCountSettings, Routing, ScalingSettings
 
 if TYPE_CHECKING:
     from .endpoint import EndpointSettings
-
-_SHARE = limits.number_range(
-    "LLE437",
-    "the share of the requests that a shadow gets copies of",
-    1e-6,
-    1,
-    whole=False,
-    fix="Give the share of the requests that are copied: 1 for all of them.",
-)
 
 
 class FurtherSettings(SettingsModel):
@@ -126,7 +118,7 @@ class ShadowSettings(FurtherSettings):
     name: Annotated[str, Limited(limits.VARIANT_NAME)] = Field(
         examples=["candidate"], description="Name of the variant."
     )
-    share: Annotated[float, Limited(_SHARE)] = optional(
+    share: Annotated[float, Limited(SHADOW_SHARE)] = optional(
         "Share of the requests that are copied. It becomes a weight; AWS shows equal weights only, "
         "which is all of them. Default: 1.",
         example=0.5,
