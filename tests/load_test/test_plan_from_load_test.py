@@ -23,7 +23,7 @@ from low_latency_endpoint.load_test.search.running import run
 from low_latency_endpoint.load_test.search.search_plan import SearchPlan
 from low_latency_endpoint.load_test.search.serving import ServingFleet
 from low_latency_endpoint.plan import latency_plan
-from low_latency_endpoint.settings import load_settings, plans
+from low_latency_endpoint.settings import load_settings, planned
 
 from .fake_generator import FakeGenerator
 
@@ -163,6 +163,18 @@ def test_another_instance_type_is_a_warning(cli: Cli, settings: Path, tmp_path: 
     )
 
 
+def test_the_limit_of_another_variant_is_a_warning(
+    cli: Cli, settings: Path, tmp_path: Path
+) -> None:
+    two = SHIPPED.replace("    warm_up:", "    variants: {challenger: {}}\n    warm_up:", 1)
+    settings.write_text(two, "utf-8")
+    said = "load-test it with --variant primary"
+    _, out, _ = cli(settings, "--from-load-test", _result(tmp_path))
+    assert said not in " ".join(out.split())
+    _, out, _ = cli(settings, "--from-load-test", _result(tmp_path, variant="challenger"))
+    assert said in " ".join(out.split())
+
+
 def test_a_limit_that_was_not_reached_is_refused_unless_it_is_accepted(
     cli: Cli, settings: Path, tmp_path: Path
 ) -> None:
@@ -216,15 +228,15 @@ def test_the_endpoint_is_found_by_its_name(settings: Path, tmp_path: Path) -> No
 def test_no_endpoint_is_planned_twice(
     settings: Path, result: Path, stated: str, plans_made: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned = []
+    asked = []
     fleet_of = latency_plan._fleet
     monkeypatch.setattr(
-        latency_plan, "_fleet", lambda request: (planned.append(request), fleet_of(request))[1]
+        latency_plan, "_fleet", lambda request: (asked.append(request), fleet_of(request))[1]
     )
-    plans._plan_of.cache_clear()
+    planned._plan_of.cache_clear()
     settings.write_text(SHIPPED.replace("    warm_up:", f"    {stated}\n    warm_up:"), "utf-8")
     adopt_limit(settings, result)
-    assert len(planned) == len(set(planned)) == plans_made
+    assert len(asked) == len(set(asked)) == plans_made
 
 
 @pytest.mark.parametrize(

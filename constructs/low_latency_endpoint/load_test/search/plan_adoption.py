@@ -10,6 +10,7 @@ from ...plan.decisions import Explanation, PlanWarning
 from ...plan.load_test_validity import other_instance_type
 from ...settings import explain_variants, load_settings, plan_endpoint
 from ...settings.breach import Place
+from ...settings.endpoint import EndpointSettings
 from ...settings.yaml_editing import YamlEdit, checked_edit
 from .endpoint_settings import endpoint_key
 from .result_file import FoundLimit, read_found_limit
@@ -87,7 +88,7 @@ def adopt_limit(
     if counts:
         edit, changed = checked_edit(settings, {**values, **counts})
     after = _explained(changed)
-    after[key] = _noted(after[key], limit, changed.endpoints[key].instance_type)
+    after[key] = _noted(after[key], limit, changed.endpoints[key])
     return AdoptedLimit(key, limit, edit, _explained(read), after, raised)
 
 
@@ -115,7 +116,7 @@ def _explained(settings: Settings) -> dict[str, Explanation]:
     return explain_variants(settings)
 
 
-def _noted(plan: Explanation, limit: FoundLimit, instance_type: str) -> Explanation:
+def _noted(plan: Explanation, limit: FoundLimit, endpoint: EndpointSettings) -> Explanation:
     """The plan with the source of its numbers, and what does not fit."""
     note = f"measured: {limit.source}; {limit.how}"
     decisions = tuple(
@@ -125,8 +126,17 @@ def _noted(plan: Explanation, limit: FoundLimit, instance_type: str) -> Explanat
         for each in plan
     )
     warnings = list(plan.warnings)
-    if other := other_instance_type(limit.instance_type, instance_type):
+    if other := other_instance_type(limit.instance_type, endpoint.instance_type):
         warnings.append(PlanWarning("load-test-instance-type", other))
+    if endpoint.variants and limit.variant != endpoint.variant_name:
+        warnings.append(
+            PlanWarning(
+                "load-test-of-another-variant",
+                f"the load test called {limit.variant or 'all variants'}, and its limit is taken for "
+                f"that of {endpoint.variant_name}: load-test it with --variant "
+                f"{endpoint.variant_name}",
+            )
+        )
     if limit.lower_bound:
         warnings.append(
             PlanWarning(
