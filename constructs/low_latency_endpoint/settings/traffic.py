@@ -190,6 +190,11 @@ class InstanceCountSettings(SettingsModel):
             )
 
 
+ScalingTarget = Annotated[
+    float, Limited(limits.Range(TARGET_ABOVE_ZERO, "a scaling target", 1e-6, None, "", False))
+]
+
+
 class ScalingSettings(SettingsModel):
     """How the number of instances follows the load."""
 
@@ -209,28 +214,12 @@ class ScalingSettings(SettingsModel):
         "flight at ten seconds' resolution. Default: invocations.",
         default="invocations",
     )
-    invocations_target: (
-        Annotated[
-            float,
-            Limited(
-                limits.Range(TARGET_ABOVE_ZERO, "the invocations target", 1e-6, None, "", False)
-            ),
-        ]
-        | None
-    ) = optional(
+    invocations_target: ScalingTarget | None = optional(
         "Invocations per instance and minute that scaling aims at, where you have such a number; "
         "with metric: invocations. Default: TPS per instance x safety factor x 60.",
         example=500,
     )
-    concurrency_target: (
-        Annotated[
-            float,
-            Limited(
-                limits.Range(TARGET_ABOVE_ZERO, "the concurrency target", 1e-6, None, "", False)
-            ),
-        ]
-        | None
-    ) = optional(
+    concurrency_target: ScalingTarget | None = optional(
         "Requests in flight per instance that scaling aims at; with metric: "
         "concurrency, and only then.",
         example=4,
