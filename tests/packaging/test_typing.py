@@ -55,72 +55,57 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def mypys(code: Path, their_python: Path) -> list[str]:
-    """All that ``mypy --strict`` says of the three files, with types from the wheel alone."""
+def of_file(name: str, said: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [each for each in said if Path(each["file"]).name == name]
+
+
+# One test for each checker: several could be given to several workers, and each would read all
+# of aws_cdk by itself.
+def test_mypy(code: Path, their_python: Path) -> None:
+    """Strict, with types from the wheel alone."""
     (code / "mypy.ini").write_text("[mypy]\n", encoding="utf-8")
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary"]
     command += ["--no-pretty", "--hide-error-context", "--cache-dir", str(code / "cache")]
     command += ["--python-executable", str(their_python), "app.py", "star.py", "wrong.py"]
     done = subprocess.run(command, cwd=code, capture_output=True, text=True, timeout=280)
     assert not done.stderr
-    return done.stdout.splitlines()
+    said = done.stdout.splitlines()
+    assert [line for line in said if line.startswith("app.py")] == [], "a user's app"
+
+    star = [line for line in said if line.startswith("star.py")]
+    assert len(star) == 2
+    assert '"low_latency_endpoint.plan.latency_target.LatencyTarget"' in star[0]
+    assert "-> low_latency_endpoint.hosting.endpoint_interface.IEndpoint" in star[1]
+
+    mistakes = [re.match(r"wrong\.py:(\d+): error: ", line) for line in said]
+    assert {int(found[1]) for found in mistakes if found} == MISTAKES
 
 
-@pytest.fixture(scope="module")
-def pyrights(code: Path, their_python: Path) -> list[dict[str, Any]]:
-    """What Pyright says of them in its strict mode."""
-    command = [sys.executable, "-m", "basedpyright", "--outputjson"]
-    command += ["--pythonpath", str(their_python)]
-    done = subprocess.run(command, cwd=code, capture_output=True, text=True, timeout=280)
-    said = json.loads(done.stdout)
-    assert said["summary"]["filesAnalyzed"] == 3
-    found: list[dict[str, Any]] = said["generalDiagnostics"]
-    return found
+def test_pyright(code: Path, their_python: Path) -> None:
+    """Strict. In a user's app it refuses nothing of ours.
 
-
-def of_file(name: str, pyrights: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [each for each in pyrights if Path(each["file"]).name == name]
-
-
-def test_mypy_finds_nothing_in_a_users_app(mypys: list[str]) -> None:
-    assert [line for line in mypys if line.startswith("app.py")] == []
-
-
-def test_mypy_knows_what_a_star_brings(mypys: list[str]) -> None:
-    said = [line for line in mypys if line.startswith("star.py")]
-    assert len(said) == 2
-    assert '"low_latency_endpoint.plan.latency_target.LatencyTarget"' in said[0]
-    assert "-> low_latency_endpoint.hosting.endpoint_interface.IEndpoint" in said[1]
-
-
-def test_mypy_finds_mistakes(mypys: list[str]) -> None:
-    lines = [re.match(r"wrong\.py:(\d+): error: ", line) for line in mypys]
-    assert {int(found[1]) for found in lines if found} == MISTAKES
-
-
-def test_pyright_finds_nothing_of_ours_in_a_users_app(pyrights: list[dict[str, Any]]) -> None:
-    """But CDK's own: of some of its classes it does not see that they have CDK's own interfaces.
-
+    But CDK's own: of some of its classes it does not see that they have CDK's own interfaces.
     Their methods name parameters otherwise (``Key.add_alias(alias_name)`` and
     ``IKey.add_alias(alias)``), so Pyright refuses ``encryption_key=kms.Key(...)`` here as in
     CDK's own constructs, and ``iam.Role(assumed_by=iam.ServicePrincipal(...))``.
     """
-    for each in of_file("app.py", pyrights):
+    command = [sys.executable, "-m", "basedpyright", "--outputjson"]
+    command += ["--pythonpath", str(their_python)]
+    done = subprocess.run(command, cwd=code, capture_output=True, text=True, timeout=280)
+    content = json.loads(done.stdout)
+    assert content["summary"]["filesAnalyzed"] == 3
+    said: list[dict[str, Any]] = content["generalDiagnostics"]
+    for each in of_file("app.py", said):
         cdks = re.search(r'"(\w+)" is incompatible with protocol "I\w+"', each["message"])
         assert each["rule"] == "reportArgumentType", each
         assert "Parameter name mismatch" in each["message"], each
         assert cdks, each
         assert cdks[1] in {"Key", "Role", "ServicePrincipal", "SnsAction"}, each
 
+    star = of_file("star.py", said)
+    assert [each["severity"] for each in star] == ["information"] * 2
+    assert '"LatencyTarget"' in star[0]["message"]
+    assert "-> IEndpoint" in star[1]["message"]
 
-def test_pyright_knows_what_a_star_brings(pyrights: list[dict[str, Any]]) -> None:
-    said = of_file("star.py", pyrights)
-    assert [each["severity"] for each in said] == ["information"] * 2
-    assert '"LatencyTarget"' in said[0]["message"]
-    assert "-> IEndpoint" in said[1]["message"]
-
-
-def test_pyright_finds_mistakes(pyrights: list[dict[str, Any]]) -> None:
-    errors = [each for each in of_file("wrong.py", pyrights) if each["severity"] == "error"]
+    errors = [each for each in of_file("wrong.py", said) if each["severity"] == "error"]
     assert {each["range"]["start"]["line"] + 1 for each in errors} >= MISTAKES
