@@ -16,13 +16,16 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .hosting.component_host import ComponentHost
     from .hosting.container import Container
+    from .hosting.copy_scaling import CopyScaling
     from .hosting.data_capture import DataCapture
     from .hosting.deployment import DeploymentPolicy
     from .hosting.endpoint import Endpoint
     from .hosting.endpoint_configuration import EndpointConfiguration, IEndpointConfiguration
     from .hosting.endpoint_interface import IEndpoint
     from .hosting.images import ContainerImage
+    from .hosting.inference_component import InferenceComponent
     from .hosting.instance_type import InstanceType
     from .hosting.metrics_publishing import MetricsPublishing
     from .hosting.model import Model
@@ -63,7 +66,9 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     name: module
     for module, names in {
+        "hosting.component_host": "ComponentHost",
         "hosting.container": "Container",
+        "hosting.copy_scaling": "CopyScaling",
         "hosting.deployment": "DeploymentPolicy",
         "hosting.endpoint": "Endpoint",
         "hosting.data_capture": "DataCapture",
@@ -71,6 +76,7 @@ _MODULE_OF = {
         "hosting.metrics_publishing": "MetricsPublishing",
         "hosting.endpoint_interface": "IEndpoint",
         "hosting.images": "ContainerImage",
+        "hosting.inference_component": "InferenceComponent",
         "hosting.instance_type": "InstanceType",
         "hosting.model": "Model",
         "hosting.model_data": "ModelData",
@@ -108,9 +114,11 @@ __all__ = [
     "AlarmOptions",
     "AlarmTopic",
     "ClientZones",
+    "ComponentHost",
     "ConfigurationOptions",
     "Container",
     "ContainerImage",
+    "CopyScaling",
     "DataCapture",
     "DeploymentPolicy",
     "Endpoint",
@@ -121,6 +129,7 @@ __all__ = [
     "IEndpointConfiguration",
     "IModel",
     "InferenceAmi",
+    "InferenceComponent",
     "InstancePool",
     "InstanceType",
     "InvocationScaling",

@@ -36,12 +36,15 @@ import low_latency_endpoint
 from low_latency_endpoint import (
     AlarmTopic,
     ClientZones,
+    ComponentHost,
     Container,
     ContainerImage,
+    CopyScaling,
     DataCapture,
     DeploymentPolicy,
     Endpoint,
     EndpointConfiguration,
+    InferenceComponent,
     InstanceType,
     InvocationScaling,
     LatencyAlarms,
@@ -162,6 +165,19 @@ MAKERS: dict[str, Callable[[Things], Any]] = {
     "candidate": lambda t: ProductionVariant(
         name="candidate", model=t.model, instance_type=InstanceType("ml.m5.xlarge")
     ),
+    "host": lambda t: ComponentHost(t.stack, "Host", network=t.network, max_instances=9),
+    "hosting": lambda t: Endpoint(
+        t.stack,
+        "Hosting",
+        configuration=EndpointConfiguration(
+            t.stack,
+            "HostConfiguration",
+            variants=[ProductionVariant(model=t.host, instance_type="ml.m5.xlarge")],
+        ),
+    ),
+    "component": lambda t: InferenceComponent(
+        **t.place(), endpoint=t.hosting, model=t.model, memory=cdk.Size.gibibytes(1)
+    ),
     "scaling": lambda t: InvocationScaling(
         **t.place(),
         endpoint_name="e",
@@ -224,6 +240,9 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "ClientZones.of_ids": lambda t: {"zones": ["use1-az1", "use1-az2"]},
     "ClientZones.of_names": lambda t: {"zones": ["us-east-1a", "us-east-1b"]},
     "ClientZones.of_vpc": lambda t: {"vpc": t.vpc},
+    "ComponentHost": lambda t: {**t.place(), "network": t.network, "max_instances": 4},
+    "ComponentHost.grant_volume_key": lambda t: CALLS["Model.grant_volume_key"](t),
+    "ComponentHost.grant_write": lambda t: {"s3_uri": "s3://written"},
     "ConfigurationOptions": lambda t: {},
     "Container": lambda t: {"image": t.image},
     "Container.from_dlc": lambda t: {"repository": "pytorch-inference", "tag": "2.6.0-cpu"},
@@ -234,6 +253,18 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "ContainerImage.from_ecr_repository": lambda t: {"repository": t.repository},
     "ContainerImage.from_private_registry": lambda t: {"uri": "registry.example.com/scorer:1"},
     "ContainerImage.from_uri": lambda t: {"uri": IMAGE},
+    "CopyScaling": lambda t: {
+        **t.place(),
+        "component": t.stack,
+        "component_name": "llama",
+        "initial_copies": 2,
+        "min_copies": 1,
+        "max_copies": 4,
+        "no_capacity": t.metric,
+    },
+    "CopyScaling.from_zero": lambda t: {},
+    "CopyScaling.track_concurrency": lambda t: {"max_concurrency_per_copy": 4},
+    "CopyScaling.track_invocations": lambda t: {"target_invocations_per_copy": 400},
     "CoreDump": lambda t: {"destination": "s3://dumps"},
     "DataCapture": lambda t: {"destination": "s3://captured"},
     "DeploymentPolicy": lambda t: {"kind": "CANARY"},
@@ -268,6 +299,15 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "FurtherVariant": lambda t: {"name": "challenger"},
     "InferenceAmi": lambda t: {"version": "al2-ami-sagemaker-inference-gpu-2"},
     "InferenceAmi.custom": lambda t: {"version": "al2-ami-sagemaker-inference-gpu-9"},
+    "InferenceComponent": lambda t: {
+        **t.place(),
+        "endpoint": t.hosting,
+        "model": t.model,
+        "memory": cdk.Size.gibibytes(1),
+    },
+    "InferenceComponent.grant_invoke": lambda t: {"grantee": t.role},
+    "InferenceComponent.metric": lambda t: {"name": "Invocations", "statistic": "Sum"},
+    "InferenceComponent.scale": lambda t: {"min_copies": 1, "max_copies": 4},
     "InstancePool": lambda t: {"instance_type": InstanceType("ml.m5.xlarge"), "priority": 1},
     "InstanceType": lambda t: {"name": "ml.m5.xlarge"},
     "InvocationScaling": lambda t: {
@@ -386,6 +426,10 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "ZoneAlignedNetwork.subnet_of": lambda t: {"zone": "use1-az1"},
 }
 RECEIVERS: dict[str, Callable[[Things], Any]] = {
+    "ComponentHost": lambda t: t.host,
+    "CopyScaling": lambda t: CopyScaling(**CALLS["CopyScaling"](t)),
+    "InferenceComponent": lambda t: t.component,
+    "InferenceComponent.scale": lambda t: InferenceComponent(**CALLS["InferenceComponent"](t)),
     "ContainerImage": lambda t: t.image,
     "DeploymentPolicy": lambda t: DeploymentPolicy.canary(),
     "Endpoint": lambda t: t.endpoint,

@@ -15,7 +15,7 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
-from aws_cdk import Duration
+from aws_cdk import Duration, Size
 from aws_cdk import aws_applicationautoscaling as appscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
@@ -29,6 +29,7 @@ import low_latency_endpoint
 from low_latency_endpoint import (
     AlarmOptions,
     ClientZones,
+    ComponentHost,
     Container,
     ContainerImage,
     DataCapture,
@@ -37,6 +38,7 @@ from low_latency_endpoint import (
     EndpointConfiguration,
     FurtherVariant,
     InferenceAmi,
+    InferenceComponent,
     InstancePool,
     InstanceType,
     LatencyAlarms,
@@ -116,6 +118,30 @@ class World:
 
     def endpoint(self, **given):
         return self.parts.endpoint(self.stack, **given)
+
+    def host(self, **given):
+        network = self.stack.node.try_find_child("Network") or self.network()
+        return ComponentHost(
+            self.stack, "Host", **{"network": network, "max_instances": 4, **given}
+        )
+
+    def hosting(self):
+        model = {"model": self.host(), "instance_type": InstanceType("ml.g5.12xlarge")}
+        return self.endpoint(configuration=self.configuration(self.variant(**model)))
+
+    def component(self, **given):
+        given.setdefault("endpoint", None)
+        endpoint = given.pop("endpoint") or self.hosting()
+        return InferenceComponent(
+            self.stack,
+            "Component",
+            **{
+                "endpoint": endpoint,
+                "model": Model.from_model_name(self.stack, "Served", "served"),
+                "memory": Size.gibibytes(16),
+                **given,
+            },
+        )
 
     def deployed(self, policy, *variants):
         configuration = self.configuration(*variants) if variants else None
@@ -876,6 +902,80 @@ row(
     lambda w: w.configuration(w.variant(), w.variant(name="b"), shadow=w.variant(name="c")),
     "c beside primary, b",
     "one production variant and one shadow",
+)
+for value in ("a_b", "-a", "a" * 64):
+    row("LLE439", lambda w, v=value: w.component(component_name=v), value[:60], "letters, digits")
+row("LLE440", lambda w: w.component(copies=0), "0", "1")
+row("LLE441", lambda w: w.component(memory=Size.mebibytes(127)), "127", "128")
+row("LLE441", lambda w: w.component(max_memory=Size.mebibytes(1)), "1", "128")
+row("LLE442", lambda w: w.component(accelerators=0), "0", "1")
+row("LLE443", lambda w: w.component(cpus=0.2), "0.2", "0.25")
+row("LLE444", lambda w: w.host(min_instances=-1), "-1", "0")
+row("LLE621", lambda w: w.host(min_instances=5), "min_instances=5, max_instances=4", "at most 4")
+row(
+    "LLE445",
+    lambda w: w.component(endpoint=w.endpoint()),
+    "variant primary with a model",
+    "ComponentHost",
+)
+row(
+    "LLE446",
+    lambda w: w.component(accelerators=5),
+    "1 copies with 5 accelerators",
+    "4 accelerators on an ml.g5.12xlarge",
+)
+row(
+    "LLE446",
+    lambda w: w.component(accelerators=2, copies=9),
+    "9 copies with 2 accelerators",
+    "on 4 instances at most",
+)
+row(
+    "LLE446",
+    lambda w: w.component(memory=Size.gibibytes(193)),
+    "MiB of memory",
+    "196608 MiB of memory",
+)
+row("LLE446", lambda w: w.component(cpus=49), "49 vCPUs", "48 vCPUs")
+row(
+    "LLE447",
+    lambda w: w.hosting().scale("primary", min_instances=1, max_instances=2),
+    "variant primary",
+    "a variant with a model",
+)
+row(
+    "LLE447",
+    lambda w: LatencyAlarms(w.stack, "A", endpoint=w.hosting()),
+    "variant primary",
+    "a component",
+)
+row(
+    "LLE448",
+    lambda w: w.configuration(w.variant(), w.variant(name="b", model=w.host())),
+    "variants primary, b",
+    "one ComponentHost for all variants",
+)
+row(
+    "LLE448",
+    lambda w: w.configuration(
+        w.variant(model=w.host()), shadow=w.variant(name="b", model=w.model(id="M"))
+    ),
+    "variants primary, b",
+    "one ComponentHost for all variants",
+)
+row("LLE449", lambda w: w.component().scale(min_copies=-1, max_copies=2), "-1", "0")
+row(
+    "LLE621",
+    lambda w: w.component().scale(min_copies=3, max_copies=2),
+    "min_instances=3",
+    "at most 2",
+)
+row("LLE625", lambda w: w.component().scale(min_copies=3, max_copies=4), "2 copies", "3 to 4")
+row(
+    "LLE722",
+    lambda w: w.component().metric("LoadedModelCount", statistic="Average"),
+    "LoadedModelCount",
+    "multi-model",
 )
 row(
     "LLE807",

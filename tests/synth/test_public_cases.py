@@ -19,6 +19,8 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ssm as ssm
 
 from low_latency_endpoint import (
+    ClientZones,
+    ComponentHost,
     ConfigurationOptions,
     Container,
     ContainerImage,
@@ -26,6 +28,7 @@ from low_latency_endpoint import (
     Endpoint,
     EndpointConfiguration,
     EndpointOptions,
+    InferenceComponent,
     InstanceType,
     LatencyAlarms,
     LatencyTarget,
@@ -35,6 +38,7 @@ from low_latency_endpoint import (
     ModelData,
     ModelOptions,
     ProductionVariant,
+    RoutingStrategy,
     RuntimePrivateLink,
     ScalingOptions,
     VariantOptions,
@@ -278,30 +282,88 @@ def test_a_loop_of_models_in_one_network(new_stack, template_of):
     assert {each["EndpointName"] for each in endpoints} == {"sentiment", "toxicity", "language"}
 
 
-def test_llama_on_instances_of_its_own(new_stack, template_of):
-    """There an inference component that scales to none; here instances that are always there."""
+def test_llama_as_an_inference_component_that_scales_to_none_and_back(new_stack, template_of):
     stack = new_stack()
-    LowLatencyEndpoint(
+    network = ZoneAlignedNetwork(stack, "Network", client_zones=ClientZones.of_ids(*ZONES))
+    host = ComponentHost(stack, "Host", network=network, min_instances=0, max_instances=2)
+    patience = {
+        "startup_health_check_timeout": Duration.hours(1),
+        "model_data_download_timeout": Duration.hours(1),
+    }
+    instance_type = cdk.CfnParameter(stack, "InstanceType", default="ml.g5.12xlarge")
+    configuration = EndpointConfiguration(
         stack,
-        "Llama",
-        client_zones=ZONES,
-        containers=[
-            Container.from_uri(
-                "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.33.0-lmi15.0.0-cu128",
-                data="s3://models/llama-3-8b/",
-                environment={"OPTION_ROLLING_BATCH": "vllm"},
+        "Configuration",
+        variants=[
+            ProductionVariant(
+                name="variant-0",
+                model=host,
+                instance_type=instance_type.value_as_string,
+                initial_instance_count=1,
+                routing=RoutingStrategy.LEAST_OUTSTANDING_REQUESTS,
+                **patience,
             )
         ],
-        instance_type="ml.g5.2xlarge",
-        scaling=ScalingOptions(
-            min_instances=1, initial_instances=1, max_instances=4, max_concurrency_per_instance=8
-        ),
-        variant=VariantOptions(model_data_download_timeout=Duration.minutes(20)),
     )
+    llama = InferenceComponent(
+        stack,
+        "Llama",
+        endpoint=Endpoint(stack, "Endpoint", configuration=configuration),
+        model=Model(
+            stack,
+            "Model",
+            network=network,
+            role=host.role,
+            containers=[
+                Container.from_uri(
+                    "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.31.0-lmi13.0.0-cu124",
+                    data="s3://models/llama-3-8b/",
+                    environment={"OPTION_TENSOR_PARALLEL_DEGREE": "4"},
+                )
+            ],
+        ),
+        component_name="llama-inference-component",
+        accelerators=4,
+        memory=cdk.Size.mebibytes(104096),
+        copies=1,
+        **patience,
+    )
+    scaling = llama.scale(min_copies=0, max_copies=2)
+    scaling.track_invocations(target_invocations_per_copy=1).from_zero()
     template = template_of(stack)
+    config = template.only("AWS::SageMaker::EndpointConfig")
+    (variant,) = config["ProductionVariants"]
+    assert "ModelName" not in variant
+    assert variant["ManagedInstanceScaling"] == {
+        "Status": "ENABLED",
+        "MinInstanceCount": 0,
+        "MaxInstanceCount": 2,
+    }
+    model = template.only("AWS::SageMaker::Model")
+    assert config["ExecutionRoleArn"] == model["ExecutionRoleArn"]
+    component = template.only("AWS::SageMaker::InferenceComponent")
+    assert component["RuntimeConfig"] == {"CopyCount": 1}
+    assert component["Specification"]["StartupParameters"] == {
+        "ContainerStartupHealthCheckTimeoutInSeconds": 3600,
+        "ModelDataDownloadTimeoutInSeconds": 3600,
+    }
     target = template.only("AWS::ApplicationAutoScaling::ScalableTarget")
-    assert (target["MinCapacity"], target["MaxCapacity"]) == (1, 4)
-    assert only_variant(template)["ModelDataDownloadTimeoutInSeconds"] == 1200
+    assert target["ResourceId"] == "inference-component/llama-inference-component"
+    assert (target["MinCapacity"], target["MaxCapacity"]) == (0, 2)
+    tracked, stepped = sorted(
+        template.of_type("AWS::ApplicationAutoScaling::ScalingPolicy").values(),
+        key=lambda policy: policy["PolicyType"],
+        reverse=True,
+    )
+    tracking = tracked["TargetTrackingScalingPolicyConfiguration"]
+    assert tracking["TargetValue"] == 1
+    step = stepped["StepScalingPolicyConfiguration"]["StepAdjustments"]
+    assert step == [{"MetricIntervalLowerBound": 0, "ScalingAdjustment": 1}]
+    alarm = template.only("AWS::CloudWatch::Alarm")
+    assert (alarm["MetricName"], alarm["Statistic"]) == ("NoCapacityInvocationFailures", "Sum")
+    assert alarm["Dimensions"] == [
+        {"Name": "InferenceComponentName", "Value": "llama-inference-component"}
+    ]
 
 
 def test_falcon_in_the_vpc_of_a_chatbots_app_without_an_environment(new_stack, template_of):

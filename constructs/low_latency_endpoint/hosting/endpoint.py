@@ -40,7 +40,8 @@ class Endpoint(IEndpoint):
         around it, moves or gets another id. Set it where callers depend on it.
     deployment : DeploymentPolicy, optional
         How a new configuration takes over; by default a canary of 10 percent for 5 minutes (on
-        Inf1, which AWS excludes from guarded deployments, all at once).
+        Inf1, which AWS excludes from guarded deployments, and with inference components, of which
+        it says nothing, all at once).
     rollback_alarms : sequence of aws_cloudwatch.IAlarm
         Alarms that roll a deployment back. They must not refer to the endpoint's resource: use
         metrics of :meth:`metric`, which carry its name as text.
@@ -114,7 +115,7 @@ class Endpoint(IEndpoint):
         self._rollback_alarms: list[cloudwatch.IAlarm] = []
         self._scaled = {}
         for variant in self.all_variants:
-            self._hold_room(variant, variant.instance_count or 1)
+            self._hold_room(variant, variant.max_instances or variant.instance_count or 1)
         if self.shadow is not None and self._deployment.kind == "ROLLING":
             warn(self, "rollingWithShadow", ROLLING_WITH_SHADOW)
         self.roll_back_on(*rollback_alarms)
@@ -266,9 +267,10 @@ class Endpoint(IEndpoint):
 
 
 def _default_deployment(variants: Sequence[VariantAttributes]) -> DeploymentPolicy:
-    inf1 = any(
-        instance_type.name.startswith("ml.inf1.")
+    """All at once where nothing else is: Inf1, and inference components (nothing is known)."""
+    unguarded = any(
+        variant.shape == "inference-component" or instance_type.name.startswith("ml.inf1.")
         for variant in variants
         for instance_type in variant.instance_types
     )
-    return DeploymentPolicy.all_at_once() if inf1 else DeploymentPolicy.canary()
+    return DeploymentPolicy.all_at_once() if unguarded else DeploymentPolicy.canary()

@@ -13,7 +13,12 @@ from constructs import Construct
 from ..plan.argument_kinds import checked_arguments
 from ..plan.images import check_ami_runs_on, check_built_image_runs_on, check_image_runs_on
 from ..plan.limits import ENDPOINT_CONFIG_NAME, VARIANT_COUNT
-from ..plan.rules import ALL_WEIGHTS_ZERO, KMS_WITH_LOCAL_STORAGE, VARIANT_NAMED_TWICE
+from ..plan.rules import (
+    ALL_WEIGHTS_ZERO,
+    KMS_WITH_LOCAL_STORAGE,
+    ONE_COMPONENT_HOST,
+    VARIANT_NAMED_TWICE,
+)
 from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn
 from ..synthesis.safeguards import safeguards_of
@@ -92,8 +97,8 @@ class EndpointConfiguration(IEndpointConfiguration):
     Raises
     ------
     ConfigurationError
-        LLE401, LLE406, LLE407, LLE415, LLE417, LLE421, LLE424, LLE426, LLE431, and LLE33x when an
-        image or the inference AMI cannot run on a variant's instance type.
+        LLE401, LLE406, LLE407, LLE415, LLE417, LLE421, LLE424, LLE426, LLE431, LLE448, and LLE33x
+        when an image or the inference AMI cannot run on a variant's instance type.
     """
 
     def __init__(
@@ -112,6 +117,7 @@ class EndpointConfiguration(IEndpointConfiguration):
         path = path_below(self, scope, id)
         VARIANT_COUNT.check(len(variants), path)
         _check_variants(variants, path)
+        _check_hosts(variants, shadow, path)
         if shadow is not None:
             check_shadow(self, variants, shadow, path)
             variants = [*variants, shadow]
@@ -119,7 +125,7 @@ class EndpointConfiguration(IEndpointConfiguration):
         if encryption_key is not None and not kms_key_with_local_storage:
             _check_key(variants, path)
         for variant in variants:
-            _check_images(self, variant)
+            check_images(self, variant)
         guarding = safeguards_of(self).encryption_key
         if guarding is not None:
             if kms_key_with_local_storage or not any(_with_local_storage(variants)):
@@ -149,6 +155,9 @@ class EndpointConfiguration(IEndpointConfiguration):
             for index, variant in enumerate(group):
                 for name, value in variant.newer_properties.items():
                     self.cfn_endpoint_config.add_property_override(f"{kind}.{index}.{name}", value)
+        for name, value in variants[0].model.configuration_properties.items():
+            self.cfn_endpoint_config.add_property_override(name, value)
+        self.cfn_endpoint_config.node.add_dependency(*variants[0].model.needed)
         if metrics is not None:
             self.cfn_endpoint_config.add_property_override(
                 "MetricsConfig", metrics_property(metrics, path)
@@ -247,6 +256,25 @@ def _check_variants(variants: Sequence[ProductionVariant], where: str) -> None:
         )
 
 
+def _check_hosts(
+    variants: Sequence[ProductionVariant], shadow: ProductionVariant | None, where: str
+) -> None:
+    """Refuse a host of inference components beside other models: they share one configuration."""
+    every = [*variants, *([shadow] if shadow else [])]
+    models = [model for variant in every for model in variant.models]
+    hosts = [model for model in models if model.shape == "inference-component"]
+    if hosts and (
+        shadow is not None
+        or any(model is not hosts[0] for model in models)
+        or any(variant.instance_pools for variant in variants)
+    ):
+        raise ONE_COMPONENT_HOST.error(
+            got=f"variants {', '.join(variant.name for variant in every)}",
+            allowed="one ComponentHost for all variants, each with an instance_type",
+            where=where,
+        )
+
+
 def check_names(names: Sequence[str], where: str) -> None:
     """Refuse two variants of one name: LLE421."""
     for name in names:
@@ -279,15 +307,22 @@ def _with_local_storage(
                 yield variant, instance_type, facts.local_storage_gb
 
 
-def _check_images(configuration: EndpointConfiguration, variant: ProductionVariant) -> None:
-    where = f"{configuration.node.path}, variant {variant.name}"
+def check_images(scope: Construct, variant: ProductionVariant) -> None:
+    """Refuse images that cannot run on the variant's instance types, and warn of doubts.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE33x.
+    """
+    where = f"{scope.node.path}, variant {variant.name}"
     ami = variant.inference_ami_version
     for instance_type, model in variant.placements:
         if is_token(instance_type.name):
             continue
         if instance_type.facts is None:
             warn(
-                configuration,
+                scope,
                 f"unknownInstanceType:{instance_type}",
                 f"{instance_type} is not among the types this library knows; nothing about it "
                 "was checked.",
@@ -297,7 +332,7 @@ def _check_images(configuration: EndpointConfiguration, variant: ProductionVaria
             check_ami_runs_on(ami, instance_type.name, where)
         if variant.volume_size_gib is not None and instance_type.facts.local_storage_gb:
             warn(
-                configuration,
+                scope,
                 f"volumeWithLocalStorage:{variant.name}",
                 f"{instance_type} has {instance_type.facts.local_storage_gb} GB of local storage; "
                 "AWS advises a volume size for types without it only, and does not say what it "
@@ -311,8 +346,8 @@ def _check_images(configuration: EndpointConfiguration, variant: ProductionVaria
                 else check_built_image_runs_on(built_for, instance_type.name, where)
             )
             if doubt:
-                warn(configuration, f"imagePlatform:{variant.name}", doubt)
+                warn(scope, f"imagePlatform:{variant.name}", doubt)
             reference = image.reference
             if reference and not is_token(reference):
                 for message in check_image_runs_on(reference, instance_type.name, ami, where):
-                    warn(configuration, f"image:{variant.name}", message)
+                    warn(scope, f"image:{variant.name}", message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from aws_cdk import Duration, Resource
@@ -13,7 +13,12 @@ from constructs import Construct
 from ..network.private_link_policy import CALL_WITH_BEARER_TOKEN, invoke_actions
 from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import MAX_INSTANCES
-from ..plan.rules import UNKNOWN_VARIANT, VARIANT_SCALED_TWICE, VARIANTS_NOT_KNOWN
+from ..plan.rules import (
+    COMPONENTS_ARE_BY_THEMSELVES,
+    UNKNOWN_VARIANT,
+    VARIANT_SCALED_TWICE,
+    VARIANTS_NOT_KNOWN,
+)
 from ..synthesis.asked_once import path_of
 from ..synthesis.validation import check
 from .endpoint_metrics import EndpointVariant, MetricSource
@@ -72,7 +77,7 @@ class IEndpoint(MetricSource, Resource):
         Raises
         ------
         ConfigurationError
-            LLE106, LLE512, LLE601, LLE621 to LLE625, LLE157 when the subnets have no room.
+            LLE106, LLE447, LLE512, LLE601, LLE621 to LLE625, LLE157 when the subnets have no room.
         """
         path = path_of(self)
         variant = self.variant(variant_name).attributes
@@ -80,6 +85,7 @@ class IEndpoint(MetricSource, Resource):
             raise VARIANT_SCALED_TWICE.error(
                 got=f"a second scale({variant_name!r})", allowed="one", where=path
             )
+        _refuse_components([variant], path)
         self._before_scaling(variant_name)
         check(MAX_INSTANCES, max_instances, path)
         self._hold_room(variant, max_instances)
@@ -188,7 +194,8 @@ class IEndpoint(MetricSource, Resource):
         Raises
         ------
         ConfigurationError
-            LLE631 for an endpoint that was imported without them.
+            LLE631 for an endpoint that was imported without them, LLE447 where they hold inference
+            components.
         """
         if not self.variants:
             raise VARIANTS_NOT_KNOWN.error(
@@ -196,6 +203,7 @@ class IEndpoint(MetricSource, Resource):
                 allowed="one with variants",
                 where=path_of(self),
             )
+        _refuse_components(self.variants, path_of(self))
         return self.variants
 
     def metric(
@@ -230,3 +238,13 @@ class IEndpoint(MetricSource, Resource):
 
     def _instances_in_update(self, instances: int) -> int:
         return 2 * instances  # a blue/green deployment's
+
+
+def _refuse_components(variants: Sequence[VariantAttributes], where: str) -> None:
+    for variant in variants:
+        if variant.shape == "inference-component":
+            raise COMPONENTS_ARE_BY_THEMSELVES.error(
+                got=f"variant {variant.name}",
+                allowed="a variant with a model, or a component",
+                where=where,
+            )

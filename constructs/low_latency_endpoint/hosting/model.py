@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,24 +14,13 @@ from constructs import Construct
 
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..plan.argument_kinds import checked_arguments
-from ..plan.limits import ARCHITECTURE, MODEL_SECURITY_GROUPS
+from ..plan.limits import ARCHITECTURE
 from ..plan.published_metrics import endpoint_shape
-from ..synthesis.asked_once import path_below, stack_of
-from ..synthesis.findings import acknowledge_wildcard_resources, warn
-from ..synthesis.iam_documents import allow, document, for_hosting
-from ..synthesis.model_rights import (
-    bucket_arn,
-    encrypting_volumes,
-    hosting,
-    making_interfaces,
-    reading,
-    split_s3_uri,
-    writing_with,
-    written_objects,
-)
+from ..synthesis.asked_once import path_below
+from ..synthesis.model_rights import bucket_arn, reading, split_s3_uri
 from ..synthesis.validation import check
 from .container import Container, check_containers, container_definition, warn_of_secrets
-from .drained_interfaces import DrainedInterfaces
+from .execution_role import ExecutionRole, groups_in
 from .images import ContainerImage
 from .imported_model import ImportedModel, model_of_cfn
 from .model_interface import IModel
@@ -136,14 +124,9 @@ class Model(IModel):
             replace(container, image=container.image and container.image.built_for(architecture))
             for container in containers
         ]
-        groups = (
-            list(security_groups) if security_groups is not None else [network.model_security_group]
-        )
-        MODEL_SECURITY_GROUPS.check(len(groups), path)
-        group_ids = [group.security_group_id for group in groups]
-        subnet_ids = [subnet.subnet_id for subnet in network.subnets]
+        placed = groups_in(network, security_groups, path)
 
-        statements = making_interfaces(network.vpc.vpc_id, subnet_ids, group_ids)
+        statements: list[Mapping[str, Any]] = []
         definitions = []
         for index, container in enumerate(containers):
             warn_of_secrets(self, container.environment)
@@ -152,20 +135,10 @@ class Model(IModel):
             definitions.append(definition)
             statements += [statement for statement in needed if statement not in statements]
         network.let_into_s3([*statements, *_named_in_environments(containers)])
-        self.role = role or iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com", conditions=for_hosting()),
+        self._execution = ExecutionRole(
+            self, network=network, placed=placed, role=role, statements=statements
         )
-        self._policy = self._attached("Policy", hosting())
-        version = self._attached(f"Version{_digest(self, statements)}", statements)
-        drained = DrainedInterfaces(
-            self,
-            "Drained",
-            security_groups=groups,
-            subnets=network.subnets,
-            needed=[self.role, self._policy, version, *network.data_path],
-        )
+        self.role = self._execution.role
 
         several = len(definitions) > 1
         self.cfn_model = sagemaker.CfnModel(
@@ -181,15 +154,15 @@ class Model(IModel):
             ),
             enable_network_isolation=network_isolation,
             vpc_config=sagemaker.CfnModel.VpcConfigProperty(
-                security_group_ids=group_ids, subnets=subnet_ids
+                security_group_ids=placed.group_ids, subnets=placed.subnet_ids
             ),
         )
         # SageMaker checks the role when the model is made, and fetches data when the endpoint is.
         # What the grant_* methods add goes into the policy too, so nothing runs ahead of it.
-        self.cfn_model.node.add_dependency(self._policy, version, drained, *network.data_path)
+        self.cfn_model.node.add_dependency(*self._execution.needed)
         self.model_name: str = self.cfn_model.attr_model_name
         self.model_arn: str = self.cfn_model.ref
-        self._connections = ec2.Connections(security_groups=groups)
+        self._connections = ec2.Connections(security_groups=placed.groups)
         self.containers = tuple(containers)
         self.images = tuple(each.image for each in containers if each.image is not None)
         self.shape = endpoint_shape(
@@ -295,24 +268,7 @@ class Model(IModel):
         or another scheme than ``s3://``, a warning says what to allow. The key's own policy must
         leave the decision to IAM policies of the account, or name the role.
         """
-        resource = written_objects(s3_uri)
-        if resource is None:
-            warn(
-                self,
-                "writeRights",
-                "Which bucket is written to, is not known at synth: allow the model's role "
-                "s3:PutObject there, with bucket.grant_put(model), or give an s3:// URI that "
-                "names the bucket.",
-            )
-        else:
-            statement = allow(["s3:PutObject"], resource)
-            self._allow(statement)
-            self.network.let_into_s3([statement])
-            acknowledge_wildcard_resources(
-                self._policy, [resource], reason="SageMaker names the objects it writes."
-            )
-        if key is not None:
-            self._allow(writing_with(key))
+        self._execution.grant_write(s3_uri, key)
 
     def grant_volume_key(self, key: kms.IKey) -> None:
         """Let the role hand a key on to the storage volumes of its instances.
@@ -320,18 +276,7 @@ class Model(IModel):
         The key's own policy must leave the decision to IAM policies of the account, or name the
         role.
         """
-        self._allow(*encrypting_volumes(key))
-
-    def _attached(self, id: str, statements: Sequence[Mapping[str, Any]]) -> iam.Policy:
-        policy = iam.Policy(self, id, document=iam.PolicyDocument.from_json(document(*statements)))
-        self.role.attach_inline_policy(policy)  # which a role imported as immutable leaves out
-        _acknowledge_wildcards(policy, statements)
-        return policy
-
-    def _allow(self, *statements: Mapping[str, Any]) -> None:
-        self._policy.add_statements(
-            *(iam.PolicyStatement.from_json(statement) for statement in statements)
-        )
+        self._execution.grant_volume_key(key)
 
 
 def _named_in_environments(containers: Sequence[Container]) -> list[dict[str, Any]]:
@@ -351,31 +296,3 @@ def _named_in_environments(containers: Sequence[Container]) -> list[dict[str, An
         if bucket
         for statement in reading(bucket_arn(bucket), key)
     ]
-
-
-def _digest(scope: Construct, statements: Sequence[Mapping[str, Any]]) -> str:
-    """The same for the same statements in every synthesis: tokens count as what they refer to."""
-    resolved = json.dumps(stack_of(scope).resolve(list(statements)), sort_keys=True)
-    from hashlib import sha256  # OpenSSL: a tenth of what importing the constructs takes
-
-    return sha256(resolved.encode()).hexdigest()[:8]
-
-
-def _acknowledge_wildcards(policy: iam.Policy, statements: Sequence[Mapping[str, Any]]) -> None:
-    wildcards = {
-        resource
-        for statement in statements
-        for resource in (
-            [statement["Resource"]]
-            if isinstance(statement["Resource"], str)
-            else statement["Resource"]
-        )
-        if resource.endswith("*")
-    }
-    acknowledge_wildcard_resources(
-        policy,
-        sorted(wildcards),
-        reason="Log streams, network interfaces and model files are named at run time; read-only "
-        "calls, PutMetricData (held to SageMaker's namespaces) and "
-        "ecr:GetAuthorizationToken take no resource.",
-    )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from aws_cdk import Resource
 from aws_cdk import aws_iam as iam
+from constructs import IDependable
 
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from .images import ContainerImage
@@ -20,21 +22,32 @@ class IModel(Resource):
 
     Attributes
     ----------
-    model_name : str
+    model_name : str or None
+        None for a :class:`ComponentHost`, which stands in a model's place.
     role : aws_iam.IRole or None
         None where an imported model's is not known.
     images : sequence of ContainerImage
         As far as they are known.
-    shape : {"single-model", "multi-model", "pipeline"}
+    shape : {"single-model", "multi-model", "pipeline", "inference-component"}
     network : ZoneAlignedNetwork or None
         Where its instances run; None where that is not known.
+    max_instances : int or None
+        The most instances of a :class:`ComponentHost`.
+    configuration_properties, variant_properties : mapping of str to object
+        What endpoint configuration and variant have for it, by CloudFormation's names.
+    needed : sequence of IDependable
+        What the endpoint configuration waits for.
     """
 
-    model_name: str
+    model_name: str | None
     role: iam.IRole | None
     images: Sequence[ContainerImage]
     shape: str
     network: ZoneAlignedNetwork | None
+    max_instances: int | None = None
+    configuration_properties: Mapping[str, Any] = MappingProxyType({})
+    variant_properties: Mapping[str, Any] = MappingProxyType({})
+    needed: Sequence[IDependable] = ()
 
     def grant_write(self, s3_uri: str, key: kms.IKey | None = None) -> None:
         """Let the role write objects under an S3 URI: captured data, core dumps."""

@@ -279,45 +279,18 @@ class InvocationScaling(Construct):
         bounds = [(step.lower, step.upper) for step in steps]
         if not any(is_token(bound) for step in bounds for bound in step):
             check_steps(bounds, path)
-        policy = appscaling.CfnScalingPolicy(
+        return step_policy(
             self,
             policy_name,
-            policy_name=policy_name,
-            policy_type="StepScaling",
-            scaling_target_id=self.cfn_scalable_target.ref,
-            step_scaling_policy_configuration=(
-                appscaling.CfnScalingPolicy.StepScalingPolicyConfigurationProperty(
-                    adjustment_type="ChangeInCapacity",
-                    cooldown=check_seconds(COOLDOWN_SECONDS, cooldown, path),
-                    metric_aggregation_type="Maximum",
-                    step_adjustments=[
-                        appscaling.CfnScalingPolicy.StepAdjustmentProperty(
-                            metric_interval_lower_bound=step.lower,
-                            metric_interval_upper_bound=step.upper,
-                            scaling_adjustment=step.change,
-                        )
-                        for step in steps
-                    ],
-                )
-            ),
-        )
-        operator = cloudwatch.ComparisonOperator
-        alarm = cloudwatch.Alarm(
-            self,
-            f"{policy_name}Alarm",
+            self.cfn_scalable_target,
             metric=metric,
             threshold=threshold,
+            steps=steps,
             evaluation_periods=evaluation_periods,
-            comparison_operator=(
-                operator.LESS_THAN_OR_EQUAL_TO_THRESHOLD
-                if scale_in
-                else operator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
-            ),
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-            alarm_description=f"Steps instances of {self._name_at_synth}/{self.variant_name}",
+            cooldown_seconds=check_seconds(COOLDOWN_SECONDS, cooldown, path),
+            scale_in=scale_in,
+            description=f"Steps instances of {self._name_at_synth}/{self.variant_name}",
         )
-        cast(cloudwatch.CfnAlarm, alarm.node.default_child).alarm_actions = [policy.ref]
-        return alarm
 
     def on_schedule(
         self,
@@ -351,7 +324,7 @@ class InvocationScaling(Construct):
             raise CAPACITY_CHANGE.error(got="neither", allowed="one or both", where=path)
         check(MIN_CAPACITY, min_instances, path)
         check(MAX_INSTANCES, max_instances, path)
-        _check_order(min_instances, max_instances, path)
+        check_order(min_instances, max_instances, path)
         if max_instances is not None and self._hold_room is not None:
             self._hold_room(max_instances)
         if max_instances is not None and not is_token(max_instances):
@@ -380,24 +353,15 @@ class InvocationScaling(Construct):
         disable_scale_in: bool,
     ) -> InvocationScaling:
         self._claim(policy_name)
-        policy = appscaling.CfnScalingPolicy
-        policy(
+        tracking_policy(
             self,
             policy_name,
-            policy_name=policy_name,
-            policy_type="TargetTrackingScaling",
-            scaling_target_id=self.cfn_scalable_target.ref,
-            target_tracking_scaling_policy_configuration=(
-                policy.TargetTrackingScalingPolicyConfigurationProperty(
-                    target_value=target,
-                    predefined_metric_specification=policy.PredefinedMetricSpecificationProperty(
-                        predefined_metric_type=metric
-                    ),
-                    scale_in_cooldown=scale_in_seconds,
-                    scale_out_cooldown=scale_out_seconds,
-                    disable_scale_in=True if disable_scale_in else None,
-                )
-            ),
+            self.cfn_scalable_target,
+            metric=metric,
+            target=target,
+            scale_in_seconds=scale_in_seconds,
+            scale_out_seconds=scale_out_seconds,
+            disable_scale_in=disable_scale_in,
         )
         return self
 
@@ -412,10 +376,98 @@ class InvocationScaling(Construct):
         self._names.add(name)
 
 
+def tracking_policy(
+    scope: Construct,
+    policy_name: str,
+    target_of: appscaling.CfnScalableTarget,
+    *,
+    metric: str,
+    target: float,
+    scale_in_seconds: int | None,
+    scale_out_seconds: int | None,
+    disable_scale_in: bool,
+) -> None:
+    """Make a policy that holds a predefined metric at a target."""
+    policy = appscaling.CfnScalingPolicy
+    policy(
+        scope,
+        policy_name,
+        policy_name=policy_name,
+        policy_type="TargetTrackingScaling",
+        scaling_target_id=target_of.ref,
+        target_tracking_scaling_policy_configuration=(
+            policy.TargetTrackingScalingPolicyConfigurationProperty(
+                target_value=target,
+                predefined_metric_specification=policy.PredefinedMetricSpecificationProperty(
+                    predefined_metric_type=metric
+                ),
+                scale_in_cooldown=scale_in_seconds,
+                scale_out_cooldown=scale_out_seconds,
+                disable_scale_in=True if disable_scale_in else None,
+            )
+        ),
+    )
+
+
+def step_policy(
+    scope: Construct,
+    policy_name: str,
+    target_of: appscaling.CfnScalableTarget,
+    *,
+    metric: cloudwatch.IMetric,
+    threshold: float,
+    steps: Sequence[ScalingStep],
+    evaluation_periods: int,
+    cooldown_seconds: int | None,
+    scale_in: bool,
+    description: str,
+) -> cloudwatch.Alarm:
+    """Make a policy of steps, and the alarm that sets it off."""
+    policy = appscaling.CfnScalingPolicy(
+        scope,
+        policy_name,
+        policy_name=policy_name,
+        policy_type="StepScaling",
+        scaling_target_id=target_of.ref,
+        step_scaling_policy_configuration=(
+            appscaling.CfnScalingPolicy.StepScalingPolicyConfigurationProperty(
+                adjustment_type="ChangeInCapacity",
+                cooldown=cooldown_seconds,
+                metric_aggregation_type="Maximum",
+                step_adjustments=[
+                    appscaling.CfnScalingPolicy.StepAdjustmentProperty(
+                        metric_interval_lower_bound=step.lower,
+                        metric_interval_upper_bound=step.upper,
+                        scaling_adjustment=step.change,
+                    )
+                    for step in steps
+                ],
+            )
+        ),
+    )
+    operator = cloudwatch.ComparisonOperator
+    alarm = cloudwatch.Alarm(
+        scope,
+        f"{policy_name}Alarm",
+        metric=metric,
+        threshold=threshold,
+        evaluation_periods=evaluation_periods,
+        comparison_operator=(
+            operator.LESS_THAN_OR_EQUAL_TO_THRESHOLD
+            if scale_in
+            else operator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+        ),
+        treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+        alarm_description=description,
+    )
+    cast(cloudwatch.CfnAlarm, alarm.node.default_child).alarm_actions = [policy.ref]
+    return alarm
+
+
 def _check_range(
     variant: VariantAttributes, min_instances: int, max_instances: int, where: str
 ) -> None:
-    _check_order(min_instances, max_instances, where)
+    check_order(min_instances, max_instances, where)
     for instance_type in variant.instance_types:
         facts = instance_type.facts
         if facts is not None and facts.burstable:
@@ -431,7 +483,8 @@ def _check_range(
         )
 
 
-def _check_order(min_instances: int | None, max_instances: int | None, where: str) -> None:
+def check_order(min_instances: int | None, max_instances: int | None, where: str) -> None:
+    """Refuse a minimum above the maximum: LLE621."""
     if min_instances is None or max_instances is None:
         return
     if is_token(min_instances) or is_token(max_instances):

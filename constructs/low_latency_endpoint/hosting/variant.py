@@ -252,7 +252,8 @@ class ProductionVariant(VariantOptions):
     Parameters
     ----------
     model : IModel
-        A :class:`Model`, or one imported.
+        A :class:`Model`, or one imported; or a :class:`ComponentHost`, for a variant that holds
+        inference components.
     instance_type : InstanceType or str, optional
     instance_pools : sequence of InstancePool, optional
         Instead of ``instance_type``: up to five types, tried by priority.
@@ -327,6 +328,7 @@ class ProductionVariant(VariantOptions):
             instance_types=self.instance_types,
             shape=self.model.shape,  # type: ignore[arg-type]
             instance_count=self.initial_instance_count,
+            max_instances=self.model.max_instances,
             network=self.model.network,
         )
 
@@ -383,6 +385,7 @@ class ProductionVariant(VariantOptions):
             "VariantInstanceProvisionTimeoutInSeconds": check_seconds(
                 PROVISION_SECONDS, self.instance_provision_timeout, self.name
             ),
+            **self.model.variant_properties,
         }
         if routing is not None and routing.prefix_length is not None:
             found["RoutingConfig.PrefixAwareRoutingConfig"] = {

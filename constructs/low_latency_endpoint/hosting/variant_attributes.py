@@ -8,7 +8,7 @@ from typing import Literal
 
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..plan.argument_kinds import checked_arguments
-from ..plan.limits import INITIAL_INSTANCE_COUNT, VARIANT_NAME
+from ..plan.limits import INITIAL_INSTANCE_COUNT, MAX_INSTANCES, VARIANT_NAME
 from ..synthesis.validation import check
 from .instance_type import InstanceType
 
@@ -25,10 +25,13 @@ class VariantAttributes:
     instance_types : sequence of InstanceType
         By default not known: utilization is then alarmed on as if there were one vCPU and one GPU,
         with a warning.
-    shape : {"single-model", "multi-model", "pipeline"}
+    shape : {"single-model", "multi-model", "pipeline", "inference-component"}
         What it serves, which decides which metrics there are; by default a single model.
     instance_count : int, optional
         Its initial number of instances, which a scaling range has to hold; by default not known.
+    max_instances : int, optional
+        The most instances that SageMaker scales it to by itself, of a variant that holds inference
+        components; by default not known.
     network : ZoneAlignedNetwork, optional
         Where its instances run: then scaling is held against the room there, and the zones of
         ``zone_imbalance`` are known. By default neither.
@@ -36,7 +39,7 @@ class VariantAttributes:
     Raises
     ------
     ConfigurationError
-        LLE402 for the name, LLE403 for the count, LLE807 for values of another kind.
+        LLE402 for the name, LLE403 and LLE106 for the counts, LLE807 for values of another kind.
 
     Examples
     --------
@@ -47,10 +50,14 @@ class VariantAttributes:
 
     name: str
     instance_types: Sequence[InstanceType] = ()
-    shape: Literal["single-model", "multi-model", "pipeline"] = "single-model"
+    shape: Literal["single-model", "multi-model", "pipeline", "inference-component"] = (
+        "single-model"
+    )
     instance_count: int | None = None
+    max_instances: int | None = None
     network: ZoneAlignedNetwork | None = None
 
     def __post_init__(self) -> None:
         check(VARIANT_NAME, self.name)
         check(INITIAL_INSTANCE_COUNT, self.instance_count, self.name)
+        check(MAX_INSTANCES, self.max_instances, self.name)

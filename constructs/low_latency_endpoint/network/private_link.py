@@ -369,7 +369,7 @@ class RuntimePrivateLink(Construct):
                 where=where,
             )
 
-    def serve(self, endpoint_name: str) -> None:
+    def serve(self, endpoint_name: str, *, components: Sequence[str] = ()) -> None:
         """Narrow the endpoint policy to the endpoints served; each call adds one.
 
         A wide policy (``narrow_policy``) and an adopted endpoint's stay as they are.
@@ -379,6 +379,8 @@ class RuntimePrivateLink(Construct):
         endpoint_name : str
             The policy names it in lower case, as ARNs of endpoints are. A token stays as it is,
             with a warning that its value has to be in lower case.
+        components : sequence of str
+            Names of inference components on it; by default none.
 
         Raises
         ------
@@ -386,7 +388,7 @@ class RuntimePrivateLink(Construct):
             LLE217 when there are too many for a policy.
         """
         if self._policy is not None:
-            self._policy.serve(endpoint_name)
+            self._policy.serve(endpoint_name, components)
 
     def _serve_other_vpcs(
         self, vpcs: Sequence[ec2.IVpc], dns_name: str, hosted_zone_id: str

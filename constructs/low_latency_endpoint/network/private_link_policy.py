@@ -53,10 +53,14 @@ class LinkPolicy:
         else:
             resource.policy_document = _account_policy()
 
-    def serve(self, endpoint_name: str) -> None:
+    def serve(self, endpoint_name: str, components: Sequence[str]) -> None:
         if not self._narrow:
             return
-        served = endpoint_arn(self._link, endpoint_name)
+        self._add(endpoint_arn(self._link, endpoint_name))
+        for name in components:
+            self._add(arn("sagemaker", f"inference-component/{name}"))
+
+    def _add(self, served: str) -> None:
         if served not in self._served:
             self._served.append(served)
             self._limit_to(self._served)

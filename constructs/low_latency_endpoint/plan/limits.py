@@ -22,6 +22,8 @@ from .token_values import is_token
 API = "/sagemaker/latest/APIReference/API_"
 GUIDE = "/sagemaker/latest/dg/"
 _CONTAINER = API + "ContainerDefinition.html"
+_COMPONENT = API + "CreateInferenceComponent.html"
+_COMPONENT_RESOURCES = API + "InferenceComponentComputeResourceRequirements.html"
 _VARIANT = API + "ProductionVariant.html"
 _ROUTING = API + "ProductionVariantRoutingConfig.html"
 _CAPTURE = API + "DataCaptureConfig.html"
@@ -412,6 +414,46 @@ PREFIX_LENGTH = number_range(
 )
 CONCURRENCY_THRESHOLD = number_range(
     "LLE412", "the concurrency threshold", 1, 1024, unit="requests", source=_ROUTING
+)
+COMPONENT_NAME = text_form(
+    "LLE439",
+    "the inference component's name",
+    _SAGEMAKER_NAME,
+    _NAME_FORM,
+    max_length=63,
+    source=_COMPONENT,
+)
+COPIES = number_range(
+    "LLE440",
+    "the number of copies at the first deployment",
+    1,
+    None,
+    source=_COMPONENT,
+    fix="Start with one copy at least: SageMaker was seen to refuse 0 at creation. Scaling may go "
+    "to 0 afterwards: scale(min_copies=0, ...).",
+)
+SCALED_COPIES = number_range(
+    "LLE449",
+    "the number of copies that scaling goes to",
+    0,
+    None,
+    source="/autoscaling/application/APIReference/API_RegisterScalableTarget.html",
+)
+COMPONENT_MEMORY = number_range(
+    "LLE441", "the memory of a copy", 128, None, unit="MiB", source=_COMPONENT_RESOURCES
+)
+COMPONENT_ACCELERATORS = number_range(
+    "LLE442", "the number of accelerators of a copy", 1, None, source=_COMPONENT_RESOURCES
+)
+COMPONENT_CPUS = number_range(
+    "LLE443", "the number of vCPUs of a copy", 0.25, None, whole=False, source=_COMPONENT_RESOURCES
+)
+MANAGED_INSTANCES = number_range(
+    "LLE444",
+    "the number of instances that SageMaker scales to",
+    0,
+    None,
+    source=API + "ProductionVariantManagedInstanceScaling.html",
 )
 INSTANCE_POOL_COUNT = number_range("LLE413", "the number of instance pools", 1, 5, source=_VARIANT)
 INSTANCE_POOL_PRIORITY = number_range(

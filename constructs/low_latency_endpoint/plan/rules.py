@@ -289,6 +289,35 @@ SHADOW_OF_ONE_VARIANT = rule(
     "production variants or copied to a shadow, not both.",
     source=API + "CreateEndpointConfig.html",
 )
+COMPONENTS_NEED_A_HOST = rule(
+    "LLE445",
+    "an inference component runs on a variant that holds components",
+    fix="Give the variant ProductionVariant(model=ComponentHost(...)): a variant has a model or "
+    "holds components.",
+    source=GUIDE + "realtime-endpoints-deploy-models.html",
+)
+COPIES_DO_NOT_FIT = rule(
+    "LLE446",
+    "the copies of an inference component do not fit onto the instances",
+    fix="Ask for less per copy, take a larger instance type, or raise max_instances of the "
+    "ComponentHost.",
+    source=API + "InferenceComponentComputeResourceRequirements.html",
+)
+COMPONENTS_ARE_BY_THEMSELVES = rule(
+    "LLE447",
+    "a variant that holds inference components is not scaled or watched as one with a model",
+    fix="SageMaker scales its instances by itself, within ComponentHost(min_instances=, "
+    "max_instances=). Scale and watch each component: component.scale(...), "
+    "component.metric(...).",
+    source=GUIDE + "endpoint-auto-scaling.html",
+)
+ONE_COMPONENT_HOST = rule(
+    "LLE448",
+    "an endpoint configuration has models, or one host of inference components",
+    fix="Give all variants the same ComponentHost, or each a model; a host takes no instance pools "
+    "and no shadow.",
+    source=API + "CreateEndpointConfig.html",
+)
 
 # --- 5 endpoint and deployments ----------------------------------------------------------------
 EXECUTION_TIME_TOO_SHORT = rule(

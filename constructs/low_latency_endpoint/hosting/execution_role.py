@@ -1,0 +1,177 @@
+"""The execution role of what SageMaker hosts in the network's subnets, with its policies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from constructs import Construct, IDependable
+
+from ..network.zone_aligned_network import ZoneAlignedNetwork
+from ..plan.limits import MODEL_SECURITY_GROUPS
+from ..synthesis.asked_once import stack_of
+from ..synthesis.findings import acknowledge_wildcard_resources, warn
+from ..synthesis.iam_documents import allow, document, for_hosting
+from ..synthesis.model_rights import (
+    encrypting_volumes,
+    hosting,
+    making_interfaces,
+    writing_with,
+    written_objects,
+)
+from .drained_interfaces import DrainedInterfaces
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_kms as kms
+
+
+class Groups(NamedTuple):
+    """Security groups and subnets of what is hosted, and their IDs."""
+
+    groups: Sequence[ec2.ISecurityGroup]
+    group_ids: list[str]
+    subnet_ids: list[str]
+
+
+def groups_in(
+    network: ZoneAlignedNetwork, stated: Sequence[ec2.ISecurityGroup] | None, where: str
+) -> Groups:
+    """The groups that are stated, by default the network's; in all of the network's subnets.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE310.
+    """
+    groups = list(stated) if stated is not None else [network.model_security_group]
+    MODEL_SECURITY_GROUPS.check(len(groups), where)
+    return Groups(
+        groups,
+        [group.security_group_id for group in groups],
+        [subnet.subnet_id for subnet in network.subnets],
+    )
+
+
+class ExecutionRole:
+    """A role that may make network interfaces in these subnets, and what else is stated.
+
+    What one version of a model needs is in a policy whose name follows its content: an update adds
+    the new version's and takes the old one's away after the endpoint has changed. All of it is
+    there before SageMaker asks for it, and goes after SageMaker's network interfaces have gone.
+
+    Parameters
+    ----------
+    scope : Construct
+        Its parts become children of.
+    network : ZoneAlignedNetwork
+    placed : Groups
+    role : aws_iam.IRole, optional
+        By default a new one.
+    statements : sequence of mapping
+        Beside those for the network interfaces.
+
+    Attributes
+    ----------
+    role : aws_iam.IRole
+    needed : list of IDependable
+        What SageMaker needs when the hosted thing is made.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        *,
+        network: ZoneAlignedNetwork,
+        placed: Groups,
+        role: iam.IRole | None,
+        statements: Sequence[Mapping[str, Any]],
+    ) -> None:
+        self._scope, self._network = scope, network
+        self.role = role or iam.Role(
+            scope,
+            "Role",
+            assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com", conditions=for_hosting()),
+        )
+        self._policy = self._attached("Policy", hosting())
+        statements = [
+            *making_interfaces(network.vpc.vpc_id, placed.subnet_ids, placed.group_ids),
+            *statements,
+        ]
+        version = self._attached(f"Version{_digest(scope, statements)}", statements)
+        drained = DrainedInterfaces(
+            scope,
+            "Drained",
+            security_groups=placed.groups,
+            subnets=network.subnets,
+            needed=[self.role, self._policy, version, *network.data_path],
+        )
+        self.needed: list[IDependable] = [self._policy, version, drained, *network.data_path]
+
+    def grant_write(self, s3_uri: str, key: kms.IKey | None) -> None:
+        """Let the role write objects under an S3 URI; warn where the bucket is not known."""
+        resource = written_objects(s3_uri)
+        if resource is None:
+            warn(
+                self._scope,
+                "writeRights",
+                "Which bucket is written to, is not known at synth: allow the model's role "
+                "s3:PutObject there, with bucket.grant_put(model), or give an s3:// URI that "
+                "names the bucket.",
+            )
+        else:
+            statement = allow(["s3:PutObject"], resource)
+            self._allow(statement)
+            self._network.let_into_s3([statement])
+            acknowledge_wildcard_resources(
+                self._policy, [resource], reason="SageMaker names the objects it writes."
+            )
+        if key is not None:
+            self._allow(writing_with(key))
+
+    def grant_volume_key(self, key: kms.IKey) -> None:
+        """Let the role hand a key on to the storage volumes."""
+        self._allow(*encrypting_volumes(key))
+
+    def _attached(self, id: str, statements: Sequence[Mapping[str, Any]]) -> iam.Policy:
+        policy = iam.Policy(
+            self._scope, id, document=iam.PolicyDocument.from_json(document(*statements))
+        )
+        self.role.attach_inline_policy(policy)  # which a role imported as immutable leaves out
+        _acknowledge_wildcards(policy, statements)
+        return policy
+
+    def _allow(self, *statements: Mapping[str, Any]) -> None:
+        self._policy.add_statements(
+            *(iam.PolicyStatement.from_json(statement) for statement in statements)
+        )
+
+
+def _digest(scope: Construct, statements: Sequence[Mapping[str, Any]]) -> str:
+    """The same for the same statements in every synthesis: tokens count as what they refer to."""
+    resolved = json.dumps(stack_of(scope).resolve(list(statements)), sort_keys=True)
+    from hashlib import sha256  # OpenSSL: a tenth of what importing the constructs takes
+
+    return sha256(resolved.encode()).hexdigest()[:8]
+
+
+def _acknowledge_wildcards(policy: iam.Policy, statements: Sequence[Mapping[str, Any]]) -> None:
+    wildcards = {
+        resource
+        for statement in statements
+        for resource in (
+            [statement["Resource"]]
+            if isinstance(statement["Resource"], str)
+            else statement["Resource"]
+        )
+        if resource.endswith("*")
+    }
+    acknowledge_wildcard_resources(
+        policy,
+        sorted(wildcards),
+        reason="Log streams, network interfaces and model files are named at run time; read-only "
+        "calls, PutMetricData (held to SageMaker's namespaces) and "
+        "ecr:GetAuthorizationToken take no resource.",
+    )

@@ -1,0 +1,338 @@
+"""A model with a number of copies on the instances of an endpoint, beside other models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from aws_cdk import Duration, Names, Resource, Size
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from ..network.private_link_policy import INVOKE_ACTIONS
+from ..plan.argument_kinds import checked_arguments
+from ..plan.instance_types import InstanceFacts
+from ..plan.limits import (
+    COMPONENT_ACCELERATORS,
+    COMPONENT_CPUS,
+    COMPONENT_MEMORY,
+    COMPONENT_NAME,
+    CONTAINER_STARTUP_SECONDS,
+    COPIES,
+    MODEL_DOWNLOAD_SECONDS,
+)
+from ..plan.metrics import check_statistic, metric_facts
+from ..plan.rules import COMPONENTS_NEED_A_HOST, COPIES_DO_NOT_FIT, METRIC_NOT_PUBLISHED
+from ..synthesis.asked_once import path_below, path_of
+from ..synthesis.findings import warn
+from ..synthesis.iam_documents import arn
+from ..synthesis.validation import check, check_seconds, is_token
+from .copy_scaling import CopyScaling
+from .endpoint_configuration import check_images
+from .endpoint_interface import IEndpoint
+from .endpoint_metrics import checked_period
+from .model_interface import IModel
+from .variant import ProductionVariant
+from .variant_attributes import VariantAttributes
+
+_DIMENSION = "InferenceComponentName"
+
+
+@checked_arguments
+class InferenceComponent(Resource):
+    """A model's copies on the instances of a :class:`ComponentHost`.
+
+    Callers name endpoint and component. Not seen on AWS yet.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    endpoint : IEndpoint
+        Whose variant has a :class:`ComponentHost` in a model's place, or one imported.
+    model : IModel
+        What the copies serve; ``Model(role=host.role)`` for the host's role.
+    memory : aws_cdk.Size
+        Memory that a copy needs at least, 128 MiB or more.
+    accelerators : int, optional
+        GPUs or Neuron devices that a copy has to itself; by default none.
+    cpus : float, optional
+        vCPUs that a copy reserves, 0.25 or more; by default none are reserved.
+    max_memory : aws_cdk.Size, optional
+        Memory that a copy may use at most; by default not limited.
+    copies : int
+        Copies at the first deployment, by default 2 so that two zones can serve; scaling owns the
+        number afterwards.
+    placement : {"SPREAD", "BINPACK"}, optional
+        Copies spread over instances, and balanced over zones; or packed onto few. By default as
+        SageMaker does.
+    cache_artifacts : bool
+        Keep model data and image on each instance, for a faster start of further copies; by
+        default as SageMaker does.
+    startup_health_check_timeout, model_data_download_timeout : Duration, optional
+        As for :class:`VariantOptions`, 1 minute to 1 hour.
+    component_name : str, optional
+        What callers name. By default derived from the construct's path, in lower case.
+    variant_name : str, optional
+        By default the endpoint's first variant.
+
+    Attributes
+    ----------
+    component_name : str
+        The name itself: whoever uses it says by a dependency that it comes after the component.
+    component_arn : str
+        A token: whoever uses it is made after the component.
+    cfn_inference_component : aws_sagemaker.CfnInferenceComponent
+
+    Raises
+    ------
+    ConfigurationError
+        LLE439 to LLE443 for name, copies and resources, LLE406 and LLE407 for the timeouts, LLE445
+        for a variant that has a model, LLE446 where the copies do not fit onto the instances, LLE622
+        for an unknown variant, LLE631 for an endpoint imported without variants, LLE33x when an
+        image cannot run on the instance type.
+
+    Examples
+    --------
+    See :class:`ComponentHost`.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        endpoint: IEndpoint,
+        model: IModel,
+        memory: Size,
+        accelerators: int | None = None,
+        cpus: float | None = None,
+        max_memory: Size | None = None,
+        copies: int = 2,
+        placement: Literal["SPREAD", "BINPACK"] | None = None,
+        cache_artifacts: bool = False,
+        startup_health_check_timeout: Duration | None = None,
+        model_data_download_timeout: Duration | None = None,
+        component_name: str | None = None,
+        variant_name: str | None = None,
+    ) -> None:
+        super().__init__(scope, id)
+        path = path_below(self, scope, id)
+        self.component_name: str = check(COMPONENT_NAME, component_name, path) or (
+            Names.unique_resource_name(self, max_length=63, separator="-").lower()
+        )
+        check(COPIES, copies, path)
+        needs = {
+            "min_memory_required_in_mb": _mebibytes(memory, path),
+            "max_memory_required_in_mb": _mebibytes(max_memory, path),
+            "number_of_accelerator_devices_required": check(
+                COMPONENT_ACCELERATORS, accelerators, path
+            ),
+            "number_of_cpu_cores_required": check(COMPONENT_CPUS, cpus, path),
+        }
+        variant = _variant(endpoint, variant_name, path)
+        _check_room(variant, needs, copies, path)
+        self._check_model(endpoint, variant, model)
+        component = sagemaker.CfnInferenceComponent
+        startup = {
+            "container_startup_health_check_timeout_in_seconds": check_seconds(
+                CONTAINER_STARTUP_SECONDS, startup_health_check_timeout, path
+            ),
+            "model_data_download_timeout_in_seconds": check_seconds(
+                MODEL_DOWNLOAD_SECONDS, model_data_download_timeout, path
+            ),
+        }
+        self.cfn_inference_component = component(
+            self,
+            "Resource",
+            inference_component_name=self.component_name,
+            endpoint_name=endpoint.endpoint_name,
+            variant_name=variant.name,
+            specification=component.InferenceComponentSpecificationProperty(
+                model_name=model.model_name,
+                compute_resource_requirements=(
+                    component.InferenceComponentComputeResourceRequirementsProperty(**needs)
+                ),
+                startup_parameters=component.InferenceComponentStartupParametersProperty(**startup)
+                if any(startup.values())
+                else None,
+            ),
+            runtime_config=component.InferenceComponentRuntimeConfigProperty(copy_count=copies),
+        )
+        if placement is not None:
+            # Newer than the oldest aws-cdk-lib; CloudFormation wants both members.
+            self.cfn_inference_component.add_property_override(
+                "Specification.SchedulingConfig",
+                {
+                    "PlacementStrategy": placement,
+                    "AvailabilityZoneBalance": {"EnforcementMode": "PERMISSIVE", "MaxImbalance": 0},
+                },
+            )
+        if cache_artifacts:
+            self.cfn_inference_component.add_property_override(
+                "Specification.DataCacheConfig", {"EnableCaching": True}
+            )
+        if endpoint.confirmation is not None:
+            self.cfn_inference_component.node.add_dependency(endpoint.confirmation)
+        self._endpoint, self._copies = endpoint, copies
+        self.component_arn: str = self.cfn_inference_component.ref
+        self.node.default_child = self.cfn_inference_component
+
+    def scale(self, *, min_copies: int, max_copies: int) -> CopyScaling:
+        """Let the number of copies follow the load; add a policy to what returns.
+
+        Parameters
+        ----------
+        min_copies : int
+            The fewest copies. With 0, :meth:`CopyScaling.from_zero` brings the first one back, and
+            until it serves, for minutes, requests fail.
+        max_copies : int
+
+        Raises
+        ------
+        ConfigurationError
+            LLE449, LLE621 and LLE625 for the range.
+        """
+        return CopyScaling(
+            self,
+            "Scaling",
+            component=self.cfn_inference_component,
+            component_name=self.component_name,
+            initial_copies=self._copies,
+            min_copies=min_copies,
+            max_copies=max_copies,
+            no_capacity=self.metric("NoCapacityInvocationFailures", statistic="Sum"),
+        )
+
+    def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Let a principal invoke the component, whole responses and streamed ones.
+
+        IAM lists the endpoint and the component as resources of the action: both are granted.
+
+        Parameters
+        ----------
+        grantee : aws_iam.IGrantable
+        """
+        return iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=list(INVOKE_ACTIONS),
+            resource_arns=[
+                self._endpoint.endpoint_arn,
+                arn("sagemaker", f"inference-component/{self.component_name}"),
+            ],
+        )
+
+    def metric(
+        self, name: str, *, statistic: str, period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """A metric of the component by its name in CloudWatch, such as ``ModelLatency``.
+
+        Parameters
+        ----------
+        name : str
+        statistic : str
+            As far as CloudWatch lists it for the metric. Latencies are in microseconds.
+        period : Duration, optional
+            By default 1 minute; 10 seconds for the high-resolution ones.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE730 to LLE732 for name and statistic, LLE366 for the period, LLE722 for a metric that
+            components do not publish.
+        """
+        where = path_of(self)
+        facts = metric_facts(name, where=where)
+        check_statistic(name, statistic, where)
+        if (_DIMENSION,) not in facts.dimensions:
+            raise METRIC_NOT_PUBLISHED.error(
+                got=f"{name} of {self.component_name}",
+                allowed=f"published for {', '.join(facts.shapes)}, not by component",
+                where=where,
+            )
+        return cloudwatch.Metric(
+            namespace=facts.namespace,
+            metric_name=name,
+            dimensions_map={_DIMENSION: self.component_name},
+            statistic=statistic,
+            period=checked_period(period, facts.period_seconds, where),
+        )
+
+    def _check_model(self, endpoint: IEndpoint, variant: VariantAttributes, model: IModel) -> None:
+        configuration = getattr(endpoint, "configuration", None)
+        hosting = getattr(configuration, "variant", lambda _: None)(variant.name)
+        if not isinstance(hosting, ProductionVariant):
+            return
+        for instance_type in variant.instance_types:
+            check_images(
+                self,
+                ProductionVariant(
+                    model=model,
+                    instance_type=instance_type,
+                    name=variant.name,
+                    inference_ami=hosting.inference_ami,
+                ),
+            )
+        if model.role is not hosting.model.role:
+            warn(
+                self,
+                "rolesOfComponent",
+                "The model's role is not that of the endpoint's configuration, and AWS does not "
+                "say which one fetches its image and data: Model(role=host.role) gives it both.",
+            )
+
+
+def _mebibytes(size: Size | None, where: str) -> int | None:
+    if size is None or size.is_unresolved():
+        return None if size is None else int(size.to_mebibytes())
+    return int(COMPONENT_MEMORY.check(size.to_mebibytes(), where))
+
+
+def _variant(endpoint: IEndpoint, name: str | None, where: str) -> VariantAttributes:
+    """The variant that holds the component."""
+    if name is None and endpoint.variants:
+        name = endpoint.variants[0].name
+    variant = endpoint.variant(name).attributes
+    if endpoint.variants and variant.shape != "inference-component":
+        raise COMPONENTS_NEED_A_HOST.error(
+            got=f"variant {variant.name} with a model",
+            allowed="a variant with a ComponentHost",
+            where=where,
+        )
+    return variant
+
+
+def _check_room(variant: VariantAttributes, needs: dict[str, Any], copies: int, where: str) -> None:
+    """Hold what copies need against the instance type, as far as both are known."""
+    for instance_type in variant.instance_types:
+        if instance_type.facts is None:
+            continue
+        for what, need, has in _needs(needs, instance_type.facts):
+            each = int(has // need)
+            if each and (
+                variant.max_instances is None
+                or is_token(variant.max_instances)
+                or is_token(copies)
+                or copies <= each * variant.max_instances
+            ):
+                continue
+            fleet = "" if not each else f" on {variant.max_instances} instances at most"
+            raise COPIES_DO_NOT_FIT.error(
+                got=f"{copies if each else 1} copies with {need:g} {what} each",
+                allowed=f"{has:g} {what} on an {instance_type.name}{fleet}",
+                where=where,
+            )
+
+
+def _needs(needs: dict[str, Any], facts: InstanceFacts) -> Iterator[tuple[str, float, float]]:
+    """What a copy needs and an instance has: what is known and not a token."""
+    for what, key, has in (
+        ("accelerators", "number_of_accelerator_devices_required", facts.accelerator_count or 0),
+        ("MiB of memory", "min_memory_required_in_mb", 1024 * (facts.memory_gib or 0)),
+        ("vCPUs", "number_of_cpu_cores_required", facts.vcpus or 0),
+    ):
+        need = needs[key]
+        if need is not None and not is_token(need):
+            yield what, need, has

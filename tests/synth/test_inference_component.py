@@ -1,0 +1,254 @@
+"""Inference components: what stands in the template, and what the library says of them."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import Size, assertions
+from aws_cdk import aws_iam as iam
+
+from low_latency_endpoint import (
+    ComponentHost,
+    Container,
+    ContainerImage,
+    DeploymentPolicy,
+    Endpoint,
+    InferenceComponent,
+    LatencyAlarms,
+    LatencyDashboard,
+    ProductionVariant,
+    RuntimePrivateLink,
+    VariantAttributes,
+)
+from low_latency_endpoint.errors import ConfigurationError
+
+
+class Parts:
+    """An endpoint of four GPUs on each of up to three instances, and components on it."""
+
+    def __init__(self, stack, parts, **host):
+        self.stack, self.parts = stack, parts
+        self.network = parts.network(stack, max_instances=20)
+        self.host = ComponentHost(
+            stack, "Host", network=self.network, **{"max_instances": 3, **host}
+        )
+        self.variant = ProductionVariant(
+            model=self.host, instance_type="ml.g5.12xlarge", initial_instance_count=2
+        )
+        self.endpoint = parts.endpoint(
+            stack,
+            endpoint_name="Gpu",
+            configuration=parts.configuration(stack, variants=[self.variant]),
+        )
+
+    def component(self, id="Llama", **given):
+        model = given.pop("model", None) or self.parts.model(
+            self.stack, f"{id}Model", network=self.network, role=self.host.role
+        )
+        return InferenceComponent(
+            self.stack,
+            id,
+            **{
+                "endpoint": self.endpoint,
+                "model": model,
+                "memory": Size.gibibytes(16),
+                "component_name": id.lower(),
+                **given,
+            },
+        )
+
+
+@pytest.fixture
+def made(new_stack, parts):
+    return Parts(new_stack(), parts)
+
+
+def warnings_of(stack):
+    return [
+        str(each.entry.data)
+        for each in assertions.Annotations.from_stack(stack).find_warning(
+            "*", assertions.Match.any_value()
+        )
+    ]
+
+
+def test_two_models_share_a_fleet_in_the_networks_subnets(made, template_of):
+    made.component("Llama", accelerators=2, copies=2)
+    made.component("Bert", cpus=4, max_memory=Size.gibibytes(20), copies=3)
+    template = template_of(made.stack)
+    config = template.only("AWS::SageMaker::EndpointConfig")
+    models = list(template.of_type("AWS::SageMaker::Model").values())
+    assert [model["VpcConfig"] for model in models] == [config["VpcConfig"]] * 2
+    assert {str(model["ExecutionRoleArn"]) for model in models} == {str(config["ExecutionRoleArn"])}
+    assert config["EnableNetworkIsolation"] is False
+    components = {
+        each["InferenceComponentName"]: each
+        for each in template.of_type("AWS::SageMaker::InferenceComponent").values()
+    }
+    assert {name: each["RuntimeConfig"] for name, each in components.items()} == {
+        "llama": {"CopyCount": 2},
+        "bert": {"CopyCount": 3},
+    }
+    assert components["bert"]["Specification"]["ComputeResourceRequirements"] == {
+        "MinMemoryRequiredInMb": 16384,
+        "MaxMemoryRequiredInMb": 20480,
+        "NumberOfCpuCoresRequired": 4,
+    }
+    assert "role" not in "".join(warnings_of(made.stack))
+
+
+def test_placement_and_cache_are_left_to_sagemaker_unless_stated(made, template_of):
+    made.component("Plain")
+    made.component("Spread", placement="SPREAD", cache_artifacts=True)
+    stated = {
+        each["InferenceComponentName"]: each["Specification"]
+        for each in template_of(made.stack).of_type("AWS::SageMaker::InferenceComponent").values()
+    }
+    assert not {"SchedulingConfig", "DataCacheConfig"} & set(stated["plain"])
+    assert stated["spread"]["SchedulingConfig"] == {
+        "PlacementStrategy": "SPREAD",
+        "AvailabilityZoneBalance": {"EnforcementMode": "PERMISSIVE", "MaxImbalance": 0},
+    }
+    assert stated["spread"]["DataCacheConfig"] == {"EnableCaching": True}
+
+
+def test_the_order_of_things(made, template_of):
+    """The role's rights before the configuration, the component before its scalable target."""
+    scaling = made.component().scale(min_copies=1, max_copies=4)
+    template = template_of(made.stack)
+    (config,) = template.of_type("AWS::SageMaker::EndpointConfig")
+    rights = [
+        name
+        for name in template.depends_on(config)
+        if template["Resources"][name]["Type"] == "AWS::IAM::Policy"
+    ]
+    assert len(rights) == 2
+    (component,) = template.of_type("AWS::SageMaker::InferenceComponent")
+    target = made.stack.get_logical_id(scaling.cfn_scalable_target)
+    assert component in template.depends_on(target)
+
+
+def test_the_subnets_keep_room_for_the_most_instances_twice(new_stack, parts):
+    """Not for the initial ones, and twice, since an update may bring a second fleet."""
+    Parts(new_stack(), parts, max_instances=20)
+    with pytest.raises(ConfigurationError, match="LLE157") as raised:
+        Parts(new_stack(), parts, max_instances=400)
+    assert "800" in str(raised.value)
+
+
+def test_deployments_are_all_at_once_unless_stated(made, template_of):
+    routing = template_of(made.stack).only("AWS::SageMaker::Endpoint")["DeploymentConfig"][
+        "BlueGreenUpdatePolicy"
+    ]["TrafficRoutingConfiguration"]
+    assert routing["Type"] == "ALL_AT_ONCE"
+
+
+def test_a_stated_deployment_is_the_teams(new_stack, parts, template_of):
+    made = Parts(new_stack(), parts)
+    Endpoint(
+        made.stack,
+        "Canary",
+        configuration=made.endpoint.configuration,
+        deployment=DeploymentPolicy.canary(),
+    )
+    types = {
+        each["DeploymentConfig"]["BlueGreenUpdatePolicy"]["TrafficRoutingConfiguration"]["Type"]
+        for each in template_of(made.stack).of_type("AWS::SageMaker::Endpoint").values()
+    }
+    assert types == {"ALL_AT_ONCE", "CANARY"}
+
+
+def test_rights_to_call_name_endpoint_and_component(made, template_of):
+    caller = iam.Role(made.stack, "Caller", assumed_by=iam.AccountRootPrincipal())
+    made.component().grant_invoke(caller)
+    (policy,) = [
+        each
+        for name, each in template_of(made.stack).of_type("AWS::IAM::Policy").items()
+        if name.startswith("Caller")
+    ]
+    (statement,) = policy["PolicyDocument"]["Statement"]
+    component, endpoint = statement["Resource"]
+    assert list(endpoint) == ["Ref"]
+    assert str(component).endswith(":inference-component/llama']]}")
+
+
+def test_a_narrow_private_link_lets_components_through(made, template_of):
+    link = RuntimePrivateLink(made.stack, "Link", network=made.network)
+    link.serve("gpu", components=["llama", "bert"])
+    template = template_of(made.stack)
+    (link_resource,) = [
+        each
+        for each in template.of_type("AWS::EC2::VPCEndpoint").values()
+        if each["VpcEndpointType"] == "Interface"
+    ]
+    resources = str(link_resource["PolicyDocument"]["Statement"][0]["Resource"])
+    for name in ("endpoint/gpu", "inference-component/llama", "inference-component/bert"):
+        assert name in resources
+    assert "*" not in resources
+
+
+def test_metrics_are_by_component(made):
+    llama = made.component()
+    metric = llama.metric("ModelLatency", statistic="p99")
+    assert metric.dimensions == {"InferenceComponentName": "llama"}
+    fast = llama.metric("ConcurrentRequestsPerCopy", statistic="Maximum")
+    assert fast.period.to_seconds() == 10
+
+
+def test_what_watches_whole_endpoints_says_that_components_are_watched_one_by_one(made):
+    for watch in (LatencyAlarms, LatencyDashboard):
+        with pytest.raises(ConfigurationError, match="LLE447"):
+            watch(made.stack, watch.__name__, endpoint=made.endpoint)
+    assert made.endpoint.variant("primary").metric("CPUUtilization", statistic="Average")
+
+
+def test_zero_instances_warn(new_stack, parts):
+    made = Parts(new_stack(), parts, min_instances=0)
+    (warning,) = warnings_of(made.stack)
+    assert "fail for several minutes" in warning
+
+
+def test_two_roles_warn(made, parts):
+    made.component(model=parts.model(made.stack, "Own", network=made.network))
+    assert "Model(role=host.role)" in "".join(warnings_of(made.stack))
+
+
+def test_an_image_that_cannot_run_there_is_refused(made):
+    container = Container(
+        image=ContainerImage.from_dlc(
+            "huggingface-pytorch-inference-neuronx",
+            "2.8.0-transformers4.55.4-neuronx-py310-sdk2.26.0-ubuntu22.04",
+        )
+    )
+    model = made.parts.model(made.stack, "Neuron", network=made.network, containers=[container])
+    with pytest.raises(ConfigurationError, match="LLE33"):
+        made.component(model=model)
+
+
+def test_on_an_endpoint_made_elsewhere(new_stack, parts, template_of):
+    stack = new_stack()
+    endpoint = Endpoint.from_endpoint_attributes(
+        stack,
+        "Shared",
+        endpoint_name="shared",
+        variants=[
+            VariantAttributes(
+                name="AllTraffic", shape="inference-component", max_instances=2, instance_types=[]
+            )
+        ],
+    )
+    InferenceComponent(
+        stack, "Mine", endpoint=endpoint, model=parts.model(stack), memory=Size.gibibytes(1)
+    )
+    component = template_of(stack).only("AWS::SageMaker::InferenceComponent")
+    assert (component["EndpointName"], component["VariantName"]) == ("shared", "AllTraffic")
+    assert component["InferenceComponentName"].startswith("serving-mine-")
+
+
+def test_tokens_pass(made, template_of):
+    copies = cdk.CfnParameter(made.stack, "Copies", type="Number", default=1)
+    made.component(copies=copies.value_as_number, accelerators=1).scale(
+        min_copies=0, max_copies=copies.value_as_number
+    )
+    component = template_of(made.stack).only("AWS::SageMaker::InferenceComponent")
+    assert component["RuntimeConfig"]["CopyCount"] == {"Ref": "Copies"}
