@@ -117,6 +117,7 @@ def test_latency_that_rises_towards_the_target_does_not_hold() -> None:
     assert after > 20
 
 
+@pytest.mark.realtime  # a minute of computing
 @pytest.mark.parametrize(
     ("server", "target", "rate"),
     [
@@ -157,6 +158,7 @@ BEFORE = {
 }
 
 
+@pytest.mark.realtime  # a minute of computing
 def test_the_same_limit_takes_a_third_of_the_time() -> None:
     spent = 0.0
     for name, (server, target, _, limit) in BEFORE.items():

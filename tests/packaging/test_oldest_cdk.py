@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+# An installation from the registry, and processes that each start a Node.js of their own.
+pytestmark = pytest.mark.realtime
+
 ROOT = Path(__file__).parents[2]
 APP = """
 import json, sys

@@ -75,7 +75,7 @@ SCENARIOS = {
     ),
     "zones": Scenario(
         service=Exponential(1.0),
-        traffic=OpenLoop(4.0),
+        traffic=OpenLoop(2.4),  # 0.8 a zone: one of the three has one instance
         instances=5,
         routers=2,
         zones=Zones(3, hop_seconds=0.01, cross_zone_seconds=0.05, local_routing=True),

@@ -194,6 +194,7 @@ MAKERS: dict[str, Callable[[Things], Any]] = {
         endpoint="sentiment",
         image=t.image,
     ),
+    "serving": lambda t: LowLatencyEndpointStack(**t.place(), settings=SETTINGS),
     "pattern": lambda t: LowLatencyEndpoint(t.stack, "Pattern", **pattern(t)),
     "vpc": lambda t: ec2.Vpc.from_vpc_attributes(
         t.stack,
@@ -353,7 +354,7 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "LoadTestFleet.grant_run": lambda t: {"grantee": t.role},
     "LoadTestFleetStack": lambda t: {
         **t.place(),
-        "serving": LowLatencyEndpointStack(**t.place(), settings=SETTINGS),
+        "serving": t.serving,
     },
     "LowLatencyEndpoint": lambda t: {**t.place(), **pattern(t)},
     "LowLatencyEndpoint.grant_invoke": lambda t: {"grantee": t.role},
@@ -438,9 +439,6 @@ RECEIVERS: dict[str, Callable[[Things], Any]] = {
     "InvocationScaling": lambda t: t.scaling,
     "LoadTestFleet": lambda t: t.fleet,
     "LowLatencyEndpoint": lambda t: t.pattern,
-    "LowLatencyEndpoint.publish_parameters": lambda t: LowLatencyEndpoint(
-        **t.place(), **pattern(t)
-    ),
     "MeasuredThroughput": lambda t: low_latency_endpoint.MeasuredThroughput(100, 10),
     "Model": lambda t: t.model,
     "RuntimePrivateLink": lambda t: t.link,
