@@ -352,10 +352,7 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
         "interface_endpoints": False,
     },
     "LoadTestFleet.grant_run": lambda t: {"grantee": t.role},
-    "LoadTestFleetStack": lambda t: {
-        **t.place(),
-        "serving": t.serving,
-    },
+    "LoadTestFleetStack": lambda t: {**t.place(), "serving": t.serving},
     "LowLatencyEndpoint": lambda t: {**t.place(), **pattern(t)},
     "LowLatencyEndpoint.grant_invoke": lambda t: {"grantee": t.role},
     "LowLatencyEndpoint.metric": lambda t: {"name": "Invocations", "statistic": "Sum"},

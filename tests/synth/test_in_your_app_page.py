@@ -36,6 +36,7 @@ def test_all_of_the_page_synthesises(written):
     assert endpoints["Shop"] == ["sentiment"]
     assert endpoints["Serving"] == ["churn", "fraud"]
     assert endpoints["OnCall"] == []
+    assert endpoints["Models"] == ["models"]
     assert len(endpoints["FromSettings"]) == 1
     rules = [each for each in stacks["Orders"]["Resources"].values() if "Ingress" in each["Type"]]
     assert len(rules) == 1  # in the caller's stack, as the comment says
