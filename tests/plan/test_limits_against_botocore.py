@@ -24,7 +24,10 @@ from low_latency_endpoint import plan
 from low_latency_endpoint.plan import limits
 from low_latency_endpoint.plan.limits import Choice, Limit, Pattern, Range
 
-CONFIG, ENDPOINT, MODEL = (f"SageMaker::{name}" for name in ("EndpointConfig", "Endpoint", "Model"))
+CONFIG, ENDPOINT, MODEL, COMPONENT = (
+    f"SageMaker::{name}" for name in ("EndpointConfig", "Endpoint", "Model", "InferenceComponent")
+)
+_NEEDS = "InferenceComponentComputeResourceRequirements"
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,18 @@ STATED = {
     "ENDPOINT_CONFIG_NAME": Stated(
         "CreateEndpointConfigInput.EndpointConfigName", f"{CONFIG}//EndpointConfigName", good=_HOST
     ),
+    "COMPONENT_ACCELERATORS": Stated(
+        f"{_NEEDS}.NumberOfAcceleratorDevicesRequired", f"{COMPONENT}/{_NEEDS}/NumberOfAcceleratorDevicesRequired"
+    ),
+    "COMPONENT_CPUS": Stated(f"{_NEEDS}.NumberOfCpuCoresRequired", f"{COMPONENT}/{_NEEDS}/NumberOfCpuCoresRequired"),
+    "COMPONENT_MEMORY": Stated(f"{_NEEDS}.MinMemoryRequiredInMb", f"{COMPONENT}/{_NEEDS}/MinMemoryRequiredInMb"),
+    "COMPONENT_NAME": Stated(
+        "CreateInferenceComponentInput.InferenceComponentName", f"{COMPONENT}//InferenceComponentName", good=_HOST
+    ),
+    "COPIES": Stated(
+        "InferenceComponentRuntimeConfig.CopyCount", f"{COMPONENT}/InferenceComponentRuntimeConfig/CopyCount",
+        minimum=(1, "0 was refused at creation (stdapi-ai/stdapi.ai#43)"),
+    ),
     "ENDPOINT_NAME": Stated("CreateEndpointInput.EndpointName", f"{ENDPOINT}//EndpointName", good=_HOST),
     "ENVIRONMENT_ENTRIES": Stated("ContainerDefinition.Environment"),
     "ENVIRONMENT_KEY": Stated("ContainerDefinition.Environment.{k}", good=("_k", "A9", "k" * 1024)),
@@ -119,6 +134,9 @@ STATED = {
     "MODEL_DOWNLOAD_SECONDS": Stated(
         "ProductionVariant.ModelDataDownloadTimeoutInSeconds",
         f"{CONFIG}/ProductionVariant/ModelDataDownloadTimeoutInSeconds",
+    ),
+    "MANAGED_INSTANCES": Stated(
+        "ProductionVariantManagedInstanceScaling.MinInstanceCount", f"{CONFIG}/ManagedInstanceScaling/MinInstanceCount"
     ),
     "MODEL_NAME": Stated("CreateModelInput.ModelName", f"{MODEL}//ModelName", good=_HOST),
     "MODEL_PACKAGE": Stated(
@@ -177,7 +195,7 @@ NOT_STATED = {
     **dict.fromkeys(
         (
             "COOLDOWN_SECONDS", "ENDPOINT_POLICY_LENGTH", "METRICS_IN_ALARM", "MIN_CAPACITY", "OUTPUTS", "PARAMETER_PREFIX",
-            "RESOURCES", "SCHEDULE_EXPRESSION", "S3_POLICY_BUCKETS", "SCALING_TARGET", "SUBNET_PREFIX_LENGTH", "TASK_CPU",
+            "RESOURCES", "SCALED_COPIES", "SCHEDULE_EXPRESSION", "S3_POLICY_BUCKETS", "SCALING_TARGET", "SUBNET_PREFIX_LENGTH", "TASK_CPU",
             "VPC_PREFIX_LENGTH", "ZONE_ID", "ZONE_NAME",
         ),
         _PAGE,
