@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
 from dataclasses import dataclass
@@ -69,6 +70,14 @@ class Components:
         return variant["CurrentInstanceCount"]
 
     def delete(self, name: str) -> None:
+        """Delete a component and what scaled it."""
+        scaling = self.here.aws.client("application-autoscaling")
+        with contextlib.suppress(ClientError):
+            scaling.deregister_scalable_target(
+                ServiceNamespace="sagemaker",
+                ScalableDimension="sagemaker:inference-component:DesiredCopyCount",
+                ResourceId=f"inference-component/{name}",
+            )
         self.settled(name)
         self.sagemaker.delete_inference_component(InferenceComponentName=name)
         deadline = time.monotonic() + 60
@@ -99,7 +108,7 @@ class Components:
         return sum(point["Sum"] for point in points) if points else None
 
 
-def component_endpoint(here: Site, managed: dict[str, Any] | None = MANAGED) -> str:
+def component_endpoint(here: Site, managed: dict[str, Any] | None = MANAGED, **more: Any) -> str:
     """Create an endpoint without a model, on instances with a GPU each."""
     name = f"shared-{next(_numbers)}"
     variant = {
@@ -110,7 +119,7 @@ def component_endpoint(here: Site, managed: dict[str, Any] | None = MANAGED) -> 
     }
     sagemaker = here.aws.client("sagemaker")
     sagemaker.create_endpoint_config(
-        EndpointConfigName=name, ExecutionRoleArn=ROLE, ProductionVariants=[variant]
+        EndpointConfigName=name, ExecutionRoleArn=ROLE, ProductionVariants=[variant], **more
     )
     sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)
     here.made.append(name)

@@ -75,6 +75,7 @@ def test_from_one_copy_to_two_to_none_and_back(aws, stack):
     assert it.copies(name, 0) == 0
     assert refused("no capacity", it.invoke, name=name) == "ValidationError"
     assert it.sum(name, "NoCapacityInvocationFailures") == 1
+    assert it.sum(name, "Invocations") == 1  # the one that was answered
     assert it.copies(name, 1) == 1
     assert it.invoke(name)["ResponseMetadata"]["HTTPStatusCode"] == 200
 
@@ -88,6 +89,7 @@ def test_from_one_copy_to_two_to_none_and_back(aws, stack):
     assert stack.template(template(other, DeploymentConfig=deployment)).outputs == made
     assert it.described(name)["Specification"]["ModelName"] == other
     assert it.described(name)["LastDeploymentConfig"] == deployment
+    assert any(made["Arn"] in left for left in aws.leftovers())
     stack.delete()
     assert it.listed(NameContains=name) == []
     refused("Could not find", it.sagemaker.describe_endpoint, EndpointName=made["Endpoint"])

@@ -87,7 +87,7 @@ def all_variants(described: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def hosts_components(variant: Mapping[str, Any]) -> bool:
     """Say whether a configuration's variant is for inference components: it names no model."""
-    return not variant.get("ModelName")
+    return not variant.get("ModelName") and "ServerlessConfig" not in variant
 
 
 def variant_resource_id(endpoint: str, variant: str) -> str:

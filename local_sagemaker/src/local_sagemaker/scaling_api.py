@@ -71,11 +71,14 @@ def register_scalable_target(caller: Caller, request: dict[str, Any]) -> dict[st
 
 def _check_resource(caller: Caller, key: TargetKey) -> None:
     """Hold a SageMaker variant or component against what exists; the refusals' words are ours."""
-    parts = key[1].split("/")
+    parts = key[1].split("/", 1)
+    if key[0] == "sagemaker" and (parts[0] == "inference-component") != ("component" in key[2]):
+        raise Invalid("Unsupported service namespace, resource type or scalable dimension")
     if key[0] == "sagemaker" and parts[0] == "inference-component":
-        if parts[1] not in hosting(caller.account, caller.region).components:
+        if parts[-1] not in hosting(caller.account, caller.region).components:
             raise Invalid(f"ResourceId {key[1]} names no inference component that exists")
         return
+    parts = key[1].split("/")
     if key[0] != "sagemaker" or parts[0] != "endpoint":
         return
     endpoint = hosting(caller.account, caller.region).endpoints.get(parts[1])

@@ -45,7 +45,7 @@ def check_component_variants(config: Mapping[str, Any], options: RuntimeOptions)
                     "ManagedInstanceScaling is only supported for inference component endpoints"
                 )
             continue
-        if "ServerlessConfig" not in variant and not config.get("ExecutionRoleArn"):
+        if not config.get("ExecutionRoleArn"):
             raise Invalid(
                 f"ExecutionRoleArn must be specified: variant {variant['VariantName']} has no "
                 "ModelName, and is for inference components"

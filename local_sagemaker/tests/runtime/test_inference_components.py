@@ -15,6 +15,7 @@ from hosting_site import IMAGE
 
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 
+VARIANT = "sagemaker:variant:DesiredInstanceCount"
 _numbers = itertools.count(1)
 
 
@@ -207,6 +208,13 @@ def test_copies_without_room_fail(on):
     assert it.copies(name, 1) == 1  # a failed one may be tried again
 
 
+def test_a_copy_larger_than_any_instance_fails(on):
+    it = on()
+    two = {**NEEDS, "NumberOfAcceleratorDevicesRequired": 2}
+    found = it.settled(it.create(wait=False, ComputeResourceRequirements=two))
+    assert "not enough hardware resources" in found["FailureReason"]
+
+
 def test_other_components_take_room_too(on):
     it = on(managed=None)
     first = it.create(1)
@@ -231,14 +239,15 @@ def test_managed_instances_follow_the_copies(on):
 
 
 def test_a_container_that_is_not_healthy_fails_it(on):
-    it = on({"model": SimulatedModelServer(ping_status=500)})
-    name = it.create(wait=False)
+    it = on({"model": SimulatedModelServer(), "broken": SimulatedModelServer(ping_status=500)})
+    name = it.create(wait=False, ModelName=it.here.model("broken"))
     it.here.aws.advance(300)
     found = it.settled(name)
     assert found["InferenceComponentStatus"] == "Failed"
     assert (
         f"inference component {name} did not pass the ping health check" in found["FailureReason"]
     )
+    assert it.copies(it.create(2)) == 2  # it takes no room
 
 
 # ------------------------------------------------------------------------------- invocations
@@ -257,6 +266,47 @@ def test_two_models_behind_one_endpoint(on):
     assert (it.sum(good, "Invocations"), it.sum(bad, "InvocationModelErrors")) == (2.0, 1.0)
 
 
+def test_copies_outlive_an_update_of_their_endpoint(on):
+    it = on()
+    name = it.create()
+    made = configuration(variant={"ManagedInstanceScaling": {**MANAGED, "MaxInstanceCount": 3}})
+    it.sagemaker.create_endpoint_config(**made)
+    it.sagemaker.update_endpoint(
+        EndpointName=it.endpoint, EndpointConfigName=made["EndpointConfigName"]
+    )
+    assert it.here.settled(it.endpoint)["EndpointConfigName"] == made["EndpointConfigName"]
+    assert it.invoke(name)["ResponseMetadata"]["HTTPStatusCode"] == 200
+    assert it.copies(name, 3) == 3
+
+
+def test_the_instances_are_in_the_network_of_the_configuration(on):
+    it = on()
+    ec2 = it.here.aws.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24", AvailabilityZone="us-east-1c")[
+        "Subnet"
+    ]["SubnetId"]
+    group = ec2.create_security_group(VpcId=vpc, GroupName="c", Description="c")["GroupId"]
+    network = {"SecurityGroupIds": [group], "Subnets": [subnet]}
+    it.endpoint = component_endpoint(
+        it.here, VpcConfig=network, MetricsConfig={"EnableEnhancedMetrics": True}
+    )
+    held = ec2.describe_network_interfaces(Filters=[{"Name": "subnet-id", "Values": [subnet]}])
+    assert len(held["NetworkInterfaces"]) == 1
+    name = it.create()
+    it.invoke(name)
+    it.here.aws.flush_metrics()
+    by_zone = it.here.aws.client("cloudwatch").list_metrics(
+        Namespace="AWS/SageMaker",
+        MetricName="Invocations",
+        Dimensions=[
+            {"Name": "InferenceComponentName", "Value": name},
+            {"Name": "AvailabilityZone", "Value": "us-east-1c"},
+        ],
+    )["Metrics"]
+    assert len(by_zone) == 1
+
+
 def test_the_component_must_be_named_and_known(on):
     it = on()
     it.create()
@@ -264,6 +314,15 @@ def test_the_component_must_be_named_and_known(on):
     refused("not found", it.invoke, name="unknown")
     other = on()
     refused("not found", it.invoke, name=other.create())
+
+
+def test_a_session_stays_with_its_component(on):
+    it = on()
+    name, other = it.create(), it.create()
+    session = it.invoke(name, SessionId="NEW_SESSION")["NewSessionId"]
+    assert it.invoke(name, SessionId=session)["ResponseMetadata"]["HTTPStatusCode"] == 200
+    with pytest.raises(ClientError, match=r"Session .* not found"):
+        it.invoke(other, SessionId=session)
 
 
 def test_metrics_are_the_components_own(on):
@@ -277,6 +336,9 @@ def test_metrics_are_the_components_own(on):
     assert it.sum(name, "ModelLatency") is not None
     assert it.sum(name, "InvocationsPerInstance") is None
     assert it.here.statistics(it.endpoint, "Invocations", "Sum") == {}
+    group = f"/aws/sagemaker/InferenceComponents/{name}"
+    groups = it.here.aws.client("logs").describe_log_groups(logGroupNamePrefix=group)["logGroups"]
+    assert [found["logGroupName"] for found in groups] == [group]
 
 
 def test_another_model_in_place(on):
@@ -376,6 +438,66 @@ class Scaled:
 def test_only_a_component_that_exists_is_a_target(on):
     it = on()
     refused("names no inference component", Scaled(it, "none").register)
+    wrong = {**Scaled(it, it.create()).key, "ScalableDimension": VARIANT, "MinCapacity": 1}
+    register = it.here.aws.client("application-autoscaling").register_scalable_target
+    refused("Unsupported", register, **wrong, MaxCapacity=2)
+
+
+def test_a_step_adds_instances_to_a_variant_too(on):
+    it = on()
+    here, name = it.here, it.here.endpoint()
+    scaling, cloudwatch = (here.aws.client(s) for s in ("application-autoscaling", "cloudwatch"))
+    key = {
+        "ServiceNamespace": "sagemaker",
+        "ScalableDimension": VARIANT,
+        "ResourceId": f"endpoint/{name}/variant/primary",
+    }
+    scaling.register_scalable_target(**key, MinCapacity=1, MaxCapacity=4)
+    arn = scaling.put_scaling_policy(
+        **key,
+        PolicyName="steps",
+        PolicyType="StepScaling",
+        StepScalingPolicyConfiguration={
+            "AdjustmentType": "ChangeInCapacity",
+            "Cooldown": 0,
+            "StepAdjustments": [
+                {"MetricIntervalUpperBound": 0, "ScalingAdjustment": -1},
+                {
+                    "MetricIntervalLowerBound": 0,
+                    "MetricIntervalUpperBound": 10,
+                    "ScalingAdjustment": 1,
+                },
+                {"MetricIntervalLowerBound": 10, "ScalingAdjustment": 2},
+            ],
+        },
+    )["PolicyARN"]
+    for operator in ("GreaterThanThreshold", "LessThanThreshold"):
+        cloudwatch.put_metric_alarm(
+            AlarmName=f"{name}-{operator}",
+            AlarmActions=[arn],
+            Namespace="AWS/SageMaker",
+            MetricName="Invocations",
+            Statistic="Sum",
+            Dimensions=[
+                {"Name": "EndpointName", "Value": name},
+                {"Name": "VariantName", "Value": "primary"},
+            ],
+            Period=60,
+            EvaluationPeriods=1,
+            Threshold=5,
+            ComparisonOperator=operator,
+        )
+    here.to_full_minute()
+    found = []
+    for requests in (6, 20, 20, 0, 5, 0):
+        here.invoke_many(name, requests)
+        here.aws.advance(60)
+        found.append(here.settled(name)["ProductionVariants"][0]["DesiredInstanceCount"])
+    assert found == [2, 4, 4, 3, 3, 2]
+    done = cloudwatch.describe_alarm_history(
+        AlarmName=f"{name}-GreaterThanThreshold", HistoryItemType="Action"
+    )["AlarmHistoryItems"]
+    assert {item["HistorySummary"] for item in done} == {f"Successfully executed action {arn}"}
 
 
 def test_copies_follow_the_traffic_to_zero_and_an_alarm_brings_them_back(on):

@@ -132,7 +132,7 @@ def component_fleet(
     name, specification
         The component's.
     host
-        The settings of the variant that it is placed on.
+        The settings of the variant that it is placed on, with its configuration's VpcConfig.
     """
     own = {key: specification[key] for key in ("ModelName", "Container") if key in specification}
     settings = {**host, **(specification.get("StartupParameters") or {}), **own}
@@ -151,13 +151,14 @@ def _variant(
 ) -> Variant:
     model = hosting.models.get(settings.get("ModelName", ""), {})
     container = _container(settings, hosting)
+    network = settings.get("VpcConfig") or model.get("VpcConfig") or {}
     return Variant(
         name=name,
         server=server_of(settings, hosting, options),
         settings=settings,
         environment=container.get("Environment") or {},
         model_data=ModelData.of(container),
-        zones=_zones(place, (model.get("VpcConfig") or {}).get("Subnets") or ()),
+        zones=_zones(place, network.get("Subnets") or ()),
         routing=Routing.of(settings.get("RoutingConfig")),
         multi_model=container.get("Mode") == "MultiModel",
     )

@@ -338,7 +338,9 @@ class TargetTracking:
             settings = alarm.settings
             if policy["PolicyARN"] not in settings.get("AlarmActions", []) or at % _MINUTE >= TICK:
                 continue
-            if alarm.state != "ALARM" or not settings["ActionsEnabled"] or alarm.composite:
+            if alarm.state != "ALARM" or not settings["ActionsEnabled"]:
+                continue
+            if settings.get("Threshold") is None:  # a composite's, or a band's: no step is known
                 continue
             for value in _values(cloudwatch, settings, at)[:1]:
                 wanted = stepped_capacity(

@@ -613,10 +613,11 @@ class Runtime:
 
 
 def _host(hosting: Hosting, component: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give the settings of the variant that a component is placed on."""
+    """Give the settings of the variant that a component is placed on, and its network."""
     name = hosting.endpoints[component["EndpointName"]]["EndpointConfigName"]
-    for variant in all_variants(hosting.configs.get(name, {})):
+    config = hosting.configs.get(name, {})
+    for variant in all_variants(config):
         if variant["VariantName"] == component["VariantName"]:
-            return variant
+            return {**variant, "VpcConfig": config.get("VpcConfig")}
     # As an update or scaling of an endpoint whose configuration was deleted; see there.
     raise FleetFailed(f"Could not find endpoint configuration {name}.")
