@@ -108,11 +108,6 @@ def test_endpoint_config_keeps_every_setting(aws, stack, role):
                     "RoutingStrategy": "PREFIX_AWARE",
                     "PrefixAwareRoutingConfig": {"PrefixLength": 2048},
                 },
-                ManagedInstanceScaling={
-                    "Status": "ENABLED",
-                    "MinInstanceCount": 1,
-                    "MaxInstanceCount": 4,
-                },
             )
         ],
         "DataCaptureConfig": {
@@ -138,7 +133,6 @@ def test_endpoint_config_keeps_every_setting(aws, stack, role):
     assert got["InferenceAmiVersion"] == "al2-ami-sagemaker-inference-gpu-2"
     assert got["VolumeSizeInGB"] == 30
     assert got["RoutingConfig"] == routing
-    assert got["ManagedInstanceScaling"]["MaxInstanceCount"] == 4
     assert found["DataCaptureConfig"]["InitialSamplingPercentage"] == 20
     assert found["MetricsConfig"]["MetricPublishFrequencyInSeconds"] == 10
     assert found["VpcConfig"]["Subnets"] == ["subnet-1"]

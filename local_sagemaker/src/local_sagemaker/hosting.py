@@ -23,13 +23,15 @@ class Interfaces:
 
 @dataclass
 class Hosting:
-    """SageMaker's models, endpoint configurations and endpoints, as Describe gives them."""
+    """SageMaker's models, endpoint configurations, endpoints and inference components."""
 
     models: dict[str, dict[str, Any]] = field(default_factory=dict)
     configs: dict[str, dict[str, Any]] = field(default_factory=dict)
     endpoints: dict[str, dict[str, Any]] = field(default_factory=dict)
+    components: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Inference components, as Describe gives them."""
     tags: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Tags by ARN; only ARNs of the three kinds above."""
+    """Tags by ARN; only ARNs of the kinds above."""
     interfaces: list[Interfaces] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -81,6 +83,11 @@ def all_variants(described: Mapping[str, Any]) -> list[dict[str, Any]]:
         *(described.get("ProductionVariants") or []),
         *(described.get("ShadowProductionVariants") or []),
     ]
+
+
+def hosts_components(variant: Mapping[str, Any]) -> bool:
+    """Say whether a configuration's variant is for inference components: it names no model."""
+    return not variant.get("ModelName") and "ServerlessConfig" not in variant
 
 
 def variant_resource_id(endpoint: str, variant: str) -> str:

@@ -45,7 +45,8 @@ def hold(
     made = []
     for variant in all_variants(described):
         name = variant["VariantName"]
-        network = models[name].get("VpcConfig") or {}
+        # Instances for components are there before any model, in the configuration's network.
+        network = (models[name] or config).get("VpcConfig") or {}
         subnets = [subnet for subnet in network.get("Subnets") or () if subnet in known]
         groups = [
             group

@@ -153,9 +153,11 @@ def _scalable(operation: str, key: str, field: str) -> Callable[[Client], Iterat
 
 
 def _log_groups(client: Client) -> Iterator[str]:
+    # Lambda and SageMaker write these by themselves, and AWS leaves them behind too.
+    kept = ("Endpoints", "InferenceComponents")
+    theirs = ("/aws/lambda/", *(f"/aws/sagemaker/{kind}/" for kind in kept))
     for group in _pages(client("logs"), "describe_log_groups", "logGroups"):
-        # Lambda and SageMaker write these by themselves, and AWS leaves them behind too.
-        if not group["logGroupName"].startswith(("/aws/lambda/", "/aws/sagemaker/Endpoints/")):
+        if not group["logGroupName"].startswith(theirs):
             yield group["logGroupName"]
 
 
@@ -172,6 +174,12 @@ _LISTS: tuple[tuple[str, Callable[[Client], Iterator[str]]], ...] = (
         _simple("sagemaker", "list_endpoint_configs", "EndpointConfigs", "EndpointConfigArn"),
     ),
     ("sagemaker", _simple("sagemaker", "list_endpoints", "Endpoints", "EndpointArn")),
+    (
+        "sagemaker",
+        _simple(
+            "sagemaker", "list_inference_components", "InferenceComponents", "InferenceComponentArn"
+        ),
+    ),
     (
         "application-autoscaling",
         _scalable("describe_scalable_targets", "ScalableTargets", "ResourceId"),

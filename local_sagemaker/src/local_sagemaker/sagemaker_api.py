@@ -1,4 +1,4 @@
-"""SageMaker's hosting API: models, endpoint configurations, endpoints.
+"""SageMaker's hosting API: models, endpoint configurations, endpoints, inference components.
 
 moto drops most of a variant's fields, knows an old list of instance types and has no
 UpdateEndpoint. Here a request is held against botocore's model of the API (which has the list of
@@ -14,9 +14,11 @@ from typing import Any
 from .application import Caller, Operation, OwnService, PassOn
 from .hosting import Hosting, all_variants, hosting
 from .hosting_interfaces import hold, let_go
+from .inference_components import check_component, check_specification
 from .protocols import Invalid
 from .runtime.statuses import creating
 from .variants import (
+    check_component_variants,
     check_deployment_config,
     check_scalable_variants,
     check_shadows,
@@ -27,6 +29,7 @@ _KINDS = {
     "Model": ("models", "model"),
     "EndpointConfig": ("configs", "endpoint configuration"),
     "Endpoint": ("endpoints", "endpoint"),
+    "InferenceComponent": ("components", "inference component"),
 }
 """Where each kind is kept, and what its refusals call it."""
 
@@ -41,8 +44,11 @@ def _store(caller: Caller, kind: str) -> dict[str, dict[str, Any]]:
 
 
 def _arn(caller: Caller, kind: str, name: str) -> str:
-    word = "endpoint-config" if kind == "EndpointConfig" else kind.lower()
-    return f"arn:aws:sagemaker:{caller.region}:{caller.account}:{word}/{name.lower()}"
+    if kind == "InferenceComponent":
+        word = "inference-component"
+    else:
+        word, name = "endpoint-config" if kind == "EndpointConfig" else kind.lower(), name.lower()
+    return f"arn:aws:sagemaker:{caller.region}:{caller.account}:{word}/{name}"
 
 
 def _find(caller: Caller, kind: str, name: str) -> dict[str, Any]:
@@ -81,12 +87,17 @@ def _list(kind: str) -> Operation:
     """Make ListModels and its like; of each record the answer has what its shape has."""
 
     def operation(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-        wanted, status = request.get("NameContains", ""), request.get("StatusEquals")
+        equal = {name: value for name, value in request.items() if name.endswith("Equals")}
+        fields = {"StatusEquals": f"{kind}Status"}
         return {
             f"{kind}s": [
                 record
                 for name, record in list(_store(caller, kind).items())
-                if wanted in name and status in (None, record.get("EndpointStatus"))
+                if request.get("NameContains", "") in name
+                and all(
+                    record.get(fields.get(key, key.removesuffix("Equals"))) == value
+                    for key, value in equal.items()
+                )
             ]
         }
 
@@ -116,6 +127,7 @@ def create_endpoint_config(caller: Caller, request: dict[str, Any]) -> dict[str,
     """CreateEndpointConfig."""
     variants = all_variants(request)
     check_shadows(request)
+    check_component_variants(request, caller.runtime.options)
     names = [variant["VariantName"] for variant in variants]
     for variant in variants:
         if variant.get("ModelName"):
@@ -296,11 +308,109 @@ def update_weights_and_capacities(caller: Caller, request: dict[str, Any]) -> di
 
 def delete_endpoint(caller: Caller, request: dict[str, Any]) -> None:
     """DeleteEndpoint; its scalable targets stay, deregistering them is the caller's part."""
-    _settled(caller, request["EndpointName"])
+    endpoint = _settled(caller, request["EndpointName"])
+    if any(
+        component["EndpointName"] == endpoint["EndpointName"]
+        for component in _state(caller).components.values()
+    ):  # the words are ours
+        raise Invalid(
+            f'Cannot delete endpoint "{endpoint["EndpointArn"]}" while inference components exist.'
+        )
     _remove(caller, "Endpoint", request["EndpointName"])
     place = (caller.account, caller.region)
     caller.runtime.delete(place, request["EndpointName"])
     let_go(place, request["EndpointName"], caller.runtime.clock, caller.runtime.options)
+
+
+# ----------------------------------------------------------------------------- inference components
+
+
+def create_inference_component(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """CreateInferenceComponent: Creating, then InService, or Failed without room or health."""
+    endpoint = _find(caller, "Endpoint", request["EndpointName"])
+    config = _find(caller, "EndpointConfig", endpoint["EndpointConfigName"])
+    variant = check_component(request, endpoint, config)
+    _check_model(caller, request["Specification"])
+    created = caller.now()
+    record = {
+        **request,
+        "EndpointArn": endpoint["EndpointArn"],
+        "VariantName": variant,
+        "InferenceComponentStatus": "Creating",
+        "RuntimeConfig": {
+            "DesiredCopyCount": request["RuntimeConfig"]["CopyCount"],
+            "CurrentCopyCount": 0,
+        },
+        "CreationTime": created,
+        "LastModifiedTime": created,
+    }
+    answer = _add(caller, "InferenceComponent", record)
+    caller.runtime.place_copies((caller.account, caller.region), record, record["Specification"])
+    return answer
+
+
+def _check_model(caller: Caller, specification: dict[str, Any]) -> None:
+    check_specification(specification)
+    if "ModelName" in specification:
+        _find(caller, "Model", specification["ModelName"])
+
+
+def describe_inference_component(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """DescribeInferenceComponent: of a container's image it tells what was deployed."""
+    found = _find(caller, "InferenceComponent", request["InferenceComponentName"])
+    specification = dict(found["Specification"])
+    if container := specification.get("Container"):
+        image = {
+            "SpecifiedImage": container["Image"],
+            "ResolvedImage": container["Image"],
+            "ResolutionTime": found["CreationTime"],
+        }
+        specification["Container"] = {**container, "DeployedImage": image}
+    return {**found, "Specification": specification}
+
+
+def _settled_component(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """Give a component that nothing is being done to; the words of the refusal are ours.
+
+    One that is Creating cannot be deleted either (aws/amazon-sagemaker-examples#3432).
+    """
+    found = _find(caller, "InferenceComponent", request["InferenceComponentName"])
+    if found["InferenceComponentStatus"] in ("Creating", "Updating", "Deleting"):
+        raise Invalid(
+            f'Cannot change in-progress inference component "{found["InferenceComponentArn"]}".'
+        )
+    return found
+
+
+def update_inference_component(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """UpdateInferenceComponent, and UpdateInferenceComponentRuntimeConfig.
+
+    A new specification gets all its copies before the former ones end, whatever the batches of a
+    DeploymentConfig: those, their alarms and the room that they need are not emulated.
+    """
+    found = _settled_component(caller, request)
+    specification = request.get("Specification") or found["Specification"]
+    _check_model(caller, specification)
+    wanted = request.get("RuntimeConfig") or request.get("DesiredRuntimeConfig")
+    with _state(caller).lock:
+        if wanted:
+            found["RuntimeConfig"]["DesiredCopyCount"] = wanted["CopyCount"]
+        if "DeploymentConfig" in request:
+            found["LastDeploymentConfig"] = request["DeploymentConfig"]
+        found["InferenceComponentStatus"] = "Updating"
+    caller.runtime.place_copies((caller.account, caller.region), found, specification)
+    return {"InferenceComponentArn": found["InferenceComponentArn"]}
+
+
+def delete_inference_component(caller: Caller, request: dict[str, Any]) -> None:
+    """DeleteInferenceComponent: Deleting until its copies have answered what they have."""
+    found = _settled_component(caller, request)
+    found["InferenceComponentStatus"] = "Deleting"
+    caller.runtime.remove_copies(
+        (caller.account, caller.region),
+        found,
+        lambda: _remove(caller, "InferenceComponent", found["InferenceComponentName"]),
+    )
 
 
 # --------------------------------------------------------------------------------------------- tags
@@ -345,6 +455,12 @@ SAGEMAKER = OwnService(
         "UpdateEndpoint": update_endpoint,
         "UpdateEndpointWeightsAndCapacities": update_weights_and_capacities,
         "DeleteEndpoint": delete_endpoint,
+        "CreateInferenceComponent": create_inference_component,
+        "DescribeInferenceComponent": describe_inference_component,
+        "ListInferenceComponents": _list("InferenceComponent"),
+        "UpdateInferenceComponent": update_inference_component,
+        "UpdateInferenceComponentRuntimeConfig": update_inference_component,
+        "DeleteInferenceComponent": delete_inference_component,
         "AddTags": _tags(_add_tags),
         "ListTags": _tags(lambda tags, request: None),
         "DeleteTags": _tags(_delete_tags),

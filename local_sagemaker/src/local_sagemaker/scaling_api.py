@@ -12,7 +12,7 @@ from typing import Any
 from .application import Caller, Operation, OwnService
 from .hosting import Scaling, TargetKey, all_variants, hosting, scaling
 from .protocols import Invalid, ServiceError
-from .runtime.scaling import drop_alarms, make_alarms
+from .runtime.scaling import DIMENSIONS, drop_alarms, make_alarms
 
 
 def _state(caller: Caller) -> Scaling:
@@ -70,7 +70,14 @@ def register_scalable_target(caller: Caller, request: dict[str, Any]) -> dict[st
 
 
 def _check_resource(caller: Caller, key: TargetKey) -> None:
-    """Hold a SageMaker variant against the endpoints that exist."""
+    """Hold a SageMaker variant or component against what exists; the refusals' words are ours."""
+    parts = key[1].split("/", 1)
+    if key[0] == "sagemaker" and (parts[0] == "inference-component") != ("component" in key[2]):
+        raise Invalid("Unsupported service namespace, resource type or scalable dimension")
+    if key[0] == "sagemaker" and parts[0] == "inference-component":
+        if parts[-1] not in hosting(caller.account, caller.region).components:
+            raise Invalid(f"ResourceId {key[1]} names no inference component that exists")
+        return
     parts = key[1].split("/")
     if key[0] != "sagemaker" or parts[0] != "endpoint":
         return
@@ -153,7 +160,7 @@ def put_scaling_policy(caller: Caller, request: dict[str, Any]) -> dict[str, Any
     }
     place = (caller.account, caller.region)
     drop_alarms(place, before)
-    if kind == "TargetTrackingScaling" and key[2] == "sagemaker:variant:DesiredInstanceCount":
+    if kind == "TargetTrackingScaling" and key[2] in DIMENSIONS:
         policy["Alarms"] = make_alarms(place, policy)
     state.policies[entry] = policy
     return {"PolicyARN": arn, "Alarms": policy["Alarms"]}

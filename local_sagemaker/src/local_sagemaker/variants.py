@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from .application import Caller
-from .hosting import all_variants, scaling, variant_resource_id
+from .hosting import all_variants, hosts_components, scaling, variant_resource_id
 from .protocols import Invalid
+from .runtime.options import RuntimeOptions
 
 _DIMENSION = "sagemaker:variant:DesiredInstanceCount"
 _COPIED = ("ManagedInstanceScaling", "RoutingConfig", "CapacityReservationConfig")
@@ -28,6 +29,32 @@ def check_shadows(config: Mapping[str, Any]) -> None:
             "ProductionVariants and one for ShadowProductionVariants: "
             f"got {len(production)} and {len(shadows)}"
         )
+
+
+def check_component_variants(config: Mapping[str, Any], options: RuntimeOptions) -> None:
+    """Hold a configuration to what inference components need of it, and models forbid.
+
+    That the role is needed was measured (https://github.com/stdapi-ai/stdapi.ai/issues/43), as was
+    the refusal of 0 instances, whose words are AWS's; those about the role are ours.
+    """
+    for variant in all_variants(config):
+        managed = variant.get("ManagedInstanceScaling") or {}
+        if not hosts_components(variant):
+            if managed:  # hashicorp/terraform-provider-aws#45926
+                raise Invalid(
+                    "ManagedInstanceScaling is only supported for inference component endpoints"
+                )
+            continue
+        if not config.get("ExecutionRoleArn"):
+            raise Invalid(
+                f"ExecutionRoleArn must be specified: variant {variant['VariantName']} has no "
+                "ModelName, and is for inference components"
+            )
+        enabled = managed.get("Status") == "ENABLED"
+        if enabled and managed.get("MinInstanceCount") == 0 and not options.managed_scaling_to_zero:
+            raise Invalid(
+                "Min instance count needs to be greater than 0 for enabled managed instance scaling"
+            )
 
 
 def describe_variants(

@@ -139,12 +139,18 @@ def test_target_model_needs_a_multi_model_endpoint(site):
     )
 
 
-@pytest.mark.parametrize("member", ["InferenceComponentName", "TargetContainerHostname"])
-def test_what_the_runtime_does_not_have_is_refused(site, member):
+@pytest.mark.parametrize(
+    ("member", "words"),
+    [
+        ("InferenceComponentName", "Inference Component Name header is not allowed"),
+        ("TargetContainerHostname", "takes no"),
+    ],
+)
+def test_what_an_endpoint_does_not_have_is_refused(site, member, words):
     here = site()
     _, error, _ = error_of(here.invoke, here.endpoint(), **{member: "other"})
     assert error["Code"] == "ValidationError"
-    assert "takes no" in error["Message"]
+    assert words in error["Message"]
 
 
 def test_an_endpoint_that_is_still_being_created_is_not_found(site):

@@ -80,8 +80,8 @@ def _publish(
     state: CloudWatchState, alarm: AlarmRecord, change: Mapping[str, Any], action: str
 ) -> str | None:
     """Send to an SNS topic; gives what went wrong."""
-    if alarm.name.startswith("TargetTracking-"):
-        return None  # Application Auto Scaling's own alarm, on which the runtime acts
+    if action.startswith("arn:aws:autoscaling:") and ":resource/sagemaker/" in action:
+        return None  # a policy of Application Auto Scaling, on which the runtime acts
     parts = action.split(":")
     if len(parts) < 6 or parts[2] != "sns":
         return "the local AWS acts on SNS topics only"

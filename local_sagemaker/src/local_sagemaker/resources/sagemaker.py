@@ -1,12 +1,14 @@
-"""AWS::SageMaker::*: model, endpoint configuration, endpoint."""
+"""AWS::SageMaker::*: model, endpoint configuration, endpoint, inference component."""
 
 from __future__ import annotations
 
 import time
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from ..protocols import ServiceError
-from .properties import Tagging, call, only
+from .properties import Tagging, call, only, without
 from .resource_type import (
     Created,
     CreationFailed,
@@ -117,4 +119,81 @@ class Endpoint(ResourceType):
             time.sleep(0.1)
         raise ServiceError(
             f"Endpoint {name} is {found.get('EndpointStatus')}: {found.get('FailureReason', '')}"
+        )
+
+
+@emulated
+class InferenceComponent(ResourceType):
+    """An inference component, updated with UpdateInferenceComponent."""
+
+    type_name = "AWS::SageMaker::InferenceComponent"
+    name_property = "InferenceComponentName"
+    tags_by = _TAGS
+    _FIXED = ("EndpointName", "InferenceComponentName", "VariantName")
+
+    def create(self, at: Place, properties: Properties) -> Created:
+        name = self.name(at, properties, longest=63)
+        arn = call(
+            at.client("sagemaker"),
+            "create_inference_component",
+            {**without(properties, "DeploymentConfig"), "InferenceComponentName": name},
+        )["InferenceComponentArn"]
+        attributes = {"InferenceComponentName": name, "InferenceComponentArn": arn}
+        created = Created(arn, attributes)
+        try:
+            self._wait(at, name)
+        except ServiceError as error:
+            raise CreationFailed(error.message, created) from error
+        return created
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        """Call UpdateInferenceComponent, also when only the way of updating changed.
+
+        The schema has no property whose change needs a new component, and the API changes neither
+        name nor place: that such an update fails is ours.
+        """
+        fixed = [p for p in self._FIXED if properties.get(p) != existing.properties.get(p)]
+        if fixed:
+            raise ServiceError(f"An inference component's {', '.join(fixed)} cannot be updated")
+        own = {"InferenceComponentName", "Tags"}
+        if without(properties, *own) == without(existing.properties, *own):
+            return
+        name = existing.attributes["InferenceComponentName"]
+        arguments = only(properties, "DeploymentConfig", "RuntimeConfig", "Specification")
+        call(
+            at.client("sagemaker"),
+            "update_inference_component",
+            {**arguments, "InferenceComponentName": name},
+        )
+        self._wait(at, name)
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        """Delete it, and wait until it is gone: until then its endpoint cannot be deleted."""
+        name = existing.attributes["InferenceComponentName"]
+        at.client("sagemaker").delete_inference_component(InferenceComponentName=name)
+        deadline = time.monotonic() + _ENDPOINT_TIMEOUT
+        while time.monotonic() < deadline:
+            try:
+                at.client("sagemaker").describe_inference_component(InferenceComponentName=name)
+            except ClientError:
+                return
+            time.sleep(0.05)
+        raise ServiceError(f"Inference component {name} is still there")
+
+    @staticmethod
+    def _wait(at: Place, name: str) -> None:
+        """Wait for InService, which one whose update failed has too; see `endpoint_handler`."""
+        deadline = time.monotonic() + _ENDPOINT_TIMEOUT
+        found: dict[str, Any] = {}
+        while time.monotonic() < deadline:
+            found = at.client("sagemaker").describe_inference_component(InferenceComponentName=name)
+            status, reason = found["InferenceComponentStatus"], found.get("FailureReason")
+            if status == "InService" and not (reason and at.options.endpoint_handler == "compares"):
+                return
+            if status in ("Failed", "InService"):
+                break
+            time.sleep(0.05)
+        raise ServiceError(
+            f"Inference component {name} is {found.get('InferenceComponentStatus')}: "
+            f"{found.get('FailureReason', '')}"
         )

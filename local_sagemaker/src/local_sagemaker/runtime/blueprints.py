@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from moto.ec2.models import ec2_backends
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 
-from ..hosting import Hosting, all_variants
+from ..hosting import Hosting, all_variants, hosts_components
 from ..model_servers.specifications import ECHO, NEVER_RUNS, ModelServer, model_server_for
 from .clock import Clock
 from .containers import Site
@@ -20,7 +21,11 @@ from .options import RuntimeOptions
 from .routing import Routing
 
 
-def _container(model: Mapping[str, Any]) -> Mapping[str, Any]:
+def _container(settings: Mapping[str, Any], hosting: Hosting) -> Mapping[str, Any]:
+    """Give the first container of a variant's model, or an inference component's own."""
+    if own := settings.get("Container"):
+        return {**own, "ModelDataUrl": own.get("ArtifactUrl")}
+    model = hosting.models.get(settings.get("ModelName", ""), {})
     containers = model.get("Containers") or [model.get("PrimaryContainer") or {}]
     first: Mapping[str, Any] = containers[0]
     return first
@@ -29,8 +34,7 @@ def _container(model: Mapping[str, Any]) -> Mapping[str, Any]:
 def _chosen(
     variant: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions
 ) -> ModelServer | None:
-    model = hosting.models.get(variant.get("ModelName", ""), {})
-    return model_server_for(_container(model), options.model_servers)
+    return model_server_for(_container(variant, hosting), options.model_servers)
 
 
 def server_of(variant: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions) -> ModelServer:
@@ -41,7 +45,7 @@ def server_of(variant: Mapping[str, Any], hosting: Hosting, options: RuntimeOpti
     chosen = _chosen(variant, hosting, options)
     if chosen is None:
         return ECHO
-    image = str(_container(hosting.models.get(variant.get("ModelName", ""), {})).get("Image", ""))
+    image = str(_container(variant, hosting).get("Image", ""))
     return chosen if _has_its_driver(variant, image) else NEVER_RUNS
 
 
@@ -72,8 +76,15 @@ def _has_its_driver(variant: Mapping[str, Any], image: str) -> bool:
 
 
 def is_live(config: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions) -> bool:
-    """Say whether a configuration has a model server of the mapping behind any variant."""
-    return any(_chosen(each, hosting, options) is not None for each in all_variants(config))
+    """Say whether a configuration has a model server of the mapping behind any variant.
+
+    Endpoints of inference components are started whatever servers those will have.
+    """
+    return any(
+        hosts_components(each)
+        or (options.model_servers and _chosen(each, hosting, options) is not None)
+        for each in all_variants(config)
+    )
 
 
 def fleet_of(
@@ -88,27 +99,69 @@ def fleet_of(
 ) -> Fleet:
     """Make the fleet of a configuration."""
     variants = []
+    settings_of_all = all_variants(config)
     shadows = [each["VariantName"] for each in config.get("ShadowProductionVariants") or []]
-    for settings in all_variants(config):
-        model = hosting.models.get(settings.get("ModelName", ""), {})
-        container = _container(model)
+    for settings in settings_of_all:
+        if hosts_components(settings):
+            continue
         name = settings["VariantName"]
-        variants.append(
-            Variant(
-                name=name,
-                server=server_of(settings, hosting, options),
-                settings=settings,
-                environment=container.get("Environment") or {},
-                model_data=ModelData.of(container),
-                zones=_zones(place, (model.get("VpcConfig") or {}).get("Subnets") or ()),
-                routing=Routing.of(settings.get("RoutingConfig")),
-                multi_model=container.get("Mode") == "MultiModel",
-                weight=float(settings.get("InitialVariantWeight", 1.0)),
-                shadow=name in shadows,
-                invocation_dimensions=((("EndpointName", endpoint), ("VariantName", name)),),
-            )
-        )
-    return Fleet(config["EndpointConfigName"], variants, clock, options, running, site)
+        variant = _variant(place, name, settings, hosting, options)
+        variant.weight = float(settings.get("InitialVariantWeight", 1.0))
+        variant.shadow = name in shadows
+        variant.invocation_dimensions = ((("EndpointName", endpoint), ("VariantName", name)),)
+        variants.append(variant)
+    fleet = Fleet(config["EndpointConfigName"], variants, clock, options, running, site)
+    fleet.hosts_components = len(variants) < len(settings_of_all)
+    return fleet
+
+
+def component_fleet(
+    place: Place,
+    name: str,
+    specification: Mapping[str, Any],
+    host: Mapping[str, Any],
+    hosting: Hosting,
+    clock: Clock,
+    options: RuntimeOptions,
+    site: Site,
+) -> Fleet:
+    """Make the fleet of an inference component: one variant, whose instances are the copies.
+
+    Parameters
+    ----------
+    name, specification
+        The component's.
+    host
+        The settings of the variant that it is placed on, with its configuration's VpcConfig.
+    """
+    own = {key: specification[key] for key in ("ModelName", "Container") if key in specification}
+    settings = {**host, **(specification.get("StartupParameters") or {}), **own}
+    variant = _variant(place, name, settings, hosting, options)
+    variant.component = True
+    # Source: SageMaker developer guide, "Amazon SageMaker AI metrics in Amazon CloudWatch".
+    variant.invocation_dimensions = ((("InferenceComponentName", name),),)
+    # Copies are no instances, of which alone there may be a limit.
+    unlimited = dataclasses.replace(options, instance_limit=None)
+    site = dataclasses.replace(site, component=name)
+    return Fleet("", [variant], clock, unlimited, lambda: 0, site)
+
+
+def _variant(
+    place: Place, name: str, settings: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions
+) -> Variant:
+    model = hosting.models.get(settings.get("ModelName", ""), {})
+    container = _container(settings, hosting)
+    network = settings.get("VpcConfig") or model.get("VpcConfig") or {}
+    return Variant(
+        name=name,
+        server=server_of(settings, hosting, options),
+        settings=settings,
+        environment=container.get("Environment") or {},
+        model_data=ModelData.of(container),
+        zones=_zones(place, network.get("Subnets") or ()),
+        routing=Routing.of(settings.get("RoutingConfig")),
+        multi_model=container.get("Mode") == "MultiModel",
+    )
 
 
 def desired_counts(described: Mapping[str, Any]) -> dict[str, int]:

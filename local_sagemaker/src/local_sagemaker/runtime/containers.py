@@ -35,6 +35,8 @@ class Site:
         The variables that lead to the local AWS and nowhere else.
     now
         Gives the time that log events have; without it nothing is put into CloudWatch Logs.
+    component
+        The inference component's name, for containers of one.
     """
 
     endpoint: str
@@ -43,6 +45,7 @@ class Site:
     folder: Callable[[], Path]
     variables: Callable[[], Mapping[str, str]]
     now: Callable[[], float] | None
+    component: str = ""
 
     def log(self, stream: str = "", lines: Sequence[str] = ()) -> None:
         """Put lines into the endpoint's log group, which AWS keeps when the endpoint is deleted.
@@ -53,6 +56,8 @@ class Site:
             return
         backend = logs_backends[self.account][self.region]
         name = f"/aws/sagemaker/Endpoints/{self.endpoint}"
+        if self.component:
+            name = f"/aws/sagemaker/InferenceComponents/{self.component}"
         backend.ensure_log_group(name)
         if lines:
             group = backend.groups[name]

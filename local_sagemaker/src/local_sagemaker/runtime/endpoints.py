@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from ..hosting import Hosting
 from .fleet import Fleet, Variant
 from .instances import Instance
 from .meter import Dimensions, Place
+from .room import Room
 from .routing import choose_weighted
 
 
@@ -29,6 +30,12 @@ class RuntimeEndpoint:
         The share of requests that the new one takes.
     work : asyncio.Task, optional
         The creation, deployment or scaling under way.
+    components : dict of str to Fleet
+        The inference components in service, each with a fleet of its own.
+    rooms : dict of str to tuple
+        Of each component its variant, what a copy needs, and the copies that have room.
+    moves : set of asyncio.Task
+        What is being done to components.
     seen : object
         For an endpoint without a model server of the mapping: what of its description the fleet
         was made from.
@@ -44,6 +51,9 @@ class RuntimeEndpoint:
     new_fleet: Fleet | None = None
     new_share: float = 0.0
     work: asyncio.Task[None] | None = None
+    components: dict[str, Fleet] = field(default_factory=dict)
+    rooms: dict[str, tuple[str, Room, int]] = field(default_factory=dict)
+    moves: set[asyncio.Task[None]] = field(default_factory=set)
     seen: object = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -51,6 +61,12 @@ class RuntimeEndpoint:
     def record(self) -> dict[str, Any] | None:
         """The endpoint as DescribeEndpoint gives it; None once it is deleted."""
         return self.hosting.endpoints.get(self.name)
+
+    def move(self, work: Coroutine[Any, Any, None]) -> None:
+        """Begin something with a component; runs in the loop."""
+        task = asyncio.get_running_loop().create_task(work)
+        self.moves.add(task)
+        task.add_done_callback(self.moves.discard)
 
     def take_metrics_config(self, config: Mapping[str, Any]) -> None:
         """Read the MetricsConfig of an endpoint configuration."""
@@ -62,6 +78,11 @@ class RuntimeEndpoint:
     def fleets(self) -> list[Fleet]:
         """The fleets there are."""
         return [fleet for fleet in (self.fleet, self.new_fleet) if fleet is not None]
+
+    @property
+    def all_fleets(self) -> list[Fleet]:
+        """The fleets there are, and those of inference components."""
+        return [*self.fleets, *self.components.values()]
 
     @property
     def in_service(self) -> bool:
@@ -89,7 +110,7 @@ class RuntimeEndpoint:
 
     def session(self, session_id: str) -> tuple[Fleet, Variant, Instance] | None:
         """Find where a session lives."""
-        for fleet in self.fleets:
+        for fleet in self.all_fleets:
             for variant in fleet.production:
                 instance = variant.sessions.get(session_id)
                 if instance is not None and instance.in_service:
@@ -113,6 +134,9 @@ class RuntimeEndpoint:
         """Stop whatever is under way, and every instance."""
         if self.work is not None:
             self.work.cancel()
-        for fleet in self.fleets:
+        for move in self.moves:
+            move.cancel()
+        for fleet in self.all_fleets:
             fleet.stop()
         self.fleet = self.new_fleet = None
+        self.components.clear()

@@ -58,12 +58,24 @@ class Variant:
     under_way: int = 0
     """Requests, as a serverless variant's MaxConcurrency counts them."""
     invocation_dimensions: tuple[Dimensions, ...] = ()
+    component: bool = False
+    """Whether it is an inference component, whose copies are its instances."""
 
     @property
     def ready(self) -> list[Instance]:
         """The instances that take requests."""
         found = [instance for instance in self.instances if instance.in_service]
         return found if self.opened is None else found[: self.opened]
+
+    @property
+    def kind(self) -> str:
+        """What a FailureReason calls it; of an inference component the words are ours."""
+        return "inference component" if self.component else "production variant"
+
+    @property
+    def logged_by(self) -> str:
+        """What has the log group of its containers."""
+        return "inference component" if self.component else "endpoint"
 
     @property
     def startup_timeout(self) -> float:
@@ -92,6 +104,8 @@ class Fleet:
     ----------
     own_metrics : bool
         Whether its requests count into series with EndpointConfigName too.
+    hosts_components : bool
+        Whether the configuration has variants for inference components, which run nothing.
     """
 
     def __init__(
@@ -106,6 +120,7 @@ class Fleet:
         self.config_name = config_name
         self.variants = {variant.name: variant for variant in variants}
         self.own_metrics = False
+        self.hosts_components = False
         self._clock = clock
         self._options = options
         self._running, self._site = running, site
@@ -145,6 +160,7 @@ class Fleet:
         orders = [
             asyncio.ensure_future(self.scale(self.variants[name], count))
             for name, count in counts.items()
+            if name in self.variants
         ]
         try:
             await asyncio.gather(*orders)
@@ -189,8 +205,8 @@ class Fleet:
         except StartupFailed as failed:
             self._remove(variant, added)
             raise FleetFailed(
-                f"The primary container for production variant {variant.name} did not pass the "
-                "ping health check. Please check CloudWatch logs for this endpoint."
+                f"The primary container for {variant.kind} {variant.name} did not pass the ping "
+                f"health check. Please check CloudWatch logs for this {variant.logged_by}."
                 + (f" {failed}" if str(failed) else "")
             ) from None
         except ModelDataError as failed:
@@ -229,6 +245,15 @@ class Fleet:
         task = asyncio.get_running_loop().create_task(_drain(instances))
         _draining[task] = instances
         task.add_done_callback(lambda ended: _draining.pop(ended, None))
+
+    async def end(self) -> None:
+        """Stop every instance, and wait until the requests under way on them are answered."""
+        leaving = [instance for variant in self for instance in variant.instances]
+        self.stop()
+        ending = [
+            task for task, drained in _draining.items() if not set(leaving).isdisjoint(drained)
+        ]
+        await asyncio.gather(*ending, return_exceptions=True)
 
     def stop(self) -> None:
         """Stop every instance."""

@@ -27,6 +27,9 @@ from .instances import Instance
 from .meter import INVOCATIONS, Dimensions, Meter
 from .options import LARGEST_PAYLOAD, RuntimeOptions
 from .refusals import (
+    COMPONENT_NOT_ALLOWED,
+    COMPONENT_REQUIRED,
+    NO_COPY,
     PREFIX,
     ModelFailed,
     Refusal,
@@ -178,19 +181,26 @@ class Invocations:
         self, endpoint: RuntimeEndpoint, headers: dict[str, str]
     ) -> tuple[Fleet, Variant, Instance | None]:
         """Choose fleet and variant, and the instance when the request belongs to a session."""
-        for header in ("inference-component", "target-container-hostname"):
-            if PREFIX + header in headers:  # neither is here; AWS refuses both on other endpoints
-                raise Refusal(
-                    400, "ValidationError", f"Endpoint {endpoint.name} takes no {header} header."
-                )
+        header = "target-container-hostname"
+        if PREFIX + header in headers:  # is not here; AWS refuses it on other endpoints
+            raise Refusal(
+                400, "ValidationError", f"Endpoint {endpoint.name} takes no {header} header."
+            )
+        component = headers.get(PREFIX + "inference-component")
+        fleet = endpoint.choose_fleet(self._random)
+        if component is not None and not fleet.hosts_components:
+            raise Refusal(400, "ValidationError", COMPONENT_NOT_ALLOWED)
+        if component is None and fleet.hosts_components and not fleet.variants:
+            raise Refusal(400, "ValidationError", COMPONENT_REQUIRED)
         session_id = headers.get(PREFIX + "session-id")
         if session_id and session_id != "NEW_SESSION":
             found = endpoint.session(session_id)
-            if found is None:
+            if found is None or component not in (None, found[1].name):
                 raise Refusal(400, "ValidationError", f"Session {session_id} not found.")
             return found
+        if component is not None:
+            return *self._component(endpoint, component), None
         wanted = headers.get(PREFIX + "target-variant")
-        fleet = endpoint.choose_fleet(self._random)
         variant = endpoint.choose_variant(fleet, wanted, self._random)
         if variant is None and wanted is not None:
             raise Refusal(
@@ -212,6 +222,30 @@ class Invocations:
             )
         return fleet, variant, None
 
+    def _component(self, endpoint: RuntimeEndpoint, name: str) -> tuple[Fleet, Variant]:
+        """Find an inference component with a copy that serves."""
+        record = endpoint.hosting.components.get(name)
+        if record is None or record["EndpointName"] != endpoint.name:
+            raise Refusal(  # the words are ours
+                400,
+                "ValidationError",
+                f"Inference component {name} of endpoint {endpoint.name} not found.",
+            )
+        fleet = endpoint.components.get(name)
+        if fleet is None or not fleet.variants[name].ready:
+            raise self._no_copy(endpoint, name)
+        return fleet, fleet.variants[name]
+
+    def _no_copy(self, endpoint: RuntimeEndpoint, name: str) -> Refusal:
+        """Count a request that found no copy, which an alarm may scale out on, and refuse it.
+
+        Source: SageMaker developer guide, "Scale an endpoint to zero instances".
+        """
+        metric = {"MetricName": "NoCapacityInvocationFailures", "Unit": "None", "Value": 1.0}
+        dimensions = (("InferenceComponentName", name),)
+        self._meter.put(endpoint.place, INVOCATIONS, dimensions, self._clock.now(), [metric])
+        return Refusal(400, "ValidationError", NO_COPY)
+
     def _instance(self, call: _Call, router: int) -> Instance:
         """Choose the instance; a session has its own."""
         if call.session is not None:
@@ -221,6 +255,8 @@ class Invocations:
         if call.zone is not None and self.options.zone_affinity:
             ready = [instance for instance in ready if instance.zone == call.zone] or ready
         if not ready:
+            if variant.component:
+                raise self._no_copy(call.endpoint, variant.name)
             if "ServerlessConfig" in variant.settings:
                 raise Refusal(
                     429,
@@ -380,7 +416,7 @@ class Invocations:
         """Give the headers that go back to the caller, and follow the container's sessions."""
         found = [
             ("x-amzn-requestid", str(uuid.uuid4())),
-            ("x-amzn-invoked-production-variant", call.variant.name),
+            ("x-amzn-invoked-production-variant", call.variant.settings["VariantName"]),
         ]
         for name in ("custom-attributes", "new-session-id", "closed-session-id"):
             value = response.headers.get(PREFIX + name)

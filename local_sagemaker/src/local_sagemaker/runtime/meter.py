@@ -27,6 +27,12 @@ BUCKET_SECONDS = 10
 """Data is kept by ten seconds: the shortest period that a metric of SageMaker has."""
 
 
+def per_one(dimensions: Dimensions) -> str:
+    """Give the name of the invocations of one instance, or of one copy of a component."""
+    copies = dimensions[0][0] == "InferenceComponentName"
+    return "InvocationsPerCopy" if copies else "InvocationsPerInstance"
+
+
 @dataclass(slots=True)
 class RequestCounts:
     """What was counted for one set of dimensions in one bucket of time."""
@@ -69,11 +75,11 @@ class RequestCounts:
         self.overhead_count += 1
         self.overhead_sum += overhead
 
-    def data(self) -> list[dict[str, Any]]:
-        """Write PutMetricData's MetricData without dimensions and time."""
+    def data(self, per_one: str) -> list[dict[str, Any]]:
+        """Write PutMetricData's MetricData without dimensions and time; see `per_one`."""
         counted: dict[str, Mapping[float, int]] = {
             "Invocations": {1.0: self.requests},
-            "InvocationsPerInstance": self.shares,
+            per_one: self.shares,
             "ModelLatency": Counter(self.model_microseconds),
         }
         for name, count in (
@@ -158,7 +164,7 @@ class Meter:
             ready, self._data = self._data, []
         for (place, dimensions, bucket), counts in counted.items():
             at = float(bucket * BUCKET_SECONDS)
-            ready.append((place, INVOCATIONS, dimensions, at, counts.data()))
+            ready.append((place, INVOCATIONS, dimensions, at, counts.data(per_one(dimensions))))
         for place, namespace, dimensions, at, data in ready:
             written = [{"Name": name, "Value": value} for name, value in dimensions]
             common: Mapping[str, Any] = {

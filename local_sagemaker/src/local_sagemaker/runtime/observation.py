@@ -12,7 +12,7 @@ from .clock import TICK
 from .endpoints import RuntimeEndpoint
 from .fleet import Variant
 from .instances import Instance
-from .meter import INSTANCES, INVOCATIONS, Dimensions, Meter
+from .meter import INSTANCES, INVOCATIONS, Dimensions, Meter, per_one
 
 _MINUTE = 60.0
 
@@ -37,7 +37,8 @@ class Observation:
                 ]
                 answers = await asyncio.gather(*(one.utilization() for one in instances))
                 told = dict(zip(instances, answers, strict=True))
-            for fleet in endpoint.fleets:
+            # Of the utilisation of components' copies no model server tells, nor is it told.
+            for fleet in endpoint.all_fleets:
                 for variant in fleet:
                     # AWS lists EndpointConfigName for what counts requests, not for these two.
                     base = list(variant.invocation_dimensions)
@@ -57,7 +58,9 @@ class Observation:
             peak, instance.peak = instance.peak, instance.under_way
             data = [
                 {
-                    "MetricName": "ConcurrentRequestsPerModel",
+                    "MetricName": "ConcurrentRequestsPerCopy"
+                    if variant.component
+                    else "ConcurrentRequestsPerModel",
                     "Unit": "None",
                     "Value": float(peak),
                     "StorageResolution": 1,
@@ -90,11 +93,11 @@ class Observation:
         Source: SageMaker developer guide, "Auto scaling policies". Added to a minute with requests
         a zero changes no Sum, the one statistic that AWS lists for these two.
         """
-        data = [
-            {"MetricName": name, "Unit": "None", "Value": 0.0}
-            for name in ("Invocations", "InvocationsPerInstance")
-        ]
         for dimensions in base:
+            data = [
+                {"MetricName": name, "Unit": "None", "Value": 0.0}
+                for name in ("Invocations", per_one(dimensions))
+            ]
             self._meter.put(endpoint.place, INVOCATIONS, dimensions, at - _MINUTE, data)
 
     @staticmethod

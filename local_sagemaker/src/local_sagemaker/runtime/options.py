@@ -85,6 +85,10 @@ class RuntimeOptions:
         Whether an endpoint says FailureReason after an update that SageMaker rolled back, until
         the next one (aws-controllers-k8s/sagemaker-controller#7); by default it does not, as
         terraform-provider-aws#49020 reports.
+    managed_scaling_to_zero
+        Whether CreateEndpointConfig takes ManagedInstanceScaling with MinInstanceCount 0; by
+        default yes, as measured in us-east-1. In eu-west-3 it was refused
+        (https://github.com/stdapi-ai/stdapi.ai/issues/43).
     clock_speed
         Seconds of the runtime's clock per real second; 0 stands still until it is advanced. By
         default 1.
@@ -111,6 +115,7 @@ class RuntimeOptions:
     endpoint_handler: EndpointHandler = "waits"
     unchanged_configuration: UnchangedConfiguration = "refused"
     keeps_failure_reason: bool = False
+    managed_scaling_to_zero: bool = True
     clock_speed: float = 1.0
     clock_start: float | None = None
     seed: int | None = None

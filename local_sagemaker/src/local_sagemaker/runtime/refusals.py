@@ -69,6 +69,22 @@ def not_found(name: str, endpoint: RuntimeEndpoint | None, account: str = "12345
     return f"Endpoint {name} of account {owner} not found."
 
 
+COMPONENT_REQUIRED = (
+    "Inference Component Name header is required for endpoints to which you plan to deploy "
+    "inference components. Please include Inference Component Name header or consider using "
+    "SageMaker models."
+)
+COMPONENT_NOT_ALLOWED = (
+    "Inference Component Name header is not allowed for endpoints to which you dont plan to deploy "
+    "inference components. Please remove the Inference Component Name header and try again."
+)
+NO_COPY = (
+    "Inference Component has no capacity to process this request. ApplicationAutoScaling may be "
+    "in-progress (if configured) or try to increase the capacity by invoking "
+    "UpdateInferenceComponentRuntimeConfig API."
+)
+"""All three as users report them."""
+
 PREFIX = "x-amzn-sagemaker-"
 _LENGTHS = {
     "custom-attributes": 1024,

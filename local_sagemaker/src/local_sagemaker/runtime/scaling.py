@@ -1,4 +1,4 @@
-"""Acting on target tracking policies: alarms read, capacity moved, activities written down."""
+"""Acting on scaling policies: alarms read, capacity moved, activities written down."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ..cloudwatch.metric_alarms import alarm_queries, main_query
 from ..cloudwatch.metric_api import get_metric_data
 from ..cloudwatch.state import CloudWatchState, state_at
 from ..hosting import Scaling, TargetKey, all_variants, hosting, scaling
+from .clock import TICK
 from .meter import Place
 
 # Target tracking: the alarms of a policy, and the capacity that follows from them.
@@ -35,8 +36,19 @@ PREDEFINED: dict[str, tuple[str, str, int]] = {
         "Maximum",
         10,
     ),
+    "SageMakerInferenceComponentInvocationsPerCopy": ("InvocationsPerCopy", "Sum", _MINUTE),
+    "SageMakerInferenceComponentConcurrentRequestsPerCopyHighResolution": (
+        "ConcurrentRequestsPerCopy",
+        "Maximum",
+        10,
+    ),
 }
-"""Metric, statistic and period in seconds of the predefined metrics of a variant."""
+"""Metric, statistic and period in seconds of the predefined metrics."""
+
+DIMENSIONS = frozenset(
+    {"sagemaker:variant:DesiredInstanceCount", "sagemaker:inference-component:DesiredCopyCount"}
+)
+"""The scalable dimensions that are acted on."""
 
 
 def _queries(
@@ -48,15 +60,17 @@ def _queries(
         known = PREDEFINED.get(predefined["PredefinedMetricType"])
         if known is None:
             return None
-        _, endpoint, _, variant = resource_id.split("/")
+        names: tuple[str, ...] = ("EndpointName", "VariantName")
+        if resource_id.startswith("inference-component/"):
+            names = ("InferenceComponentName",)
         return {
             "Namespace": "AWS/SageMaker",
             "MetricName": known[0],
             "Statistic": known[1],
             "Period": period,
             "Dimensions": [
-                {"Name": "EndpointName", "Value": endpoint},
-                {"Name": "VariantName", "Value": variant},
+                {"Name": name, "Value": value}
+                for name, value in zip(names, resource_id.split("/")[1::2], strict=True)
             ],
         }
     custom = configuration.get("CustomizedMetricSpecification") or {}
@@ -142,11 +156,55 @@ def wanted_capacity(capacity: int, value: float, target: float, minimum: int, ma
 _DEFAULT_COOLDOWN = 300.0
 """Seconds, for SageMaker. Source: SageMaker developer guide, "Auto scaling policies"."""
 
-Move = Callable[[Place, str, str, int, Callable[[str | None], None]], bool]
-"""Place, endpoint, variant, count, and what to call at the end with what went wrong.
+Move = Callable[[Place, str, int, Callable[[str | None], None]], bool]
+"""Place, resource id, count, and what to call at the end with what went wrong.
 
 Gives whether it was begun.
 """
+
+
+def stepped_capacity(
+    capacity: int, breach: float, settings: Mapping[str, Any], minimum: int, maximum: int
+) -> int:
+    """Give the capacity that a step scaling policy wants.
+
+    Source: Application Auto Scaling user guide, "How step scaling works".
+
+    Parameters
+    ----------
+    capacity
+        Now.
+    breach
+        The metric less the alarm's threshold.
+    settings
+        The StepScalingPolicyConfiguration.
+    minimum, maximum
+        The scalable target's.
+
+    Examples
+    --------
+    >>> steps = [{"MetricIntervalLowerBound": 0, "ScalingAdjustment": 1}]
+    >>> settings = {"AdjustmentType": "ChangeInCapacity", "StepAdjustments": steps}
+    >>> [stepped_capacity(0, breach, settings, 0, 3) for breach in (4.0, -1.0)]
+    [1, 0]
+    >>> stepped_capacity(5, 0.0, {**settings, "AdjustmentType": "ExactCapacity"}, 2, 9)
+    2
+    """
+    for step in settings.get("StepAdjustments") or []:
+        lower = step.get("MetricIntervalLowerBound", -math.inf)
+        upper = step.get("MetricIntervalUpperBound", math.inf)
+        # Above the threshold a step has its lower bound, below it its upper one.
+        if not (lower <= breach < upper if breach >= 0 else lower < breach <= upper):
+            continue
+        amount = float(step["ScalingAdjustment"])
+        if settings.get("AdjustmentType") == "ExactCapacity":
+            return max(minimum, min(maximum, round(amount)))
+        if settings.get("AdjustmentType") == "PercentChangeInCapacity":
+            amount = math.trunc(capacity * amount / 100) or math.copysign(bool(amount), amount)
+            least = settings.get("MinAdjustmentMagnitude", 0)
+            amount = math.copysign(max(abs(amount), least), amount)
+        return max(minimum, min(maximum, capacity + round(amount)))
+    return capacity
 
 
 def make_alarms(place: Place, policy: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -178,12 +236,12 @@ class _Cooling:
 
 @dataclass
 class TargetTracking:
-    """Reads the alarms of every policy of a variant, and moves its capacity.
+    """Reads the alarms of every policy of a variant or component, and moves its capacity.
 
     Parameters
     ----------
     move
-        Changes the instance count of a variant.
+        Changes the instance count of a variant, or the copies of a component.
     now
         The runtime's clock.
     """
@@ -196,7 +254,7 @@ class TargetTracking:
         """Look at every target of an account and region once."""
         state = scaling(*place)
         for key in list(state.targets):
-            if key[2] == "sagemaker:variant:DesiredInstanceCount":
+            if key[2] in DIMENSIONS:
                 self._act_on(place, state, key, at)
 
     def _act_on(self, place: Place, state: Scaling, key: TargetKey, at: float) -> None:
@@ -208,12 +266,15 @@ class TargetTracking:
         if capacity is None:
             return
         suspended = target["SuspendedState"]
-        policies = [
-            policy
-            for (owner, _), policy in list(state.policies.items())
-            if owner == key and policy.get("TargetTrackingScalingPolicyConfiguration")
+        all_policies = [p for (owner, _), p in list(state.policies.items()) if owner == key]
+        policies = [p for p in all_policies if p.get("TargetTrackingScalingPolicyConfiguration")]
+        steps = [
+            wish
+            for policy in all_policies
+            if policy.get("StepScalingPolicyConfiguration")
+            and (wish := self._step(place, policy, target, capacity, at))
         ]
-        outs: list[tuple[int, Mapping[str, Any], str]] = []
+        outs = [wish for wish in steps if wish[0] > capacity]
         ins: list[tuple[int, Mapping[str, Any], str]] = []
         for policy in policies:
             wish = self._wish(place, policy, target, capacity, at)
@@ -225,8 +286,11 @@ class TargetTracking:
             cooldown = _cooldown(best[1], "ScaleOutCooldown")
             if at >= cooling.out + cooldown:
                 self._begin(place, state, key, best, cooling, out=True)
-        # All policies must agree to scale in. Source: Application Auto Scaling user guide.
-        elif ins and len(ins) == len(policies) and not suspended["DynamicScalingInSuspended"]:
+            return
+        # All tracking policies must agree to scale in, and the largest capacity is chosen. Source:
+        # Application Auto Scaling user guide.
+        ins = (ins if len(ins) == len(policies) else []) + [w for w in steps if w[0] < capacity]
+        if ins and not outs and not suspended["DynamicScalingInSuspended"]:
             most = max(ins, key=lambda wish: wish[0])
             cooldown = _cooldown(most[1], "ScaleInCooldown")
             # A scale-in does not follow a scale-out sooner than its own cooldown either.
@@ -260,6 +324,36 @@ class TargetTracking:
                 return min(wanted, capacity), policy, alarm.name
         return None
 
+    @staticmethod
+    def _step(
+        place: Place, policy: Mapping[str, Any], target: Mapping[str, Any], capacity: int, at: float
+    ) -> tuple[int, Mapping[str, Any], str] | None:
+        """Give what a step scaling policy wants of an alarm in ALARM; None for no change.
+
+        An alarm calls its policy again each minute for which it stays in ALARM. Source: CloudWatch
+        user guide, "Alarm actions".
+        """
+        cloudwatch = state_at(place)
+        for alarm in list(cloudwatch.alarms.values()):
+            settings = alarm.settings
+            if policy["PolicyARN"] not in settings.get("AlarmActions", []) or at % _MINUTE >= TICK:
+                continue
+            if alarm.state != "ALARM" or not settings["ActionsEnabled"]:
+                continue
+            if settings.get("Threshold") is None:  # a composite's, or a band's: no step is known
+                continue
+            for value in _values(cloudwatch, settings, at)[:1]:
+                wanted = stepped_capacity(
+                    capacity,
+                    value - float(settings["Threshold"]),
+                    policy["StepScalingPolicyConfiguration"],
+                    target["MinCapacity"],
+                    target["MaxCapacity"],
+                )
+                if wanted != capacity:
+                    return wanted, policy, alarm.name
+        return None
+
     def _begin(
         self,
         place: Place,
@@ -272,7 +366,9 @@ class TargetTracking:
     ) -> None:
         count, policy, alarm = wish
         began = _moment(self.now())
-        text = f"Setting desired instance count to {count}."
+        # Of copies the words are ours.
+        what = "copy" if key[1].startswith("inference-component/") else "instance"
+        text = f"Setting desired {what} count to {count}."
         activity: dict[str, Any] = {
             "ActivityId": str(uuid.uuid4()),
             "ServiceNamespace": key[0],
@@ -283,7 +379,7 @@ class TargetTracking:
             f"{policy['PolicyName']}",
             "StartTime": began,
             "StatusCode": "InProgress",
-            "StatusMessage": f"Successfully set desired instance count to {count}. Waiting for "
+            "StatusMessage": f"Successfully set desired {what} count to {count}. Waiting for "
             "change to be fulfilled by sagemaker.",
         }
 
@@ -292,7 +388,7 @@ class TargetTracking:
             activity["EndTime"] = _moment(self.now())
             activity["StatusCode"] = "Failed" if problem else "Successful"
             activity["StatusMessage"] = problem or (
-                f"Successfully set desired instance count to {count}. Change successfully "
+                f"Successfully set desired {what} count to {count}. Change successfully "
                 "fulfilled by sagemaker."
             )
             if not problem and out:
@@ -300,22 +396,30 @@ class TargetTracking:
             elif not problem:
                 cooling.back = self.now()
 
-        _, endpoint, _, variant = key[1].split("/")
         cooling.moving = True
-        if self.move(place, endpoint, variant, count, ended):
+        if self.move(place, key[1], count, ended):
             state.activities.insert(0, activity)
         else:
             cooling.moving = False
 
 
 def _cooldown(policy: Mapping[str, Any], name: str) -> float:
+    if steps := policy.get("StepScalingPolicyConfiguration"):
+        return float(steps.get("Cooldown", _DEFAULT_COOLDOWN))
     configuration = policy["TargetTrackingScalingPolicyConfiguration"]
     return float(configuration.get(name, _DEFAULT_COOLDOWN))
 
 
 def _capacity(place: Place, key: TargetKey) -> int | None:
-    """Give a variant's instances; None while its endpoint is not in service."""
-    _, name, _, variant_name = key[1].split("/")
+    """Give a variant's instances or a component's copies; None while it is not in service."""
+    _, name, *rest = key[1].split("/")
+    if not rest:
+        component = hosting(*place).components.get(name)
+        if component is None or component["InferenceComponentStatus"] != "InService":
+            return None
+        copies: int = component["RuntimeConfig"]["DesiredCopyCount"]
+        return copies
+    variant_name = rest[-1]
     endpoint = hosting(*place).endpoints.get(name)
     if endpoint is None or endpoint["EndpointStatus"] != "InService":
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import itertools
 import logging
@@ -14,11 +15,11 @@ from ..admission import Credentials, admit_known
 from ..cloudwatch import evaluation
 from ..cloudwatch.state import state_at
 from ..held_folder import HeldFolder
-from ..hosting import all_variants, hosting
+from ..hosting import Hosting, all_variants, hosting
 from ..hosting_interfaces import let_go
 from ..model_servers.specifications import ModelServer
 from ..process_environment import aws_variables
-from .blueprints import desired_counts, fleet_of, is_live, server_of, zone_name
+from .blueprints import component_fleet, desired_counts, fleet_of, is_live, server_of, zone_name
 from .clock import TICK, Clock, Ticks
 from .containers import Site
 from .deployments import Deployment, RolledBack
@@ -30,6 +31,7 @@ from .loop_thread import LoopThread
 from .meter import Meter, Place
 from .observation import Observation
 from .options import LARGEST_PAYLOAD, RuntimeOptions
+from .room import Room, copy_room, take_room
 from .scaling import TargetTracking
 from .statuses import failed, in_service, pending, set_status
 
@@ -250,7 +252,7 @@ class Runtime:
         self.options = dataclasses.replace(self.options, model_servers=servers)
         self._invocations.options = self.options
         for endpoint in self._endpoints.values():
-            for fleet in endpoint.fleets:
+            for fleet in endpoint.all_fleets:
                 for variant in fleet:
                     variant.server = server_of(variant.settings, endpoint.hosting, self.options)
                     for instance in variant.instances:
@@ -258,7 +260,7 @@ class Runtime:
 
     def is_live(self, place: Place, config: Mapping[str, Any]) -> bool:
         """Say whether an endpoint with this configuration is started rather than there at once."""
-        return bool(self.options.model_servers) and is_live(config, hosting(*place), self.options)
+        return is_live(config, hosting(*place), self.options)
 
     def owns(self, place: Place, name: str) -> bool:
         """Say whether an endpoint that exists is one that was started."""
@@ -394,12 +396,13 @@ class Runtime:
                 *(
                     fleet.scale(fleet.variants[name], count)
                     for name, count in desired_counts(record).items()
+                    if name in fleet.variants
                 )
             )
         except FleetFailed as error:
             problem = str(error)
         for variant in all_variants(record):
-            if problem:
+            if problem and variant["VariantName"] in fleet.variants:
                 count = len(fleet.variants[variant["VariantName"]].instances)
                 variant["DesiredInstanceCount"] = count
         in_service(endpoint.hosting, record, self.clock.moment(), problem)
@@ -407,9 +410,12 @@ class Runtime:
             ended(problem)
 
     def _scale_for_policy(
-        self, place: Place, name: str, variant: str, count: int, ended: Callable[[str | None], None]
+        self, place: Place, resource_id: str, count: int, ended: Callable[[str | None], None]
     ) -> bool:
-        """Move a variant's capacity for a scaling policy; runs in the loop."""
+        """Move the capacity of a variant or component for a scaling policy; runs in the loop."""
+        _, name, *rest = resource_id.split("/")
+        if not rest:
+            return self._scale_component(place, name, count, ended)
         endpoint = self._endpoints.get((place, name))
         record = endpoint.record if endpoint is not None else None
         if endpoint is None or record is None or not endpoint.live:
@@ -418,11 +424,131 @@ class Runtime:
             ended(f"Could not find endpoint configuration {record['EndpointConfigName']}.")
             return True
         for described in all_variants(record):
-            if described["VariantName"] == variant:
+            if described["VariantName"] == rest[-1]:
                 described["DesiredInstanceCount"] = count
         set_status(endpoint.hosting, record, self.clock.moment(), "Updating")
         endpoint.work = asyncio.get_running_loop().create_task(self._resize(endpoint, ended))
         return True
+
+    # ------------------------------------------------------------------------ inference components
+
+    def place_copies(
+        self, place: Place, component: dict[str, Any], specification: Mapping[str, Any]
+    ) -> None:
+        """Bring a component, which says Creating or Updating, to its specification and copies."""
+        name = component["EndpointName"]
+
+        def begin() -> None:
+            endpoint = self._endpoints.setdefault(
+                (place, name), RuntimeEndpoint(place, name, hosting(*place), live=False)
+            )
+            endpoint.move(self._place_copies(endpoint, component, specification, None))
+
+        self._in_loop(begin)
+
+    async def _place_copies(
+        self,
+        endpoint: RuntimeEndpoint,
+        component: dict[str, Any],
+        specification: Mapping[str, Any],
+        ended: Callable[[str | None], None] | None,
+    ) -> None:
+        name, counts = component["InferenceComponentName"], component["RuntimeConfig"]
+        count, before = counts["DesiredCopyCount"], endpoint.rooms.get(name)
+        fleet = endpoint.components.get(name)
+        problem = None
+        try:
+            self._take_room(
+                endpoint, component, (component["VariantName"], copy_room(specification), count)
+            )
+            if fleet is not None and specification == component["Specification"]:
+                await fleet.scale(fleet.variants[name], count)
+            else:
+                new = component_fleet(
+                    endpoint.place,
+                    name,
+                    specification,
+                    _host(endpoint.hosting, component),
+                    endpoint.hosting,
+                    self.clock,
+                    self.options,
+                    self._site(endpoint),
+                )
+                await new.start({name: count})
+                endpoint.components[name] = new
+                if fleet is not None:
+                    fleet.stop()
+                fleet = new
+            component["Specification"] = specification
+        except FleetFailed as error:
+            problem = str(error)
+            with contextlib.suppress(FleetFailed):
+                self._take_room(endpoint, component, before)
+        # An update that fails leaves the component as it was; that it is InService is ours.
+        status = "InService" if fleet is not None else "Failed"
+        counts["CurrentCopyCount"] = fleet.size if fleet is not None else 0
+        if fleet is not None:
+            counts["DesiredCopyCount"] = fleet.size
+        self._set_component_status(endpoint, component, status, problem)
+        if ended is not None:
+            ended(problem)
+
+    def _take_room(
+        self,
+        endpoint: RuntimeEndpoint,
+        component: Mapping[str, Any],
+        wanted: tuple[str, Room, int] | None,
+    ) -> None:
+        rooms, name = dict(endpoint.rooms), component["InferenceComponentName"]
+        rooms.pop(name, None)
+        if wanted is not None:
+            rooms[name] = wanted
+        copies = [
+            (size, count)
+            for variant, size, count in rooms.values()
+            if variant == component["VariantName"]
+        ]
+        take_room(endpoint.hosting, component, _host(endpoint.hosting, component), copies)
+        endpoint.rooms = rooms
+
+    def _set_component_status(
+        self,
+        endpoint: RuntimeEndpoint,
+        component: dict[str, Any],
+        status: str,
+        reason: str | None = None,
+    ) -> None:
+        at = self.clock.moment()
+        set_status(endpoint.hosting, component, at, status, reason, kind="InferenceComponent")
+
+    def _scale_component(
+        self, place: Place, name: str, count: int, ended: Callable[[str | None], None]
+    ) -> bool:
+        component = hosting(*place).components.get(name)
+        endpoint = self._endpoints.get((place, component["EndpointName"])) if component else None
+        if component is None or endpoint is None:
+            return False
+        component["RuntimeConfig"]["DesiredCopyCount"] = count
+        self._set_component_status(endpoint, component, "Updating")
+        work = self._place_copies(endpoint, component, component["Specification"], ended)
+        endpoint.move(work)
+        return True
+
+    def remove_copies(
+        self, place: Place, component: Mapping[str, Any], done: Callable[[], None]
+    ) -> None:
+        """Stop the copies of a component that says Deleting; `done` is called when they ended."""
+        endpoint = self._endpoints[place, component["EndpointName"]]
+
+        async def remove() -> None:
+            fleet = endpoint.components.pop(component["InferenceComponentName"], None)
+            if fleet is not None:
+                await fleet.end()
+            with contextlib.suppress(FleetFailed):
+                self._take_room(endpoint, component, None)
+            done()
+
+        self._in_loop(lambda: endpoint.move(remove()))
 
     def delete(self, place: Place, name: str) -> None:
         """Stop a deleted endpoint's instances."""
@@ -484,3 +610,14 @@ class Runtime:
     def set_speed(self, speed: float) -> None:
         """Run the clock at another speed."""
         self.clock.set_speed(speed)
+
+
+def _host(hosting: Hosting, component: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give the settings of the variant that a component is placed on, and its network."""
+    name = hosting.endpoints[component["EndpointName"]]["EndpointConfigName"]
+    config = hosting.configs.get(name, {})
+    for variant in all_variants(config):
+        if variant["VariantName"] == component["VariantName"]:
+            return {**variant, "VpcConfig": config.get("VpcConfig")}
+    # As an update or scaling of an endpoint whose configuration was deleted; see there.
+    raise FleetFailed(f"Could not find endpoint configuration {name}.")

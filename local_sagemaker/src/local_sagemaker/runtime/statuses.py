@@ -10,11 +10,16 @@ from ..hosting import Hosting, all_variants
 
 
 def set_status(
-    hosting: Hosting, record: dict[str, Any], at: datetime, status: str, reason: str | None = None
+    hosting: Hosting,
+    record: dict[str, Any],
+    at: datetime,
+    status: str,
+    reason: str | None = None,
+    kind: str = "Endpoint",
 ) -> None:
-    """Write an EndpointStatus and, when there is one, its FailureReason."""
+    """Write an EndpointStatus or its like and, when there is one, its FailureReason."""
     with hosting.lock:
-        record["EndpointStatus"] = status
+        record[f"{kind}Status"] = status
         record["FailureReason"] = reason
         record["LastModifiedTime"] = at
 

@@ -1,0 +1,560 @@
+"""Inference components: models whose copies share the instances of an endpoint."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from component_site import MANAGED, NEEDS, ROLE, Components, component_endpoint, refused
+from hosting_site import IMAGE
+
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
+
+VARIANT = "sagemaker:variant:DesiredInstanceCount"
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def on(site):
+    """Give a local AWS with an endpoint for components; they go before it does."""
+    made = []
+
+    def start(
+        servers: dict[str, Any] | None = None,
+        managed: dict[str, Any] | None = MANAGED,
+        **options: Any,
+    ) -> Components:
+        quick = {"model": SimulatedModelServer(service_time=ServiceTime.constant(0.0))}
+        here = site(servers or quick, **options)
+        found = Components(here, component_endpoint(here, managed))
+        made.append(found)
+        return found
+
+    yield start
+    for each in made:
+        for name in each.listed(EndpointNameEquals=each.endpoint):
+            each.delete(name)
+
+
+# ------------------------------------------------------------------------------------ the API
+
+
+def test_a_component_comes_into_service_and_is_found(on):
+    it = on()
+    model = it.here.model()
+    name = it.create(ModelName=model, StartupParameters={"ModelDataDownloadTimeoutInSeconds": 60})
+    found = it.described(name)
+    assert found["InferenceComponentArn"] == (
+        f"arn:aws:sagemaker:us-east-1:123456789012:inference-component/{name}"
+    )
+    assert found["EndpointArn"].endswith(f"endpoint/{it.endpoint}")
+    assert found["VariantName"] == "primary"
+    assert found["Specification"]["ModelName"] == model
+    assert found["RuntimeConfig"] == {"DesiredCopyCount": 1, "CurrentCopyCount": 1}
+    assert it.listed(EndpointNameEquals=it.endpoint, StatusEquals="InService") == [name]
+    assert it.listed(EndpointNameEquals="another") == []
+    assert it.listed(EndpointNameEquals=it.endpoint, StatusEquals="Failed") == []
+    arn = found["InferenceComponentArn"]
+    it.sagemaker.add_tags(ResourceArn=arn, Tags=[{"Key": "a", "Value": "1"}])
+    assert it.sagemaker.list_tags(ResourceArn=arn)["Tags"] == [{"Key": "a", "Value": "1"}]
+
+
+def test_a_container_of_its_own(on):
+    it = on()
+    name = it.create(Container={"Image": IMAGE.format("model"), "Environment": {"A": "1"}})
+    deployed = it.described(name)["Specification"]["Container"]
+    assert deployed["DeployedImage"]["SpecifiedImage"] == IMAGE.format("model")
+    assert deployed["Environment"] == {"A": "1"}
+    assert it.invoke(name)["InvokedProductionVariant"] == "primary"
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"RuntimeConfig": {"CopyCount": 0}}, "copy count an integer larger than 0"),
+        ({"EndpointName": "nowhere"}, "Could not find endpoint"),
+        ({"VariantName": "other"}, "is not present within endpoint configuration"),
+        (
+            {"Specification": {"ModelName": "none", "ComputeResourceRequirements": NEEDS}},
+            "find model",
+        ),
+        ({"Specification": {"ComputeResourceRequirements": NEEDS}}, "One and only one of"),
+        (
+            {"Specification": {"Container": {"Image": "x"}}},
+            "ComputeResourceRequirements must be specified",
+        ),
+        ({"Specification": {"BaseInferenceComponentName": "b"}}, "not emulated"),
+    ],
+)
+def test_a_component_without_a_place_is_refused(on, change, word):
+    it = on()
+    request = {
+        "InferenceComponentName": "refused",
+        "EndpointName": it.endpoint,
+        "VariantName": "primary",
+        "Specification": {"Container": {"Image": "x"}, "ComputeResourceRequirements": NEEDS},
+        "RuntimeConfig": {"CopyCount": 1},
+        **change,
+    }
+    refused(word, it.sagemaker.create_inference_component, **request)
+    assert "refused" not in it.listed()
+
+
+def test_a_variant_with_a_model_hosts_none(on):
+    it = on()
+    it.endpoint = it.here.endpoint()
+    with pytest.raises(ClientError, match="has a model"):
+        it.create()
+
+
+def test_an_endpoint_that_is_not_in_service_hosts_none(on):
+    it = on({"model": SimulatedModelServer(cold_start=60)})
+    it.endpoint = it.here.endpoint(wait=False)
+    with pytest.raises(ClientError, match="only be created on one that is InService"):
+        it.create()
+    it.here.aws.advance(60)
+
+
+def configuration(**more: Any) -> dict[str, Any]:
+    variant = {
+        "VariantName": "primary",
+        "InstanceType": "ml.g5.xlarge",
+        "InitialInstanceCount": 1,
+        "ManagedInstanceScaling": MANAGED,
+        **more.pop("variant", {}),
+    }
+    name = f"config-{next(_numbers)}-c"
+    request = {"EndpointConfigName": name, "ExecutionRoleArn": ROLE, **more}
+    request = {key: value for key, value in request.items() if value is not None}
+    return {**request, "ProductionVariants": [variant]}
+
+
+def test_what_a_configuration_needs_for_components(on):
+    it = on()
+    create = it.sagemaker.create_endpoint_config
+    refused("ExecutionRoleArn must be specified", create, **configuration(ExecutionRoleArn=None))
+    refused(
+        "only supported for inference component endpoints",
+        create,
+        **configuration(variant={"ModelName": it.here.model()}),
+    )
+    made = configuration()
+    create(**made)
+    found = it.sagemaker.describe_endpoint_config(EndpointConfigName=made["EndpointConfigName"])
+    assert found["ProductionVariants"][0]["ManagedInstanceScaling"] == MANAGED
+
+
+def test_where_managed_scaling_does_not_reach_zero(site):
+    create = site({}, managed_scaling_to_zero=False).aws.client("sagemaker").create_endpoint_config
+    refused("Min instance count needs to be greater than 0", create, **configuration())
+    create(**configuration(variant={"ManagedInstanceScaling": {**MANAGED, "MinInstanceCount": 1}}))
+
+
+def test_the_endpoint_goes_after_its_components(on):
+    it = on()
+    name = it.create()
+    refused("while inference components", it.sagemaker.delete_endpoint, EndpointName=it.endpoint)
+    it.delete(name)
+    it.sagemaker.delete_endpoint(EndpointName=it.endpoint)
+    refused("Could not find", it.sagemaker.describe_endpoint, EndpointName=it.endpoint)
+
+
+def test_one_that_is_creating_cannot_be_deleted(on):
+    it = on({"model": SimulatedModelServer(cold_start=60)})
+    name = it.create(wait=False)
+    delete = it.sagemaker.delete_inference_component
+    refused("in-progress", delete, InferenceComponentName=name)
+    refused("no capacity", it.invoke, name=name)
+    it.here.aws.advance(60)
+    assert it.copies(name) == 1
+
+
+def test_it_is_deleting_until_its_last_request_is_answered(on):
+    it = on({"model": SimulatedModelServer(service_time=ServiceTime.constant(1.0))})
+    name = it.create()
+    runtime = it.here.aws.client("sagemaker-runtime")
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(
+            runtime.invoke_endpoint,
+            EndpointName=it.endpoint,
+            InferenceComponentName=name,
+            Body=b"{}",
+        )
+        time.sleep(0.3)
+        it.sagemaker.delete_inference_component(InferenceComponentName=name)
+        assert it.described(name)["InferenceComponentStatus"] == "Deleting"
+        assert answer.result()["ResponseMetadata"]["HTTPStatusCode"] == 200
+    deadline = time.monotonic() + 30
+    while it.listed(NameContains=name) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert it.listed(NameContains=name) == []
+
+
+# ------------------------------------------------------------------------------------- room
+
+
+def test_copies_without_room_fail(on):
+    it = on()
+    name = it.create(3, wait=False)  # a GPU each, on two instances at most
+    found = it.settled(name)
+    assert found["InferenceComponentStatus"] == "Failed"
+    assert "not enough hardware resources" in found["FailureReason"]
+    assert it.copies(it.create(1)) == 1
+    assert it.copies(name, 1) == 1  # a failed one may be tried again
+
+
+def test_a_copy_larger_than_any_instance_fails(on):
+    it = on()
+    two = {**NEEDS, "NumberOfAcceleratorDevicesRequired": 2}
+    found = it.settled(it.create(wait=False, ComputeResourceRequirements=two))
+    assert "not enough hardware resources" in found["FailureReason"]
+
+
+def test_other_components_take_room_too(on):
+    it = on(managed=None)
+    first = it.create(1)
+    second = it.create(1, wait=False)
+    assert it.settled(second)["InferenceComponentStatus"] == "Failed"
+    without_gpu = it.create(1, ComputeResourceRequirements={"MinMemoryRequiredInMb": 15000})
+    assert it.copies(without_gpu, 2) == 1  # 16 GiB
+    found = it.described(without_gpu)
+    assert found["InferenceComponentStatus"] == "InService"
+    assert "not enough hardware resources" in found["FailureReason"]
+    it.delete(first)
+    it.delete(without_gpu)
+    assert it.copies(second, 1) == 1
+
+
+def test_managed_instances_follow_the_copies(on):
+    it = on()
+    name = it.create(1)
+    assert it.instances() == 1
+    assert (it.copies(name, 2), it.instances()) == (2, 2)
+    assert (it.copies(name, 0), it.instances()) == (0, 0)
+
+
+def test_a_container_that_is_not_healthy_fails_it(on):
+    it = on({"model": SimulatedModelServer(), "broken": SimulatedModelServer(ping_status=500)})
+    name = it.create(wait=False, ModelName=it.here.model("broken"))
+    it.here.aws.advance(300)
+    found = it.settled(name)
+    assert found["InferenceComponentStatus"] == "Failed"
+    assert (
+        f"inference component {name} did not pass the ping health check" in found["FailureReason"]
+    )
+    assert it.copies(it.create(2)) == 2  # it takes no room
+
+
+# ------------------------------------------------------------------------------- invocations
+
+
+def test_two_models_behind_one_endpoint(on):
+    it = on({"model": SimulatedModelServer(), "other": SimulatedModelServer(failure_share=1.0)})
+    good, bad = it.create(), it.create(ModelName=it.here.model("other"))
+    assert it.invoke(good, b"hello")["ResponseMetadata"]["HTTPStatusCode"] == 200
+    with pytest.raises(ClientError, match="ModelError"):
+        it.invoke(bad)
+    events = it.here.aws.client("sagemaker-runtime").invoke_endpoint_with_response_stream(
+        EndpointName=it.endpoint, InferenceComponentName=good, Body=b"streamed"
+    )["Body"]
+    assert b"".join(event["PayloadPart"]["Bytes"] for event in events)
+    assert (it.sum(good, "Invocations"), it.sum(bad, "InvocationModelErrors")) == (2.0, 1.0)
+
+
+def test_copies_outlive_an_update_of_their_endpoint(on):
+    it = on()
+    name = it.create()
+    made = configuration(variant={"ManagedInstanceScaling": {**MANAGED, "MaxInstanceCount": 3}})
+    it.sagemaker.create_endpoint_config(**made)
+    it.sagemaker.update_endpoint(
+        EndpointName=it.endpoint, EndpointConfigName=made["EndpointConfigName"]
+    )
+    assert it.here.settled(it.endpoint)["EndpointConfigName"] == made["EndpointConfigName"]
+    assert it.invoke(name)["ResponseMetadata"]["HTTPStatusCode"] == 200
+    assert it.copies(name, 3) == 3
+
+
+def test_the_instances_are_in_the_network_of_the_configuration(on):
+    it = on()
+    ec2 = it.here.aws.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24", AvailabilityZone="us-east-1c")[
+        "Subnet"
+    ]["SubnetId"]
+    group = ec2.create_security_group(VpcId=vpc, GroupName="c", Description="c")["GroupId"]
+    network = {"SecurityGroupIds": [group], "Subnets": [subnet]}
+    it.endpoint = component_endpoint(
+        it.here, VpcConfig=network, MetricsConfig={"EnableEnhancedMetrics": True}
+    )
+    held = ec2.describe_network_interfaces(Filters=[{"Name": "subnet-id", "Values": [subnet]}])
+    assert len(held["NetworkInterfaces"]) == 1
+    name = it.create()
+    it.invoke(name)
+    it.here.aws.flush_metrics()
+    by_zone = it.here.aws.client("cloudwatch").list_metrics(
+        Namespace="AWS/SageMaker",
+        MetricName="Invocations",
+        Dimensions=[
+            {"Name": "InferenceComponentName", "Value": name},
+            {"Name": "AvailabilityZone", "Value": "us-east-1c"},
+        ],
+    )["Metrics"]
+    assert len(by_zone) == 1
+
+
+def test_the_component_must_be_named_and_known(on):
+    it = on()
+    it.create()
+    refused("header is required", it.here.invoke, name=it.endpoint)
+    refused("not found", it.invoke, name="unknown")
+    other = on()
+    refused("not found", it.invoke, name=other.create())
+
+
+def test_a_session_stays_with_its_component(on):
+    it = on()
+    name, other = it.create(), it.create()
+    session = it.invoke(name, SessionId="NEW_SESSION")["NewSessionId"]
+    assert it.invoke(name, SessionId=session)["ResponseMetadata"]["HTTPStatusCode"] == 200
+    with pytest.raises(ClientError, match=r"Session .* not found"):
+        it.invoke(other, SessionId=session)
+
+
+def test_metrics_are_the_components_own(on):
+    it = on()
+    name = it.create(2)
+    for _ in range(4):
+        it.invoke(name)
+    assert it.sum(name, "Invocations") == 4
+    assert it.sum(name, "InvocationsPerCopy") == 2
+    assert it.sum(name, "OverheadLatency") > 0
+    assert it.sum(name, "ModelLatency") is not None
+    assert it.sum(name, "InvocationsPerInstance") is None
+    assert it.here.statistics(it.endpoint, "Invocations", "Sum") == {}
+    group = f"/aws/sagemaker/InferenceComponents/{name}"
+    groups = it.here.aws.client("logs").describe_log_groups(logGroupNamePrefix=group)["logGroups"]
+    assert [found["logGroupName"] for found in groups] == [group]
+
+
+def test_another_model_in_place(on):
+    it = on({"model": SimulatedModelServer(), "broken": SimulatedModelServer(ping_status=500)})
+    name, former = it.create(), it.here.model()
+    update = it.sagemaker.update_inference_component
+    wanted = {"ModelName": former, "ComputeResourceRequirements": NEEDS}
+    update(InferenceComponentName=name, Specification=wanted, RuntimeConfig={"CopyCount": 2})
+    assert it.copies(name) == 2
+    assert it.described(name)["Specification"]["ModelName"] == former
+    broken = {**wanted, "ModelName": it.here.model("broken")}
+    update(InferenceComponentName=name, Specification=broken)
+    assert it.described(name)["InferenceComponentStatus"] == "Updating"
+    assert it.invoke(name)["ResponseMetadata"]["HTTPStatusCode"] == 200  # the former copies serve
+    it.here.aws.advance(300)
+    found = it.settled(name)
+    assert found["InferenceComponentStatus"] == "InService"
+    assert "ping health check" in found["FailureReason"]
+    assert found["Specification"]["ModelName"] == former
+
+
+# ----------------------------------------------------------------------------------- scaling
+
+
+@dataclass
+class Scaled:
+    """A component that Application Auto Scaling moves."""
+
+    it: Components
+    name: str
+
+    @property
+    def key(self) -> dict[str, str]:
+        return {
+            "ServiceNamespace": "sagemaker",
+            "ScalableDimension": "sagemaker:inference-component:DesiredCopyCount",
+            "ResourceId": f"inference-component/{self.name}",
+        }
+
+    @property
+    def scaling(self) -> Any:
+        return self.it.here.aws.client("application-autoscaling")
+
+    def register(self, least: int = 0, most: int = 2) -> None:
+        self.scaling.register_scalable_target(**self.key, MinCapacity=least, MaxCapacity=most)
+        self.it.here.to_full_minute()
+
+    def track(self, target: float, metric: str = "InvocationsPerCopy", **more: Any) -> None:
+        kind = {"PredefinedMetricType": f"SageMakerInferenceComponent{metric}"}
+        self.scaling.put_scaling_policy(
+            **self.key,
+            PolicyName="track",
+            PolicyType="TargetTrackingScaling",
+            TargetTrackingScalingPolicyConfiguration={
+                "TargetValue": target,
+                "PredefinedMetricSpecification": kind,
+                **more,
+            },
+        )
+
+    def step(self, **more: Any) -> None:
+        """Add a copy for each alarm about requests that found none, as AWS's guide shows it."""
+        arn = self.scaling.put_scaling_policy(
+            **self.key,
+            PolicyName="from-zero",
+            PolicyType="StepScaling",
+            StepScalingPolicyConfiguration={
+                "AdjustmentType": "ChangeInCapacity",
+                "MetricAggregationType": "Maximum",
+                "Cooldown": 60,
+                "StepAdjustments": [{"MetricIntervalLowerBound": 0, "ScalingAdjustment": 1}],
+                **more,
+            },
+        )["PolicyARN"]
+        self.it.here.aws.client("cloudwatch").put_metric_alarm(
+            AlarmName=f"no-capacity-{self.name}",
+            AlarmActions=[arn],
+            Namespace="AWS/SageMaker",
+            MetricName="NoCapacityInvocationFailures",
+            Statistic="Maximum",
+            Dimensions=[{"Name": "InferenceComponentName", "Value": self.name}],
+            Period=60,
+            EvaluationPeriods=1,
+            DatapointsToAlarm=1,
+            Threshold=1,
+            ComparisonOperator="GreaterThanOrEqualToThreshold",
+            TreatMissingData="missing",
+        )
+
+    def minute(self, requests: int = 0) -> int:
+        for _ in range(requests):
+            self.it.invoke(self.name)
+        self.it.here.aws.advance(60)
+        return self.it.copies(self.name)
+
+
+def test_only_a_component_that_exists_is_a_target(on):
+    it = on()
+    refused("names no inference component", Scaled(it, "none").register)
+    wrong = {**Scaled(it, it.create()).key, "ScalableDimension": VARIANT, "MinCapacity": 1}
+    register = it.here.aws.client("application-autoscaling").register_scalable_target
+    refused("Unsupported", register, **wrong, MaxCapacity=2)
+
+
+def test_a_step_adds_instances_to_a_variant_too(on):
+    it = on()
+    here, name = it.here, it.here.endpoint()
+    scaling, cloudwatch = (here.aws.client(s) for s in ("application-autoscaling", "cloudwatch"))
+    key = {
+        "ServiceNamespace": "sagemaker",
+        "ScalableDimension": VARIANT,
+        "ResourceId": f"endpoint/{name}/variant/primary",
+    }
+    scaling.register_scalable_target(**key, MinCapacity=1, MaxCapacity=4)
+    arn = scaling.put_scaling_policy(
+        **key,
+        PolicyName="steps",
+        PolicyType="StepScaling",
+        StepScalingPolicyConfiguration={
+            "AdjustmentType": "ChangeInCapacity",
+            "Cooldown": 0,
+            "StepAdjustments": [
+                {"MetricIntervalUpperBound": 0, "ScalingAdjustment": -1},
+                {
+                    "MetricIntervalLowerBound": 0,
+                    "MetricIntervalUpperBound": 10,
+                    "ScalingAdjustment": 1,
+                },
+                {"MetricIntervalLowerBound": 10, "ScalingAdjustment": 2},
+            ],
+        },
+    )["PolicyARN"]
+    for operator in ("GreaterThanThreshold", "LessThanThreshold"):
+        cloudwatch.put_metric_alarm(
+            AlarmName=f"{name}-{operator}",
+            AlarmActions=[arn],
+            Namespace="AWS/SageMaker",
+            MetricName="Invocations",
+            Statistic="Sum",
+            Dimensions=[
+                {"Name": "EndpointName", "Value": name},
+                {"Name": "VariantName", "Value": "primary"},
+            ],
+            Period=60,
+            EvaluationPeriods=1,
+            Threshold=5,
+            ComparisonOperator=operator,
+        )
+    here.to_full_minute()
+    found = []
+    for requests in (6, 20, 20, 0, 5, 0):
+        here.invoke_many(name, requests)
+        here.aws.advance(60)
+        found.append(here.settled(name)["ProductionVariants"][0]["DesiredInstanceCount"])
+    assert found == [2, 4, 4, 3, 3, 2]
+    done = cloudwatch.describe_alarm_history(
+        AlarmName=f"{name}-GreaterThanThreshold", HistoryItemType="Action"
+    )["AlarmHistoryItems"]
+    assert {item["HistorySummary"] for item in done} == {f"Successfully executed action {arn}"}
+
+
+def test_copies_follow_the_traffic_to_zero_and_an_alarm_brings_them_back(on):
+    it = on()
+    scaled = Scaled(it, it.create())
+    scaled.register()
+    scaled.track(6.0, ScaleInCooldown=0)
+    scaled.step()
+    assert [scaled.minute(12) for _ in range(3)] == [1, 1, 2]
+    assert [scaled.minute() for _ in range(15)][-1] == 0
+    assert it.instances() == 0
+    assert refused("no capacity", it.invoke, name=scaled.name) == "ValidationError"
+    assert it.sum(scaled.name, "NoCapacityInvocationFailures") == 1
+    assert scaled.minute() == 1
+    assert it.invoke(scaled.name)["ResponseMetadata"]["HTTPStatusCode"] == 200
+    activities = scaled.scaling.describe_scaling_activities(**scaled.key)["ScalingActivities"]
+    assert [a["Description"] for a in activities] == [
+        f"Setting desired copy count to {count}." for count in (1, 0, 2)
+    ]
+    assert {a["StatusCode"] for a in activities} == {"Successful"}
+
+
+def test_the_ten_second_metric_of_copies(on):
+    slow = SimulatedModelServer(service_time=ServiceTime.constant(0.1), concurrency=8)
+    it = on({"model": slow})
+    scaled = Scaled(it, it.create())
+    scaled.register(least=1)
+    scaled.track(2.0, "ConcurrentRequestsPerCopyHighResolution")
+    found = []
+    for _ in range(3):
+        it.here.invoke_many(it.endpoint, 4, at_once=4, InferenceComponentName=scaled.name)
+        it.here.aws.advance(10)
+        found.append(it.copies(scaled.name))
+    assert found == [1, 1, 2]
+
+
+def test_a_step_waits_for_its_cooldown_and_a_full_house_fails_the_activity(on):
+    it = on()
+    scaled = Scaled(it, it.create())
+    scaled.register(most=5)
+    scaled.step(Cooldown=150)
+    assert it.copies(scaled.name, 0) == 0
+
+    def failing_minute() -> int:
+        # Without capacity the alarm has its metric; later ones put it themselves.
+        data = {"MetricName": "NoCapacityInvocationFailures", "Value": 1.0}
+        dimension = {"Name": "InferenceComponentName", "Value": scaled.name}
+        it.here.aws.client("cloudwatch").put_metric_data(
+            Namespace="AWS/SageMaker",
+            MetricData=[
+                {**data, "Dimensions": [dimension], "Timestamp": it.here.aws.runtime_time()}
+            ],
+        )
+        return scaled.minute()
+
+    assert [failing_minute() for _ in range(5)] == [1, 1, 1, 2, 2]
+    assert [failing_minute() for _ in range(2)] == [2, 2]  # a third copy has no GPU
+    activities = scaled.scaling.describe_scaling_activities(**scaled.key)["ScalingActivities"]
+    assert activities[0]["StatusCode"] == "Failed"
+    assert "not enough hardware resources" in activities[0]["StatusMessage"]
