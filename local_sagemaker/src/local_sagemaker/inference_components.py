@@ -23,7 +23,7 @@ def check_component(
     endpoint, config
         The endpoint as it is described, and its configuration.
     """
-    if request.get("Specifications") or "Specification" not in request:
+    if request.get("Specifications") or not request.get("Specification"):
         raise Invalid("Specifications are not emulated by the local AWS; give one Specification")
     if endpoint["EndpointStatus"] != "InService":
         raise Invalid(
@@ -47,12 +47,12 @@ def check_component(
 
 def check_specification(specification: dict[str, Any]) -> None:
     """Refuse a specification that names no model, or not what a copy needs."""
-    if "BaseInferenceComponentName" in specification:
+    if specification.get("BaseInferenceComponentName"):
         raise Invalid("Adapter inference components are not emulated by the local AWS")
     container = specification.get("Container") or {}
-    if ("ModelName" in specification) == ("Image" in container):
+    if bool(specification.get("ModelName")) == bool(container.get("Image")):
         raise Invalid("One and only one of ModelName and Container with Image must be specified")
     # "Omit this parameter if your request is meant to create an adapter inference component" (API
     # reference, InferenceComponentSpecification).
-    if "ComputeResourceRequirements" not in specification:
+    if not specification.get("ComputeResourceRequirements"):
         raise Invalid("ComputeResourceRequirements must be specified")

@@ -87,13 +87,13 @@ def _list(kind: str) -> Operation:
     """Make ListModels and its like; of each record the answer has what its shape has."""
 
     def operation(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-        equal = {name: value for name, value in request.items() if name.endswith("Equals")}
+        equal = {n: value for n, value in request.items() if n.endswith("Equals") and value}
         fields = {"StatusEquals": f"{kind}Status"}
         return {
             f"{kind}s": [
                 record
                 for name, record in list(_store(caller, kind).items())
-                if request.get("NameContains", "") in name
+                if (request.get("NameContains") or "") in name
                 and all(
                     record.get(fields.get(key, key.removesuffix("Equals"))) == value
                     for key, value in equal.items()
@@ -351,7 +351,7 @@ def create_inference_component(caller: Caller, request: dict[str, Any]) -> dict[
 
 def _check_model(caller: Caller, specification: dict[str, Any]) -> None:
     check_specification(specification)
-    if "ModelName" in specification:
+    if specification.get("ModelName"):
         _find(caller, "Model", specification["ModelName"])
 
 

@@ -134,7 +134,7 @@ def component_fleet(
     host
         The settings of the variant that it is placed on, with its configuration's VpcConfig.
     """
-    own = {key: specification[key] for key in ("ModelName", "Container") if key in specification}
+    own = {key: specification.get(key) for key in ("ModelName", "Container")}
     settings = {**host, **(specification.get("StartupParameters") or {}), **own}
     variant = _variant(place, name, settings, hosting, options)
     variant.component = True

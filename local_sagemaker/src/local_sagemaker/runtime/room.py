@@ -51,9 +51,9 @@ def copy_room(specification: Mapping[str, Any]) -> Room:
     """Give what a copy needs."""
     needs = specification["ComputeResourceRequirements"]
     return (
-        needs.get("NumberOfCpuCoresRequired", 0),
+        needs.get("NumberOfCpuCoresRequired") or 0,
         needs["MinMemoryRequiredInMb"],
-        needs.get("NumberOfAcceleratorDevicesRequired", 0),
+        needs.get("NumberOfAcceleratorDevicesRequired") or 0,
     )
 
 
@@ -113,7 +113,7 @@ def take_room(
     most = described["DesiredInstanceCount"]
     if managed.get("Status") != "ENABLED":
         managed = {}
-    needed = instances_for(size, copies, managed.get("MaxInstanceCount", most))
+    needed = instances_for(size, copies, managed.get("MaxInstanceCount") or most)
     if needed is None:
         raise FleetFailed(_NO_ROOM)
     if managed:

@@ -191,8 +191,8 @@ def stepped_capacity(
     2
     """
     for step in settings.get("StepAdjustments") or []:
-        lower = step.get("MetricIntervalLowerBound", -math.inf)
-        upper = step.get("MetricIntervalUpperBound", math.inf)
+        lower, upper = (step.get(f"MetricInterval{side}Bound") for side in ("Lower", "Upper"))
+        lower, upper = -math.inf if lower is None else lower, math.inf if upper is None else upper
         # Above the threshold a step has its lower bound, below it its upper one.
         if not (lower <= breach < upper if breach >= 0 else lower < breach <= upper):
             continue
@@ -201,7 +201,7 @@ def stepped_capacity(
             return max(minimum, min(maximum, round(amount)))
         if settings.get("AdjustmentType") == "PercentChangeInCapacity":
             amount = math.trunc(capacity * amount / 100) or math.copysign(bool(amount), amount)
-            least = settings.get("MinAdjustmentMagnitude", 0)
+            least = settings.get("MinAdjustmentMagnitude") or 0
             amount = math.copysign(max(abs(amount), least), amount)
         return max(minimum, min(maximum, capacity + round(amount)))
     return capacity
