@@ -213,6 +213,18 @@ def test_two_roles_warn(made, parts):
     assert "Model(role=host.role)" in "".join(warnings_of(made.stack))
 
 
+def test_a_component_goes_without_waiting_for_the_fleets_interfaces(made, parts, template_of):
+    """Under the host's role; a model with a role of its own waits, so the endpoint goes before it."""
+    made.component("Llama")
+    own = parts.model(made.stack, "Own", network=made.network)
+    made.component("Bert", model=own)
+    template = template_of(made.stack)
+    drained = list(template.of_type("Custom::DrainedInterfaces"))
+    assert [name[:3] for name in sorted(drained)] == ["Hos", "Own"]
+    (endpoint,) = template.of_type("AWS::SageMaker::Endpoint")
+    assert made.stack.get_logical_id(own.cfn_model) in template.depends_on(endpoint)
+
+
 def test_an_image_that_cannot_run_there_is_refused(made):
     container = Container(
         image=ContainerImage.from_dlc(

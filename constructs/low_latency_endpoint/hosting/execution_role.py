@@ -69,7 +69,8 @@ class ExecutionRole:
     network : ZoneAlignedNetwork
     placed : Groups
     role : aws_iam.IRole, optional
-        By default a new one.
+        By default a new one. With that of a :class:`ComponentHost` nothing waits for interfaces:
+        they are the host's, and stay when a component goes.
     statements : sequence of mapping
         Beside those for the network interfaces.
 
@@ -101,14 +102,16 @@ class ExecutionRole:
             *statements,
         ]
         version = self._attached(f"Version{_digest(scope, statements)}", statements)
-        drained = DrainedInterfaces(
-            scope,
-            "Drained",
-            security_groups=placed.groups,
-            subnets=network.subnets,
-            needed=[self.role, self._policy, version, *network.data_path],
-        )
-        self.needed: list[IDependable] = [self._policy, version, drained, *network.data_path]
+        self.needed: list[IDependable] = [self._policy, version, *network.data_path]
+        if role is None or getattr(role.node.scope, "shape", "") != "inference-component":
+            drained = DrainedInterfaces(
+                scope,
+                "Drained",
+                security_groups=placed.groups,
+                subnets=network.subnets,
+                needed=[self.role, *self.needed],
+            )
+            self.needed.insert(2, drained)
 
     def grant_write(self, s3_uri: str, key: kms.IKey | None) -> None:
         """Let the role write objects under an S3 URI; warn where the bucket is not known."""

@@ -25,7 +25,7 @@ from ..plan.limits import (
 )
 from ..plan.metrics import check_statistic, metric_facts
 from ..plan.rules import COMPONENTS_NEED_A_HOST, COPIES_DO_NOT_FIT, METRIC_NOT_PUBLISHED
-from ..synthesis.asked_once import path_below, path_of
+from ..synthesis.asked_once import path_below, path_of, stack_of
 from ..synthesis.findings import warn
 from ..synthesis.iam_documents import arn
 from ..synthesis.validation import check, check_seconds, is_token
@@ -74,7 +74,8 @@ class InferenceComponent(Resource):
     startup_health_check_timeout, model_data_download_timeout : Duration, optional
         As for :class:`VariantOptions`, 1 minute to 1 hour.
     component_name : str, optional
-        What callers name. By default derived from the construct's path, in lower case.
+        What callers name. By default derived from the construct's path, in lower case. It stays:
+        another name is another component, under another id.
     variant_name : str, optional
         By default the endpoint's first variant.
 
@@ -174,6 +175,12 @@ class InferenceComponent(Resource):
             self.cfn_inference_component.add_property_override(
                 "Specification.DataCacheConfig", {"EnableCaching": True}
             )
+        cfn_endpoint = getattr(endpoint, "cfn_endpoint", None)
+        if cfn_endpoint is not None and (
+            stack_of(cfn_endpoint).node.addr == stack_of(model).node.addr
+        ):
+            # So it goes before what waits for its network interfaces to go.
+            cfn_endpoint.node.add_dependency(model)
         if endpoint.confirmation is not None:
             self.cfn_inference_component.node.add_dependency(endpoint.confirmation)
         self._endpoint, self._copies = endpoint, copies
