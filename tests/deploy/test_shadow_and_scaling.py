@@ -28,7 +28,7 @@ from low_latency_endpoint import (
     ShadowAlarms,
     ZoneAlignedNetwork,
 )
-from low_latency_endpoint.hosting.scaling import ScalingStep
+from low_latency_endpoint.hosting.scaling_policies import ScalingStep
 
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/{}:1"
 SERVERS = {

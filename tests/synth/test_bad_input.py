@@ -62,7 +62,7 @@ from low_latency_endpoint import (
     ZoneAlignedNetwork,
 )
 from low_latency_endpoint.errors import ConfigurationError, rules
-from low_latency_endpoint.hosting.scaling import ScalingStep
+from low_latency_endpoint.hosting.scaling_policies import ScalingStep
 from low_latency_endpoint.hosting.variant import CoreDump
 from low_latency_endpoint.monitoring.alarms import SlowRequests
 from low_latency_endpoint.plan.latency_plan import EndpointRequest, make_plan

@@ -7,7 +7,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_applicationautoscaling as appscaling
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.hosting.scaling import ScalingStep
+from low_latency_endpoint.hosting.scaling_policies import ScalingStep
 
 TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
 POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"

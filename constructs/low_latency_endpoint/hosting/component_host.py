@@ -19,7 +19,7 @@ from ..synthesis.validation import check, is_token
 from .execution_role import ExecutionRole, groups_in
 from .images import ContainerImage
 from .model_interface import IModel
-from .scaling import check_order
+from .scaling_policies import check_order
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms

@@ -12,7 +12,7 @@ from ..plan.limits import COOLDOWN_SECONDS, COPIES, SCALED_COPIES, SCALING_TARGE
 from ..plan.rules import INITIAL_OUTSIDE_RANGE
 from ..synthesis.asked_once import path_below, path_of
 from ..synthesis.validation import check, check_seconds, is_token
-from .scaling import ScalingStep, check_order, step_policy, tracking_policy
+from .scaling_policies import ScalingStep, check_order, step_policy, tracking_policy
 
 _DIMENSION = "sagemaker:inference-component:DesiredCopyCount"
 _INVOCATIONS = "SageMakerInferenceComponentInvocationsPerCopy"

@@ -55,7 +55,8 @@ class InferenceComponent(Resource):
     model : IModel
         What the copies serve; ``Model(role=host.role)`` for the host's role.
     memory : aws_cdk.Size
-        Memory that a copy needs at least, 128 MiB or more.
+        Memory that a copy needs at least, 128 MiB or more. A part of an instance's memory, which
+        AWS does not state, is SageMaker's own: ask for what the copy needs, not for all there is.
     accelerators : int, optional
         GPUs or Neuron devices that a copy has to itself; by default none.
     cpus : float, optional

@@ -163,8 +163,8 @@ class LowLatencyEndpoint(MetricSource, Construct):
     Raises
     ------
     ConfigurationError
-        LLE154, LLE157 when the subnets have no room, LLE432 and LLE433 for pools,
-        LLE421, LLE426, LLE431 and LLE434 to LLE436 for several variants, LLE158, LLE221, LLE360 for a mapping as
+        LLE154, LLE157 when the subnets have no room, LLE432 and LLE433 for pools, LLE421, LLE426,
+        LLE431 and LLE434 to LLE436 for several variants, LLE158, LLE221, LLE360 for a mapping as
         ``alarms`` or ``warm_up``, LLE801 and LLE807 for arguments of another kind, LLE808 for the
         plan of another request, what the plan refuses (LLE8xx), and what the parts refuse.
 
