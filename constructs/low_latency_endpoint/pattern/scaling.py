@@ -6,7 +6,8 @@ from aws_cdk import Duration
 from aws_cdk import aws_applicationautoscaling as appscaling
 
 from ..hosting.endpoint import Endpoint
-from ..hosting.scaling import InvocationScaling, ScalingStep
+from ..hosting.scaling import InvocationScaling
+from ..hosting.scaling_policies import ScalingStep
 from ..plan.latency_plan import Plan
 
 _METRICS = {
