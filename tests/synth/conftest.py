@@ -155,6 +155,19 @@ class Parts:
         given["configuration"] = given.get("configuration") or self.configuration(stack)
         return Endpoint(stack, id, **given)
 
+    def pattern_in(self, stack: cdk.Stack, vpc: ec2.IVpc, **given: Any) -> LowLatencyEndpoint:
+        """The pattern in a VPC that exists, by default for callers in all its zones."""
+        given.setdefault("client_zones", ClientZones.of_vpc(vpc))
+        given.setdefault("containers", [self.container()])
+        return LowLatencyEndpoint(
+            stack,
+            "Sentiment",
+            vpc=vpc,
+            instance_type=InstanceType("ml.m5.xlarge"),
+            latency=LatencyTarget(p99=Duration.millis(200)),
+            **given,
+        )
+
     def _shared_network(self, stack: cdk.Stack) -> ZoneAlignedNetwork:
         found = stack.node.try_find_child("Network")
         if isinstance(found, ZoneAlignedNetwork):

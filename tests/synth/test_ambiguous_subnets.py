@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from aws_cdk import Acknowledgment, App, Duration, Environment, Stack, Validations
+from aws_cdk import Acknowledgment, App, Environment, Stack, Validations
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Annotations, Match
 
-from low_latency_endpoint import (
-    ClientZones,
-    InstanceType,
-    LatencyTarget,
-    LowLatencyEndpoint,
-    ZoneAlignedNetwork,
-)
+from low_latency_endpoint import ClientZones, ZoneAlignedNetwork
 
 A, B, C = "us-east-1a", "us-east-1b", "us-east-1c"
 ZONES = ClientZones.of_names(A, B)
@@ -29,19 +23,6 @@ SERVERS = ec2.SubnetSelection(subnet_group_name="app")
 def tiered(stack, tiers=TIERS, **given):
     return ec2.Vpc(
         stack, "Vpc", availability_zones=[A, B], subnet_configuration=list(tiers), **given
-    )
-
-
-def pattern(stack, parts, vpc, **given):
-    given.setdefault("client_zones", ClientZones.of_vpc(vpc))
-    given.setdefault("containers", [parts.container()])
-    return LowLatencyEndpoint(
-        stack,
-        "Sentiment",
-        vpc=vpc,
-        instance_type=InstanceType("ml.m5.xlarge"),
-        latency=LatencyTarget(p99=Duration.millis(200)),
-        **given,
     )
 
 
@@ -72,7 +53,7 @@ def in_vpc(stack, vpc, **given):
 def test_the_pattern_takes_a_selection(stack, parts, template_of, taken):
     vpc = tiered(stack)
     selection = ec2.SubnetSelection(subnet_group_name=taken)
-    made = pattern(stack, parts, vpc, subnet_selection=selection)
+    made = parts.pattern_in(stack, vpc, subnet_selection=selection)
     assert names_of(made.network) == [f"{taken}Subnet1", f"{taken}Subnet2"]
     assert not warnings_of(stack, "ambiguousSubnets")
     ids = [stack.resolve(subnet.subnet_id) for subnet in made.network.subnets]
@@ -132,7 +113,7 @@ def test_both_warnings_can_be_acknowledged(new_stack, parts, id):
     left = []
     for acknowledged in (False, True):
         stack = new_stack()
-        made = pattern(stack, parts, tiered(stack))
+        made = parts.pattern_in(stack, tiered(stack))
         if acknowledged:
             Validations.of(made).acknowledge(
                 Acknowledgment(id=f"Annotation::low-latency-endpoint:{id}", reason="It is known.")

@@ -6,17 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from aws_cdk import App, Duration, Fn
+from aws_cdk import App, Fn
 from aws_cdk import aws_ec2 as ec2
 
-from low_latency_endpoint import (
-    ClientZones,
-    InstanceType,
-    LatencyTarget,
-    LowLatencyEndpoint,
-    RuntimePrivateLink,
-    ZoneAlignedNetwork,
-)
+from low_latency_endpoint import ClientZones, RuntimePrivateLink, ZoneAlignedNetwork
 from low_latency_endpoint.errors import ConfigurationError
 
 A, B, C = "us-east-1a", "us-east-1b", "us-east-1c"
@@ -66,19 +59,6 @@ def in_vpc(stack, vpc, zones, **given):
 
 def names_of(network):
     return [subnet.node.id for subnet in network.subnets]
-
-
-def pattern(stack, parts, vpc, **given):
-    given.setdefault("client_zones", ClientZones.of_vpc(vpc))
-    given.setdefault("containers", [parts.container()])
-    return LowLatencyEndpoint(
-        stack,
-        "Sentiment",
-        vpc=vpc,
-        instance_type=InstanceType("ml.m5.xlarge"),
-        latency=LatencyTarget(p99=Duration.millis(200)),
-        **given,
-    )
 
 
 # --- zones of a VPC --------------------------------------------------------------------------------
@@ -147,7 +127,7 @@ def missing_of(stack):
 def test_the_first_run_with_a_lookup_lets_the_cli_look_up(new_stack, parts, zones):
     stack = new_stack(context=FIRST_RUN)
     vpc = looked_up(stack)
-    made = pattern(stack, parts, vpc, client_zones=zones(vpc))
+    made = parts.pattern_in(stack, vpc, client_zones=zones(vpc))
     assert made.network.client_zones.zones == ("dummy1a", "dummy1b")
     made.output_settings_for_callers()
     assert missing_of(stack) == ["vpc-provider"]
@@ -157,7 +137,7 @@ def test_the_first_run_with_a_lookup_lets_the_cli_look_up(new_stack, parts, zone
 def test_the_second_run_has_the_zones_found(new_stack, parts, zones):
     stack = new_stack(context={LOOKUP: found_vpc()})
     vpc = looked_up(stack)
-    made = pattern(stack, parts, vpc, client_zones=zones(vpc))
+    made = parts.pattern_in(stack, vpc, client_zones=zones(vpc))
     assert made.network.client_zones.zones == (A, B, C)
     assert names_of(made.network) == ["PrivateSubnet1", "PrivateSubnet2", "PrivateSubnet3"]
 
@@ -167,7 +147,7 @@ def test_the_second_run_has_the_zones_found(new_stack, parts, zones):
 def test_the_first_run_of_a_new_vpc_lets_the_cli_look_up_its_zones(new_stack, parts, zones, count):
     stack = new_stack(context=FIRST_RUN)
     vpc = ec2.Vpc(stack, "Vpc", max_azs=count)
-    made = pattern(stack, parts, vpc, client_zones=zones(vpc))
+    made = parts.pattern_in(stack, vpc, client_zones=zones(vpc))
     assert made.network.client_zones.zones == ("dummy1a", "dummy1b", "dummy1c")[:count]
     assert missing_of(stack) == ["availability-zones"]
 
@@ -209,7 +189,7 @@ def test_what_the_lookup_will_bring_is_not_missed_before(new_stack, given):
 def test_a_pending_choice_is_not_ambiguous(new_stack, parts):
     """CDK's stand-in has isolated subnets and others."""
     stack = new_stack(context=FIRST_RUN)
-    pattern(stack, parts, looked_up(stack), client_zones=ZONES)
+    parts.pattern_in(stack, looked_up(stack), client_zones=ZONES)
     assert not [
         entry.data
         for construct in stack.node.find_all()

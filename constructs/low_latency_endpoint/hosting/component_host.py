@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import jsii
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -16,18 +15,16 @@ from ..plan.limits import MANAGED_INSTANCES, MAX_INSTANCES
 from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn
 from ..synthesis.validation import check, is_token
-from .execution_role import ExecutionRole, groups_in
+from .execution_role import ExecutionRole, HostedInNetwork, groups_in
 from .images import ContainerImage
-from .model_interface import IModel
 from .scaling_policies import check_order
 
 if TYPE_CHECKING:
-    from aws_cdk import aws_kms as kms
+    pass
 
 
 @checked_arguments
-@jsii.implements(iam.IGrantable, ec2.IConnectable)
-class ComponentHost(IModel):
+class ComponentHost(HostedInNetwork):
     """Stands in a model's place in a variant, whose instances then hold inference components.
 
     SageMaker adds and removes the instances by itself, as the copies of the components need them.
@@ -127,7 +124,6 @@ class ComponentHost(IModel):
         self._execution = ExecutionRole(
             self, network=network, placed=placed, role=role, statements=[]
         )
-        self._connections = ec2.Connections(security_groups=placed.groups)
         self.role = self._execution.role
         self.needed = self._execution.needed
         self.min_instances, self.max_instances = min_instances, max_instances
@@ -145,21 +141,3 @@ class ComponentHost(IModel):
                 "MaxInstanceCount": max_instances,
             }
         }
-
-    @property
-    @jsii.member(jsii_name="grantPrincipal")
-    def grant_principal(self) -> iam.IPrincipal:
-        """The role."""
-        return self.role
-
-    @property
-    @jsii.member(jsii_name="connections")
-    def connections(self) -> ec2.Connections:
-        """The security groups."""
-        return self._connections
-
-    def grant_write(self, s3_uri: str, key: kms.IKey | None = None) -> None:
-        self._execution.grant_write(s3_uri, key)
-
-    def grant_volume_key(self, key: kms.IKey) -> None:
-        self._execution.grant_volume_key(key)

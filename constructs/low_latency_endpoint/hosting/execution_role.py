@@ -6,11 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import jsii
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IDependable
 
 from ..network.zone_aligned_network import ZoneAlignedNetwork
+from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import MODEL_SECURITY_GROUPS
 from ..synthesis.asked_once import stack_of
 from ..synthesis.findings import acknowledge_wildcard_resources, warn
@@ -23,6 +25,7 @@ from ..synthesis.model_rights import (
     written_objects,
 )
 from .drained_interfaces import DrainedInterfaces
+from .model_interface import IModel
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
@@ -77,6 +80,7 @@ class ExecutionRole:
     Attributes
     ----------
     role : aws_iam.IRole
+    connections : aws_ec2.Connections
     needed : list of IDependable
         What SageMaker needs when the hosted thing is made.
     """
@@ -96,6 +100,7 @@ class ExecutionRole:
             "Role",
             assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com", conditions=for_hosting()),
         )
+        self.connections = ec2.Connections(security_groups=placed.groups)
         self._policy = self._attached("Policy", hosting())
         statements = [
             *making_interfaces(network.vpc.vpc_id, placed.subnet_ids, placed.group_ids),
@@ -150,6 +155,43 @@ class ExecutionRole:
         self._policy.add_statements(
             *(iam.PolicyStatement.from_json(statement) for statement in statements)
         )
+
+
+@checked_arguments
+@jsii.implements(iam.IGrantable, ec2.IConnectable)
+class HostedInNetwork(IModel):
+    """What has an execution role, and security groups in the network's subnets."""
+
+    _execution: ExecutionRole
+
+    @property
+    @jsii.member(jsii_name="grantPrincipal")
+    def grant_principal(self) -> iam.IPrincipal:
+        """The role: pass the model to any ``grant_*`` method."""
+        return self._execution.role
+
+    @property
+    @jsii.member(jsii_name="connections")
+    def connections(self) -> ec2.Connections:
+        """The security groups: pass the model to any ``allow_*`` method."""
+        return self._execution.connections
+
+    def grant_write(self, s3_uri: str, key: kms.IKey | None = None) -> None:
+        """Let the role write objects under an S3 URI: captured data, core dumps.
+
+        Bucket and prefix may be tokens. For a URI that does not say its bucket, a token as a whole
+        or another scheme than ``s3://``, a warning says what to allow. The key's own policy must
+        leave the decision to IAM policies of the account, or name the role.
+        """
+        self._execution.grant_write(s3_uri, key)
+
+    def grant_volume_key(self, key: kms.IKey) -> None:
+        """Let the role hand a key on to the storage volumes of its instances.
+
+        The key's own policy must leave the decision to IAM policies of the account, or name the
+        role.
+        """
+        self._execution.grant_volume_key(key)
 
 
 def _digest(scope: Construct, statements: Sequence[Mapping[str, Any]]) -> str:

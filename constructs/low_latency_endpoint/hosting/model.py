@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-import jsii
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
@@ -20,18 +19,17 @@ from ..synthesis.asked_once import path_below
 from ..synthesis.model_rights import bucket_arn, reading, split_s3_uri
 from ..synthesis.validation import check
 from .container import Container, check_containers, container_definition, warn_of_secrets
-from .execution_role import ExecutionRole, groups_in
+from .execution_role import ExecutionRole, HostedInNetwork, groups_in
 from .images import ContainerImage
 from .imported_model import ImportedModel, model_of_cfn
 from .model_interface import IModel
 
 if TYPE_CHECKING:
-    from aws_cdk import aws_kms as kms
+    pass
 
 
 @checked_arguments
-@jsii.implements(iam.IGrantable, ec2.IConnectable)
-class Model(IModel):
+class Model(HostedInNetwork):
     """A SageMaker model in the network's subnets, with a role of its own.
 
     The role may pull this image, read this data, write this endpoint's logs and metrics and make
@@ -162,7 +160,6 @@ class Model(IModel):
         self.cfn_model.node.add_dependency(*self._execution.needed)
         self.model_name: str = self.cfn_model.attr_model_name
         self.model_arn: str = self.cfn_model.ref
-        self._connections = ec2.Connections(security_groups=placed.groups)
         self.containers = tuple(containers)
         self.images = tuple(each.image for each in containers if each.image is not None)
         self.shape = endpoint_shape(
@@ -248,35 +245,6 @@ class Model(IModel):
             As for :meth:`from_model_attributes`.
         """
         return model_of_cfn(cfn_model, role=role, network=network)
-
-    @property
-    @jsii.member(jsii_name="grantPrincipal")
-    def grant_principal(self) -> iam.IPrincipal:
-        """The role: pass the model to any ``grant_*`` method."""
-        return self.role
-
-    @property
-    @jsii.member(jsii_name="connections")
-    def connections(self) -> ec2.Connections:
-        """The security groups: pass the model to any ``allow_*`` method."""
-        return self._connections
-
-    def grant_write(self, s3_uri: str, key: kms.IKey | None = None) -> None:
-        """Let the role write objects under an S3 URI: captured data, core dumps.
-
-        Bucket and prefix may be tokens. For a URI that does not say its bucket, a token as a whole
-        or another scheme than ``s3://``, a warning says what to allow. The key's own policy must
-        leave the decision to IAM policies of the account, or name the role.
-        """
-        self._execution.grant_write(s3_uri, key)
-
-    def grant_volume_key(self, key: kms.IKey) -> None:
-        """Let the role hand a key on to the storage volumes of its instances.
-
-        The key's own policy must leave the decision to IAM policies of the account, or name the
-        role.
-        """
-        self._execution.grant_volume_key(key)
 
 
 def _named_in_environments(containers: Sequence[Container]) -> list[dict[str, Any]]:
