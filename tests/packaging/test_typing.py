@@ -40,7 +40,7 @@ def of(endpoint: IEndpoint, pattern: LowLatencyEndpoint) -> None:
 MISTAKES = {6, 7, 8, 9, 10}
 
 # mypy reads all of aws_cdk: a minute of computing time, and no clock would change that.
-pytestmark = pytest.mark.realtime
+pytestmark = [pytest.mark.realtime, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_mypy(code: Path, their_python: Path) -> None:
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary"]
     command += ["--no-pretty", "--hide-error-context", "--cache-dir", str(code / "cache")]
     command += ["--python-executable", str(their_python), "app.py", "star.py", "wrong.py"]
-    done = subprocess.run(command, cwd=code, capture_output=True, text=True, timeout=280)
+    done = subprocess.run(command, cwd=code, capture_output=True, text=True, timeout=590)
     assert not done.stderr
     said = done.stdout.splitlines()
     assert [line for line in said if line.startswith("app.py")] == [], "a user's app"
@@ -91,7 +91,7 @@ def test_pyright(code: Path, their_python: Path) -> None:
     """
     command = [sys.executable, "-m", "basedpyright", "--outputjson"]
     command += ["--pythonpath", str(their_python)]
-    done = subprocess.run(command, cwd=code, capture_output=True, text=True, timeout=280)
+    done = subprocess.run(command, cwd=code, capture_output=True, text=True, timeout=590)
     content = json.loads(done.stdout)
     assert content["summary"]["filesAnalyzed"] == 3
     said: list[dict[str, Any]] = content["generalDiagnostics"]
