@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from aws_cdk import Environment, Stack, Stage, Tags, Token
 from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
@@ -18,10 +18,11 @@ from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..plan.argument_kinds import checked_arguments
 from ..plan.rules import LOOKUP_NEEDS_ENVIRONMENT, SUBNET_NOT_IN_VPC
-from ..settings import Settings, largest_fleet, load_settings, planned_variants
-from .endpoint_arguments import endpoint_arguments
 from .low_latency_endpoint import LowLatencyEndpoint
 from .stated_safeguards import safeguards_in
+
+if TYPE_CHECKING:
+    from ..settings import Settings  # loads pydantic and YAML, for those who have settings
 
 
 @checked_arguments
@@ -71,6 +72,9 @@ class LowLatencyEndpointStack(Stack):
             description="Low-latency SageMaker endpoints in their callers' zones",
             **kwargs,
         )
+        from ..settings import planned_variants
+        from .endpoint_arguments import endpoint_arguments
+
         self.settings = settings
         safeguards_in(self, settings.safeguards)
         self.network = self._network(settings)
@@ -138,6 +142,8 @@ class LowLatencyEndpointStack(Stack):
         ConfigurationError
             As the constructor.
         """
+        from ..settings import Settings, load_settings
+
         settings = (
             path_or_settings
             if isinstance(path_or_settings, Settings)
@@ -147,6 +153,8 @@ class LowLatencyEndpointStack(Stack):
         return cls(scope, id or settings.stack_name, settings=settings, **kwargs)
 
     def _network(self, settings: Settings) -> ZoneAlignedNetwork:
+        from ..settings import largest_fleet
+
         zones = (
             ClientZones.of_ids(*settings.client_zones.ids)
             if settings.client_zones.ids

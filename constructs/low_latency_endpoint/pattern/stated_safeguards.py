@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 
-from ..settings import SafeguardSettings
 from ..synthesis.safeguards import Safeguards
+
+if TYPE_CHECKING:
+    from ..settings import SafeguardSettings
 
 
 def safeguards_in(stack: Stack, stated: SafeguardSettings) -> None:

@@ -279,8 +279,8 @@ def _evaluated(annotation: Any, module: str) -> Any:
 class _Names(dict[str, Any]):
     """A module's names, and those that it imports for type checkers alone.
 
-    These are the package's own public names, and modules of CDK under their usual short names.
-    They are loaded once something is passed for them.
+    These are the package's own public names, those of settings files, and modules of CDK under
+    their usual short names. They are loaded once something is passed for them.
     """
 
     def __missing__(self, name: str) -> Any:
@@ -289,6 +289,8 @@ class _Names(dict[str, Any]):
         package = import_module(__name__.partition(".")[0])
         if name in package.__all__:
             return getattr(package, name)
+        if name.endswith("Settings"):
+            return getattr(import_module(f"{package.__name__}.settings"), name)
         return import_module(f"aws_cdk.aws_{name.removesuffix('_')}")
 
 
