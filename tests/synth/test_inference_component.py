@@ -259,8 +259,11 @@ def test_on_an_endpoint_made_elsewhere(new_stack, parts, template_of):
 
 def test_tokens_pass(made, template_of):
     copies = cdk.CfnParameter(made.stack, "Copies", type="Number", default=1)
-    made.component(copies=copies.value_as_number, accelerators=1).scale(
-        min_copies=0, max_copies=copies.value_as_number
-    )
+    memory = cdk.CfnParameter(made.stack, "Memory", type="Number", default=1024)
+    made.component(
+        copies=copies.value_as_number, accelerators=1, memory=Size.mebibytes(memory.value_as_number)
+    ).scale(min_copies=0, max_copies=copies.value_as_number)
     component = template_of(made.stack).only("AWS::SageMaker::InferenceComponent")
+    needs = component["Specification"]["ComputeResourceRequirements"]
+    assert needs["MinMemoryRequiredInMb"] == {"Ref": "Memory"}
     assert component["RuntimeConfig"]["CopyCount"] == {"Ref": "Copies"}

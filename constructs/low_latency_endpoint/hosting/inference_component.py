@@ -30,7 +30,8 @@ from ..synthesis.findings import warn
 from ..synthesis.iam_documents import arn
 from ..synthesis.validation import check, check_seconds, is_token
 from .copy_scaling import CopyScaling
-from .endpoint_configuration import check_images
+from .endpoint import Endpoint
+from .endpoint_configuration import EndpointConfiguration, check_images
 from .endpoint_interface import IEndpoint
 from .endpoint_metrics import checked_period
 from .model_interface import IModel
@@ -176,17 +177,10 @@ class InferenceComponent(Resource):
             self.cfn_inference_component.add_property_override(
                 "Specification.DataCacheConfig", {"EnableCaching": True}
             )
-        cfn_endpoint = getattr(endpoint, "cfn_endpoint", None)
-        if cfn_endpoint is not None and (
-            stack_of(cfn_endpoint).node.addr == stack_of(model).node.addr
-        ):
-            # So it goes before what waits for its network interfaces to go.
-            cfn_endpoint.node.add_dependency(model)
         if endpoint.confirmation is not None:
             self.cfn_inference_component.node.add_dependency(endpoint.confirmation)
         self._endpoint, self._copies = endpoint, copies
         self.component_arn: str = self.cfn_inference_component.ref
-        self.node.default_child = self.cfn_inference_component
 
     def scale(self, *, min_copies: int, max_copies: int) -> CopyScaling:
         """Let the number of copies follow the load; add a policy to what returns.
@@ -269,10 +263,13 @@ class InferenceComponent(Resource):
         )
 
     def _check_model(self, endpoint: IEndpoint, variant: VariantAttributes, model: IModel) -> None:
-        configuration = getattr(endpoint, "configuration", None)
-        hosting = getattr(configuration, "variant", lambda _: None)(variant.name)
-        if not isinstance(hosting, ProductionVariant):
+        """Hold the model against its host, where both are made in the app."""
+        if not isinstance(endpoint, Endpoint) or not isinstance(
+            endpoint.configuration, EndpointConfiguration
+        ):
             return
+        hosting = endpoint.configuration.variant(variant.name)
+        assert hosting is not None
         for instance_type in variant.instance_types:
             check_images(
                 self,
@@ -290,12 +287,14 @@ class InferenceComponent(Resource):
                 "The model's role is not that of the endpoint's configuration, and AWS does not "
                 "say which one fetches its image and data: Model(role=host.role) gives it both.",
             )
+            if stack_of(endpoint).node.addr == stack_of(model).node.addr:
+                # Such a model waits for the endpoint's network interfaces to go.
+                endpoint.cfn_endpoint.node.add_dependency(model)
 
 
 def _mebibytes(size: Size | None, where: str) -> int | None:
-    if size is None or size.is_unresolved():
-        return None if size is None else int(size.to_mebibytes())
-    return int(COMPONENT_MEMORY.check(size.to_mebibytes(), where))
+    found: int | None = check(COMPONENT_MEMORY, size and size.to_mebibytes(), where)
+    return found
 
 
 def _variant(endpoint: IEndpoint, name: str | None, where: str) -> VariantAttributes:
