@@ -1,0 +1,243 @@
+"""A model of the Hugging Face Hub as a lock file pins it: a commit, and every file by its hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ..errors import ConfigurationError
+from .hugging_face_rules import LOCK_EDITED, LOCK_FILE, NOT_PINNED
+
+VERSION = 1
+"""Of the lock file's form."""
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+# The Hub's own rule for names: huggingface_hub 2.4.0, utils/_validators.py, validate_repo_id.
+_MODEL = re.compile(r"(?:[\w.-]{1,96}/)?[\w.-]{1,96}", re.ASCII)
+_PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+_WEIGHTS = (".safetensors", ".gguf", *_PICKLED)
+
+
+class PinnedFile(NamedTuple):
+    """One file of a pinned model.
+
+    Attributes
+    ----------
+    path : str
+        Below the repository's root, and below ``/opt/ml/model`` where it is served.
+    size : int
+        In bytes.
+    sha256 : str
+        Of its bytes, 64 hexadecimal digits.
+    """
+
+    path: str
+    size: int
+    sha256: str
+
+    @property
+    def is_weights(self) -> bool:
+        """Whether it holds weights, by its name."""
+        return self.path.endswith(_WEIGHTS)
+
+    @property
+    def is_pickle(self) -> bool:
+        """Whether loading it runs code that it carries, by its name."""
+        return self.path.endswith(_PICKLED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PinnedModel:
+    """One model of a lock file.
+
+    Parameters
+    ----------
+    model : str
+        Its name on the Hub: ``Qwen/Qwen3-8B``.
+    revision : str
+        What was asked for: a branch, a tag or a commit.
+    commit : str
+        What that was: 40 hexadecimal digits.
+    files : tuple of PinnedFile
+        All that is staged and served.
+    task : str, optional
+        The Hub's ``pipeline_tag``, such as ``text-generation``.
+    library : str, optional
+        The Hub's ``library_name``, such as ``transformers``.
+    license : str, optional
+        As the model's card says it, such as ``apache-2.0``.
+    gated : bool
+        Whether its files are for accounts whose request was granted.
+    parameters : mapping of str to int
+        How many of each type, as the safetensors files say: ``{"BF16": 8190735360}``.
+    config : mapping
+        What ``config.json`` says of the model's shape: :data:`.model_config.CONFIG_KEYS` of it.
+    left_out : tuple of str
+        Files of the repository that are not staged.
+
+    Examples
+    --------
+    >>> pinned = PinnedModel(
+    ...     model="acme/tiny", revision="main", commit="7" * 40, license="mit",
+    ...     files=(PinnedFile("model.safetensors", 2048, "0" * 64),))
+    >>> pinned.prefix, pinned.total_bytes
+    ('hub/acme/tiny/7777777777777777777777777777777777777777/', 2048)
+    """
+
+    model: str
+    revision: str
+    commit: str
+    files: tuple[PinnedFile, ...]
+    task: str | None = None
+    library: str | None = None
+    license: str | None = None
+    gated: bool = False
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def prefix(self) -> str:
+        """Where it lies in a bucket; another commit lies elsewhere."""
+        return f"hub/{self.model}/{self.commit}/"
+
+    @property
+    def total_bytes(self) -> int:
+        """Of all its files."""
+        return sum(each.size for each in self.files)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Of its weights."""
+        return sum(each.size for each in self.files if each.is_weights)
+
+    def contents(self) -> dict[str, Any]:
+        """What the lock file says of it, without the digest."""
+        stated = {
+            "revision": self.revision,
+            "commit": self.commit,
+            "task": self.task,
+            "library": self.library,
+            "license": self.license,
+            "gated": self.gated,
+            "parameters": dict(self.parameters),
+            "config": dict(self.config),
+            "files": {each.path: {"size": each.size, "sha256": each.sha256} for each in self.files},
+            "left_out": list(self.left_out),
+        }
+        return {key: value for key, value in stated.items() if value not in (None, {}, [])}
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all that the lock file says of it."""
+        written = json.dumps([self.model, self.contents()], sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(written.encode()).hexdigest()
+
+
+def lock_document(models: Iterable[PinnedModel]) -> dict[str, Any]:
+    """What a lock file holds, models and files in order."""
+    return {
+        "version": VERSION,
+        "models": {
+            each.model: {**each.contents(), "digest": each.digest}
+            for each in sorted(models, key=lambda pinned: pinned.model)
+        },
+    }
+
+
+def models_of(document: Any, where: str) -> dict[str, PinnedModel]:
+    """The models that a lock file's document holds, by name.
+
+    Parameters
+    ----------
+    document
+        As YAML or JSON gives it.
+    where : str
+        The file, for errors.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE343 for what is no lock file of this form, LLE345 for a model that somebody changed.
+    """
+    models = document.get("models") if isinstance(document, Mapping) else None
+    if not isinstance(models, Mapping) or document.get("version") != VERSION:
+        raise LOCK_FILE.error(
+            got="something else", allowed=f"version: {VERSION}, and models by name", where=where
+        )
+    return {str(name): _model(str(name), stated, where) for name, stated in models.items()}
+
+
+def pinned_in(models: Mapping[str, PinnedModel], model: str, where: str) -> PinnedModel:
+    """One of the models of a lock file.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE344 when it is not there.
+    """
+    if model not in models:
+        raise NOT_PINNED.error(got=model, allowed=", ".join(models) or "none so far", where=where)
+    return models[model]
+
+
+def _model(name: str, stated: Any, where: str) -> PinnedModel:
+    if not isinstance(stated, Mapping) or not _MODEL.fullmatch(name) or ".." in name:
+        raise _edited(name, "not a model's name with what is pinned of it", where)
+    try:
+        pinned = PinnedModel(
+            model=name,
+            revision=_text(stated["revision"]),
+            commit=_matching(_COMMIT, stated["commit"]),
+            files=tuple(_file(path, facts) for path, facts in stated["files"].items()),
+            task=stated.get("task"),
+            library=stated.get("library"),
+            license=stated.get("license"),
+            gated=stated.get("gated", False) is not False,
+            parameters=dict(stated.get("parameters") or {}),
+            config=dict(stated.get("config") or {}),
+            left_out=tuple(stated.get("left_out") or ()),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as problem:
+        raise _edited(name, f"not as pinned: {problem}", where) from None
+    try:
+        digest = pinned.digest
+    except (TypeError, ValueError):  # a value that JSON does not have, such as a date
+        digest = ""
+    if stated.get("digest") != digest:
+        raise _edited(name, "another digest than that of its contents", where)
+    return pinned
+
+
+def _edited(name: str, got: str, where: str) -> ConfigurationError:
+    return LOCK_EDITED.error(
+        got=f"{name}: {got}", allowed="what low-latency pin wrote", where=where
+    )
+
+
+def _file(path: str, facts: Mapping[str, Any]) -> PinnedFile:
+    parts = str(path).split("/")
+    if any(part in ("", ".", "..") or "\0" in part or len(part.encode()) > 255 for part in parts):
+        # https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_S3ModelDataSource.html
+        raise ValueError(f"{path!r} is no file below the model's folder")
+    size = facts["size"]
+    if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+        raise ValueError(f"the size of {path}")
+    return PinnedFile(str(path), size, _matching(_SHA256, facts["sha256"]))
+
+
+def _matching(pattern: re.Pattern[str], value: Any) -> str:
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise ValueError(f"{value!r}")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r}")
+    return value
