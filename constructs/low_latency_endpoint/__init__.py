@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .hosting.endpoint import Endpoint
     from .hosting.endpoint_configuration import EndpointConfiguration, IEndpointConfiguration
     from .hosting.endpoint_interface import IEndpoint
+    from .hosting.hugging_face_model import HuggingFaceModel
     from .hosting.images import ContainerImage
     from .hosting.inference_component import InferenceComponent
     from .hosting.instance_type import InstanceType
@@ -75,6 +76,7 @@ _MODULE_OF = {
         "hosting.endpoint_configuration": "EndpointConfiguration IEndpointConfiguration",
         "hosting.metrics_publishing": "MetricsPublishing",
         "hosting.endpoint_interface": "IEndpoint",
+        "hosting.hugging_face_model": "HuggingFaceModel",
         "hosting.images": "ContainerImage",
         "hosting.inference_component": "InferenceComponent",
         "hosting.instance_type": "InstanceType",
@@ -125,6 +127,7 @@ __all__ = [
     "EndpointConfiguration",
     "EndpointOptions",
     "FurtherVariant",
+    "HuggingFaceModel",
     "IEndpoint",
     "IEndpointConfiguration",
     "IModel",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from ..hugging_face.lock_file import LOCK_NAME
 from ..plan.argument_kinds import checked_arguments
+from ..plan.hub_serving import OFFLINE
+from ..plan.hugging_face_rules import HUB_MODEL_ALONE, INSTANCE_TYPE_NEEDED
 from ..plan.limits import (
     CONTAINER_COUNT,
     CONTAINER_HOSTNAME,
@@ -32,8 +35,14 @@ from ..plan.rules import (
 from ..plan.secrets import secret_warning
 from ..synthesis.findings import warn
 from ..synthesis.validation import check, is_token
+from .hugging_face_model import HUB_ENDPOINT, HuggingFaceModel, serving_image
 from .images import ContainerImage
+from .instance_type import InstanceType
 from .model_data import ModelData, container_property
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_s3 as s3
+    from aws_cdk import aws_secretsmanager as secretsmanager
 
 
 @checked_arguments
@@ -60,6 +69,10 @@ class Container:
     model_cache : bool, optional
         Whether a multi-model container keeps models in memory; by default SageMaker's, which does.
         False suits many models that are each called rarely.
+    hugging_face : HuggingFaceModel, optional
+        Instead of ``data``: a pinned model of the Hub, staged into S3 at deployment. Image and
+        environment follow from it and the instance type, unless ``image`` is given; what
+        ``environment`` states wins. See :meth:`from_hugging_face`.
     model_package : str, optional
         ARN of a version in SageMaker's model registry (or a package's name), which says image and
         data by itself. ``image`` and ``data`` then say what it holds, for the role's rights and for
@@ -70,7 +83,8 @@ class Container:
     ------
     ConfigurationError
         LLE303, LLE305 to LLE307 for hostname and environment, LLE326 for a multi-model container
-        without an S3 prefix, LLE370 to LLE372, LLE374 for the model package.
+        without an S3 prefix, LLE368 for what a model of the Hub excludes, LLE370 to LLE372,
+        LLE374 for the model package.
 
     Examples
     --------
@@ -87,6 +101,7 @@ class Container:
     multi_model: bool = False
     model_cache: bool | None = None
     model_package: str | None = None
+    hugging_face: HuggingFaceModel | None = None
 
     def __post_init__(self) -> None:
         check(CONTAINER_HOSTNAME, self.hostname)
@@ -96,7 +111,16 @@ class Container:
             ENVIRONMENT_KEY.check(key)  # a token too: CloudFormation has no keys that it computes
             if not is_token(value):
                 ENVIRONMENT_VALUE_BYTES.check(len(value.encode()), f"environment {key}")
-        if self.image is None and self.model_package is None:
+        if self.hugging_face is not None:
+            for name, given in (
+                ("model_package", self.model_package is not None),
+                ("multi_model", self.multi_model),
+            ):
+                if given:
+                    raise HUB_MODEL_ALONE.error(got=f"{name} beside hugging_face", allowed="one")
+            if self.data is not None and self.data != self.hugging_face.data:
+                raise HUB_MODEL_ALONE.error(got="data beside hugging_face", allowed="one of them")
+        elif self.image is None and self.model_package is None:
             raise IMAGE_OR_PACKAGE.error(got="neither", allowed="image or model_package")
         if self.multi_model and self.model_package is not None:
             raise PACKAGE_IS_SINGLE_MODEL.error(got="both", allowed="one of them")
@@ -151,6 +175,96 @@ class Container:
         """A container with an image by its URI, as for :meth:`ContainerImage.from_uri`."""
         image = ContainerImage.from_uri(image_uri)
         return cls(image=image, data=data, environment=environment or {})
+
+    @classmethod
+    def from_hugging_face(
+        cls,
+        model: str,
+        *,
+        lock: str = LOCK_NAME,
+        accept_license: str | None = None,
+        instance_type: InstanceType | str | None = None,
+        environment: Mapping[str, str] | None = None,
+        server: Literal["vllm", "sglang", "tei", "huggingface", "llama-cpp"] | None = None,
+        context_length: int | None = None,
+        trust_remote_code: bool | None = None,
+        bucket: s3.IBucket | None = None,
+        token: secretsmanager.ISecret | None = None,
+        hub_endpoint: str = HUB_ENDPOINT,
+    ) -> Container:
+        """A model of the Hugging Face Hub: pinned, staged into S3, and served without network.
+
+        ``low-latency pin MODEL`` writes the lock file, and synthesis reads that alone. The
+        deployment copies the files into S3 and checks every hash; the container gets them from
+        there, so that no start of an instance depends on the Hub.
+
+        Parameters
+        ----------
+        model, lock, accept_license, server, context_length, trust_remote_code, bucket, token,
+        hub_endpoint
+            As for :class:`HuggingFaceModel`.
+        instance_type : InstanceType or str, optional
+            What it runs on, which decides image and environment. :class:`LowLatencyEndpoint` knows
+            it; say it where a :class:`Model` is made.
+        environment : mapping of str to str
+            Environment variables beside those that the model needs; they win over them.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE343 to LLE346 for lock file and licence; with an instance type LLE353 to LLE356 and
+            LLE390 to LLE392 for a model that it does not serve or hold.
+
+        Examples
+        --------
+        >>> from low_latency_endpoint import Container
+        >>> Container.from_hugging_face("Qwen/Qwen3-8B")  # doctest: +SKIP
+        """
+        made = cls(
+            hugging_face=HuggingFaceModel(
+                model=model,
+                lock=lock,
+                accept_license=accept_license,
+                server=server,
+                context_length=context_length,
+                trust_remote_code=trust_remote_code,
+                bucket=bucket,
+                token=token,
+                hub_endpoint=hub_endpoint,
+            ),
+            environment=environment or {},
+        )
+        return made if instance_type is None else made.placed_on([str(instance_type)])
+
+    def placed_on(
+        self, instance_types: Sequence[str], volume_gib: int | None = None, where: str = ""
+    ) -> Container:
+        """The container with what follows from the types that it runs on; others are as they were.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE314 without a type, and as :meth:`from_hugging_face` with one.
+        """
+        hub = self.hugging_face
+        if hub is None or self.data is not None:
+            return self
+        if self.image is not None:  # which knows best what it needs
+            return replace(self, data=hub.data, environment={**OFFLINE, **self.environment})
+        if not instance_types:
+            raise INSTANCE_TYPE_NEEDED.error(
+                got=f"{hub.model} without an instance type", allowed="instance_type", where=where
+            )
+        served = hub.served_on(instance_types, volume_gib, where)
+        assert served.serving is not None
+        container = served.serving.container
+        return replace(
+            self,
+            hugging_face=served,
+            image=serving_image(container),
+            data=served.data,
+            environment={**container.environment, **self.environment},
+        )
 
     @property
     def model_data(self) -> ModelData | None:

@@ -11,6 +11,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from ..plan.argument_kinds import checked_arguments
+from ..plan.hub_serving import also_on
 from ..plan.images import check_ami_runs_on, check_built_image_runs_on, check_image_runs_on
 from ..plan.limits import ENDPOINT_CONFIG_NAME, VARIANT_COUNT
 from ..plan.rules import (
@@ -338,6 +339,8 @@ def check_images(scope: Construct, variant: ProductionVariant) -> None:
                 "AWS advises a volume size for types without it only, and does not say what it "
                 "does here.",
             )
+        for serving in model.hub_servings:
+            also_on(serving, [instance_type.name], volume_gib=variant.volume_size_gib, where=where)
         for image in model.images:
             built_for = image.architecture
             doubt = (

@@ -56,9 +56,10 @@ class Model(HostedInNetwork):
         it, where CDK can change it.
     inference_mode : {"Serial", "Direct"}, optional
         How several containers are invoked; by default Serial.
-    network_isolation : bool
+    network_isolation : bool, optional
         No network calls from or to the containers; SageMaker then fetches model data through the
-        VPC, which the network's S3 gateway endpoint serves. By default off.
+        VPC, which the network's S3 gateway endpoint serves. By default on where all containers
+        serve models of the Hugging Face Hub, which are staged for that, else off.
     architecture : {"x86_64", "arm64"}, optional
         Of the instances, for images built from a Dockerfile without a platform of their own. By
         default they are built for the machine that builds them.
@@ -80,7 +81,7 @@ class Model(HostedInNetwork):
     Raises
     ------
     ConfigurationError
-        LLE301, LLE308 to LLE311, LLE321 to LLE324, LLE807.
+        LLE301, LLE308 to LLE311, LLE314, LLE321 to LLE324, LLE807.
 
     Examples
     --------
@@ -110,12 +111,13 @@ class Model(HostedInNetwork):
         containers: Sequence[Container],
         role: iam.IRole | None = None,
         inference_mode: Literal["Serial", "Direct"] | None = None,
-        network_isolation: bool = False,
+        network_isolation: bool | None = None,
         security_groups: Sequence[ec2.ISecurityGroup] | None = None,
         architecture: str | None = None,
     ) -> None:
         super().__init__(scope, id)
         path = path_below(self, scope, id)
+        containers = [container.placed_on((), where=path) for container in containers]
         check_containers(containers, inference_mode, path)
         check(ARCHITECTURE, architecture, path)
         containers = [
@@ -150,7 +152,9 @@ class Model(HostedInNetwork):
                 if several
                 else None
             ),
-            enable_network_isolation=network_isolation,
+            enable_network_isolation=all(each.hugging_face for each in containers)
+            if network_isolation is None
+            else network_isolation,
             vpc_config=sagemaker.CfnModel.VpcConfigProperty(
                 security_group_ids=placed.group_ids, subnets=placed.subnet_ids
             ),
@@ -162,6 +166,11 @@ class Model(HostedInNetwork):
         self.model_arn: str = self.cfn_model.ref
         self.containers = tuple(containers)
         self.images = tuple(each.image for each in containers if each.image is not None)
+        self.hub_servings = tuple(
+            each.hugging_face.serving
+            for each in containers
+            if each.hugging_face and each.hugging_face.serving
+        )
         self.shape = endpoint_shape(
             len(containers), multi_model=any(container.multi_model for container in containers)
         )

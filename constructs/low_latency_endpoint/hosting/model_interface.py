@@ -11,6 +11,7 @@ from aws_cdk import aws_iam as iam
 from constructs import IDependable
 
 from ..network.zone_aligned_network import ZoneAlignedNetwork
+from ..plan.hub_serving import HubServing
 from .images import ContainerImage
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class IModel(Resource):
         The most instances of a :class:`ComponentHost`.
     configuration_properties, variant_properties : mapping of str to object
         What endpoint configuration and variant have for it, by CloudFormation's names.
+    hub_servings : sequence of HubServing
+        How its models of the Hugging Face Hub are served, which the variant's time-outs follow.
     needed : sequence of IDependable
         What the endpoint configuration waits for.
     """
@@ -47,6 +50,7 @@ class IModel(Resource):
     max_instances: int | None = None
     configuration_properties: Mapping[str, Any] = MappingProxyType({})
     variant_properties: Mapping[str, Any] = MappingProxyType({})
+    hub_servings: Sequence[HubServing] = ()
     needed: Sequence[IDependable] = ()
 
     def grant_write(self, s3_uri: str, key: kms.IKey | None = None) -> None:

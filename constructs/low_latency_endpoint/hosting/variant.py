@@ -28,6 +28,7 @@ from ..plan.limits import (
     VARIANT_NAME,
     VARIANT_WEIGHT,
     VOLUME_SIZE,
+    Range,
 )
 from ..plan.rules import POOL_TYPE_TWICE, PREFIX_SETTINGS, TYPE_XOR_POOLS
 from ..synthesis.validation import check, check_seconds
@@ -198,7 +199,7 @@ class VariantOptions:
         the latency target.
     startup_health_check_timeout : Duration, optional
         How long the container may take until ``/ping`` answers, 1 minute to 1 hour. By default
-        SageMaker's (4 minutes in AWS's guide).
+        SageMaker's (4 minutes in AWS's guide), for a model of the Hugging Face Hub by its size.
     model_data_download_timeout : Duration, optional
         How long fetching the model may take, 1 minute to 1 hour; raise it for models over 40 GB.
     volume_size_gib : int, optional
@@ -352,11 +353,11 @@ class ProductionVariant(VariantOptions):
         config = sagemaker.CfnEndpointConfig
         optional: dict[str, Any] = {
             "instance_type": str(self.instance_type) if self.instance_type else None,
-            "container_startup_health_check_timeout_in_seconds": check_seconds(
-                CONTAINER_STARTUP_SECONDS, self.startup_health_check_timeout, self.name
+            "container_startup_health_check_timeout_in_seconds": self._seconds(
+                "startup_health_check_timeout", CONTAINER_STARTUP_SECONDS
             ),
-            "model_data_download_timeout_in_seconds": check_seconds(
-                MODEL_DOWNLOAD_SECONDS, self.model_data_download_timeout, self.name
+            "model_data_download_timeout_in_seconds": self._seconds(
+                "model_data_download_timeout", MODEL_DOWNLOAD_SECONDS
             ),
             "volume_size_in_gb": self.volume_size_gib,
             "enable_ssm_access": True if self.enable_ssm_access else None,
@@ -371,6 +372,19 @@ class ProductionVariant(VariantOptions):
             initial_variant_weight=self.weight,
             **{name: value for name, value in optional.items() if value is not None},
         )
+
+    def _seconds(self, name: str, limit: Range) -> int | None:
+        """A time-out as stated; else what the size of a model of the Hub asks for."""
+        stated = check_seconds(limit, getattr(self, name), self.name)
+        if stated is not None:
+            return stated
+        asked = [
+            getattr(container, name).total_seconds()
+            for model in self.models
+            for serving in model.hub_servings
+            for container in serving.containers
+        ]
+        return int(max(asked)) if asked else None
 
     @property
     def newer_properties(self) -> dict[str, Any]:

@@ -12,11 +12,14 @@ from aws_cdk import aws_ecr_assets as ecr_assets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
 from ..hosting.container import Container
 from ..hosting.data_capture import DataCapture
 from ..hosting.deployment import DeploymentPolicy
+from ..hosting.hugging_face_model import HuggingFaceModel
 from ..hosting.images import ContainerImage
 from ..hosting.instance_type import InstanceType
 from ..hosting.metrics_publishing import MetricsPublishing
@@ -30,12 +33,14 @@ from ..settings import (
     ContainerSettings,
     DeploymentSettings,
     EndpointSettings,
+    HuggingFaceSettings,
     PlannedVariant,
     WarmUpPayloadSettings,
     WarmUpSettings,
+    has_own_model,
 )
 from ..settings.breach import Place
-from ..settings.variants import Further, container_id
+from ..settings.variants import Further, FurtherSettings, container_id
 from ..warm_up.options import KeepWarmOptions, WarmUpMiss, WarmUpOptions
 from ..warm_up.payload import WarmUpPayload
 from .further_variant import FurtherVariant
@@ -78,7 +83,7 @@ def endpoint_arguments(
         "throughput": request.endpoint_throughput,
         "scaling": request.scaling,
         "payload_bytes": request.payload_bytes,
-        "containers": _containers(scope, key, (), settings.containers),
+        "containers": _containers(scope, key, (), settings),
         "model": model,
         "variants": [made for shadow, made in further if not shadow],
         "shadow": next((made for shadow, made in further if shadow), None),
@@ -148,9 +153,9 @@ def _further(
         settings,
         name=stated.name,
         weight=stated.weight,
-        containers=_containers(scope, key, stated.place, settings.containers),
+        containers=_containers(scope, key, stated.place, settings),
         model=replace(model, inference_mode=settings.inference_mode)  # type: ignore[arg-type]
-        if settings.containers
+        if has_own_model(settings)
         else None,
         scaling=replace(request.scaling, keep_instance_counts=None),
         routing=_routing(request),
@@ -161,13 +166,31 @@ def _further(
 
 
 def _containers(
-    scope: Construct, key: str, place: Place, stated: Sequence[ContainerSettings]
+    scope: Construct, key: str, place: Place, settings: EndpointSettings | FurtherSettings
 ) -> list[Container]:
+    if settings.hugging_face is not None:
+        name = container_id(key, (*place, "hugging_face", 0))
+        return [_from_hub(scope, name, settings.hugging_face)]
+    stated = settings.containers
     ids = [container_id(key, (*place, "containers", index)) for index, _ in enumerate(stated)]
     return [
         _stated(Container, each, image=_image(scope, name, each), data=_data(each))
         for name, each in zip(ids, stated, strict=True)
     ]
+
+
+def _from_hub(scope: Construct, id: str, settings: HuggingFaceSettings) -> Container:
+    bucket, token = settings.bucket, settings.token_secret_arn
+    made = _stated(
+        HuggingFaceModel,
+        settings,
+        lock=str(settings.lock),
+        bucket=s3.Bucket.from_bucket_name(scope, f"{id}-Bucket", bucket) if bucket else None,
+        token=secretsmanager.Secret.from_secret_complete_arn(scope, f"{id}-Token", token)
+        if token
+        else None,
+    )
+    return Container(hugging_face=made, environment=settings.environment)
 
 
 def _stated(options: type[_Options], settings: Any, **given: Any) -> _Options:

@@ -10,13 +10,14 @@ from ..hosting.container import Container
 from ..hosting.instance_type import InstanceType
 from ..hosting.variant import InstancePool, VariantOptions
 from ..plan.argument_kinds import checked_arguments
+from ..plan.hub_serving import HubServing
 from ..plan.latency_plan import ScalingOptions
 from ..plan.limits import SAFETY_FACTOR, TPS_PER_INSTANCE, VARIANT_NAME, VARIANT_WEIGHT, VOLUME_SIZE
 from ..plan.rules import MODEL_WITHOUT_CONTAINERS
 from ..plan.variant_shares import FurtherRequest
 from ..synthesis.validation import check
 from .options import ModelOptions
-from .pools import planned_pools, planned_type
+from .pools import planned_pools, planned_type, types_of
 
 _OF_THE_FIRST = (
     "routing",
@@ -104,6 +105,20 @@ def placed_on(variant: FurtherVariant) -> InstanceType | Sequence[InstancePool] 
     return InstanceType(stated) if isinstance(stated, str) else stated
 
 
+def placed_containers(
+    variant: FurtherVariant,
+    first: InstanceType | Sequence[InstancePool],
+    options: VariantOptions,
+    where: str,
+) -> FurtherVariant:
+    """The variant with containers that know their instance types."""
+    own = placed_on(variant)
+    volume = variant.volume_size_gib or (options.volume_size_gib if own is None else None)
+    types = types_of(first if own is None else own)
+    containers = [each.placed_on(types, volume, where) for each in variant.containers]
+    return replace(variant, containers=containers)
+
+
 def request_of(variant: FurtherVariant) -> FurtherRequest:
     """What a further variant asks of the plan."""
     placed, routing = placed_on(variant), variant.routing
@@ -113,6 +128,7 @@ def request_of(variant: FurtherVariant) -> FurtherRequest:
         instance_type=None if placed is None else planned_type(placed).name,
         instance_pools=() if placed is None else planned_pools(placed),
         images=images_of(variant.containers) if variant.containers else None,
+        hub_serving=hub_serving_in(variant.containers),
         inference_ami=variant.inference_ami.version if variant.inference_ami else None,
         routing=routing.name if routing else None,
         prefix_length=routing.prefix_length if routing else None,
@@ -144,3 +160,9 @@ def model_options_of(variant: FurtherVariant, first: ModelOptions) -> ModelOptio
 def images_of(containers: Sequence[Container]) -> list[str]:
     """The images as the plan takes them, without those that are not known."""
     return [each.image.reference for each in containers if each.image and each.image.reference]
+
+
+def hub_serving_in(containers: Sequence[Container]) -> HubServing | None:
+    """How the first model of the Hub among them is served."""
+    found = (each.hugging_face.serving for each in containers if each.hugging_face)
+    return next((each for each in found if each is not None), None)

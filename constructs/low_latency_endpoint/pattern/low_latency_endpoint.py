@@ -39,10 +39,10 @@ from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn, warn_once
 from ..synthesis.safeguards import Safeguards
 from .for_callers import ForCallers, output, publish, values_for_callers
-from .further_variant import FurtherVariant, images_of
+from .further_variant import FurtherVariant, hub_serving_in, images_of, placed_containers
 from .network import link_of, network_of, zones_of
 from .options import ConfigurationOptions, EndpointOptions, ModelOptions
-from .pools import planned_pools, planned_type
+from .pools import planned_pools, planned_type, types_of
 from .scaling import scaled_as_planned
 from .variants import (
     first_variant,
@@ -102,6 +102,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
         Who may connect: security groups, functions, services, ``Peer`` ranges. By default nobody;
         ``.private_link.allow_from(...)`` adds more.
     containers : sequence of Container
+        ``[Container.from_hugging_face("Qwen/Qwen3-8B")]`` will do for a model of the Hub.
     instance_type : InstanceType, str or sequence of InstancePool
         ``"ml.g5.xlarge"`` will do. Several pools are tried by priority, and the plan is made for
         the slowest: each states its ``tps_per_instance``, and ``throughput`` that of the slowest.
@@ -236,6 +237,10 @@ class LowLatencyEndpoint(MetricSource, Construct):
         if isinstance(instance_type, str):
             instance_type = InstanceType(instance_type)
         variant, endpoint = variant or VariantOptions(), endpoint or EndpointOptions()
+        types = types_of(instance_type)
+        containers = [each.placed_on(types, variant.volume_size_gib, path) for each in containers]
+        variants = [placed_containers(each, instance_type, variant, path) for each in variants]
+        shadow = shadow and placed_containers(shadow, instance_type, variant, path)
         request = _request(
             zones,
             containers,
@@ -501,6 +506,7 @@ def _request(
         latency=latency,
         throughput=throughput,
         images=images_of(containers),
+        hub_serving=hub_serving_in(containers),
         inference_ami=variant.inference_ami.version if variant.inference_ami else None,
         routing=routing.name if routing else None,
         prefix_length=routing.prefix_length if routing else None,

@@ -27,8 +27,8 @@ class ModelOptions:
         By default a new one.
     inference_mode : {"Serial", "Direct"}, optional
         By default Serial.
-    network_isolation : bool
-        By default off.
+    network_isolation : bool, optional
+        By default on where all containers serve models of the Hugging Face Hub, else off.
 
     Raises
     ------
@@ -44,7 +44,7 @@ class ModelOptions:
 
     role: iam.IRole | None = None
     inference_mode: Literal["Serial", "Direct"] | None = None
-    network_isolation: bool = False
+    network_isolation: bool | None = None
 
 
 @checked_arguments

@@ -37,6 +37,13 @@ def planned_type(placed: InstanceType | Sequence[InstancePool]) -> InstanceType:
     )
 
 
+def types_of(placed: InstanceType | Sequence[InstancePool]) -> list[str]:
+    """The types on which the variant's own model runs: not those of pools with another."""
+    if isinstance(placed, InstanceType):
+        return [placed.name]
+    return [each.instance_type.name for each in placed if each.model is None]
+
+
 def of_variant(placed: InstanceType | Sequence[InstancePool]) -> dict[str, Any]:
     """The argument of :class:`ProductionVariant`."""
     if isinstance(placed, InstanceType):

@@ -16,6 +16,8 @@ _TITLES = {
     "hourly_cost_at_least": "Cost of the instances at least",
     "hourly_cost_at_most": "Cost of the instances at most",
     "hourly_cost_in_an_update": "Cost of the instances in an update",
+    "concurrent_requests": "Requests of full length at a time",
+    "hugging_face_model": "Hugging Face model",
     "inference_ami": "Inference AMI",
     "initial_instances": "Initial instances",
     "max_instances": "Maximum instances",

@@ -11,6 +11,7 @@ from ..errors import rule
 from .argument_kinds import checked_arguments
 from .decisions import PlanWarning
 from .durations import seconds_of
+from .hub_serving import HubServing
 from .images import check_ami_runs_on, check_image_runs_on, needed_inference_ami
 from .instance_pools import PlannedPool, check_pools
 from .instance_types import InstanceFacts, instance_facts
@@ -245,6 +246,8 @@ class EndpointRequest:
     instance_pools : sequence of PlannedPool
         All types that the variant may run on, where they are several; by default
         ``instance_type`` alone.
+    hub_serving : HubServing, optional
+        How the model is served, where it is one of the Hugging Face Hub.
     share : VariantShare, optional
         The part of the endpoint's traffic that ``throughput`` is, where it has several variants.
 
@@ -277,6 +280,7 @@ class EndpointRequest:
     generative: bool | None = None
     instance_pools: Sequence[PlannedPool] = ()
     share: VariantShare | None = None
+    hub_serving: HubServing | None = None
     doubts: tuple[PlanWarning, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -405,6 +409,11 @@ class EndpointRequest:
             for name in self.types[1:]
             if instance_facts(name) is None
         ]
+        if self.hub_serving is not None:
+            found += [
+                PlanWarning(f"hugging-face-{number}", text)
+                for number, text in enumerate(self.hub_serving.warnings)
+            ]
         if self.facts is None:
             found.insert(
                 0,

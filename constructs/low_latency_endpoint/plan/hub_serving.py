@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .hugging_face_rules import INSTANCE_TYPE_NEEDED, LICENSE
-from .model_memory import ModelFit, model_fit
 from .pinned_model import PinnedModel
 from .serving_containers import ServingContainer, serving_container
 
@@ -27,6 +26,12 @@ PERMISSIVE = frozenset(
 )
 """Licences that ask nothing of who runs a model, by the Hub's identifiers
 (https://huggingface.co/docs/hub/repositories-licenses); any other is to be accepted by name."""
+OFFLINE: Mapping[str, str] = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "DO_NOT_TRACK": "1",
+}
+"""What keeps any server from calling out at its start: huggingface_hub's and transformers' own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,14 +43,14 @@ class HubModel:
     pinned : PinnedModel
     accept_license : str, optional
         The licence by its name; needed where the model is gated or its licence asks something of
-        who runs it. By default only permissive licences are taken.
+        who runs it. By default only permissive licences are taken, and models without one.
     server : str, optional
         By default the one for its task and the accelerator.
     context_length : int, optional
         Tokens of the longest request with its answer; by default the model's own, or as many as
         one request has room for.
-    trust_remote_code : bool
-        Run the model's own code; by default not.
+    trust_remote_code : bool, optional
+        Whether the model's own code runs; has to be said where it brings some.
 
     Raises
     ------
@@ -57,7 +62,7 @@ class HubModel:
     accept_license: str | None = None
     server: str | None = None
     context_length: int | None = None
-    trust_remote_code: bool = False
+    trust_remote_code: bool | None = None
 
     def __post_init__(self) -> None:
         stated, name = self.accept_license, self.pinned.license
@@ -65,13 +70,12 @@ class HubModel:
             raise LICENSE.error(
                 got=f"accept_license {stated}", allowed=name or "none: the model states no licence"
             )
-        if stated is None and (self.pinned.gated or name not in PERMISSIVE):
-            if name is None and not self.pinned.gated:
-                return  # nothing is stated that could be accepted; a warning says so
+        asks = self.pinned.gated or (name is not None and name not in PERMISSIVE)
+        if stated is None and asks:
             raise LICENSE.error(
                 got=f"{self.pinned.model} under {name or 'a licence without a name'}"
                 + (", gated" if self.pinned.gated else ""),
-                allowed=f"accept_license: {name}" if name else "a model that states its licence",
+                allowed=f"accept_license {name}" if name else "a model that states its licence",
             )
 
 
@@ -82,25 +86,28 @@ class HubServing:
     Attributes
     ----------
     model : HubModel
-    container : ServingContainer
-        Image, environment and timeouts, the same on all types.
-    fits : tuple of ModelFit
-        One for each type.
+    instance_types : tuple of str
+    containers : tuple of ServingContainer
+        One for each type: the same image and environment, each with how the model lies in memory.
     """
 
     model: HubModel
-    container: ServingContainer
-    fits: tuple[ModelFit, ...]
+    instance_types: tuple[str, ...]
+    containers: tuple[ServingContainer, ...] = field(hash=False)
 
     @property
-    def image(self) -> str:
-        """Repository and tag."""
-        return f"{self.container.repository}:{self.container.tag}"
+    def container(self) -> ServingContainer:
+        """That of the first type; image and environment are those of all."""
+        return self.containers[0]
 
     @property
-    def environment(self) -> Mapping[str, str]:
-        """What the container gets."""
-        return self.container.environment
+    def warnings(self) -> tuple[str, ...]:
+        """What is doubtful on any of the types, and about the licence."""
+        found = [text for each in self.containers for text in each.warnings]
+        pinned = self.model.pinned
+        if pinned.license is None:
+            found.append(f"{pinned.model} states no licence: nothing says that you may use it")
+        return tuple(dict.fromkeys(found))
 
 
 def hub_serving(
@@ -115,34 +122,35 @@ def hub_serving(
     Raises
     ------
     ConfigurationError
-        LLE314 for types that need different containers, LLE353 and LLE354 without a container,
-        LLE355 and LLE356 without room.
+        LLE314 for types that need different containers, LLE353, LLE354, LLE390 and LLE392 without
+        a container, LLE355, LLE356 and LLE391 without room.
     """
-    fits = [_fit(model, each, model.context_length, volume_gib, where) for each in instance_types]
-    # One model has one environment: what all types have room for.
-    contexts = [each.context_length for each in fits if each.context_length is not None]
-    context = min(contexts, default=model.context_length)
-    if len(set(contexts)) > 1 or (contexts and len(contexts) < len(fits)):
-        fits = [_fit(model, each, context, volume_gib, where) for each in instance_types]
-    containers = [
-        serving_container(
-            model.pinned,
-            each,
-            server=model.server,
-            context_length=context,
-            trust_remote_code=model.trust_remote_code,
-            where=where,
-        )
-        for each in instance_types
-    ]
-    first, *others = containers
-    for name, other in zip(instance_types[1:], others, strict=True):
+
+    def on_all(context: int | None) -> list[ServingContainer]:
+        return [
+            serving_container(
+                model.pinned,
+                each,
+                server=model.server,
+                context_length=context,
+                volume_gb=volume_gib,
+                trust_remote_code=model.trust_remote_code,
+                where=where,
+            )
+            for each in instance_types
+        ]
+
+    containers = on_all(model.context_length)
+    contexts = [each.fit.context_length for each in containers]
+    told = [each for each in contexts if each is not None]
+    if told and len(set(contexts)) > 1:  # one model has one environment: what all have room for
+        containers = on_all(min(told))
+    first = containers[0]
+    for name, other in zip(instance_types, containers, strict=True):
         differs = sorted(
-            {
-                key
-                for key in {*first.environment, *other.environment}
-                if first.environment.get(key) != other.environment.get(key)
-            }
+            key
+            for key in {*first.environment, *other.environment}
+            if first.environment.get(key) != other.environment.get(key)
         )
         if differs or (first.repository, first.tag) != (other.repository, other.tag):
             raise INSTANCE_TYPE_NEEDED.error(
@@ -152,12 +160,38 @@ def hub_serving(
                 where=where,
                 fix="Choose types with as many accelerators of the same kind.",
             )
-    return HubServing(model=model, container=first, fits=tuple(fits))
+    return HubServing(
+        model=model, instance_types=tuple(instance_types), containers=tuple(containers)
+    )
 
 
-def _fit(
-    model: HubModel, instance_type: str, context: int | None, volume_gib: int | None, where: str
-) -> ModelFit:
-    return model_fit(
-        model.pinned, instance_type, context_length=context, volume_gib=volume_gib, where=where
+def also_on(
+    serving: HubServing, instance_types: Sequence[str], *, volume_gib: int | None, where: str
+) -> HubServing:
+    """The same model on further types, which its container serves as it is.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE314 for a type that would need another container, and as :func:`hub_serving`.
+    """
+    further = [each for each in instance_types if each not in serving.instance_types]
+    if not further:
+        return serving
+    alike = hub_serving(
+        serving.model, [*serving.instance_types, *further], volume_gib=volume_gib, where=where
+    )
+    if alike.container.environment != serving.container.environment:
+        raise INSTANCE_TYPE_NEEDED.error(
+            got=f"{', '.join(further)}, with room for a shorter context than "
+            f"{', '.join(serving.instance_types)}",
+            allowed=f"a context of {min(each.fit.context or 0 for each in alike.containers):,} "
+            "tokens for all of them",
+            where=where,
+            fix="State that context_length.",
+        )
+    return HubServing(
+        model=serving.model,
+        instance_types=tuple(instance_types),
+        containers=alike.containers[-len(further) :],
     )

@@ -118,6 +118,11 @@ INSTANCE_TYPE_NEEDED = rule(
     "which container serves a model of the Hub depends on the instance type",
     fix="Pass instance_type= to Container.from_hugging_face; LowLatencyEndpoint does it itself.",
 )
+HUB_MODEL_ALONE = rule(
+    "LLE368",
+    "a model of the Hub comes with its files, and is one model",
+    fix="Leave out data, model_package and multi_model beside hugging_face.",
+)
 OWN_CODE = rule(
     "LLE390",
     "the model brings its own code, and whether the container may run it is not said",

@@ -321,7 +321,12 @@ ENVIRONMENT_ENTRIES = number_range(
     "LLE305", "the number of environment entries", 0, 100, source=_CONTAINER
 )
 CONTEXT_LENGTH = number_range(
-    "LLE367", "the context length", 1, None, unit="tokens", source="",
+    "LLE367",
+    "the context length",
+    1,
+    None,
+    unit="tokens",
+    source="",
     fix="Give how many tokens the longest request has together with its answer.",
 )
 ENVIRONMENT_KEY = text_form(

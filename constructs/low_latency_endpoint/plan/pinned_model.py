@@ -97,8 +97,8 @@ class PinnedModel:
     library: str | None = None
     license: str | None = None
     gated: bool = False
-    parameters: Mapping[str, int] = field(default_factory=dict)
-    config: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, int] = field(default_factory=dict, hash=False)
+    config: Mapping[str, Any] = field(default_factory=dict, hash=False)
     left_out: tuple[str, ...] = ()
 
     @property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import rule
 from .capacity import stated
+from .hub_serving import HubServing, also_on
 from .instance_pools import PlannedPool, planned_for
 from .limits import GUIDE, PEAK_TPS, VARIANT_WEIGHT
 from .rules import ALL_WEIGHTS_ZERO, SHADOW_OF_ONE_VARIANT, VARIANT_NAMED_TWICE
@@ -110,6 +111,8 @@ class FurtherRequest:
     instance_pools : sequence of PlannedPool
     images : sequence of str, optional
         By default the first one's model is shared.
+    hub_serving : HubServing, optional
+        Of its own model of the Hugging Face Hub.
     inference_ami : str, optional
         By default the first one's, on the same instance type.
     routing, prefix_length, concurrency_threshold : optional
@@ -123,6 +126,7 @@ class FurtherRequest:
     instance_type: str | None = None
     instance_pools: Sequence[PlannedPool] = ()
     images: Sequence[str] | None = None
+    hub_serving: HubServing | None = None
     inference_ami: str | None = None
     routing: str | None = None
     prefix_length: int | None = None
@@ -237,7 +241,14 @@ def further_request(
     if runs_on is not None:
         changed |= {"instance_type": runs_on, "instance_pools": pools}
     if further.images is not None:
-        changed["images"] = further.images
+        changed |= {"images": further.images, "hub_serving": further.hub_serving}
+    elif runs_on is not None and request.hub_serving is not None:
+        changed["hub_serving"] = also_on(
+            request.hub_serving,
+            [each.instance_type for each in pools] or [runs_on],
+            volume_gib=None,
+            where="instance_type",
+        )
     if further.routing is not None:
         changed |= {
             key: getattr(further, key)

@@ -11,12 +11,14 @@ from .containers import ContainerSettings, ImageSettings, ModelDataSettings
 from .costs import instances_in_update, region_of
 from .deployment import DeploymentSettings
 from .endpoint import EndpointSettings
+from .hugging_face import HuggingFaceSettings
 from .loading import load_settings, parse_settings
 from .planned import PlannedVariant, plan_endpoint, planned_variants
 from .plans import explain_endpoint, explain_variants, fleets_along, largest_fleet, stack_cost
 from .recommendation import RecommendationSettings
 from .safeguards import SafeguardSettings
 from .schema import settings_json_schema
+from .served import has_own_model, served_containers
 from .shared import SharedResources, shared_resources
 from .stack import Settings
 from .warm_up import WarmUpPayloadSettings, WarmUpSettings
@@ -25,6 +27,7 @@ __all__ = [
     "ContainerSettings",
     "DeploymentSettings",
     "EndpointSettings",
+    "HuggingFaceSettings",
     "ImageSettings",
     "ModelDataSettings",
     "PlannedVariant",
@@ -37,6 +40,7 @@ __all__ = [
     "explain_endpoint",
     "explain_variants",
     "fleets_along",
+    "has_own_model",
     "instances_in_update",
     "largest_fleet",
     "load_settings",
@@ -44,6 +48,7 @@ __all__ = [
     "plan_endpoint",
     "planned_variants",
     "region_of",
+    "served_containers",
     "settings_json_schema",
     "shared_resources",
     "stack_cost",

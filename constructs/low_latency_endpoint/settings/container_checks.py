@@ -44,12 +44,8 @@ def container_checks(given: Mapping[str, Any]) -> Iterator[Finding]:
 def one_way_to_serve(given: Mapping[str, Any], *, needed: bool) -> Iterator[Finding]:
     """Containers, or a model of the Hub: not both, and one of them where it is needed."""
     found = [name for name in ("containers", "hugging_face") if name in given]
-    if found == ["containers"] and needed and given["containers"] in ([], ()):
-        yield from breaches(("containers",), limits.CONTAINER_COUNT.check, 0)
-    elif len(found) > 1:
-        yield finding(
-            EXACTLY_ONE, "hugging_face", got="both", allowed="containers or hugging_face"
-        )
+    if len(found) > 1:
+        yield finding(EXACTLY_ONE, "hugging_face", got="both", allowed="containers or hugging_face")
     elif needed and not found:
         yield finding(
             MISSING_SETTING,

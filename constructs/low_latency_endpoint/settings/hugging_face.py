@@ -13,8 +13,8 @@ from ..plan import limits
 from ..plan.hub_serving import HubModel
 from ..plan.s3_names import check_bucket_name
 from .breach import Finding, breaches
-from .fields import Asset, Limited, TextOrNumber
 from .container_checks import environment_checks
+from .fields import Asset, Limited, TextOrNumber
 from .model_base import SettingsModel, mapping_of, optional
 from .rules import SECRET_ARN
 
@@ -47,8 +47,9 @@ class HuggingFaceSettings(SettingsModel):
         "many as one request has room for.",
         example=8192,
     )
-    trust_remote_code: bool = optional(
-        "Run Python code that comes with the model. Default: false.", default=False
+    trust_remote_code: bool | None = optional(
+        "Whether Python code that comes with the model runs; has to be said where there is some.",
+        example=False,
     )
     environment: dict[Annotated[str, Limited(limits.ENVIRONMENT_KEY)], TextOrNumber] = Field(
         default_factory=dict,

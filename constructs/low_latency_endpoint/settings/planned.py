@@ -19,6 +19,7 @@ from .breach import Place
 from .containers import ContainerSettings
 from .endpoint import EndpointSettings
 from .rules import NO_SUCH_ENDPOINT
+from .served import has_own_model, hub_serving_of, served_containers
 from .stack import Settings
 from .traffic import InstanceCountSettings, PrefixAwareRouting, Routing, ScalingSettings
 from .variants import Further, further_variants
@@ -134,7 +135,8 @@ def _whole_request(settings: Settings, endpoint: EndpointSettings) -> EndpointRe
         instance_pools=[each.planned for each in endpoint.instance_pools],
         latency=endpoint.latency.target if endpoint.latency else None,
         throughput=endpoint.throughput.measured if endpoint.throughput else None,
-        images=list(images_of(endpoint.containers).values()),
+        images=list(images_of(served_containers(endpoint)).values()),
+        hub_serving=hub_serving_of(endpoint),
         inference_ami=endpoint.inference_ami,
         **_routing(endpoint.routing),
         scaling=_scaling(endpoint.instances, endpoint.scaling),
@@ -166,7 +168,10 @@ def _further_request(endpoint: EndpointSettings, further: Further) -> FurtherReq
         name=further.name,
         weight=further.weight,
         instance_type=stated.instance_type,
-        images=list(images_of(stated.containers).values()) if stated.containers else None,
+        images=list(images_of(served_containers(endpoint, stated)).values())
+        if has_own_model(stated)
+        else None,
+        hub_serving=hub_serving_of(endpoint, stated),
         inference_ami=stated.inference_ami,
         **_routing(stated.routing),
         tps_per_instance=stated.tps_per_instance,

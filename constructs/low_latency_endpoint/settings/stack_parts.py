@@ -9,6 +9,7 @@ from ..plan.stack_size import EndpointParts, SharedParts
 from .endpoint import EndpointSettings
 from .endpoint_checks import rolls_back
 from .planned import planned_variants
+from .served import has_own_model
 from .stack import Settings
 
 #: Alarms that an endpoint has unless the settings state another threshold, each by the number of
@@ -79,7 +80,7 @@ def endpoint_parts(settings: Settings, key: str, plan: Plan) -> EndpointParts:
         parameters=settings.parameters is not None,
         zonal_urls=0 if adopted else len(settings.client_zones.zones),
         models=1
-        + sum(bool(each.further and each.further.settings.containers) for each in variants),
+        + sum(bool(each.further and has_own_model(each.further.settings)) for each in variants),
         shadow_alarms=len(_of_shadow(plan)) if endpoint.shadow else 0,
     )
 

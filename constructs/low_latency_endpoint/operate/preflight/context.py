@@ -13,7 +13,9 @@ from ...settings import (
     EndpointSettings,
     PlannedVariant,
     Settings,
+    has_own_model,
     instances_in_update,
+    served_containers,
 )
 
 Fetch = Callable[[str], bytes]
@@ -125,15 +127,20 @@ class PlannedEndpoint:
             dict.fromkeys(
                 name
                 for each in self.variants
-                if not (each.further and each.further.settings.containers)
+                if not (each.further and has_own_model(each.further.settings))
                 for name in each.plan.request.types
             )
         )
-        first = self.settings.containers
+        region = self.account.region
+        first = served_containers(self.settings, region=region)
         for index, container in enumerate(first):
             yield shared, f"container {index}" if len(first) > 1 else "", container
         for each in self.variants:
-            own = each.further.settings.containers if each.further else ()
+            own = (
+                served_containers(self.settings, each.further.settings, region)
+                if each.further
+                else ()
+            )
             for index, container in enumerate(own):
                 about = f"{each.variant}, container {index}" if len(own) > 1 else each.variant
                 yield (each.plan.request.instance_type,), about, container

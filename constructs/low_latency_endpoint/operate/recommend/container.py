@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ...settings import EndpointSettings
+from ...settings import EndpointSettings, served_containers
 
 # API_RecommendationJobContainerConfig names the values. The service's model takes any text, so they
 # are guesses here, and no rule.
@@ -69,7 +69,7 @@ def describe_container(
     (['NATURAL_LANGUAGE_PROCESSING', 'CLASSIFICATION', 'PYTORCH', '2.6.0'], [])
     """
     said: dict[str, str] = {}
-    task = str(endpoint.containers[0].environment.get("HF_TASK", ""))
+    task = str(served_containers(endpoint)[0].environment.get("HF_TASK", ""))
     if task in _HUGGING_FACE:
         said["Domain"], said["Task"] = _HUGGING_FACE[task]
     repository, tag = _image_name(endpoint)
@@ -84,7 +84,7 @@ def describe_container(
 
 def _image_name(endpoint: EndpointSettings) -> tuple[str, str]:
     """Repository and tag of the first container's image, as far as the settings say them."""
-    image = endpoint.containers[0].image
+    image = served_containers(endpoint)[0].image
     if image.dlc is not None:
         return image.dlc.repository, image.dlc.tag
     if image.ecr is not None:

@@ -20,7 +20,7 @@ from ...plan.images import check_image_runs_on
 from ...plan.instance_types import instance_facts
 from ...plan.limits import API, GUIDE, INSTANCE_TYPE, Pattern, Range
 from ...plan.recommendation_limits import MAX_TYPES, TRAFFIC_RULE, TYPES_TO_TRY
-from ...settings import EndpointSettings
+from ...settings import EndpointSettings, served_containers
 from ...settings.fields import duration_of
 from ...settings.planned import images_of
 from ...settings.recommendation import PhaseSettings, StairsSettings
@@ -288,7 +288,7 @@ def check_types_to_try(instance_types: Sequence[str], endpoint: EndpointSettings
                 allowed="types outside ml.t2",
                 where="--instance-type",
             )
-        for image in images_of(endpoint.containers).values():
+        for image in images_of(served_containers(endpoint)).values():
             doubts += [
                 f"{name}: {doubt}"
                 for doubt in check_image_runs_on(image, name, where="--instance-type")

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..breach import Place
 from ..planned import planned_variants
+from ..served import has_own_model
 from ..stack import Settings
 from ..variants import further_variants
 from .effects import Consequence, Difference, Effect
@@ -85,7 +86,7 @@ def touched_by(stated: Stated) -> Touched:
     if below:
         return FURTHER_FIELDS[str(below[0])]
     comes_or_goes = FURTHER_FIELDS[""]
-    own = any(each is not None and each.containers for each in (stated.before, stated.after))
+    own = any(has_own_model(each) for each in (stated.before, stated.after))
     return comes_or_goes._replace(parts=(MODEL,)) if own else comes_or_goes
 
 

@@ -70,6 +70,7 @@ _FLEET = ("initial", "range", "keeps", "subnets", "warm_up", *_FURTHER)
 ENDPOINT_FIELDS: Mapping[str, Touched] = {
     "endpoint_name": Touched((NAME,)),
     "containers": Touched((MODEL,), ("inference_ami", "further")),
+    "hugging_face": Touched((MODEL,), ("inference_ami", "further")),
     "inference_mode": Touched((MODEL,)),
     "network_isolation": Touched((MODEL,)),
     "role_arn": Touched((MODEL,)),
@@ -121,6 +122,7 @@ FURTHER_FIELDS: Mapping[str, Touched] = {
     "weight": Touched((CONFIGURATION,), ("scaling", *_FLEET)),
     "share": Touched((CONFIGURATION,), _FLEET),
     "containers": Touched((MODEL,), ("further",)),
+    "hugging_face": Touched((MODEL,), ("further",)),
     "inference_mode": Touched((MODEL,)),
     "instance_type": Touched((VARIANT,), _OF_FURTHER),
     "tps_per_instance": Touched((), _FLEET),

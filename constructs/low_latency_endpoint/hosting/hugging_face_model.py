@@ -1,0 +1,139 @@
+"""A model of the Hugging Face Hub as a container serves it: pinned, staged and offline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from constructs import Construct
+
+from ..hugging_face.lock_file import LOCK_NAME, pinned_model
+from ..plan.argument_kinds import checked_arguments
+from ..plan.hub_serving import HubModel, HubServing, hub_serving
+from ..plan.limits import CONTEXT_LENGTH
+from ..plan.serving_containers import ServingContainer
+from ..synthesis.asked_once import path_of, region_of
+from ..synthesis.validation import check, is_token
+from .images import ContainerImage
+from .model_data import ModelData
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_s3 as s3
+    from aws_cdk import aws_secretsmanager as secretsmanager
+
+HUB_ENDPOINT = "https://huggingface.co"
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class HuggingFaceModel:
+    """A model of the Hub that ``low-latency pin`` has pinned, and how it is to be served.
+
+    :meth:`Container.from_hugging_face` makes one of its arguments.
+
+    Parameters
+    ----------
+    model : str
+        Its name on the Hub: ``Qwen/Qwen3-8B``.
+    lock : str
+        The lock file; by default ``models.lock.yaml`` in the working directory.
+    accept_license : str, optional
+        The model's licence by its name, which you have read. By default only permissive licences
+        such as ``apache-2.0`` and ``mit`` are taken.
+    server : {"vllm", "sglang", "tei", "huggingface", "llama-cpp"}, optional
+        By default the one for its task and the accelerator.
+    context_length : int, optional
+        Tokens of the longest request together with its answer; by default the model's own, or as
+        many as one request has room for.
+    trust_remote_code : bool, optional
+        Whether Python code that comes with the model runs; has to be said where there is some.
+    bucket : aws_s3.IBucket, optional
+        For the model's files; several stacks may share it. By default one that the stack makes.
+    token : aws_secretsmanager.ISecret, optional
+        With the Hub's token, for gated and private models. By default none.
+    hub_endpoint : str
+        The Hub, or a mirror of it, which gets the token. By default ``https://huggingface.co``.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE343 to LLE346 for lock file and licence, LLE359 for the Hub's address, LLE367 for the
+        context.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint import HuggingFaceModel
+    >>> HuggingFaceModel(model="Qwen/Qwen3-8B").hub_model.pinned.commit  # doctest: +SKIP
+    'b968826d9c46dd6066d109eabc6255188de91218'
+    """
+
+    model: str
+    lock: str = LOCK_NAME
+    accept_license: str | None = None
+    server: Literal["vllm", "sglang", "tei", "huggingface", "llama-cpp"] | None = None
+    context_length: int | None = None
+    trust_remote_code: bool | None = None
+    bucket: s3.IBucket | None = None
+    token: secretsmanager.ISecret | None = None
+    hub_endpoint: str = HUB_ENDPOINT
+    serving: HubServing | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check(CONTEXT_LENGTH, self.context_length, "context_length")
+
+    @cached_property
+    def hub_model(self) -> HubModel:
+        """What the lock file says of it, with what is asked here."""
+        return HubModel(
+            pinned=pinned_model(self.lock, self.model),
+            accept_license=self.accept_license,
+            server=self.server,
+            context_length=self.context_length,
+            trust_remote_code=self.trust_remote_code,
+        )
+
+    @property
+    def data(self) -> ModelData:
+        """Its files in S3, staged at deployment."""
+        return ModelData.from_hugging_face(
+            self.hub_model.pinned,
+            bucket=self.bucket,
+            token=self.token,
+            hub_endpoint=self.hub_endpoint,
+        )
+
+    def served_on(
+        self, instance_types: Sequence[str], volume_gib: int | None, where: str
+    ) -> HuggingFaceModel:
+        """The same, held against the types that it runs on."""
+        made = replace(self)
+        serving = hub_serving(self.hub_model, instance_types, volume_gib=volume_gib, where=where)
+        object.__setattr__(made, "serving", serving)
+        return made
+
+
+def serving_image(container: ServingContainer) -> ContainerImage:
+    """The image of a serving container."""
+    if container.registry == "dlc":
+        return ContainerImage.from_dlc(container.repository, container.tag)
+    return _ImageOfSageMaker(container.repository, container.tag, container)
+
+
+@dataclass(frozen=True)
+class _ImageOfSageMaker(ContainerImage):
+    """An image in SageMaker's own registries, whose accounts differ from Region to Region."""
+
+    repository: str
+    tag: str
+    container: ServingContainer = field(hash=False)
+
+    @property
+    def reference(self) -> str:
+        return f"{self.repository}:{self.tag}"
+
+    def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        region = region_of(scope)
+        account = self.container.account("" if is_token(region) else region, path_of(scope))
+        return ContainerImage.from_dlc(self.repository, self.tag, account=account).bind(scope)
