@@ -27,6 +27,7 @@ _ARM = re.compile(r"(?<![a-z0-9])(?:arm64|aarch64|graviton)(?![a-z])")
 _X86 = re.compile(r"(?<![a-z0-9])(?:x86[_-]64|amd64)(?![a-z0-9])")
 # The tag that only AWS's build pipeline writes: ...-gpu-py312-cu124-ubuntu22.04
 _DLC_TAG = re.compile(r"-(?:cpu|gpu|neuronx?)-(?:py3\d|sdk\d)")
+_FLOATING = re.compile(r"server-sagemaker-cuda-v\d+(?![\d])")
 _NEO_ACCOUNT = "785573368785"
 
 
@@ -142,6 +143,31 @@ def _repositories() -> Mapping[str, tuple[str, str]]:
     )
 
 
+@cache
+def _floating_tags() -> Mapping[tuple[str, str], tuple[int, int] | None]:
+    return MappingProxyType(
+        {(row["repository"], row["tag"]): _version(row["cuda"]) for row in rows("floating_tags")}
+    )
+
+
+def _floating_cuda(repository: str, tag: str) -> tuple[int, int] | None:
+    """The CUDA of a tag that says the image's own release: ``server-sagemaker-cuda-v2.6``."""
+    major = _FLOATING.match(tag)
+    return _floating_tags().get((repository, major[0])) if major else None
+
+
+@cache
+def tei_accounts() -> Mapping[str, str]:
+    """Account of the registry of Text Embeddings Inference by Region: another than the others'.
+
+    Examples
+    --------
+    >>> tei_accounts()["us-east-1"], tei_accounts()["eu-west-1"]
+    ('683313688378', '141502667606')
+    """
+    return MappingProxyType({row["region"]: row["account"] for row in rows("tei_accounts")})
+
+
 def _repository(name: str) -> tuple[str, str] | None:
     exact = _repositories().get(name)
     if exact is not None:
@@ -181,7 +207,8 @@ cpu_only=None, certain=False)
         architecture = "arm64"
     elif _X86.search(text):
         architecture = "x86_64"
-    cuda = _CUDA_TAG.search(text) or _CUDA_DOTTED.search(text)
+    said = _CUDA_TAG.search(text) or _CUDA_DOTTED.search(text)
+    cuda = (int(said[1]), int(said[2])) if said else _floating_cuda(repository, tag)
     if _NEURONX.search(text):
         accelerator = "neuronx"
     elif _NEURON.search(text):
@@ -194,7 +221,7 @@ cpu_only=None, certain=False)
         accelerator={"neuronx": "neuron", "cpu": ""}.get(accelerator, accelerator) or None,
         neuron_generation=accelerator if accelerator in ("neuron", "neuronx") else None,
         architecture=architecture or None,
-        cuda=(int(cuda[1]), int(cuda[2])) if cuda else None,
+        cuda=cuda,
         cpu_only=(accelerator == "cpu") if accelerator else None,
         certain=_is_aws_name(registry, known is not None, tag),
     )

@@ -23,6 +23,12 @@ _HANGS = "https://github.com/aws/deep-learning-containers/pull/6187"
 _SINCE_CUDA = 13  # older majors of CUDA run on newer drivers, as NVIDIA says
 _IMAGES = "https://github.com/aws/deep-learning-containers/blob/master/available_images.md"
 _AMI = "/sagemaker/latest/APIReference/API_ProductionVariant.html"
+_TGI = "huggingface-pytorch-tgi-inference"
+_TGI_ARCHIVED = (
+    "Text Generation Inference is in maintenance since 2025-12-11 and archived since 2026-03-21, and "
+    "its makers recommend vLLM or SGLang: choose an image of these "
+    "(https://huggingface.co/docs/text-generation-inference)"
+)
 _GPU_TYPES = "ml.g4dn, ml.g5, ml.g6, ml.g6e, ml.g7, ml.p4 and ml.p5 types"
 
 CUDA_ON_ACCELERATOR = rule(
@@ -157,10 +163,10 @@ def check_image_runs_on(
     ['the image is built for CPUs; ml.g5.xlarge has NVIDIA A10G that would stand idle']
     """
     facts = instance_facts(instance_type)
+    warnings = [_TGI_ARCHIVED] if _TGI in image else []
     if facts is None:
-        return []
+        return warnings
     needs = image_needs(image)
-    warnings = []
     for broken, allowed in (*_mismatches(needs, facts), *_ami_mismatches(needs, facts, ami)):
         if needs.certain or broken is AMI_ON_TYPE:
             raise broken.error(

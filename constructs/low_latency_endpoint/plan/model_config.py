@@ -61,11 +61,6 @@ CONFIG_KEYS = (
 )
 """The keys of ``config.json`` that a lock file keeps, at its top level and in ``text_config``."""
 
-GENERATION_TASKS = frozenset(
-    {"text-generation", "image-text-to-text", "video-text-to-text", "any-to-any"}
-)
-"""The Hub's tasks whose models write text token by token, and so keep keys and values."""
-
 
 class Attention(NamedTuple):
     """What a model's attention keeps of each token.
@@ -170,8 +165,10 @@ def _windowed(config: Mapping[str, Any], layers: int) -> tuple[int, int] | None:
     }
     if any(kind not in windows for kind in kinds):
         return None
-    windowed = [windows[kind] for kind in kinds if windows[kind]]
-    return len(windowed), max((each for each in windowed if each), default=0)
+    windowed = [window for kind in kinds if (window := windows[kind])]
+    if len(windowed) == layers:
+        return 0, 0  # as above: what every layer forgets is not counted on
+    return len(windowed), max(windowed, default=0)
 
 
 def _count(config: Mapping[str, Any], *keys: str) -> int | None:

@@ -7,11 +7,16 @@ are exact; what a server needs besides is assumed, on the safe side, by the cons
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from .model_config import GENERATION_TASKS
-from .pinned_model import PinnedFile, PinnedModel
+from .hugging_face_rules import CONTEXT_TOO_LONG, DOES_NOT_FIT, NO_DISK
+from .instance_types import InstanceFacts, instance_facts, instance_types
+from .limits import VOLUME_SIZE
+from .model_config import Attention, attention, own_context, text_config
+from .pinned_model import PinnedModel
+from .served_model import generates, is_gguf, weight_bytes, weight_doubts
 
 MIB, GIB = 2**20, 2**30
 GPU_MEMORY_UTILIZATION = 0.92
@@ -32,9 +37,10 @@ Source: ``SlidingWindowSpec.max_memory_usage_bytes`` in vllm/v1/kv_cache_interfa
 """
 LEAST_CONTEXT = 1024
 """In tokens. Assumed: a model that has no room for one request of this length does not fit."""
+DEFAULT_VOLUME_BYTES = 16 * GIB
+"""Of files that need no volume to be asked for. Assumed: AWS does not say how large the default is."""
 _MOST_TYPES = 8  # that an error names
 _OLD_FAMILIES = ("p2", "p3", "inf1")  # for which no image of today's servers is built
-_SHARD = re.compile(r"-\d{5}-of-\d{5}(?=\.)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,38 +97,24 @@ class ModelFit:
         return self.context_length or self.model_context
 
     def lines(self) -> tuple[str, ...]:
-        """What the plan says of it."""
-        where = "main memory" if self.accelerator is None else "accelerators' memory"
-        lines = [
-            f"weights {_gib(self.weight_bytes)} of {_gib(self.memory_bytes * self.accelerators)} "
-            f"{where}, spread over {self.tensor_parallel}"
-        ]
+        """What the plan says of it, beside the warnings."""
+        lines = []
+        if self.memory_bytes:
+            kind = "of main memory" if self.accelerator is None else f"{self.accelerator}"
+            lines.append(
+                f"{_gib(self.weight_bytes)} of weights; {self.accelerators} x "
+                f"{_gib(self.memory_bytes)} {kind}, tensor parallel {self.tensor_parallel}"
+            )
         if self.kv_bytes_per_token is not None:
             lines.append(
                 f"{self.kv_bytes_per_token:,} bytes of cache per token: room for {self.kv_tokens:,} "
-                f"tokens, so {self.concurrent_requests} at a time with {self.context:,} tokens each"
+                "tokens of one request"
             )
-        return (*lines, *self.warnings)
-
-
-def generates(pinned: PinnedModel) -> bool:
-    """Whether a model writes text token by token, by its task."""
-    return pinned.task in GENERATION_TASKS
-
-
-def served_weights(pinned: PinnedModel) -> tuple[PinnedFile, ...]:
-    """The files whose weights a server loads: of one format, and of one model where there are more.
-
-    A repository often has its weights twice, for transformers and for its makers' own code
-    (``consolidated.safetensors``, ``original/``), and a GGUF repository once for each quantization,
-    of which the first by name is taken.
-    """
-    weights = [each for each in pinned.files if each.is_weights]
-    top = [each for each in weights if "/" not in each.path] or weights
-    for suffix in (".safetensors", ".gguf"):
-        if same := [each for each in top if each.path.endswith(suffix)]:
-            return _first_gguf(same) if suffix == ".gguf" else _without_copies(same)
-    return tuple(top)
+        if self.concurrent_requests is not None:
+            lines.append(
+                f"{self.concurrent_requests} at the same time with {self.context:,} tokens each"
+            )
+        return tuple(lines)
 
 
 def model_fit(
@@ -133,10 +125,293 @@ def model_fit(
     volume_gb: int | None = None,
     where: str = "",
 ) -> ModelFit:
-    raise NotImplementedError
+    """How a pinned model lies in the memory of an instance type.
+
+    Parameters
+    ----------
+    pinned : PinnedModel
+        The model.
+    instance_type : str
+        Of the variant. Of a type whose memory the table does not know nothing is said.
+    context_length : int, optional
+        Tokens of a prompt and its answer together. Without it the model's own, or the longest that
+        one request has room for, in steps of 1,024.
+    volume_gb : int, optional
+        The volume that the variant asks for, in GiB; matters on types without local storage.
+    where : str
+        Path of the construct or setting, for errors.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE355 when weights, or one request of the context, have no room; LLE356 when the files have
+        none on the disk; LLE391 for a longer context than the model's own.
+
+    Examples
+    --------
+    Qwen3-8B on one GPU of 22,888 MiB: its own context does not fit, and vLLM would not start.
+
+    >>> from low_latency_endpoint.plan.pinned_model import PinnedFile
+    >>> qwen = PinnedModel(
+    ...     model="Qwen/Qwen3-8B", revision="main", commit="9" * 40, task="text-generation",
+    ...     files=(PinnedFile("model.safetensors", 16_381_470_720, "0" * 64),),
+    ...     config={"num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8,
+    ...             "hidden_size": 4096, "head_dim": 128, "max_position_embeddings": 40960})
+    >>> fit = model_fit(qwen, "ml.g6.2xlarge")
+    >>> fit.kv_bytes_per_token, fit.context_length, fit.concurrent_requests
+    (147456, 27648, 1)
+    """
+    own = own_context(pinned.config)
+    if context_length and own and context_length > own:
+        raise CONTEXT_TOO_LONG.error(
+            got=f"{context_length:,}", allowed=f"up to {own:,} tokens", where=where
+        )
+    facts = instance_facts(instance_type)
+    disk_doubts = _check_disk(pinned, facts, volume_gb, where)
+    memory = _memory(facts)
+    if facts is None or memory is None:
+        doubt = f"the memory of {instance_type} is not known: whether the model fits is not checked"
+        return ModelFit(
+            model=pinned.model,
+            instance_type=instance_type,
+            accelerator=facts.accelerator if facts else None,
+            accelerators=0,
+            memory_bytes=0,
+            tensor_parallel=1,
+            weight_bytes=weight_bytes(pinned),
+            model_context=own,
+            context_length=context_length,
+            warnings=(doubt, *disk_doubts),
+        )
+    fit = _fit(pinned, facts, memory, context_length)
+    if isinstance(fit, str):
+        kind = facts.accelerator
+        fitting = fitting_types(pinned, accelerator=kind, context_length=context_length)
+        raise DOES_NOT_FIT.error(
+            got=f"{pinned.model} on {instance_type}: {fit}",
+            allowed=", ".join(fitting) or "no type that this version knows",
+            where=where,
+        )
+    return replace(fit, warnings=(*fit.warnings, *disk_doubts))
 
 
 def fitting_types(
     pinned: PinnedModel, *, accelerator: str | None = "nvidia", context_length: int | None = None
 ) -> tuple[str, ...]:
-    raise NotImplementedError
+    """Instance types that hold a model: of each family the smallest, those with least memory first.
+
+    Parameters
+    ----------
+    pinned : PinnedModel
+        The model.
+    accelerator : str or None
+        As in :class:`.instance_types.InstanceFacts`; ``None`` for types without one.
+    context_length : int, optional
+        For which one request needs room.
+
+    Returns
+    -------
+    tuple of str
+        At most eight.
+    """
+    of_family: dict[str, str] = {}
+    for facts in sorted(instance_types().values(), key=_size):
+        if facts.accelerator != accelerator or facts.family in _OLD_FAMILIES or facts.burstable:
+            continue
+        memory = _memory(facts)
+        if memory and not isinstance(_fit(pinned, facts, memory, context_length), str):
+            of_family.setdefault(facts.family, facts.name)
+    return tuple(of_family.values())[:_MOST_TYPES]
+
+
+def _size(facts: InstanceFacts) -> tuple[float, float, int, str]:
+    return (facts.accelerator_memory_mib or 0, facts.memory_gib or 0, facts.vcpus or 0, facts.name)
+
+
+class _Memory(NamedTuple):
+    accelerators: int
+    each: int
+    usable: int
+    """Of each, for weights and cache."""
+
+
+def _memory(facts: InstanceFacts | None) -> _Memory | None:
+    """The memory that holds a model; ``None`` where the table does not know it."""
+    if facts is None:
+        return None
+    if facts.accelerator is None:
+        each, accelerators, share = round((facts.memory_gib or 0) * GIB), 1, CPU_MEMORY_UTILIZATION
+    else:
+        accelerators, share = facts.accelerator_count or 0, GPU_MEMORY_UTILIZATION
+        each = (facts.accelerator_memory_mib or 0) * MIB // max(accelerators, 1)
+    if not each:
+        return None
+    return _Memory(accelerators, each, max(0, round(each * share) - OVERHEAD_BYTES))
+
+
+def _fit(
+    pinned: PinnedModel, facts: InstanceFacts, memory: _Memory, context_length: int | None
+) -> ModelFit | str:
+    """The fit, or why there is none."""
+    weights = weight_bytes(pinned)
+    shape = attention(pinned.config) if generates(pinned) else None
+    spread, parallel, doubts = _spread(pinned, facts, memory.accelerators)
+    room = memory.usable - -(-weights // spread)
+    fit = ModelFit(
+        model=pinned.model,
+        instance_type=facts.name,
+        accelerator=facts.accelerator,
+        accelerators=memory.accelerators,
+        memory_bytes=memory.each,
+        tensor_parallel=parallel,
+        weight_bytes=weights,
+        model_context=own_context(pinned.config),
+        context_length=context_length,
+        warnings=(*doubts, *weight_doubts(pinned)),
+    )
+    if room < 0:
+        return (
+            f"weights of {_gib(weights)}, room for {_gib(memory.usable * spread)} on {spread} x "
+            f"{_gib(memory.each)}"
+        )
+    if not generates(pinned):
+        return fit
+    if shape is None or facts.accelerator == "neuron":
+        unknown = "what its cache keeps per token is not known: whether requests have room neither"
+        return replace(fit, warnings=(*fit.warnings, unknown))
+    return _with_cache(fit, pinned, shape, room)
+
+
+def _with_cache(fit: ModelFit, pinned: PinnedModel, shape: Attention, room: int) -> ModelFit | str:
+    """The fit with what the room for the cache holds, or why that is too little."""
+    spread = fit.tensor_parallel
+    cache = _Cache(shape, spread)
+    longest = cache.longest_request(room)
+    own, told = fit.model_context, fit.context_length
+    if told is None and own and own > longest:
+        told = longest // 1024 * 1024
+    elif told is None and _is_stretched(pinned):
+        told = own  # else the server would compute a longer one
+    wanted = told or own
+    if (wanted is not None and wanted > longest) or longest < LEAST_CONTEXT or told == 0:
+        return (
+            f"beside weights of {_gib(fit.weight_bytes)} there is room for {longest:,} tokens, and "
+            f"one request needs {fit.context_length or min(own or LEAST_CONTEXT, LEAST_CONTEXT):,}"
+        )
+    return replace(
+        fit,
+        kv_bytes_per_token=(cache.full + cache.windowed) * spread,
+        kv_tokens=longest,
+        context_length=told,
+        concurrent_requests=room // cache.request(wanted) if wanted else None,
+    )
+
+
+class _Cache:
+    """What one accelerator keeps of requests, in bytes."""
+
+    def __init__(self, shape: Attention, parallel: int) -> None:
+        # More accelerators than heads: each keeps a copy of one (vllm/model_executor/models/qwen3.py)
+        heads = -(-shape.key_value_heads // parallel)
+        of_layer = 2 * heads * shape.head_dim * KV_VALUE_BYTES
+        self.full = of_layer * shape.layers
+        self.windowed = of_layer * shape.window_layers
+        self.kept = shape.window - 1 + PREFILL_TOKENS
+
+    def request(self, tokens: int) -> int:
+        """Of one request."""
+        if not self.windowed:
+            return self.full * _blocks(tokens)
+        # One block more, as the window may begin within one.
+        return self.full * _blocks(tokens) + self.windowed * (
+            _blocks(min(tokens, self.kept)) + BLOCK_TOKENS
+        )
+
+    def longest_request(self, room: int) -> int:
+        """How many tokens one request may have that is alone, in whole blocks."""
+        room = max(0, room - (self.windowed and self.windowed * BLOCK_TOKENS))
+        short = room // (self.full + self.windowed) // BLOCK_TOKENS * BLOCK_TOKENS
+        if not self.windowed or short <= self.kept:
+            return short
+        rest = room - self.windowed * _blocks(self.kept)
+        return rest // self.full // BLOCK_TOKENS * BLOCK_TOKENS
+
+
+def _blocks(tokens: int) -> int:
+    return -(-tokens // BLOCK_TOKENS) * BLOCK_TOKENS
+
+
+def _spread(
+    pinned: PinnedModel, facts: InstanceFacts, accelerators: int
+) -> tuple[int, int, tuple[str, ...]]:
+    """Over how many accelerators the weights lie, the degree that a server is told, and doubts."""
+    if facts.accelerator == "neuron" and generates(pinned):
+        return accelerators, facts.neuron_cores or accelerators, ()
+    if not generates(pinned):
+        idle = f"the server uses one of {accelerators} accelerators: the others stay idle"
+        return 1, 1, (idle,) if accelerators > 1 else ()
+    if is_gguf(pinned):
+        return accelerators, accelerators, ()  # llama.cpp deals out layers, so any number will do
+    parallel = _parallel(pinned, accelerators)
+    idle = (
+        f"tensor parallelism over {parallel} of {accelerators} accelerators, as it has to divide the "
+        f"model's heads: {accelerators - parallel} stay idle"
+    )
+    return parallel, parallel, (idle,) if parallel < accelerators else ()
+
+
+def _parallel(pinned: PinnedModel, accelerators: int) -> int:
+    """The largest power of two that divides the heads, and the heads with keys or is divided."""
+    config = text_config(pinned.config)
+    shape = attention(config)
+    heads = shape.heads if shape else config.get("num_attention_heads") or 0
+    cached = shape.key_value_heads if shape else 0
+    parallel = 1
+    while (
+        parallel * 2 <= accelerators
+        and heads % (parallel * 2) == 0
+        and (cached % (parallel * 2) == 0 or (parallel * 2) % max(cached, 1) == 0)
+    ):
+        parallel *= 2
+    return parallel
+
+
+def _is_stretched(pinned: PinnedModel) -> bool:
+    """Whether a server may multiply the model's context, as vLLM does for scaled positions."""
+    config = text_config(pinned.config)
+    scaled = config.get("rope_scaling") or config.get("rope_parameters")
+    return isinstance(scaled, Mapping) and "factor" in scaled
+
+
+def _check_disk(
+    pinned: PinnedModel, facts: InstanceFacts | None, volume_gb: int | None, where: str
+) -> tuple[str, ...]:
+    """Doubts about the disk that holds the files; raises where they have no room on it for sure."""
+    if facts is None or facts.local_storage_gb is None:
+        return ()
+    if facts.local_storage_gb:
+        room, what = facts.local_storage_gb * 10**9, "of local storage"
+    elif volume_gb is not None:
+        room, what = volume_gb * GIB, "of the volume"
+    else:
+        room, what = int(VOLUME_SIZE.maximum or 0) * GIB, "of the largest volume"
+    if pinned.total_bytes > room:
+        raise NO_DISK.error(
+            got=f"{pinned.model}: {_gib(pinned.total_bytes)} of files on {facts.name}",
+            allowed=f"up to {_gib(room)}, the size {what}",
+            where=where,
+        )
+    if (
+        facts.local_storage_gb
+        or volume_gb is not None
+        or pinned.total_bytes <= DEFAULT_VOLUME_BYTES
+    ):
+        return ()
+    return (
+        f"{facts.name} has no local storage, and how large its volume is by default AWS does not "
+        f"say: for {_gib(pinned.total_bytes)} of files ask for one, volume_size",
+    )
+
+
+def _gib(size: int) -> str:
+    return f"{size / GIB:.1f} GiB"

@@ -1,13 +1,55 @@
-"""Which container serves a pinned model of the Hugging Face Hub on an instance type, and how."""
+"""Which container serves a pinned model of the Hugging Face Hub on an instance type, and how.
+
+The images are data (``data/serving_containers.csv``), and so is what each server knows
+(``data/known_models.csv``). All of them serve ``/opt/ml/model`` without the network.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
+from typing import NamedTuple
 
-from .model_memory import ModelFit
+from .hugging_face_rules import NO_CONTAINER, SERVER
+from .image_names import tei_accounts
+from .images import known_dlc_account
+from .instance_types import InstanceFacts, instance_facts
+from .limits import CONTAINER_STARTUP_SECONDS, MODEL_DOWNLOAD_SECONDS
+from .model_memory import ModelFit, model_fit
 from .pinned_model import PinnedModel
+from .rules import IMAGE_REGION
+from .served_model import generates, is_gguf, served_task
+from .server_environment import PIPELINES, server_environment
+from .server_models import check_server_knows, tei_knows, trusts_own_code
+from .tables import rows
+
+DOWNLOAD_BYTES_PER_SECOND = 100_000_000
+"""From S3 onto the instance. Assumed, on the safe side: what is left is waited for, not more."""
+LOAD_BYTES_PER_SECOND = 100_000_000
+"""From the disk into memory. Assumed; gp2 volumes without a burst give 128 to 250 MB/s."""
+LEAST_TIMEOUT_SECONDS = 600
+"""For both. Source: the tests of vLLM's, SGLang's and llama.cpp's images (test/*/sagemaker of
+aws/deep-learning-containers) wait 600 s for small models."""
+
+
+class ServingImage(NamedTuple):
+    """One row of ``data/serving_containers.csv``, whose head says what the columns mean."""
+
+    server: str
+    accelerator: str | None
+    architecture: str
+    repository: str
+    tag: str
+    registry: str
+    cuda: str
+    tasks: frozenset[str]
+    without: frozenset[str]
+    inference_ami: str | None
+    sdk: str
+    source: str
+    read: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +64,8 @@ class ServingContainer:
     repository, tag : str
         Of the image.
     registry : str
-        Whose accounts have the repository: ``dlc`` (the Deep Learning Containers'), or ``sagemaker``
-        (SageMaker's own, where TEI lies); :meth:`account` knows both.
+        Whose accounts have the repository: ``dlc`` (the Deep Learning Containers'), or ``tei``
+        (those of Text Embeddings Inference); :meth:`account` knows both.
     environment : mapping of str to str
         What the container needs to serve ``/opt/ml/model`` without network.
     startup_health_check_timeout, model_data_download_timeout : timedelta
@@ -51,8 +93,45 @@ class ServingContainer:
     source: str
 
     def account(self, region: str, where: str = "") -> str:
-        """The account of the image's registry in a Region; LLE328 where it is not known."""
-        raise NotImplementedError
+        """The account of the image's registry in a Region.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE328 where it is not known.
+        """
+        if self.registry != "tei":
+            return known_dlc_account(region, where)
+        if region not in tei_accounts():
+            raise IMAGE_REGION.error(got=region, allowed=", ".join(tei_accounts()), where=where)
+        return tei_accounts()[region]
+
+
+@cache
+def serving_images() -> tuple[ServingImage, ...]:
+    """All images that serve models, in the table's order.
+
+    >>> len({image.server for image in serving_images()})
+    7
+    """
+    return tuple(
+        ServingImage(
+            server=row["server"],
+            accelerator=None if row["accelerator"] == "cpu" else row["accelerator"],
+            architecture=row["architecture"],
+            repository=row["repository"],
+            tag=row["tag"],
+            registry=row["registry"],
+            cuda=row["cuda"],
+            tasks=frozenset(row["tasks"].split()),
+            without=frozenset(row["without"].split()),
+            inference_ami=row["inference_ami"] or None,
+            sdk=row["sdk"],
+            source=row["source"],
+            read=row["read"],
+        )
+        for row in rows("serving_containers")
+    )
 
 
 def serving_container(
@@ -65,4 +144,149 @@ def serving_container(
     trust_remote_code: bool | None = None,
     where: str = "",
 ) -> ServingContainer:
-    raise NotImplementedError
+    """The container that serves a pinned model on an instance type.
+
+    Parameters
+    ----------
+    pinned : PinnedModel
+        The model.
+    instance_type : str
+        Of the variant.
+    server : str, optional
+        One of those that :class:`ServingContainer` names. By default the task and the accelerator
+        decide: vLLM where text is generated, llama.cpp for GGUF files, Text Embeddings Inference for
+        the embedding models, rerankers and classifiers that it knows, transformers for other tasks.
+    context_length, volume_gb
+        As for :func:`.model_memory.model_fit`.
+    trust_remote_code : bool, optional
+        Whether the container runs Python code that lies beside the weights. Without it a model that
+        needs such code is refused; ``False`` says that the server knows the model without.
+    where : str
+        Path of the construct or setting, for errors.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE353 when no container is known for the task on the type, LLE354 when the server does not
+        know the model, LLE390 for code beside the weights, LLE392 for an unknown server, and what
+        :func:`.model_memory.model_fit` raises.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint.plan.pinned_model import PinnedFile
+    >>> embedder = PinnedModel(
+    ...     model="BAAI/bge-small-en-v1.5", revision="main", commit="5" * 40,
+    ...     task="feature-extraction", config={"model_type": "bert"},
+    ...     files=(PinnedFile("model.safetensors", 133_466_304, "0" * 64),
+    ...            PinnedFile("tokenizer.json", 711_396, "1" * 64)))
+    >>> container = serving_container(embedder, "ml.c7i.xlarge")
+    >>> container.repository, container.environment["HF_MODEL_ID"]
+    ('tei-cpu', '/opt/ml/model')
+    """
+    facts = instance_facts(instance_type)
+    if server is not None and server not in {image.server for image in serving_images()}:
+        names = dict.fromkeys(image.server for image in serving_images())
+        raise SERVER.error(got=server, allowed=", ".join(names), where=where)
+    chosen = server or _server(pinned, facts)
+    image = _image(pinned, facts, chosen, instance_type, where, stated=server is not None)
+    doubts = check_server_knows(pinned, chosen, gpu=image.accelerator == "nvidia", where=where)
+    trusted = trusts_own_code(pinned, chosen, trust_remote_code, where)
+    fit = model_fit(
+        pinned, instance_type, context_length=context_length, volume_gb=volume_gb, where=where
+    )
+    environment, said = server_environment(pinned, chosen, fit, trusted)
+    download, slow_download = _timeout(
+        "download", pinned.total_bytes / DOWNLOAD_BYTES_PER_SECOND, MODEL_DOWNLOAD_SECONDS.maximum
+    )
+    startup, slow_start = _timeout(
+        "start", fit.weight_bytes / LOAD_BYTES_PER_SECOND, CONTAINER_STARTUP_SECONDS.maximum
+    )
+    return ServingContainer(
+        server=chosen,
+        repository=image.repository,
+        tag=image.tag,
+        registry=image.registry,
+        environment=environment,
+        startup_health_check_timeout=startup,
+        model_data_download_timeout=download,
+        inference_ami=image.inference_ami,
+        fit=fit,
+        warnings=(*doubts, *said, *fit.warnings, *slow_download, *slow_start),
+        source=f"{image.source}, read {image.read}",
+    )
+
+
+def _server(pinned: PinnedModel, facts: InstanceFacts | None) -> str:
+    """The server that the task and the accelerator ask for."""
+    if facts is not None and facts.accelerator == "neuron":
+        return "vllm-neuronx" if generates(pinned) else "huggingface-neuronx"
+    if is_gguf(pinned):
+        return "llama-cpp"
+    if generates(pinned):
+        return "vllm"
+    gpu = facts is not None and facts.accelerator == "nvidia"
+    runs = any(image.server == "tei" and _runs_on(image, facts) for image in serving_images())
+    return "tei" if runs and tei_knows(pinned, gpu=gpu) else "huggingface"
+
+
+def _runs_on(image: ServingImage, facts: InstanceFacts | None) -> bool:
+    return (
+        facts is not None
+        and image.accelerator == facts.accelerator
+        and image.architecture == (facts.architecture or image.architecture)
+        and facts.family not in image.without
+    )
+
+
+def _image(
+    pinned: PinnedModel,
+    facts: InstanceFacts | None,
+    server: str,
+    instance_type: str,
+    where: str,
+    *,
+    stated: bool,
+) -> ServingImage:
+    task = served_task(pinned)
+    of_server = [image for image in serving_images() if image.server == server]
+    for_task = [image for image in of_server if {task, PIPELINES.get(task or "")} & image.tasks]
+    for image in for_task:
+        if _runs_on(image, facts):
+            return image
+    if facts is None:
+        got, allowed = f"{instance_type}, a type that this version does not know", "types it knows"
+    elif not for_task:
+        tasks = sorted(set().union(*(image.tasks for image in of_server)))
+        got, allowed = f"{task or 'a model without a task'} with {server}", ", ".join(tasks)
+    else:
+        got = f"{task} with {server} on {instance_type}"
+        allowed = "; ".join(dict.fromkeys(map(_where_it_runs, for_task)))
+    raise NO_CONTAINER.error(
+        got=got, allowed=allowed, where=where, fix=_WAY_OUT if not stated else ""
+    )
+
+
+_WAY_OUT = (
+    "Choose another instance type; for text generation on a CPU a model with GGUF files, or, slow, "
+    "server='huggingface'; or name an image yourself with Container(image=...)."
+)
+
+
+def _where_it_runs(image: ServingImage) -> str:
+    kind = {"nvidia": "NVIDIA GPUs", "neuron": "Inferentia2 and Trainium"}.get(
+        image.accelerator or "", f"CPUs ({image.architecture})"
+    )
+    without = ", ".join(f"ml.{family}" for family in sorted(image.without))
+    return f"{kind}{f' but {without}' if without else ''}"
+
+
+def _timeout(what: str, seconds: float, most: float | None) -> tuple[timedelta, tuple[str, ...]]:
+    """A limit in whole minutes with as much again to spare, within SageMaker's."""
+    wanted = max(LEAST_TIMEOUT_SECONDS, -(-2 * seconds // 60) * 60)
+    most = most or wanted
+    if seconds <= most:
+        return timedelta(seconds=min(wanted, most)), ()
+    return timedelta(seconds=most), (
+        f"{what} may take {seconds / 60:.0f} minutes at 100 MB/s, and SageMaker waits "
+        f"{most / 60:.0f} at most",
+    )
