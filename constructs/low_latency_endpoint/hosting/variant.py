@@ -338,12 +338,14 @@ class ProductionVariant(VariantOptions):
         """The inference AMI of the template: yours, or the one that the images need."""
         if self.inference_ami is not None:
             return self.inference_ami.version
-        return needed_inference_ami(
+        asked = needed_inference_ami(
             [
                 ([image.reference for image in model.images], instance_type.name)
                 for instance_type, model in self.placements
             ]
         )
+        of_hub = (each.container.inference_ami for each in self.model.hub_servings)
+        return asked or next((each for each in of_hub if each), None)
 
     def to_cfn(self) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
         """The variant as CloudFormation takes it; timeouts are checked here, in seconds.

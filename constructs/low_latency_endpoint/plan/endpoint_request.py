@@ -362,7 +362,10 @@ class EndpointRequest:
     @cached_property
     def needed_ami(self) -> str | None:
         """The inference AMI that the images need on their types."""
-        return needed_inference_ami([(self.images, name) for name in self._types_of_images])
+        asked = needed_inference_ami([(self.images, name) for name in self._types_of_images])
+        if asked is None and self.hub_serving is not None:
+            return self.hub_serving.container.inference_ami
+        return asked
 
     @property
     def is_generative(self) -> bool:

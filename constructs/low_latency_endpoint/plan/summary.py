@@ -16,7 +16,7 @@ DERIVED_NAME = "follows stack and key: in production state endpoint_name"
 def summary_of(
     plan: Plan, *, alarms: str | None = None, cost: EndpointCost | None = None, named: bool = True
 ) -> tuple[SummaryLine, ...]:
-    """The six lines of an endpoint, or seven.
+    """The six lines of an endpoint; one more for a model of the Hub, and one without a name.
 
     Parameters
     ----------
@@ -44,6 +44,7 @@ def summary_of(
     Scaling: 7,800 invocations per instance and minute, 65 % of its limit
     """
     return (
+        *_hub_model(plan),
         SummaryLine("Instances", _instances(plan)),
         SummaryLine("Routing", _routing(plan)),
         SummaryLine("Scaling", _scaling(plan)),
@@ -51,6 +52,26 @@ def summary_of(
         SummaryLine("Cost", _cost(plan, cost)),
         SummaryLine("Assumed", "; ".join(_assumed(plan))),
         *(() if named else (SummaryLine("Name", DERIVED_NAME),)),
+    )
+
+
+def _hub_model(plan: Plan) -> Iterator[SummaryLine]:
+    serving = plan.request.hub_serving
+    if serving is None:
+        return
+    pinned, container = serving.model.pinned, serving.container
+    fit = container.fit
+    room = []
+    if fit.context is not None:
+        less = f" of the model's {fit.model_context:,}" if fit.context != fit.model_context else ""
+        room.append(f"context of {fit.context:,} tokens{less if fit.model_context else ''}")
+    if fit.concurrent_requests is not None:
+        count = fit.concurrent_requests
+        room.append(f"{count} request{'s' if count != 1 else ''} of that length at a time")
+    yield SummaryLine(
+        "Model",
+        f"{pinned.model} at {pinned.commit[:12]}, {pinned.license or 'no licence stated'}; "
+        + "; ".join([container.server, *room]),
     )
 
 
