@@ -118,3 +118,21 @@ INSTANCE_TYPE_NEEDED = rule(
     "which container serves a model of the Hub depends on the instance type",
     fix="Pass instance_type= to Container.from_hugging_face; LowLatencyEndpoint does it itself.",
 )
+OWN_CODE = rule(
+    "LLE390",
+    "the model brings its own code, and whether the container may run it is not said",
+    fix="Read the .py files that the lock file pins, then say trust_remote_code=True; or False, if "
+    "the server knows the model without them.",
+    source="https://huggingface.co/docs/transformers/custom_models",
+)
+CONTEXT_TOO_LONG = rule(
+    "LLE391",
+    "the context is longer than the model was made for",
+    fix="Ask for a context of at most the model's own, or leave it out.",
+)
+SERVER = rule(
+    "LLE392",
+    "no such server of models is known",
+    fix="Leave it out, and the task decides; or name an image with Container(image=...).",
+    source=CONTAINERS,
+)
