@@ -15,6 +15,7 @@ from .specifications import (
     SimulatedModelServer,
     UrlModelServer,
     handlers_model_server,
+    llama_cpp_model_server,
     sentiment_model_server,
 )
 
@@ -25,6 +26,7 @@ __all__ = [
     "SimulatedModelServer",
     "UrlModelServer",
     "handlers_model_server",
+    "llama_cpp_model_server",
     "parse_model_server",
     "sentiment_model_server",
 ]

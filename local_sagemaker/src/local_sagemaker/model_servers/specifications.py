@@ -232,6 +232,22 @@ def sentiment_model_server() -> CommandModelServer:
     return handlers_model_server(Path(__file__).with_name("sentiment.py"))
 
 
+def llama_cpp_model_server() -> CommandModelServer:
+    """Give llama.cpp without a GPU: it serves the GGUF file of the model's data.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Without xllamacpp, which the ``llama-cpp`` extra brings.
+    """
+    if importlib.util.find_spec("xllamacpp") is None:
+        raise ModuleNotFoundError(
+            "the llama-cpp model server needs xllamacpp: pip install 'local-sagemaker[llama-cpp]'",
+            name="xllamacpp",
+        )
+    return handlers_model_server(Path(__file__).with_name("llama_cpp.py"))
+
+
 def handlers_model_server(script: str | Path) -> CommandModelServer:
     """Serve an inference script of SageMaker's toolkits: ``model_fn``, ``predict_fn`` and so on.
 
