@@ -4,28 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo
+from pydantic.functional_validators import BeforeValidator
+from pydantic.json_schema import WithJsonSchema
 
 from ..hugging_face.lock_file import LOCK_NAME, pinned_model
 from ..plan import limits
 from ..plan.hub_serving import HubModel
 from ..plan.s3_names import check_bucket_name
-from .breach import Finding, breaches
+from .breach import BreachError, Finding, breaches, finding
 from .container_checks import environment_checks
-from .fields import Asset, Limited, TextOrNumber
+from .fields import Limited, TextOrNumber
 from .model_base import SettingsModel, mapping_of, optional
-from .rules import SECRET_ARN
+from .rules import NO_SUCH_ASSET, SECRET_ARN
 
 Server = Literal["vllm", "sglang", "tei", "huggingface", "llama-cpp"]
+
+
+def _beside_the_settings(value: Any, info: ValidationInfo) -> Any:
+    """The path from the settings file's folder; a file that is missing is a finding of the plan."""
+    if not isinstance(value, (str, Path)) or not str(value) or "\0" in str(value):
+        raise BreachError([finding(NO_SUCH_ASSET, got=value, allowed="a path")])
+    return Path((info.context or {}).get("folder") or "", value)
+
+
+LockPath = Annotated[
+    Path, BeforeValidator(_beside_the_settings), WithJsonSchema({"type": "string"})
+]
 
 
 class HuggingFaceSettings(SettingsModel):
     """A model of the Hugging Face Hub: pinned in a lock file, staged into S3, served offline."""
 
     model: str = Field(examples=["Qwen/Qwen3-8B"], description="Its name on the Hub.")
-    lock: Asset = Field(
+    lock: LockPath = Field(
         default=LOCK_NAME,  # type: ignore[arg-type]  # a path, once it is validated
         validate_default=True,
         examples=[LOCK_NAME],

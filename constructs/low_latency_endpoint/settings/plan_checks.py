@@ -6,6 +6,15 @@ import io
 from collections.abc import Iterator
 
 from ..errors import ConfigurationError
+from ..plan.hugging_face_rules import (
+    CONTEXT_TOO_LONG,
+    LICENSE,
+    LOCK_EDITED,
+    LOCK_FILE,
+    NOT_PINNED,
+    OWN_CODE,
+    SERVER,
+)
 from ..plan.images import check_image_folder
 from ..plan.latency_plan import Plan
 from ..plan.limits import ROLLBACK_ALARM_COUNT
@@ -42,6 +51,18 @@ _PLACES: dict[str, Place] = {
     "tps_per_instance": ("tps_per_instance",),
     "safety_factor": ("safety_factor",),
     "keep_instance_counts": ("scaling", "keep_counts"),
+}
+
+
+#: What is wrong with a model of the Hub -> setting below hugging_face that says it.
+_PLACES_OF_HUB: dict[str, Place] = {
+    LOCK_FILE.code: ("lock",),
+    LOCK_EDITED.code: ("lock",),
+    NOT_PINNED.code: ("model",),
+    LICENSE.code: ("accept_license",),
+    CONTEXT_TOO_LONG.code: ("context_length",),
+    OWN_CODE.code: ("trust_remote_code",),
+    SERVER.code: ("server",),
 }
 
 
@@ -85,6 +106,8 @@ def _place(error: ConfigurationError, stated: EndpointSettings | FurtherSettings
     """The setting that an error of the plan is about, below the endpoint's or the variant's."""
     if error.code == SUBNET_HOLDS_FLEET.code:
         return _PLACES["max_instances"]
+    if error.where == "hugging_face" or error.code in _PLACES_OF_HUB:
+        return ("hugging_face", *_PLACES_OF_HUB.get(error.code, ()))
     places = {
         **_PLACES,
         **{
