@@ -187,6 +187,10 @@ docs: $(VENV)/.installed-dev  ## Rewrite the generated pages and the JSON schema
 	@python -m acceptance.page docs/seen-on-aws.md
 	@git --no-pager diff --stat -- docs endpoint.schema.json '*/resource_types.json'
 
+.PHONY: newer-tags
+newer-tags: $(VENV)/.installed-dev  ## Say which images for models of the Hub have a newer tag (asks PyPI)
+	@$(OFFLINE) python tests/plan/newer_tags.py
+
 .PHONY: wheel
 wheel: $(VENV)/.installed-dev  ## Build both wheels into dist/, for your own CDK app
 	@rm -f dist/*.whl
