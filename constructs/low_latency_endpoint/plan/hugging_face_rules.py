@@ -118,3 +118,15 @@ INSTANCE_TYPE_NEEDED = rule(
     "which container serves a model of the Hub depends on the instance type",
     fix="Pass instance_type= to Container.from_hugging_face; LowLatencyEndpoint does it itself.",
 )
+STAGED_FILES_GONE = rule(
+    "LLE390",
+    "files of a model are gone after they were staged",
+    fix="Deploy again: another stack that used the same files was being deleted meanwhile, or "
+    "somebody removed them.",
+)
+TOO_MANY_FILES = rule(
+    "LLE391",
+    "a model has more files than a deployment stages",
+    fix="Pin fewer: what is served rarely needs all of them. Or stage the model with low-latency "
+    "stage and serve it with ModelData.from_s3(bucket, pinned.prefix).",
+)
