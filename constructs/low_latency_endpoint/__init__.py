@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .hosting.model_data import ModelData
     from .hosting.model_interface import IModel
     from .hosting.scaling import InvocationScaling
+    from .hosting.staged_model import StagedModel
     from .hosting.variant import (
         InferenceAmi,
         InstancePool,
@@ -84,6 +85,7 @@ _MODULE_OF = {
         "hosting.model_data": "ModelData",
         "hosting.model_interface": "IModel",
         "hosting.scaling": "InvocationScaling",
+        "hosting.staged_model": "StagedModel",
         "hosting.variant": "InferenceAmi InstancePool ProductionVariant RoutingStrategy VariantOptions",
         "hosting.variant_attributes": "VariantAttributes",
         "load_test_fleet.load_test_fleet": "LoadTestFleet",
@@ -158,6 +160,7 @@ __all__ = [
     "ScalingSteps",
     "ShadowAlarms",
     "SlowRequests",
+    "StagedModel",
     "VariantAttributes",
     "VariantOptions",
     "WarmUp",

@@ -190,3 +190,39 @@ def test_nobody_waits_longer_than_the_resource_says(stack, role):
     reason = stack.refusal(CUSTOM, thing(Turns=20, ServiceTimeout=2), **others)
     assert "did not receive a response" in reason
     assert time.monotonic() - started > 2
+
+
+FAILS = """
+import os, time
+import boto3, cfnresponse
+def handler(event, context):
+    ssm = boto3.client("ssm")
+    name = "/runs/" + event["RequestType"]
+    try:
+        runs = int(ssm.get_parameter(Name=name)["Parameter"]["Value"]) + 1
+    except ssm.exceptions.ParameterNotFound:
+        runs = 1
+    ssm.put_parameter(Name=name, Value=str(runs), Type="String", Overwrite=True)
+    if event["RequestType"] == "Create" and runs <= int(event["ResourceProperties"]["Failures"]):
+        if runs == 1:
+            raise RuntimeError("not today")
+        os._exit(9)  # as when Lambda kills it for its memory
+    cfnresponse.send(event, context, cfnresponse.SUCCESS, {"Runs": str(runs)}, "it")
+"""
+
+
+def runs(aws: Any) -> int:
+    ssm = aws.client("ssm")
+    found = ssm.get_parameter(Name="/runs/Create")["Parameter"]["Value"]
+    ssm.delete_parameters(Names=["/runs/Create", "/runs/Delete"])
+    return int(found)
+
+
+def test_lambda_runs_a_function_that_failed_without_an_answer_twice_more(aws, stack, role):
+    others = {"Role": role, "Fn": function(FAILS)}
+    made = stack.deploy(CUSTOM, thing(Failures=2), ("Runs",), **others)
+    assert made.attributes == {"Runs": "3"}
+    stack.delete()
+    assert runs(aws) == 3
+    assert "did not receive a response" in stack.refusal(CUSTOM, thing(Failures=3), **others)
+    assert runs(aws) == 3

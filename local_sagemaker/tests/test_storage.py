@@ -181,3 +181,29 @@ def test_key_and_alias(aws, stack):
     assert "alias/one" not in names
     stack.delete()
     assert kms.describe_key(KeyId=made.ref)["KeyMetadata"]["KeyState"] == "PendingDeletion"
+
+
+def test_parts_of_an_upload_that_has_ended_are_refused(aws, stack):
+    s3 = aws.client("s3")
+    name = stack.deploy("AWS::S3::Bucket", {"BucketName": "parts"}).ref
+    target = {"Bucket": name, "Key": "large"}
+    first, second = (s3.create_multipart_upload(**target)["UploadId"] for _ in range(2))
+    part = s3.upload_part(**target, UploadId=first, PartNumber=1, Body=b"x")
+    parts = {"Parts": [{"PartNumber": 1, "ETag": part["ETag"]}]}
+    s3.complete_multipart_upload(**target, UploadId=first, MultipartUpload=parts)
+    with pytest.raises(ClientError, match="PreconditionFailed"):  # conditional writes
+        s3.complete_multipart_upload(
+            **target, UploadId=second, MultipartUpload=parts, IfNoneMatch="*"
+        )
+    uploads = s3.list_multipart_uploads(Bucket=name, Prefix="lar")["Uploads"]
+    assert [each["UploadId"] for each in uploads] == [second]
+    s3.abort_multipart_upload(**target, UploadId=second)
+    for ended in (
+        lambda: s3.upload_part(**target, UploadId=second, PartNumber=1, Body=b"x"),
+        lambda: s3.complete_multipart_upload(
+            **target, UploadId=second, MultipartUpload=parts, IfMatch=part["ETag"]
+        ),
+    ):
+        with pytest.raises(ClientError, match="NoSuchUpload"):
+            ended()
+    s3.delete_object(**target)

@@ -12,6 +12,7 @@ from constructs import Construct
 
 from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import MODEL_DATA_URI
+from ..plan.pinned_model import PinnedModel
 from ..plan.rules import ARCHIVE_NAME, ASSET_IS_ARCHIVE
 from ..synthesis.findings import warn
 from ..synthesis.model_rights import bucket_arn, decrypting, reading, split_s3_uri
@@ -20,6 +21,7 @@ from ..synthesis.validation import check, is_token
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
     from aws_cdk import aws_s3 as s3
+    from aws_cdk import aws_secretsmanager as secretsmanager
 
 
 @checked_arguments
@@ -103,6 +105,27 @@ class ModelData(ABC):
             raise ASSET_IS_ARCHIVE.error(got=path, allowed="the path of one .tar.gz file")
         return _AssetData(path, key)
 
+    @staticmethod
+    def from_hugging_face(
+        pinned: PinnedModel,
+        *,
+        bucket: s3.IBucket | None = None,
+        token: secretsmanager.ISecret | None = None,
+        hub_endpoint: str = "https://huggingface.co",
+    ) -> ModelData:
+        """A pinned model of the Hub, copied into S3 at the deployment; the model waits for it.
+
+        Containers of one stack that serve the same commit share its files. The arguments are those
+        of :class:`StagedModel`, which is made in the stack when a model uses the data.
+
+        Raises
+        ------
+        ConfigurationError
+            From the model that uses it: LLE352, LLE359, LLE394; LLE357 for another list of files
+            of the same commit in the same stack.
+        """
+        return _HubData(pinned, bucket, token, hub_endpoint)
+
 
 def container_property(data: ModelData, data_uri: str, *, multi_model: bool) -> dict[str, Any]:
     """The container's ``ModelDataUrl`` or ``ModelDataSource``, as CloudFormation takes them."""
@@ -184,3 +207,24 @@ class _AssetData(ModelData):
         if self.key is not None:
             statements.append(decrypting(self.key))
         return asset.s3_object_url, statements
+
+
+@dataclass(frozen=True)
+class _HubData(ModelData):
+    pinned: PinnedModel
+    bucket: s3.IBucket | None
+    token: secretsmanager.ISecret | None
+    hub_endpoint: str
+
+    @property
+    def uri(self) -> str:
+        # The bucket is known once a model uses it.
+        return f"s3://<bucket of {self.pinned.model}>/{self.pinned.prefix}"
+
+    def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        from .staged_model import staged_for  # loads S3 and Lambda, which few apps need here
+
+        staged = staged_for(
+            scope, self.pinned, bucket=self.bucket, token=self.token, hub_endpoint=self.hub_endpoint
+        )
+        return staged.uri, staged.reading()

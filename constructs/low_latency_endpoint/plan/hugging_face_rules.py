@@ -141,3 +141,15 @@ SERVER = rule(
     fix="Leave it out, and the task decides; or name an image with Container(image=...).",
     source=CONTAINERS,
 )
+STAGED_FILES_GONE = rule(
+    "LLE393",
+    "files of a model are gone after they were staged",
+    fix="Deploy again: another stack that used the same files was being deleted meanwhile, or "
+    "somebody removed them.",
+)
+TOO_MANY_FILES = rule(
+    "LLE394",
+    "a model has more files than a deployment stages",
+    fix="Pin fewer: what is served rarely needs all of them. Or stage the model with low-latency "
+    "stage and serve it with ModelData.from_s3(bucket, pinned.prefix).",
+)

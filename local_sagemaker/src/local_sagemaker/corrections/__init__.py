@@ -16,6 +16,7 @@ from . import (  # noqa: E402, F401
     cloudwatch_alarms,
     ecs,
     lambda_functions,
+    multipart_uploads,
     networks,
     policies,
     private_names,

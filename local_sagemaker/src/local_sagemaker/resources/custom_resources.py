@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import threading
 import time
 import uuid
 from typing import Any
@@ -31,6 +32,9 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resou
 _LARGEST_ANSWER = 1024 * 1024
 _PAUSE = 0.02
 _ENDING = 10.0
+_RETRY_PAUSES = (0.1, 0.2)
+"""Seconds before Lambda runs a function again that failed, here instead of one and two minutes:
+https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html"""
 _COMPLETION_TIMEOUT = 120.0
 _COMPLETION_PAUSE = 0.2
 
@@ -101,7 +105,7 @@ def _plain(at: Place, found: Any, event: dict[str, Any]) -> Created:
         url = f"http://{LOOPBACK}:{listener.port}{path}"
         outcomes = _asked(at, found, {**event, "ResponseURL": url}, received, timeout)
     if not received:
-        said = outcomes[0].error or outcomes[0].log[-500:] if outcomes else ""
+        said = outcomes[-1].error or outcomes[-1].log[-500:] if outcomes else ""
         raise ServiceError(
             "CloudFormation did not receive a response from your Custom Resource: "
             f"{said or 'the function ended without one'}"
@@ -124,17 +128,30 @@ def _asked(
     The time is by the clock, and no shorter than the function's own by a real one: functions run
     in real time. CloudFormation waits for all of it; here nobody waits when no function runs any
     more that could answer. One that has answered may end: its log is still to be written.
+
+    CloudFormation invokes asynchronously, so Lambda runs a function that fails, by an error, its
+    timeout or an end of its process, twice more; here only while nobody has answered.
     """
     outcomes: list[lambda_runner.InvocationResult] = []
     arn = str(found.function_arn)
-    deadline, own = at.clock.now() + timeout, time.monotonic() + int(found.timeout or 3)
-    lambda_runner.in_background(arn, lambda: outcomes.append(run(found, at.url, event)))
+    deadline, begun = at.clock.now() + timeout, [time.monotonic()]
+    over = threading.Event()
+
+    def invoke() -> None:
+        for pause in (*_RETRY_PAUSES, None):
+            begun.append(time.monotonic())
+            outcomes.append(run(found, at.url, event))
+            if not outcomes[-1].failed or received or pause is None or over.wait(pause):
+                return
+
+    lambda_runner.in_background(arn, invoke)
     while (
         not received
         and lambda_runner.is_running()
-        and (at.clock.now() < deadline or time.monotonic() < own)
+        and (at.clock.now() < deadline or time.monotonic() < begun[-1] + int(found.timeout or 3))
     ):
         time.sleep(_PAUSE)
+    over.set()
     ends = time.monotonic() + _ENDING
     while received and lambda_runner.is_running(arn) and time.monotonic() < ends:
         time.sleep(_PAUSE)

@@ -1,0 +1,269 @@
+"""A pinned model of the Hugging Face Hub, copied into S3 when the stack is deployed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aws_cdk import CustomResource, Duration, RemovalPolicy
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from ..hugging_face.staging_function.addresses import StagingFailed, hub_endpoint
+from ..plan.argument_kinds import checked_arguments
+from ..plan.hugging_face_rules import FOREIGN_FILES, HUB_ENDPOINT
+from ..plan.pinned_model import PinnedModel
+from ..plan.staging_calls import CALLS_AT_ONCE, LARGEST_FILE, staging_calls
+from ..synthesis.asked_once import path_below, stack_of
+from ..synthesis.findings import acknowledge, acknowledge_wildcard_resources
+from ..synthesis.iam_documents import allow
+from ..synthesis.model_rights import decrypting, reading, writing_with
+from ..synthesis.safeguards import safeguards_of
+from ..synthesis.validation import is_token
+from .staging_function import TIMEOUT_SECONDS, StagingFunction
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_secretsmanager as secretsmanager
+
+HUB = "https://huggingface.co"
+_BUCKET = "HubModels"
+# Lambda runs a function that was killed twice more, one and two minutes later:
+# https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
+_SERVICE_TIMEOUT = 3 * TIMEOUT_SECONDS + 300
+
+
+@checked_arguments
+class StagedModel(Construct):
+    """The files of a pinned model in S3, under a prefix that carries the commit.
+
+    At the deployment a Lambda function copies each file from the Hub and holds it against the
+    pinned size and SHA-256; of a file that differs nothing is kept, and the deployment fails. Files
+    that are there already are not asked for again: a second deployment does not call the Hub.
+    Instances then load from S3, and never call it.
+
+    All models of a stack share one function, and stacks that use the same bucket share the files:
+    each notes that it uses them, and the last to go removes them. What ``low-latency stage`` put
+    there stays. Another commit lies under another prefix; the former one's files go after the
+    update, when no fleet serves them any more.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    pinned : PinnedModel
+        From the lock file that ``low-latency pin`` wrote.
+    bucket : aws_s3.IBucket, optional
+        Of this account, in the stack's Region. By default one for all models of the stack:
+        private, encrypted (with the safeguards' key, if there is one), TLS only.
+    token : aws_secretsmanager.ISecret, optional
+        Holds a token of the Hub as plain text, for gated and private models. The function reads it
+        when it runs; it is sent to the Hub itself only. By default the Hub is asked without.
+    hub_endpoint : str
+        By default ``https://huggingface.co``; or a mirror of yours.
+    removal_policy : aws_cdk.RemovalPolicy
+        What becomes of the files when the stack goes, and of the bucket, if it is made here: the
+        first model decides for it. By default they are removed: all of it is pinned, and can be
+        staged again. RETAIN keeps both.
+
+    Attributes
+    ----------
+    pinned : PinnedModel
+    bucket : aws_s3.IBucket
+    uri : str
+        ``s3://bucket/hub/model/commit/``; what uses it waits until all files are there.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE352 for a file of more than 20 GB, unless a bucket is given, where ``low-latency stage``
+        may have put it; LLE359 for an endpoint without TLS; LLE394 for more than 1,000 files.
+
+    Examples
+    --------
+    >>> from aws_cdk import App, Stack
+    >>> from low_latency_endpoint import StagedModel
+    >>> from low_latency_endpoint.plan.pinned_model import PinnedFile, PinnedModel
+    >>> pinned = PinnedModel(model="acme/tiny", revision="main", commit="7" * 40,
+    ...                      files=(PinnedFile("model.safetensors", 2048, "0" * 64),))
+    >>> staged = StagedModel(Stack(App(), "Serving"), "Tiny", pinned=pinned)
+    >>> staged.uri.endswith("/hub/acme/tiny/7777777777777777777777777777777777777777/")
+    True
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        pinned: PinnedModel,
+        bucket: s3.IBucket | None = None,
+        token: secretsmanager.ISecret | None = None,
+        hub_endpoint: str = HUB,
+        removal_policy: RemovalPolicy = RemovalPolicy.DESTROY,
+    ) -> None:
+        super().__init__(scope, id)
+        endpoint = _checked(hub_endpoint, path_below(self, scope, id))
+        calls = staging_calls(pinned, staged_before=bucket is not None)
+        self.pinned = pinned
+        self.bucket: s3.IBucket = bucket or _bucket_of_stack(self, removal_policy)
+        self._function = StagingFunction.of_stack(self)
+        self._whose: dict[str, Any] = {
+            "Model": pinned.model,
+            "Commit": pinned.commit,
+            "Bucket": self.bucket.bucket_name,
+        }
+        paths = [each.path for each in pinned.files]
+        use = self._resource("Use", removal_policy=removal_policy, Paths=paths)
+        use.node.add_dependency(self._function.also(self, *self._rights(token)))
+        if self.bucket.policy is not None:
+            use.node.add_dependency(self.bucket.policy)
+        copies: list[CustomResource] = []
+        for number, files in enumerate(calls):
+            copy = self._resource(
+                f"Files{number}",
+                Part=str(number),
+                Files=[f"{each.sha256} {each.size} {each.path}" for each in files],
+                LargestFile=str(LARGEST_FILE),
+                HubEndpoint=endpoint,
+                **({"TokenSecretArn": token.secret_arn} if token else {}),
+            )
+            copy.node.add_dependency(
+                copies[number - CALLS_AT_ONCE] if number >= CALLS_AT_ONCE else use
+            )
+            copies.append(copy)
+        # The same digest leaves it alone: there is nothing to look at again.
+        check = self._resource("Check", Paths=paths, Digest=pinned.digest)
+        check.node.add_dependency(*copies[-CALLS_AT_ONCE:])
+        self.uri: str = f"s3://{check.get_att_string('Bucket')}/{pinned.prefix}"
+
+    def reading(self) -> list[dict[str, Any]]:
+        """What a role needs to read the files."""
+        statements = reading(self.bucket.bucket_arn, self.pinned.prefix)
+        if self.bucket.encryption_key is not None:
+            statements.append(decrypting(self.bucket.encryption_key))
+        return statements
+
+    def _resource(
+        self, kind: str, *, removal_policy: RemovalPolicy | None = None, **properties: Any
+    ) -> CustomResource:
+        return CustomResource(
+            self,
+            kind,
+            resource_type=f"Custom::HubModel{kind.rstrip('0123456789')}",
+            service_token=self._function.arn,
+            service_timeout=Duration.seconds(_SERVICE_TIMEOUT),
+            removal_policy=removal_policy,
+            properties={**self._whose, **properties},
+        )
+
+    def _rights(self, token: secretsmanager.ISecret | None) -> list[dict[str, Any]]:
+        """All models' prefixes of the bucket: an update removes files of the model before."""
+        bucket = self.bucket.bucket_arn
+        objects = [f"{bucket}/hub/*", f"{bucket}/users/*"]
+        statements = [
+            allow(
+                ["s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject"],
+                objects,
+            ),
+            allow(
+                ["s3:ListBucket"],
+                bucket,
+                condition={"StringLike": {"s3:prefix": ["hub/*", "users/*"]}},
+            ),
+            # Knows no prefix:
+            # https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html
+            allow(["s3:ListBucketMultipartUploads"], bucket),
+        ]
+        if self.bucket.encryption_key is not None:
+            statements.append(writing_with(self.bucket.encryption_key))
+        if token is not None:
+            # An ARN without the six characters at its end is of a secret that is known by name.
+            secret = token.secret_full_arn or f"{token.secret_arn}-??????"
+            statements.append(allow(["secretsmanager:GetSecretValue"], secret))
+            if token.encryption_key is not None:
+                statements.append(decrypting(token.encryption_key))
+            objects += [secret] if secret.endswith("?") else []
+        acknowledge_wildcard_resources(
+            self,
+            objects,
+            reason="The staging function copies into these prefixes of the bucket, and removes "
+            "what no stack uses any more; a secret that is named has an ARN that ends at random.",
+        )
+        return statements
+
+
+def staged_for(
+    scope: Construct,
+    pinned: PinnedModel,
+    *,
+    bucket: s3.IBucket | None,
+    token: secretsmanager.ISecret | None,
+    hub_endpoint: str,
+) -> StagedModel:
+    """The staged model of the scope's stack, made where there is none of this commit and bucket.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE357 when there is one with other files.
+    """
+    stack = stack_of(scope)
+    name = f"Hub-{pinned.model.replace('/', '-')}-{pinned.commit[:12]}"
+    if bucket is not None:
+        name += f"-{bucket.node.addr[-8:]}"
+    found = stack.node.try_find_child(name)
+    if found is None:
+        return StagedModel(
+            stack, name, pinned=pinned, bucket=bucket, token=token, hub_endpoint=hub_endpoint
+        )
+    assert isinstance(found, StagedModel)
+    if found.pinned.files != pinned.files:
+        raise FOREIGN_FILES.error(
+            got=f"two lists of files for {pinned.model} at {pinned.commit}",
+            allowed="one, of one lock file",
+            where=scope.node.path,
+            fix="Pin the model once, and use that lock file for all endpoints of the stack.",
+        )
+    return found
+
+
+def _checked(endpoint: str, where: str) -> str:
+    if is_token(endpoint):
+        return endpoint  # the function checks it
+    try:
+        return hub_endpoint(endpoint)
+    except StagingFailed:
+        raise HUB_ENDPOINT.error(
+            got="something else", allowed="https://, a host, and maybe a path", where=where
+        ) from None
+
+
+def _bucket_of_stack(scope: Construct, removal_policy: RemovalPolicy) -> s3.IBucket:
+    stack = stack_of(scope)
+    found = stack.node.try_find_child(_BUCKET)
+    if found is not None:
+        assert isinstance(found, s3.Bucket)
+        return found
+    key = safeguards_of(scope).encryption_key
+    bucket = s3.Bucket(
+        stack,
+        _BUCKET,
+        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+        encryption=s3.BucketEncryption.KMS if key else s3.BucketEncryption.S3_MANAGED,
+        encryption_key=key,
+        bucket_key_enabled=True if key else None,
+        enforce_ssl=True,
+        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+        lifecycle_rules=[
+            s3.LifecycleRule(
+                id="unfinished", abort_incomplete_multipart_upload_after=Duration.days(1)
+            )
+        ],
+        removal_policy=removal_policy,
+    )
+    acknowledge(
+        bucket,
+        "AwsSolutions-S1",
+        reason="Holds public or licensed model files, pinned by their hashes; CloudTrail data "
+        "events record access where an account wants that.",
+    )
+    return bucket

@@ -1,0 +1,81 @@
+"""The function that stages models: one for a stack, with the rights for each model's bucket."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3_assets as s3_assets
+from constructs import Construct, IDependable
+
+from .. import hugging_face
+from ..synthesis.asked_once import stack_of
+from ..synthesis.custom_resource_function import function_runtime
+from ..synthesis.safeguards import FunctionRole, log_group, safeguards_of
+
+_ID = "HubModelStaging"
+_PACKAGE = "staging_function"
+_STAGING_OFF = "aws:cdk:disable-asset-staging"
+TIMEOUT_SECONDS = 900  # the longest that Lambda gives
+_MEMORY_MIB = 1792
+"""With which Lambda gives one processor: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
+Parts in memory take 160 MiB of it at most."""
+
+
+class StagingFunction(Construct):
+    """Copies files from the Hub into buckets. Runs outside the VPC: the Hub is in the internet."""
+
+    def __init__(self, scope: Construct, id: str) -> None:
+        super().__init__(scope, id)
+        guards = safeguards_of(self)
+        code = _code(self)
+        group = log_group(self, guards, days=30)
+        self._role = FunctionRole(self, guards, "log", guards.let_write_logs(group))
+        function = lambda_.CfnFunction(
+            self,
+            "Function",
+            code=lambda_.CfnFunction.CodeProperty(
+                s3_bucket=code.s3_bucket_name, s3_key=code.s3_object_key
+            ),
+            description="Copies pinned models from the Hugging Face Hub into S3",
+            handler=f"{_PACKAGE}.handler.handler",
+            role=self._role.arn,
+            memory_size=_MEMORY_MIB,
+            timeout=TIMEOUT_SECONDS,
+            logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=group.ref),
+            **function_runtime(self),
+        )
+        if self._role.before:
+            function.node.add_dependency(*self._role.before)
+        self.arn: str = function.attr_arn
+
+    @classmethod
+    def of_stack(cls, scope: Construct) -> StagingFunction:
+        """The one of the scope's stack, made where there is none."""
+        stack = stack_of(scope)
+        found = stack.node.try_find_child(_ID) or cls(stack, _ID)
+        assert isinstance(found, cls)
+        return found
+
+    def also(self, scope: Construct, *statements: Mapping[str, Any]) -> IDependable:
+        """Let the function do this, too; what has to wait for the right."""
+        return self._role.also(scope, "Rights", "stage", *statements)
+
+
+def _code(scope: Construct) -> s3_assets.Asset:
+    folder = Path(tempfile.mkdtemp(prefix="staging-"))
+    package = folder / _PACKAGE
+    package.mkdir()
+    for source in sorted((Path(hugging_face.__file__).parent / _PACKAGE).glob("*.py")):
+        shutil.copyfile(source, package / source.name)
+    for path in folder.rglob("*"):
+        # Lambda's user must be able to read them, whatever this machine's umask.
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    asset = s3_assets.Asset(scope, "Code", path=str(folder))
+    if not scope.node.try_get_context(_STAGING_OFF):
+        shutil.rmtree(folder)  # the CDK has its copy
+    return asset

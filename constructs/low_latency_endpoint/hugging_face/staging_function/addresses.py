@@ -1,0 +1,81 @@
+"""Addresses of the Hub, and how a copy fails."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote, urlsplit
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_PORTS = {"http": 80, "https": 443}
+_HOST = re.compile(r"[A-Za-z0-9._:-]+")
+
+Origin = tuple[str, str, int]
+
+
+class StagingFailed(Exception):
+    """A model is not staged.
+
+    Attributes
+    ----------
+    code, problem : str
+        Of the library's error codes, and in words.
+    """
+
+    def __init__(self, code: str, problem: str) -> None:
+        super().__init__(f"{code}: {problem}")
+        self.code, self.problem = code, problem
+
+
+def origin_of(url: str) -> Origin:
+    """Scheme, host and port: to whom a token may go.
+
+    >>> origin_of("https://huggingface.co/gpt2") == origin_of("HTTPS://HuggingFace.co:443")
+    True
+    """
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
+
+
+def is_guarded(url: str) -> bool:
+    """Whether what is sent there can be read by nobody on the way: TLS, or this machine."""
+    scheme, host, _ = origin_of(url)
+    return scheme == "https" or (scheme == "http" and host in _LOOPBACK)
+
+
+def hub_endpoint(url: str) -> str:
+    """The Hub's endpoint without the slash at its end.
+
+    Raises
+    ------
+    StagingFailed
+        LLE359 for one without TLS that is not on this machine, or with credentials or a query.
+
+    Examples
+    --------
+    >>> hub_endpoint("https://huggingface.co/")
+    'https://huggingface.co'
+    """
+    try:
+        parts = urlsplit(url)
+        guarded = is_guarded(url)
+    except ValueError:  # a port that is none
+        guarded = False
+    if (
+        not guarded
+        or not _HOST.fullmatch(parts.hostname or "")
+        or "@" in parts.netloc
+        or parts.query
+        or parts.fragment
+    ):
+        # Not the URL: who puts a password into it should not find it in a log.
+        raise StagingFailed("LLE359", "the Hub's endpoint is no plain https:// address")
+    return url.rstrip("/")
+
+
+def file_url(endpoint: str, model: str, commit: str, path: str) -> str:
+    """Where the Hub has a file of a commit.
+
+    >>> file_url("https://huggingface.co", "acme/tiny", "7" * 7, "a b.json")
+    'https://huggingface.co/acme/tiny/resolve/7777777/a%20b.json'
+    """
+    return f"{endpoint}/{quote(model)}/resolve/{quote(commit)}/{quote(path)}"
