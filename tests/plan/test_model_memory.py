@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.plan.instance_types import instance_facts
-from low_latency_endpoint.plan.model_config import Attention, attention, kept_config, own_context
+from low_latency_endpoint.plan.model_config import (
+    CONFIG_KEYS,
+    Attention,
+    attention,
+    kept_config,
+    own_context,
+)
 from low_latency_endpoint.plan.model_memory import (
     MIB,
     OVERHEAD_BYTES,
@@ -20,6 +28,7 @@ from low_latency_endpoint.plan.model_memory import (
 )
 from low_latency_endpoint.plan.pinned_model import PinnedModel
 from low_latency_endpoint.plan.served_model import served_task, served_weights
+from low_latency_endpoint.plan.serving_containers import serving_container
 
 from . import pinned_models as published
 from .conftest import Refused
@@ -74,7 +83,11 @@ def test_qwen3_8b_on_one_gpu_of_22888_mib_needs_a_shorter_context_than_its_own()
     # 4,096 tokens are 603,979,776 bytes = 576 MiB, which 3,898 MiB hold six times.
     short = model_fit(published.QWEN3_8B, "ml.g6.2xlarge", context_length=4096)
     assert (short.context_length, short.concurrent_requests) == (4096, 6)
-    assert "6 at the same time with 4,096 tokens each" in short.lines()
+    said = short.lines()
+    assert said[2] == "6 at the same time with 4,096 tokens each"
+    assert said[3].startswith(
+        "assumed: servers use 92% of an accelerator's memory, 1.5 GiB of that"
+    )
 
 
 def test_a_model_whose_own_context_fits_needs_no_other() -> None:
@@ -175,8 +188,11 @@ def test_a_stated_context_that_does_not_fit_is_refused_and_never_cut(refused: Re
         model_fit(published.QWEN3_8B, "ml.g6.2xlarge", context_length=32_768)
     assert "27,712" in caught.value.got
     assert "32,768" in caught.value.got
+    for never in (40_961, 0, -1):
+        with refused("LLE391"):
+            model_fit(published.QWEN3_8B, "ml.g6e.2xlarge", context_length=never)
     with refused("LLE391"):
-        model_fit(published.QWEN3_8B, "ml.g6e.2xlarge", context_length=40_961)
+        model_fit(pinned("a/b", 1), "ml.g6e.2xlarge", context_length=0)
 
 
 def test_room_for_less_than_a_short_request_is_no_room(refused: Refused) -> None:
@@ -184,6 +200,11 @@ def test_room_for_less_than_a_short_request_is_no_room(refused: Refused) -> None
     tight = replace(published.QWEN3_8B, files=pinned("a/b", 20_469_210_153 - 1000 * 147_456).files)
     with refused("LLE355"):
         model_fit(tight, "ml.g6.2xlarge")
+    unsaid = {**tight.config, "max_position_embeddings": None}
+    with refused("LLE355"):
+        model_fit(replace(tight, config=unsaid), "ml.g6.2xlarge")
+    # Who says how short the requests are, is believed: 992 tokens are 62 blocks, which have room.
+    assert model_fit(tight, "ml.g6.2xlarge", context_length=992).concurrent_requests == 1
 
 
 def test_positions_that_a_server_would_stretch_are_told_it() -> None:
@@ -340,6 +361,26 @@ def test_more_memory_never_holds_less(room: int, shorter: int) -> None:
     assert shape is not None
     cache = _Cache(shape, 1)
     assert cache.longest_request(room) >= cache.longest_request(max(0, room - shorter))
+
+
+_ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 10**6) | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=2),
+    max_leaves=5,
+)
+
+
+@given(config=st.dictionaries(st.sampled_from(CONFIG_KEYS), _ANYTHING))
+def test_whatever_a_config_says_there_is_an_answer_or_a_coded_refusal(
+    config: dict[str, object],
+) -> None:
+    kept = kept_config({**published.QWEN3_8B.config, **config})
+    json.dumps(kept)
+    for name in ("ml.g6.12xlarge", "ml.inf2.24xlarge", "ml.m7i.12xlarge"):
+        try:
+            serving_container(replace(published.QWEN3_8B, config=kept), name)
+        except ConfigurationError as refusal:
+            assert refusal.code in {"LLE353", "LLE354", "LLE355", "LLE390"}  # noqa: PT017
 
 
 def test_fitting_types_hold_the_model_and_are_of_the_kind_asked_for() -> None:

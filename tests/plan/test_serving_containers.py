@@ -272,6 +272,12 @@ def test_where_no_image_runs_the_refusal_says_where_one_does(refused: Refused) -
         serving_container(published.QWEN3_8B, "ml.g6.xlarge", server="tgi")
 
 
+def test_what_tei_serves_on_gpus_alone_is_served_by_transformers_on_a_cpu() -> None:
+    embedder = replace(published.BGE_SMALL, config={"model_type": "qwen2"})
+    assert serving_container(embedder, "ml.g6.xlarge").server == "tei"
+    assert serving_container(embedder, "ml.c7i.xlarge").server == "huggingface"
+
+
 def test_tei_without_a_fast_tokenizer_is_not_chosen() -> None:
     files = tuple(each for each in published.BGE_SMALL.files if each.path != "tokenizer.json")
     container = serving_container(replace(published.BGE_SMALL, files=files), "ml.c7i.xlarge")
@@ -285,6 +291,7 @@ def test_time_outs_grow_with_the_files_up_to_sagemakers_limit() -> None:
     # 141.1 GB at 100 MB/s are 1,411 s; twice that in whole minutes are 48.
     large = serving_container(published.LLAMA_70B, "ml.p4de.24xlarge")
     assert large.model_data_download_timeout == timedelta(minutes=48)
+    assert large.startup_health_check_timeout == timedelta(minutes=48)
     assert not any("SageMaker waits" in warning for warning in large.warnings)
     # 688.6 GB are 6,886 s: more than the hour that SageMaker waits.
     huge = serving_container(published.DEEPSEEK_V3, "ml.p5en.48xlarge")

@@ -130,9 +130,9 @@ OWN_CODE = rule(
     "the server knows the model without them.",
     source="https://huggingface.co/docs/transformers/custom_models",
 )
-CONTEXT_TOO_LONG = rule(
+CONTEXT_LENGTH = rule(
     "LLE391",
-    "the context is longer than the model was made for",
+    "the model was not made for a context of this length",
     fix="Ask for a context of at most the model's own, or leave it out.",
 )
 SERVER = rule(

@@ -111,7 +111,7 @@ def text_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
 def own_context(config: Mapping[str, Any]) -> int | None:
     """The longest context that the model was made for, in tokens; ``None`` where it is not said."""
     config = text_config(config)
-    return _count(config, "max_position_embeddings", "n_positions")
+    return count_of(config, "max_position_embeddings", "n_positions")
 
 
 def attention(config: Mapping[str, Any]) -> Attention | None:
@@ -132,9 +132,9 @@ def attention(config: Mapping[str, Any]) -> Attention | None:
     config = text_config(config)
     if config.get("is_encoder_decoder") or any(config.get(key) for key in _OTHER_ATTENTION):
         return None
-    layers = _count(config, "num_hidden_layers", "n_layer")
-    heads = _count(config, "num_attention_heads", "n_head")
-    hidden = _count(config, "hidden_size", "n_embd")
+    layers = count_of(config, "num_hidden_layers", "n_layer")
+    heads = count_of(config, "num_attention_heads", "n_head")
+    hidden = count_of(config, "hidden_size", "n_embd")
     if not layers or not heads or not hidden:
         return None
     windowed = _windowed(config, layers)
@@ -146,8 +146,8 @@ def attention(config: Mapping[str, Any]) -> Attention | None:
         window_layers=window_layers,
         window=window,
         heads=heads,
-        key_value_heads=_count(config, "num_key_value_heads") or heads,
-        head_dim=_count(config, "head_dim") or hidden // heads,
+        key_value_heads=count_of(config, "num_key_value_heads") or heads,
+        head_dim=count_of(config, "head_dim") or hidden // heads,
     )
 
 
@@ -160,10 +160,10 @@ def _windowed(config: Mapping[str, Any], layers: int) -> tuple[int, int] | None:
         return None
     windows = {
         "full_attention": None,
-        "sliding_attention": _count(config, "sliding_window"),
-        "chunked_attention": _count(config, "attention_chunk_size"),
+        "sliding_attention": count_of(config, "sliding_window"),
+        "chunked_attention": count_of(config, "attention_chunk_size"),
     }
-    if any(kind not in windows for kind in kinds):
+    if any(not isinstance(kind, str) or kind not in windows for kind in kinds):
         return None
     windowed = [window for kind in kinds if (window := windows[kind])]
     if len(windowed) == layers:
@@ -171,7 +171,7 @@ def _windowed(config: Mapping[str, Any], layers: int) -> tuple[int, int] | None:
     return len(windowed), max(windowed, default=0)
 
 
-def _count(config: Mapping[str, Any], *keys: str) -> int | None:
+def count_of(config: Mapping[str, Any], *keys: str) -> int | None:
     """The first of the keys that holds a whole number above zero."""
     for key in keys:
         value = config.get(key)

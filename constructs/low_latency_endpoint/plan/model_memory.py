@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from .hugging_face_rules import CONTEXT_TOO_LONG, DOES_NOT_FIT, NO_DISK
+from .hugging_face_rules import CONTEXT_LENGTH, DOES_NOT_FIT, NO_DISK
 from .instance_types import InstanceFacts, instance_facts, instance_types
 from .limits import VOLUME_SIZE
-from .model_config import Attention, attention, own_context, text_config
+from .model_config import Attention, attention, count_of, own_context, text_config
 from .pinned_model import PinnedModel
 from .served_model import generates, is_gguf, weight_bytes, weight_doubts
 
@@ -114,6 +114,11 @@ class ModelFit:
             lines.append(
                 f"{self.concurrent_requests} at the same time with {self.context:,} tokens each"
             )
+        if self.memory_bytes and self.accelerator:
+            lines.append(
+                f"assumed: servers use {GPU_MEMORY_UTILIZATION:.0%} of an accelerator's memory, "
+                f"{_gib(OVERHEAD_BYTES)} of that for activations and CUDA graphs"
+            )
         return tuple(lines)
 
 
@@ -145,7 +150,7 @@ def model_fit(
     ------
     ConfigurationError
         LLE355 when weights, or one request of the context, have no room; LLE356 when the files have
-        none on the disk; LLE391 for a longer context than the model's own.
+        none on the disk; LLE391 for a context that is longer than the model's own, or none.
 
     Examples
     --------
@@ -162,10 +167,9 @@ def model_fit(
     (147456, 27648, 1)
     """
     own = own_context(pinned.config)
-    if context_length and own and context_length > own:
-        raise CONTEXT_TOO_LONG.error(
-            got=f"{context_length:,}", allowed=f"up to {own:,} tokens", where=where
-        )
+    if context_length is not None and not 1 <= context_length <= (own or context_length):
+        allowed = f"1 to {own:,} tokens" if own else "at least 1 token"
+        raise CONTEXT_LENGTH.error(got=f"{context_length:,}", allowed=allowed, where=where)
     facts = instance_facts(instance_type)
     disk_doubts = _check_disk(pinned, facts, volume_gb, where)
     memory = _memory(facts)
@@ -277,7 +281,9 @@ def _fit(
     if not generates(pinned):
         return fit
     if shape is None or facts.accelerator == "neuron":
-        unknown = "what its cache keeps per token is not known: whether requests have room neither"
+        unknown = (
+            "how much its cache keeps of a token is not known, so neither is how many requests fit"
+        )
         return replace(fit, warnings=(*fit.warnings, unknown))
     return _with_cache(fit, pinned, shape, room)
 
@@ -293,7 +299,7 @@ def _with_cache(fit: ModelFit, pinned: PinnedModel, shape: Attention, room: int)
     elif told is None and _is_stretched(pinned):
         told = own  # else the server would compute a longer one
     wanted = told or own
-    if (wanted is not None and wanted > longest) or longest < LEAST_CONTEXT or told == 0:
+    if (wanted or LEAST_CONTEXT) > longest:
         return (
             f"beside weights of {_gib(fit.weight_bytes)} there is room for {longest:,} tokens, and "
             f"one request needs {fit.context_length or min(own or LEAST_CONTEXT, LEAST_CONTEXT):,}"
@@ -364,7 +370,7 @@ def _parallel(pinned: PinnedModel, accelerators: int) -> int:
     """The largest power of two that divides the heads, and the heads with keys or is divided."""
     config = text_config(pinned.config)
     shape = attention(config)
-    heads = shape.heads if shape else config.get("num_attention_heads") or 0
+    heads = shape.heads if shape else count_of(config, "num_attention_heads", "n_head") or 0
     cached = shape.key_value_heads if shape else 0
     parallel = 1
     while (
