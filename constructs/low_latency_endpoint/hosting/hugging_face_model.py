@@ -12,10 +12,9 @@ from constructs import Construct
 from ..hugging_face.lock_file import LOCK_NAME, pinned_model
 from ..plan.argument_kinds import checked_arguments
 from ..plan.hub_serving import HubModel, HubServing, hub_serving
-from ..plan.limits import CONTEXT_LENGTH
 from ..plan.serving_containers import ServingContainer
 from ..synthesis.asked_once import path_of, region_of
-from ..synthesis.validation import check, is_token
+from ..synthesis.validation import is_token
 from .images import ContainerImage
 from .model_data import ModelData
 
@@ -59,8 +58,8 @@ class HuggingFaceModel:
     Raises
     ------
     ConfigurationError
-        LLE343 to LLE346 for lock file and licence, LLE359 for the Hub's address, LLE367 for the
-        context.
+        LLE807 for values of another kind; when it is used, LLE343 to LLE346 for lock file and
+        licence, LLE359 for the Hub's address.
 
     Examples
     --------
@@ -79,9 +78,6 @@ class HuggingFaceModel:
     token: secretsmanager.ISecret | None = None
     hub_endpoint: str = HUB_ENDPOINT
     serving: HubServing | None = field(default=None, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        check(CONTEXT_LENGTH, self.context_length, "context_length")
 
     @cached_property
     def hub_model(self) -> HubModel:
