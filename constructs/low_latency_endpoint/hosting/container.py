@@ -35,7 +35,7 @@ from ..plan.rules import (
 from ..plan.secrets import secret_warning
 from ..synthesis.findings import warn
 from ..synthesis.validation import check, is_token
-from .hugging_face_model import HUB_ENDPOINT, HuggingFaceModel, serving_image
+from .hugging_face_model import HUB_ENDPOINT, HuggingFaceModel, served_on, serving_image
 from .images import ContainerImage
 from .instance_type import InstanceType
 from .model_data import ModelData, container_property
@@ -234,42 +234,46 @@ class Container:
             ),
             environment=environment or {},
         )
-        return made if instance_type is None else made.placed_on([str(instance_type)])
-
-    def placed_on(
-        self, instance_types: Sequence[str], volume_gib: int | None = None, where: str = ""
-    ) -> Container:
-        """The container with what follows from the types that it runs on; others are as they were.
-
-        Raises
-        ------
-        ConfigurationError
-            LLE314 without a type, and as :meth:`from_hugging_face` with one.
-        """
-        hub = self.hugging_face
-        if hub is None or self.data is not None:
-            return self
-        if self.image is not None:  # which knows best what it needs
-            return replace(self, data=hub.data, environment={**OFFLINE, **self.environment})
-        if not instance_types:
-            raise INSTANCE_TYPE_NEEDED.error(
-                got=f"{hub.model} without an instance type", allowed="instance_type", where=where
-            )
-        served = hub.served_on(instance_types, volume_gib, where)
-        assert served.serving is not None
-        container = served.serving.container
-        return replace(
-            self,
-            hugging_face=served,
-            image=serving_image(container),
-            data=served.data,
-            environment={**container.environment, **self.environment},
-        )
+        return made if instance_type is None else container_on(made, [str(instance_type)])
 
     @property
     def model_data(self) -> ModelData | None:
         """What is served, in one form."""
         return ModelData.from_uri(self.data) if isinstance(self.data, str) else self.data
+
+
+def container_on(
+    container: Container,
+    instance_types: Sequence[str],
+    volume_gib: int | None = None,
+    where: str = "",
+) -> Container:
+    """The container with what follows from the types that it runs on; others are as they were.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE314 without a type, and as :meth:`Container.from_hugging_face` with one.
+    """
+    hub = container.hugging_face
+    if hub is None or container.data is not None:
+        return container
+    if container.image is not None:  # which knows best what it needs
+        return replace(container, data=hub.data, environment={**OFFLINE, **container.environment})
+    if not instance_types:
+        raise INSTANCE_TYPE_NEEDED.error(
+            got=f"{hub.model} without an instance type", allowed="instance_type", where=where
+        )
+    served = served_on(hub, instance_types, volume_gib, where)
+    assert served.serving is not None
+    serving = served.serving.container
+    return replace(
+        container,
+        hugging_face=served,
+        image=serving_image(serving),
+        data=served.data,
+        environment={**serving.environment, **container.environment},
+    )
 
 
 def check_containers(
