@@ -136,3 +136,16 @@ SERVER = rule(
     fix="Leave it out, and the task decides; or name an image with Container(image=...).",
     source=CONTAINERS,
 )
+
+GGUF_CHOICE = rule(
+    "LLE319",
+    "the model has several GGUF files, of which one is served",
+    fix="Choose one: low-latency pin MODEL --include '*Q4_K_M*.gguf'.",
+    source=HUB + "gguf",
+)
+NOT_WHOLE = rule(
+    "LLE320",
+    "the model's repository is not whole",
+    fix="Choose another revision, or tell who owns the model.",
+    source="https://huggingface.co/docs/transformers/big_models",
+)

@@ -8,14 +8,9 @@ are exact; what a server needs besides is assumed, on the safe side, by the cons
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
-from .hugging_face_rules import CONTEXT_TOO_LONG, DOES_NOT_FIT, NO_DISK
-from .instance_types import InstanceFacts, instance_facts, instance_types
-from .limits import INSTANCE_TYPE
-from .model_config import GENERATION_TASKS, Attention, attention, own_context, text_config
+from .model_config import GENERATION_TASKS
 from .pinned_model import PinnedFile, PinnedModel
 
 MIB, GIB = 2**20, 2**30
