@@ -205,7 +205,7 @@ def _licence(pinned: PinnedModel) -> str:
     named = pinned.license or "none that the model states"
     gated = " The model is gated." if pinned.gated else ""
     try:
-        HubModel(pinned)
+        HubModel(pinned=pinned)
     except ConfigurationError:
         if pinned.license is None:
             return f"Licence: {named}.{gated}"
