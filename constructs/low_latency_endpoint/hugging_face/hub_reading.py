@@ -308,7 +308,7 @@ def _pause(error: Exception) -> float | None:
         headers = getattr(error, "response").headers  # noqa: B009
         limit = library.parse_ratelimit_headers(headers)
         if limit is not None and limit.remaining == 0:
-            return limit.reset_in_seconds + 1.0
+            return float(limit.reset_in_seconds) + 1
         after = headers.get("Retry-After", "")
         return float(after) if after.isdigit() else -1
     return -1 if status is None or status >= 500 else None
