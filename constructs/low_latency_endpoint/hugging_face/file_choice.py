@@ -26,7 +26,6 @@ _FOLDERS = {
     "runs": "from training",
 }
 _TRAINING = ("training_args.bin", "optimizer.*", "scheduler.*", "rng_state*", "trainer_state.json")
-_INDEX = "model.safetensors.index.json"
 _UNNEEDED = "not needed to serve"
 _OTHER_FORMAT = "the weights in another format"
 _PICKLE = "pickle, which runs code when it is loaded"
