@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+import os
+import tempfile
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import yaml
@@ -16,8 +19,8 @@ _HEAD = """\
 """
 
 
-def read_lock(path: str | Path) -> dict[str, PinnedModel]:
-    """The models of a lock file, by name.
+def read_lock(path: str | Path, *, without: Collection[str] = ()) -> dict[str, PinnedModel]:
+    """The models of a lock file, by name, `without` those that are being pinned again.
 
     Raises
     ------
@@ -38,7 +41,7 @@ def read_lock(path: str | Path) -> dict[str, PinnedModel]:
         raise LOCK_FILE.error(
             got=f"no YAML: {problem}", allowed="a file that low-latency pin wrote", where=str(path)
         ) from None
-    return models_of(document, str(path))
+    return models_of(document, str(path), without=without)
 
 
 def pinned_model(path: str | Path, model: str) -> PinnedModel:
@@ -58,6 +61,46 @@ def lock_text(models: Iterable[PinnedModel]) -> str:
         lock_document(models), Dumper=_DUMPER, sort_keys=False, width=200, allow_unicode=True
     )
     return _HEAD + written
+
+
+def write_lock(path: str | Path, models: Iterable[PinnedModel]) -> bool:
+    """Write a lock file whole or not at all; gives whether it differs from before.
+
+    A link stays a link, and a file keeps its rights.
+
+    Raises
+    ------
+    OSError
+        When it cannot be written; what was there is still there.
+    """
+    target = Path(path).resolve()
+    text = lock_text(models).encode()
+    mode = None
+    if target.exists():
+        if target.read_bytes() == text:
+            return False
+        mode = target.stat().st_mode & 0o7777
+        if not mode & 0o222:  # which a superuser, and a renaming, would pass over
+            raise PermissionError(13, "it is read-only", str(path))
+    handle, written = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(written, _usual_mode() if mode is None else mode)
+        os.replace(written, target)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(written)
+    return True
+
+
+def _usual_mode() -> int:
+    """Of a file that is made anew."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
 
 
 # libyaml's where it is there: ten times as fast, and lock files of large models are long.
