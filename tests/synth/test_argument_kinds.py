@@ -65,10 +65,17 @@ from low_latency_endpoint.hosting.scaling_policies import ScalingStep
 from low_latency_endpoint.hosting.variant import CoreDump
 from low_latency_endpoint.plan.argument_kinds import _evaluated, _module_of, checked_arguments
 from low_latency_endpoint.plan.latency_plan import CONCURRENCY_METRIC, ScalingPolicy
+from low_latency_endpoint.plan.pinned_model import PinnedFile, PinnedModel
 from low_latency_endpoint.settings import load_settings
 
 SETTINGS = load_settings(Path(__file__).parents[2] / "endpoint.yaml")
 SECRET = "hunter2"
+PINNED = PinnedModel(
+    model="acme/tiny",
+    revision="main",
+    commit="7" * 40,
+    files=(PinnedFile("config.json", 2, "0" * 64),),
+)
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/scorer:1"
 
 #: What people pass by mistake, and the annotations that it fits.
@@ -374,6 +381,7 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "Model.grant_write": lambda t: {"s3_uri": "s3://written"},
     "ModelOptions": lambda t: {},
     "ModelData.from_asset": lambda t: {"path": "model.tar.gz"},
+    "ModelData.from_hugging_face": lambda t: {"pinned": PINNED},
     "ModelData.from_s3": lambda t: {"bucket": t.bucket, "key": "model.tar.gz"},
     "ModelData.from_uri": lambda t: {"uri": "s3://models/model.tar.gz"},
     "ProductionVariant": lambda t: {
@@ -401,6 +409,7 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "Safeguards.apply_to": lambda t: {"scope": t.stack},
     "ShadowAlarms": lambda t: {**t.place(), "endpoint": t.shadowed},
     "SlowRequests": lambda t: {"threshold": Duration.millis(200)},
+    "StagedModel": lambda t: {**t.place(), "pinned": PINNED},
     "VariantAttributes": lambda t: {"name": "AllTraffic"},
     "VariantOptions": lambda t: {},
     "WarmUp": lambda t: {**t.place(), **warm_up(t)},

@@ -75,7 +75,7 @@ class StagedModel(Construct):
     ------
     ConfigurationError
         LLE352 for a file of more than 20 GB, unless a bucket is given, where ``low-latency stage``
-        may have put it; LLE359 for an endpoint without TLS; LLE391 for more than 1,000 files.
+        may have put it; LLE359 for an endpoint without TLS; LLE399 for more than 1,000 files.
 
     Examples
     --------

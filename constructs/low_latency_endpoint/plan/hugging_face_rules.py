@@ -118,14 +118,32 @@ INSTANCE_TYPE_NEEDED = rule(
     "which container serves a model of the Hub depends on the instance type",
     fix="Pass instance_type= to Container.from_hugging_face; LowLatencyEndpoint does it itself.",
 )
-STAGED_FILES_GONE = rule(
+OWN_CODE = rule(
     "LLE390",
+    "the model brings its own code, and whether the container may run it is not said",
+    fix="Read the .py files that the lock file pins, then say trust_remote_code=True; or False, if "
+    "the server knows the model without them.",
+    source="https://huggingface.co/docs/transformers/custom_models",
+)
+CONTEXT_TOO_LONG = rule(
+    "LLE391",
+    "the context is longer than the model was made for",
+    fix="Ask for a context of at most the model's own, or leave it out.",
+)
+SERVER = rule(
+    "LLE392",
+    "no such server of models is known",
+    fix="Leave it out, and the task decides; or name an image with Container(image=...).",
+    source=CONTAINERS,
+)
+STAGED_FILES_GONE = rule(
+    "LLE398",
     "files of a model are gone after they were staged",
     fix="Deploy again: another stack that used the same files was being deleted meanwhile, or "
     "somebody removed them.",
 )
 TOO_MANY_FILES = rule(
-    "LLE391",
+    "LLE399",
     "a model has more files than a deployment stages",
     fix="Pin fewer: what is served rarely needs all of them. Or stage the model with low-latency "
     "stage and serve it with ModelData.from_s3(bucket, pinned.prefix).",

@@ -14,7 +14,7 @@ from ..plan.rules import (
 )
 from .breach import Finding, breaches, finding
 from .model_base import items_of, mapping_of
-from .rules import NEEDS_ANOTHER
+from .rules import EXACTLY_ONE, MISSING_SETTING, NEEDS_ANOTHER
 
 
 def container_checks(given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -39,6 +39,26 @@ def container_checks(given: Mapping[str, Any]) -> Iterator[Finding]:
         )
     yield from _hostnames(containers, mode)
     yield from _environments(containers)
+
+
+def one_way_to_serve(given: Mapping[str, Any], *, needed: bool) -> Iterator[Finding]:
+    """Containers, or a model of the Hub: not both, and one of them where it is needed."""
+    found = [name for name in ("containers", "hugging_face") if name in given]
+    if found == ["containers"] and needed and given["containers"] in ([], ()):
+        yield from breaches(("containers",), limits.CONTAINER_COUNT.check, 0)
+    elif len(found) > 1:
+        yield finding(
+            EXACTLY_ONE, "hugging_face", got="both", allowed="containers or hugging_face"
+        )
+    elif needed and not found:
+        yield finding(
+            MISSING_SETTING,
+            got="neither containers nor hugging_face",
+            allowed="one of them",
+            what="what is served is missing",
+            fix="Add containers, such as containers: [{image: {ecr: {repository: my-model}}}], or "
+            "hugging_face: {model: Qwen/Qwen3-8B}.",
+        )
 
 
 def _hostnames(containers: list[Any], mode: Any) -> Iterator[Finding]:
@@ -76,6 +96,15 @@ def _hostnames(containers: list[Any], mode: Any) -> Iterator[Finding]:
                 got=name,
                 allowed="each hostname once",
             )
+
+
+def environment_checks(environment: Mapping[str, Any]) -> Iterator[Finding]:
+    """One container's environment keeps its limits."""
+    yield from breaches(("environment",), limits.ENVIRONMENT_ENTRIES.check, len(environment))
+    for key, value in environment.items():
+        if isinstance(value, str):
+            size = len(value.encode("utf-8", "replace"))
+            yield from breaches(("environment", key), limits.ENVIRONMENT_VALUE_BYTES.check, size)
 
 
 def _environments(containers: list[Any]) -> Iterator[Finding]:

@@ -16,7 +16,8 @@ from ..plan.rules import (
     PACKAGE_IS_SINGLE_MODEL,
     PREFIX_ENDS_WITH_SLASH,
 )
-from .breach import Finding, breaches, finding
+from .breach import Finding, finding
+from .container_checks import environment_checks
 from .fields import Asset, Limited, TextOrNumber
 from .model_base import SettingsModel, mapping_of, needs, optional
 from .rules import ACCOUNT, ECR_REPOSITORY, FUNCTION_ARN, IMAGE_TAG, NEEDS_ANOTHER
@@ -188,14 +189,7 @@ class ContainerSettings(SettingsModel):
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
         """The environment keeps its limits; many models come as archives under a prefix."""
-        environment = mapping_of(given, "environment")
-        yield from breaches(("environment",), limits.ENVIRONMENT_ENTRIES.check, len(environment))
-        for key, value in environment.items():
-            if isinstance(value, str):
-                size = len(value.encode("utf-8", "replace"))
-                yield from breaches(
-                    ("environment", key), limits.ENVIRONMENT_VALUE_BYTES.check, size
-                )
+        yield from environment_checks(mapping_of(given, "environment"))
         multi_model = given.get("multi_model") is True
         yield from _data_of_mode(mapping_of(given, "data"), multi_model)
         if multi_model and "model_package" in given:

@@ -12,11 +12,12 @@ from ..plan import limits
 from ..plan.endpoint_request import PAYLOAD
 from .alarms import AlarmSettings
 from .breach import Finding, breaches, finding
-from .container_checks import container_checks
+from .container_checks import container_checks, one_way_to_serve
 from .containers import ContainerSettings
 from .deployment import DeploymentSettings
 from .endpoint_checks import endpoint_checks
 from .fields import Limited
+from .hugging_face import HuggingFaceSettings
 from .inference_ami import InferenceAmi
 from .instance_pools import InstancePoolSettings, pool_checks
 from .model_base import SettingsModel, items_of, optional
@@ -118,17 +119,21 @@ class EndpointSettings(SettingsModel):
         "these change: set it in production.",
         example="sentiment",
     )
-    containers: tuple[ContainerSettings, ...] = Field(
-        strict=False,
-        examples=[
-            [
-                {
-                    "image": {"dlc": {"repository": "huggingface-pytorch-inference", "tag": "..."}},
-                    "data": {"s3": "s3://my-bucket/model.tar.gz"},
-                }
-            ]
+    containers: tuple[ContainerSettings, ...] = optional(
+        "The containers, one or several (up to 15). Needed unless hugging_face is given.",
+        example=[
+            {
+                "image": {"dlc": {"repository": "huggingface-pytorch-inference", "tag": "..."}},
+                "data": {"s3": "s3://my-bucket/model.tar.gz"},
+            }
         ],
-        description="The containers, one or several (up to 15).",
+        default=(),
+        strict=False,
+    )
+    hugging_face: HuggingFaceSettings | None = optional(
+        "Instead of containers: a model of the Hugging Face Hub, which low-latency pin has pinned. "
+        "Image, environment and time-outs follow from it and the instance type.",
+        example={"model": "Qwen/Qwen3-8B"},
     )
     inference_mode: Annotated[str, Limited(limits.INFERENCE_MODE)] | None = optional(
         "How several containers work: Serial pipes each one's answer into the next, "
@@ -219,10 +224,10 @@ class EndpointSettings(SettingsModel):
         "What SageMaker publishes to CloudWatch. Default: AWS's defaults.",
         example={"enhanced": True, "publish_frequency": "10s"},
     )
-    network_isolation: bool = optional(
+    network_isolation: bool | None = optional(
         "Cut the containers off from the network; model data still "
-        "arrives through the VPC. Default: false.",
-        default=False,
+        "arrives through the VPC. Default: true with hugging_face, else false.",
+        example=True,
     )
     role_arn: Annotated[str, Limited(ROLE_ARN)] | None = optional(
         "Execution role of the model. Default: a new role with the least privilege.",
@@ -290,6 +295,7 @@ class EndpointSettings(SettingsModel):
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
         """Containers fit together, and the settings' size limits hold over all of them."""
+        yield from one_way_to_serve(given, needed=True)
         yield from container_checks(given)
         yield from variant_checks(given)
         yield from pool_checks(given)

@@ -205,6 +205,13 @@ FUNCTION_ARN = _arn(
     r"[a-z0-9\-]+:\d{12}:function:[\w\-]{1,64}(?::[\w\-$]{1,128})?",
     "arn:aws:lambda:us-east-1:123456789012:function:registry-login",
 )
+SECRET_ARN = _arn(
+    "LLE949",
+    "the ARN of the secret",
+    "secretsmanager",
+    r"[a-z0-9\-]+:\d{12}:secret:[\w/+=.@\-]{1,512}",
+    "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-token-AbCdEf",
+)
 KMS_KEY_ARN = _arn(
     "LLE926",
     "the ARN of the KMS key",

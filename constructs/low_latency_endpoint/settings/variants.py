@@ -12,9 +12,10 @@ from pydantic import Field
 from ..plan import limits
 from ..plan.rules import MODE_NEEDS_CONTAINERS
 from .breach import Finding, Place, finding
-from .container_checks import container_checks
+from .container_checks import container_checks, one_way_to_serve
 from .containers import ContainerSettings
 from .fields import Limited
+from .hugging_face import HuggingFaceSettings
 from .inference_ami import InferenceAmi
 from .model_base import SettingsModel, optional
 from .rules import SHADOW_SHARE
@@ -32,6 +33,10 @@ class FurtherSettings(SettingsModel):
         example=[{"image": {"ecr": {"repository": "scorer", "tag": "2"}}}],
         default=(),
         strict=False,
+    )
+    hugging_face: HuggingFaceSettings | None = optional(
+        "A model of its own from the Hugging Face Hub, instead of containers.",
+        example={"model": "Qwen/Qwen3-8B"},
     )
     inference_mode: Annotated[str, Limited(limits.INFERENCE_MODE)] | None = optional(
         "How several containers of its own work, as for the endpoint.", example="Serial"
@@ -91,6 +96,7 @@ class FurtherSettings(SettingsModel):
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
         """Containers of its own fit together."""
+        yield from one_way_to_serve(given, needed=False)
         yield from container_checks(given)
         if "inference_mode" in given and not given.get("containers"):
             yield finding(

@@ -1,0 +1,183 @@
+"""What ``config.json`` of a model says of its shape, and what its attention keeps per token."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+# Each of these means that not every layer keeps a key and a value per token and head: latent
+# attention (DeepSeek), state space and linear layers, layers that share what another one keeps,
+# cross attention, and older models' own ways to say how many heads there are.
+_OTHER_ATTENTION = (
+    "kv_lora_rank",
+    "attn_layer_indices",
+    "attn_layer_period",
+    "attn_type_list",
+    "conv_L_cache",
+    "cross_attention_layers",
+    "full_attention_interval",
+    "full_attn_idxs",
+    "hybrid_override_pattern",
+    "layers_block_type",
+    "linear_attn_config",
+    "linear_num_key_heads",
+    "mamba_d_state",
+    "mamba_num_heads",
+    "multi_query",
+    "multi_query_group_num",
+    "num_kv_shared_layers",
+    "ssm_cfg",
+    "state_size",
+)
+CONFIG_KEYS = (
+    "architectures",
+    "attention_chunk_size",
+    "auto_map",
+    "dtype",
+    "head_dim",
+    "hidden_size",
+    "is_encoder_decoder",
+    "layer_types",
+    "max_position_embeddings",
+    "model_type",
+    "n_embd",
+    "n_head",
+    "n_layer",
+    "n_positions",
+    "num_attention_heads",
+    "num_experts",
+    "num_hidden_layers",
+    "num_key_value_heads",
+    "num_local_experts",
+    "quantization_config",
+    "rope_parameters",
+    "rope_scaling",
+    "sliding_window",
+    "text_config",
+    "torch_dtype",
+    "use_sliding_window",
+    "vocab_size",
+    *_OTHER_ATTENTION,
+)
+"""The keys of ``config.json`` that a lock file keeps, at its top level and in ``text_config``."""
+
+GENERATION_TASKS = frozenset(
+    {"text-generation", "image-text-to-text", "video-text-to-text", "any-to-any"}
+)
+"""The Hub's tasks whose models write text token by token, and so keep keys and values."""
+
+
+class Attention(NamedTuple):
+    """What a model's attention keeps of each token.
+
+    Attributes
+    ----------
+    layers : int
+        Layers that keep every token.
+    window_layers : int
+        Layers that keep the newest tokens alone.
+    window : int
+        How many these are; 0 without such layers.
+    heads : int
+        Attention heads.
+    key_value_heads : int
+        Heads that keep a key and a value.
+    head_dim : int
+        Numbers in each of the two.
+    """
+
+    layers: int
+    window_layers: int
+    window: int
+    heads: int
+    key_value_heads: int
+    head_dim: int
+
+
+def kept_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of ``config.json`` that a lock file keeps: :data:`CONFIG_KEYS`, where it has them.
+
+    >>> kept_config({"model_type": "llama", "bos_token_id": 1, "text_config": {"eos_token_id": 2}})
+    {'model_type': 'llama'}
+    """
+    kept = {key: config[key] for key in CONFIG_KEYS if config.get(key) is not None}
+    nested = kept.pop("text_config", None)
+    if isinstance(nested, Mapping) and (text := kept_config(nested)):
+        kept["text_config"] = text
+    return kept
+
+
+def text_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is said of the language model: in models that also see or hear it is nested."""
+    nested = config.get("text_config")
+    return {**config, **nested} if isinstance(nested, Mapping) else config
+
+
+def own_context(config: Mapping[str, Any]) -> int | None:
+    """The longest context that the model was made for, in tokens; ``None`` where it is not said."""
+    config = text_config(config)
+    return _count(config, "max_position_embeddings", "n_positions")
+
+
+def attention(config: Mapping[str, Any]) -> Attention | None:
+    """What a model's attention keeps per token; ``None`` where no formula holds.
+
+    No formula holds for latent attention (DeepSeek's MLA), for state space and linear layers and
+    for encoders with decoders. Where the config names a window but not the layers that have it, as
+    Mistral 7B v0.1 does, all layers count as keeping every token: a bound on the safe side.
+
+    Examples
+    --------
+    Qwen3-4B says its ``head_dim``; hidden size over heads would be 80:
+
+    >>> attention({"hidden_size": 2560, "num_hidden_layers": 36, "num_attention_heads": 32,
+    ...            "num_key_value_heads": 8, "head_dim": 128})
+    Attention(layers=36, window_layers=0, window=0, heads=32, key_value_heads=8, head_dim=128)
+    """
+    config = text_config(config)
+    if config.get("is_encoder_decoder") or any(config.get(key) for key in _OTHER_ATTENTION):
+        return None
+    layers = _count(config, "num_hidden_layers", "n_layer")
+    heads = _count(config, "num_attention_heads", "n_head")
+    hidden = _count(config, "hidden_size", "n_embd")
+    if not layers or not heads or not hidden:
+        return None
+    windowed = _windowed(config, layers)
+    if windowed is None:
+        return None
+    window_layers, window = windowed
+    return Attention(
+        layers=layers - window_layers,
+        window_layers=window_layers,
+        window=window,
+        heads=heads,
+        key_value_heads=_count(config, "num_key_value_heads") or heads,
+        head_dim=_count(config, "head_dim") or hidden // heads,
+    )
+
+
+def _windowed(config: Mapping[str, Any], layers: int) -> tuple[int, int] | None:
+    """Layers with a window, and the window; ``None`` where layers are of a kind not known here."""
+    kinds = config.get("layer_types")
+    if kinds is None or config.get("use_sliding_window") is False:
+        return 0, 0
+    if not isinstance(kinds, (list, tuple)) or len(kinds) != layers:
+        return None
+    windows = {
+        "full_attention": None,
+        "sliding_attention": _count(config, "sliding_window"),
+        "chunked_attention": _count(config, "attention_chunk_size"),
+    }
+    if any(kind not in windows for kind in kinds):
+        return None
+    windowed = [windows[kind] for kind in kinds if windows[kind]]
+    return len(windowed), max((each for each in windowed if each), default=0)
+
+
+def _count(config: Mapping[str, Any], *keys: str) -> int | None:
+    """The first of the keys that holds a whole number above zero."""
+    for key in keys:
+        value = config.get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+    return None

@@ -1,0 +1,96 @@
+"""Settings of a model from the Hugging Face Hub, pinned in a lock file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from ..hugging_face.lock_file import LOCK_NAME, pinned_model
+from ..plan import limits
+from ..plan.hub_serving import HubModel
+from ..plan.s3_names import check_bucket_name
+from .breach import Finding, breaches
+from .fields import Asset, Limited, TextOrNumber
+from .container_checks import environment_checks
+from .model_base import SettingsModel, mapping_of, optional
+from .rules import SECRET_ARN
+
+Server = Literal["vllm", "sglang", "tei", "huggingface", "llama-cpp"]
+
+
+class HuggingFaceSettings(SettingsModel):
+    """A model of the Hugging Face Hub: pinned in a lock file, staged into S3, served offline."""
+
+    model: str = Field(examples=["Qwen/Qwen3-8B"], description="Its name on the Hub.")
+    lock: Asset = Field(
+        default=LOCK_NAME,  # type: ignore[arg-type]  # a path, once it is validated
+        validate_default=True,
+        examples=[LOCK_NAME],
+        description="The lock file that low-latency pin wrote, relative to this file. Default: "
+        f"{LOCK_NAME}.",
+    )
+    accept_license: str | None = optional(
+        "The model's licence by its name, which you have read. Default: only permissive licences "
+        "such as apache-2.0 and mit are taken.",
+        example="llama3.1",
+    )
+    server: Server | None = optional(
+        "What serves it. Default: by its task and the accelerator, such as vllm for text "
+        "generation on GPUs.",
+        example="sglang",
+    )
+    context_length: Annotated[int, Limited(limits.CONTEXT_LENGTH)] | None = optional(
+        "Tokens of the longest request together with its answer. Default: the model's own, or as "
+        "many as one request has room for.",
+        example=8192,
+    )
+    trust_remote_code: bool = optional(
+        "Run Python code that comes with the model. Default: false.", default=False
+    )
+    environment: dict[Annotated[str, Limited(limits.ENVIRONMENT_KEY)], TextOrNumber] = Field(
+        default_factory=dict,
+        examples=[{"SM_VLLM_MAX_NUM_SEQS": 64}],
+        description="Environment variables beside those that the model needs; they win over them.",
+    )
+    bucket: str | None = optional(
+        "Bucket of this account and region for the model's files, which several stacks may share. "
+        "Default: one that the stack makes.",
+        example="my-models",
+    )
+    token_secret_arn: Annotated[str, Limited(SECRET_ARN)] | None = optional(
+        "Secret in Secrets Manager with the Hub's token, for gated and private models. Default: "
+        "none.",
+        example="arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-token-AbCdEf",
+    )
+    hub_endpoint: str = optional(
+        "The Hub, or a mirror of it, which gets the token. Default: https://huggingface.co.",
+        example="https://hub.example.com",
+        default="https://huggingface.co",
+    )
+
+    @cached_property
+    def hub_model(self) -> HubModel:
+        """The model as the lock file pins it.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE343 to LLE346.
+        """
+        return HubModel(
+            pinned=pinned_model(self.lock, self.model),
+            accept_license=self.accept_license,
+            server=self.server,
+            context_length=self.context_length,
+            trust_remote_code=self.trust_remote_code,
+        )
+
+    @classmethod
+    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
+        """The bucket's name is one, and the environment keeps its limits."""
+        if isinstance(given.get("bucket"), str):
+            yield from breaches(("bucket",), check_bucket_name, given["bucket"], None)
+        yield from environment_checks(mapping_of(given, "environment"))
