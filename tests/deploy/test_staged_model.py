@@ -219,6 +219,8 @@ def test_a_function_that_is_killed_in_the_middle_is_run_again_and_loses_nothing(
     )
     deploying.start()
     (upload,) = _until(lambda: site.s3.list_multipart_uploads(Bucket=site.bucket).get("Uploads"))
+    half = {"Bucket": site.bucket, "Key": upload["Key"], "UploadId": upload["UploadId"]}
+    _until(lambda: site.s3.list_parts(**half).get("Parts"))
     with lambda_runner._lock:
         running = list(lambda_runner._running)
     for process in running:
