@@ -75,7 +75,7 @@ class StagedModel(Construct):
     ------
     ConfigurationError
         LLE352 for a file of more than 20 GB, unless a bucket is given, where ``low-latency stage``
-        may have put it; LLE359 for an endpoint without TLS; LLE394 for more than 1,000 files.
+        may have put it; LLE359 for an endpoint without TLS; LLE399 for more than 1,000 files.
 
     Examples
     --------
@@ -124,7 +124,7 @@ class StagedModel(Construct):
                 Files=[f"{each.sha256} {each.size} {each.path}" for each in files],
                 LargestFile=str(LARGEST_FILE),
                 HubEndpoint=endpoint,
-                **({"TokenSecretArn": token.secret_arn} if token else {}),
+                TokenSecretArn=token.secret_arn if token else None,
             )
             copy.node.add_dependency(
                 copies[number - CALLS_AT_ONCE] if number >= CALLS_AT_ONCE else use
@@ -152,7 +152,11 @@ class StagedModel(Construct):
             service_token=self._function.arn,
             service_timeout=Duration.seconds(_SERVICE_TIMEOUT),
             removal_policy=removal_policy,
-            properties={**self._whose, **properties},
+            properties={
+                name: value
+                for name, value in {**self._whose, **properties}.items()
+                if value is not None
+            },
         )
 
     def _rights(self, token: secretsmanager.ISecret | None) -> list[dict[str, Any]]:

@@ -59,8 +59,10 @@ class Commit(NamedTuple):
 class Bucket:
     """One bucket, by a boto3 client."""
 
-    def __init__(self, s3: Any, name: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
-        self._s3, self._name, self._sleep = s3, name, sleep
+    def __init__(
+        self, s3: Any, name: str, *, part: int = PART, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._s3, self._name, self._part, self._sleep = s3, name, part, sleep
 
     # ---------------------------------------------------------------------------------- files
 
@@ -128,14 +130,14 @@ class Bucket:
     def _write(self, commit: Commit, file: File, pieces: Iterable[bytes]) -> None:
         target = {"Bucket": self._name, "Key": commit.prefix + file.path}
         metadata = {"sha256": file.sha256, "commit": commit.commit}
-        if file.size <= PART:
+        if file.size <= self._part:
             body = b"".join(pieces)
             self._s3.put_object(**target, Body=body, Metadata=metadata, IfNoneMatch="*")
             return
         upload = self._s3.create_multipart_upload(**target, Metadata=metadata)["UploadId"]
         target["UploadId"] = upload
         try:
-            parts = {"Parts": self._parts(target, pieces, max(PART, -(-file.size // _PARTS)))}
+            parts = {"Parts": self._parts(target, pieces, max(self._part, -(-file.size // _PARTS)))}
             self._s3.complete_multipart_upload(**target, MultipartUpload=parts, IfNoneMatch="*")
         except BaseException:
             with suppress(ClientError):
@@ -193,12 +195,12 @@ class Bucket:
         Raises
         ------
         StagingFailed
-            LLE357 for others, LLE393 when some are missing.
+            LLE357 for others, LLE398 when some are missing.
         """
         wanted = set(paths)
         if missing := sorted(wanted.difference(self.found(commit, wanted))):
             raise StagingFailed(
-                "LLE393",
+                "LLE398",
                 f"{', '.join(missing[:_SHOWN])}: gone from s3://{self._name}/{commit.prefix} "
                 "after they were staged",
             )
