@@ -65,7 +65,8 @@ def test_all_files_arrive_with_a_note_that_no_stack_takes_away(machine):
     done = machine.stage("acme/tiny")
     assert done.exit_code == 0, done.output
     assert done.stdout == f"s3://models/{machine.pinned.prefix}\n"
-    note = f"users/acme/tiny/{machine.pinned.commit}/by-hand"
+    pinned = machine.pinned
+    note = f"users/acme/tiny/{pinned.commit}/{pinned.file_list}/by-hand"
     assert machine.keys() == {machine.pinned.prefix + path for path in FILES} | {note}
     assert done.stderr.count("copied") == len(FILES)
 

@@ -24,6 +24,7 @@ from low_latency_endpoint.hugging_face.staging_function.hub import Hub
 TOKEN = "hf_granted"
 PART = 5 * 1024 * 1024  # S3's smallest
 LARGE = bytes(range(251)) * 50_000  # three parts
+LIST = "0123456789ab"
 FILES = {"config.json": b'{"model_type": "llama"}', "model.safetensors": LARGE, "empty.txt": b""}
 MODEL = "acme/tiny"
 
@@ -55,7 +56,7 @@ class Site:
         self.bucket = Bucket(self.s3, name, part=PART, sleep=self.slept.append)
 
     def commit(self, model: str = MODEL) -> Commit:
-        return Commit(model, self.hub.repositories[model].branches["main"])
+        return Commit(model, self.hub.repositories[model].branches["main"], LIST)
 
     def copy(
         self,
@@ -415,6 +416,7 @@ class Stack:
             "ResourceProperties": {
                 "Model": model,
                 "Commit": given.pop("Commit", self.site.commit(model).commit),
+                "FileList": LIST,
                 "Bucket": self.site.name,
                 "Paths": list(files),
                 "Part": "0",

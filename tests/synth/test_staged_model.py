@@ -146,14 +146,12 @@ def test_models_of_a_stack_share_function_and_bucket_and_the_same_commit_its_fil
     assert len(tokens) == 1
 
 
-def test_two_lists_of_files_for_one_commit_are_refused(stack, parts):
+def test_two_lists_of_files_for_one_commit_lie_apart(stack, parts, template_of):
     for number, pinned in enumerate([pin(1), pin(1, 2)]):
         data = ModelData.from_hugging_face(pinned)
-        if number:
-            with pytest.raises(ConfigurationError, match="LLE357"):
-                parts.model(stack, "Second", containers=[parts.container(data=data)])
-        else:
-            parts.model(stack, "First", containers=[parts.container(data=data)])
+        parts.model(stack, f"Model{number}", containers=[parts.container(data=data)])
+    uses = template_of(stack).of_type(USE).values()
+    assert len({each["FileList"] for each in uses}) == 2
 
 
 def rights(template: Any) -> list[Any]:

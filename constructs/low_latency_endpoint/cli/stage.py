@@ -88,7 +88,7 @@ def stage(options: StageOptions, models: Models = None) -> None:
 def _stage(pinned: PinnedModel, bucket: Bucket) -> None:
     from ..hugging_face.staging_function.bucket import Commit, File
 
-    commit = Commit(pinned.model, pinned.commit)
+    commit = Commit(pinned.model, pinned.commit, pinned.file_list)
     files = [File(*each) for each in pinned.files]
     paths = [each.path for each in files]
     bucket.use(commit, _USER, "low-latency stage")

@@ -1,7 +1,7 @@
 """The bucket that models are staged into: whole files under a commit's prefix, and who uses them.
 
-Files lie under ``hub/<model>/<commit>/``. SageMaker serves everything that is there, so what is
-known about them lies elsewhere: an object under ``users/<model>/<commit>/`` for each stack.
+Files lie under ``hub/<model>/<commit>/<list of files>/``. SageMaker serves everything that is there, so what is
+known about them lies elsewhere: an object under ``users/``, likewise, for each stack.
 """
 
 from __future__ import annotations
@@ -42,18 +42,23 @@ class File(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """A model's commit, and where its files and its users lie."""
+    """A model's commit, and where its files and its users lie.
+
+    ``files`` tells lists of files of one commit apart: whoever pins more or fewer of them gets a
+    place of their own, and instances of the former list find it as it was.
+    """
 
     model: str
     commit: str
+    files: str
 
     @property
     def prefix(self) -> str:
-        return f"hub/{self.model}/{self.commit}/"
+        return f"hub/{self.model}/{self.commit}/{self.files}/"
 
     @property
     def users(self) -> str:
-        return f"users/{self.model}/{self.commit}/"
+        return f"users/{self.model}/{self.commit}/{self.files}/"
 
 
 class Bucket:
