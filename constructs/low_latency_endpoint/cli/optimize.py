@@ -74,8 +74,10 @@ def optimize(settings: SettingsFile, optimization: Optimization, options: JobOpt
       low-latency optimize llm.yaml --job NAME --adopt 1
     """
     options.check()
+    if optimization.dry_run and (options.job is not None or options.list_):
+        raise typer.BadParameter("--dry-run belongs to a new job: it excludes --job and --list.")
     command = opened("optimize", settings, options)
-    if optimization.dry_run and options.job is None and not options.list_:
+    if optimization.dry_run:
         for line in _prepared(command, optimization).lines:
             typer.echo(line)
         return
