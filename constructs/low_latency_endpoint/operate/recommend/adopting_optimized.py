@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...plan.hub_serving import OFFLINE
 from ...plan.instance_types import instance_facts
 from ...settings import ContainerSettings, EndpointSettings, served_containers
 from ...settings.breach import Place
@@ -102,11 +101,12 @@ def _instead_of_hub(
         assert former.image.dlc is not None
         image = {"dlc": former.image.dlc.model_dump(exclude_none=True)}
     elif f"/{name}:" not in result.image:
-        lost = {variable: value for variable, value in kept.items() if variable not in OFFLINE}
-        kept = {variable: value for variable, value in kept.items() if variable in OFFLINE}
+        # Those of the former server's start script; the rest keeps any server from calling out.
+        lost = {option: value for option, value in kept.items() if option.startswith("SM_")}
+        kept = {option: value for option, value in kept.items() if option not in lost}
         if lost:
             notes.append(
-                f"Left out, because {name} reads them and the new image may not: "
+                f"Left out, because {name} reads them and the new image does not: "
                 + ", ".join(f"{variable}={value}" for variable, value in lost.items())
                 + ". In AWS's LMI images such options are named OPTION_..., as "
                 "OPTION_MAX_MODEL_LEN and OPTION_TENSOR_PARALLEL_DEGREE."
