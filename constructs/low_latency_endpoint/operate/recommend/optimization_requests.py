@@ -18,7 +18,7 @@ from ...account.calls import Account
 from ...account.stacks import stack_ids
 from ...errors import rule
 from ...plan.instance_types import instance_facts
-from ...plan.limits import API, GUIDE, IMAGE_URI, INSTANCE_TYPE, MODEL_DATA_URI, Choice, Pattern
+from ...plan.limits import API, IMAGE_URI, INSTANCE_TYPE, MODEL_DATA_URI, Choice, Pattern
 from ...settings import Settings
 from ...settings.fields import duration_of
 from .job_requests import JOB_NAME, JOB_ROLE, TAGS
@@ -41,7 +41,9 @@ COMBINATION = rule(
     "SageMaker does not apply these optimizations together, or not for this instance type",
     fix="GPUs: --compile alone or with --quantize, or without it --quantize, --shard and "
     "--speculative. Inferentia and Trainium: --compile alone.",
-    source=GUIDE + "model-optimize.html",
+    # No page of AWS's says what goes together; its SDK does.
+    source="https://github.com/aws/sagemaker-python-sdk/blob/master/sagemaker-serve/src/"
+    "sagemaker/serve/validations/optimization.py",
 )
 QUANTIZATION = Choice(OPTIMIZATION_FORM, "the quantization", ("fp8", "awq", "smoothquant"))
 _PREFIX = Pattern(
@@ -151,7 +153,10 @@ class Techniques:
         kind = "nvidia" if facts is None else facts.accelerator
         reason = next(self._faults(kind), None)
         if reason is not None:
-            raise COMBINATION.error(got=f"{reason} for {instance_type}", allowed="as the fix says")
+            allowed = {None: "a type with GPUs, Inferentia2 or Trainium", "nvidia": "see the fix"}
+            raise COMBINATION.error(
+                got=f"{reason} for {instance_type}", allowed=allowed.get(kind, "--compile alone")
+            )
 
     def _faults(self, accelerator: str | None) -> Iterator[str]:
         beside = {
