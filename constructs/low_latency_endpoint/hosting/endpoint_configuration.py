@@ -341,6 +341,8 @@ def check_images(scope: Construct, variant: ProductionVariant) -> None:
             )
         for serving in model.hub_servings:
             also_on(serving, [instance_type.name], volume_gib=variant.volume_size_gib, where=where)
+        for jumpstart in model.jumpstart_models:
+            jumpstart.check_runs_on(instance_type.name, where)
         for image in model.images:
             built_for = image.architecture
             doubt = (

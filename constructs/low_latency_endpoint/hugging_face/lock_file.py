@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from ..plan.hugging_face_rules import LOCK_FILE
+from ..plan.pinned_jumpstart import (
+    PinnedJumpStartModel,
+    jumpstart_document,
+    jumpstart_models_of,
+    pinned_jumpstart_in,
+)
 from ..plan.pinned_model import PinnedModel, lock_document, models_of, pinned_in
 
 LOCK_NAME = "models.lock.yaml"
@@ -24,6 +31,34 @@ def read_lock(path: str | Path) -> dict[str, PinnedModel]:
     ConfigurationError
         LLE343 where there is none that can be read, LLE345 for a model that somebody changed.
     """
+    return models_of(_document(path), str(path))
+
+
+def read_jumpstart_lock(path: str | Path) -> dict[str, PinnedJumpStartModel]:
+    """The models of JumpStart in a lock file, by ID; none where it has no section of them.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE343 where there is no file that can be read, LLE345 for a model that somebody changed.
+    """
+    document = _document(path)
+    models_of(document, str(path))  # which also says whether it is a lock file
+    return jumpstart_models_of(document, str(path))
+
+
+def pinned_jumpstart_model(path: str | Path, model: str) -> PinnedJumpStartModel:
+    """One model of JumpStart in a lock file.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE343 to LLE345.
+    """
+    return pinned_jumpstart_in(read_jumpstart_lock(path), model, str(path))
+
+
+def _document(path: str | Path) -> Any:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as problem:
@@ -33,12 +68,11 @@ def read_lock(path: str | Path) -> dict[str, PinnedModel]:
             where=str(path),
         ) from None
     try:
-        document = yaml.load(text, Loader=_LOADER)
+        return yaml.load(text, Loader=_LOADER)
     except yaml.YAMLError as problem:
         raise LOCK_FILE.error(
             got=f"no YAML: {problem}", allowed="a file that low-latency pin wrote", where=str(path)
         ) from None
-    return models_of(document, str(path))
 
 
 def pinned_model(path: str | Path, model: str) -> PinnedModel:
@@ -52,11 +86,12 @@ def pinned_model(path: str | Path, model: str) -> PinnedModel:
     return pinned_in(read_lock(path), model, str(path))
 
 
-def lock_text(models: Iterable[PinnedModel]) -> str:
+def lock_text(models: Iterable[PinnedModel], jumpstart: Iterable[PinnedJumpStartModel] = ()) -> str:
     """The lock file's text; the same models give the same bytes."""
-    written = yaml.dump(
-        lock_document(models), Dumper=_DUMPER, sort_keys=False, width=200, allow_unicode=True
-    )
+    document = lock_document(models)
+    if section := jumpstart_document(jumpstart):
+        document["jumpstart"] = section
+    written = yaml.dump(document, Dumper=_DUMPER, sort_keys=False, width=200, allow_unicode=True)
     return _HEAD + written
 
 
