@@ -36,6 +36,7 @@ ENVIRONMENT = {
 COMMANDS: dict[str, tuple[str, ...]] = {
     "plan": (SHIPPED,),
     "prices": (SHIPPED, "--from", "no-such-file.csv"),
+    "pin": ("--check", "--lock", "no-such.lock.yaml"),
     "preflight": (SHIPPED,),
     "verify": ("Stack",),
     "simulate": (SHIPPED, "--replications", "1"),
@@ -292,6 +293,7 @@ EXTRAS = {
     "gevent": "load-test",
     "geventhttpclient": "load-test",
     "hdrh": "load-test",
+    "huggingface_hub": "hugging-face",
     "locust": "load-test",
 }
 

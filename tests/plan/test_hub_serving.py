@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.pinned_models import EMBEDDER, LLAMA, QWEN
 
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.plan.endpoint_request import EndpointRequest
@@ -13,6 +12,7 @@ from low_latency_endpoint.plan.hub_serving import HubModel, also_on, hub_serving
 from low_latency_endpoint.plan.instance_pools import PlannedPool
 from low_latency_endpoint.plan.latency_plan import make_plan
 from low_latency_endpoint.plan.variant_shares import FurtherRequest, further_request, shares_of
+from tests.pinned_models import EMBEDDER, LLAMA, QWEN
 
 ZONES = ("use1-az1", "use1-az2")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.pinned_models import EMBEDDER, LLAMA, QWEN, written_lock
 
 from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.hugging_face.lock_file import LOCK_NAME
 from low_latency_endpoint.settings import load_settings, plan_endpoint, served_containers
+from tests.pinned_models import EMBEDDER, LLAMA, QWEN, written_lock
 
 HEAD = """\
 client_zones: {ids: [use1-az1, use1-az2]}
@@ -88,7 +88,7 @@ def test_a_variant_beside_the_first_has_a_model_of_its_own(tmp_path: Path) -> No
         (["hugging_face: {model: Qwen/Qwen3-8B, accept_license: mit}"], [(5, "LLE346")]),
         (["hugging_face: {model: meta-llama/Llama-3.1-8B-Instruct}"], [(5, "LLE346")]),
         (["hugging_face: {model: Qwen/Qwen3-8B, server: tgi}"], [(5, "LLE909")]),
-        (["hugging_face: {model: Qwen/Qwen3-8B, context_length: 0}"], [(5, "LLE367")]),
+        (["hugging_face: {model: Qwen/Qwen3-8B, context_length: 0}"], [(5, "LLE391")]),
         (["hugging_face: {model: Qwen/Qwen3-8B, context_length: 40961}"], [(5, "LLE391")]),
         (["hugging_face: {model: Qwen/Qwen3-8B, context_length: 40960}"], [(5, "LLE355")]),
         (["hugging_face: {model: Qwen/Qwen3-8B, bucket: my models}"], [(5, "LLE387")]),

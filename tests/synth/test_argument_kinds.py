@@ -29,6 +29,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
@@ -66,6 +67,7 @@ from low_latency_endpoint.hosting.variant import CoreDump
 from low_latency_endpoint.plan.argument_kinds import _evaluated, _module_of, checked_arguments
 from low_latency_endpoint.plan.latency_plan import CONCURRENCY_METRIC, ScalingPolicy
 from low_latency_endpoint.settings import load_settings
+from tests.pinned_models import QWEN, written_lock
 
 SETTINGS = load_settings(Path(__file__).parents[2] / "endpoint.yaml")
 SECRET = "hunter2"
@@ -211,6 +213,7 @@ MAKERS: dict[str, Callable[[Things], Any]] = {
     ),
     "bucket": lambda t: s3.Bucket.from_bucket_name(t.stack, "Bucket", "models"),
     "repository": lambda t: ecr.Repository.from_repository_name(t.stack, "Repository", "scorer"),
+    "lock": lambda t: str(written_lock(Path(t.stack.node.root.outdir))),
     "metric": lambda t: cloudwatch.Metric(namespace="Shop", metric_name="Orders"),
 }
 
@@ -247,6 +250,7 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "ConfigurationOptions": lambda t: {},
     "Container": lambda t: {"image": t.image},
     "Container.from_dlc": lambda t: {"repository": "pytorch-inference", "tag": "2.6.0-cpu"},
+    "Container.from_hugging_face": lambda t: {"model": QWEN.model, "lock": t.lock},
     "Container.from_uri": lambda t: {"image_uri": IMAGE},
     "ContainerImage.built_for": lambda t: {"architecture": "arm64"},
     "ContainerImage.from_asset": lambda t: {"directory": "."},
@@ -298,6 +302,7 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "EndpointOptions": lambda t: {},
     "EndpointConfiguration.variant": lambda t: {"name": "primary"},
     "FurtherVariant": lambda t: {"name": "challenger"},
+    "HuggingFaceModel": lambda t: {"model": QWEN.model, "lock": t.lock},
     "InferenceAmi": lambda t: {"version": "al2-ami-sagemaker-inference-gpu-2"},
     "InferenceAmi.custom": lambda t: {"version": "al2-ami-sagemaker-inference-gpu-9"},
     "InferenceComponent": lambda t: {
@@ -374,6 +379,7 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "Model.grant_write": lambda t: {"s3_uri": "s3://written"},
     "ModelOptions": lambda t: {},
     "ModelData.from_asset": lambda t: {"path": "model.tar.gz"},
+    "ModelData.from_hugging_face": lambda t: {"pinned": QWEN},
     "ModelData.from_s3": lambda t: {"bucket": t.bucket, "key": "model.tar.gz"},
     "ModelData.from_uri": lambda t: {"uri": "s3://models/model.tar.gz"},
     "ProductionVariant": lambda t: {
@@ -402,6 +408,7 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "ShadowAlarms": lambda t: {**t.place(), "endpoint": t.shadowed},
     "SlowRequests": lambda t: {"threshold": Duration.millis(200)},
     "VariantAttributes": lambda t: {"name": "AllTraffic"},
+    "StagedModel": lambda t: {**t.place(), "pinned": QWEN},
     "VariantOptions": lambda t: {},
     "WarmUp": lambda t: {**t.place(), **warm_up(t)},
     "WarmUp.keep_warm": lambda t: {},
@@ -654,6 +661,7 @@ class Taker:
     def repository(self, value: ecr.IRepository) -> None: ...
     def role(self, value: iam.IRole) -> None: ...
     def service(self, value: ec2.IInterfaceVpcEndpointService) -> None: ...
+    def secret(self, value: secretsmanager.ISecret) -> None: ...
     def schedule(self, value: appscaling.Schedule) -> None: ...
     def selection(self, value: ec2.SubnetSelection) -> None: ...
     def subnet(self, value: ec2.ISubnet) -> None: ...
@@ -773,6 +781,10 @@ RIGHT: dict[str, list[Callable[[Things], Any]]] = {
         lambda t: appscaling.Schedule.expression("rate(1 hour)"),
     ],
     "selection": [lambda t: ec2.SubnetSelection(), lambda t: t.network.subnet_selection],
+    "secret": [
+        lambda t: secretsmanager.Secret(**t.place()),
+        lambda t: secretsmanager.Secret.from_secret_name_v2(**t.place(), secret_name="token"),
+    ],
     "subnet": [
         lambda t: t.vpc.private_subnets[0],
         lambda t: t.network.subnets[0],

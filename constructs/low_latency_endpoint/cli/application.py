@@ -18,6 +18,7 @@ from . import (
     load_test,
     local_aws,
     package,
+    pin,
     plan,
     preflight,
     prices,
@@ -40,6 +41,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "init": init.init,
     "plan": plan.plan,
     "prices": prices.prices,
+    "pin": pin.pin,
     "preflight": preflight.preflight,
     "verify": verify.verify,
     "simulate": simulate.simulate,
@@ -82,6 +84,7 @@ def _options(
       low-latency plan endpoint.yaml               every number of the stack, with its reason
       low-latency plan a.yaml --against b.yaml     what another settings file changes
       low-latency prices endpoint.yaml             AWS's prices, so that the plan says dollars
+      low-latency pin Qwen/Qwen3-8B                a model of the Hugging Face Hub, by its commit
       low-latency preflight endpoint.yaml          would it deploy and work in this account?
       low-latency verify LowLatencyEndpoint        is what is deployed as planned?
       low-latency diagnose sentiment               slow? where the time goes, what to change

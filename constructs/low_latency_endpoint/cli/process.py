@@ -33,6 +33,7 @@ _EXTRAS = {
     "gevent": "load-test",
     "geventhttpclient": "load-test",
     "hdrh": "load-test",
+    "huggingface_hub": "hugging-face",
     "locust": "load-test",
 }
 

@@ -36,10 +36,10 @@ from ..plan.rules import (
 from ..plan.secrets import secret_warning
 from ..synthesis.findings import warn
 from ..synthesis.validation import check, is_token
-from .hugging_face_model import HUB_ENDPOINT, HuggingFaceModel, serving_image
+from .hugging_face_model import HUB_ENDPOINT, HuggingFaceModel, served_on, serving_image
 from .images import ContainerImage
 from .instance_type import InstanceType
-from .jumpstart_model import JumpStartModel, jumpstart_image
+from .jumpstart_model import JumpStartModel, jumpstart_image, jumpstart_on
 from .model_data import ModelData, container_property
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class Container:
                 )
 
     def _is_own(self, data: ModelData | str) -> bool:
-        """Whether data is what :meth:`placed_on` has found for the model."""
+        """Whether data is what :func:`container_on` has found for the model."""
         source = self.hugging_face or self.jumpstart
         return source is not None and data == source.data
 
@@ -262,7 +262,7 @@ class Container:
             ),
             environment=environment or {},
         )
-        return made if instance_type is None else made.placed_on([str(instance_type)])
+        return made if instance_type is None else container_on(made, [str(instance_type)])
 
     @classmethod
     def from_jumpstart(
@@ -308,54 +308,7 @@ class Container:
             jumpstart=JumpStartModel(model=model, lock=lock, accept_eula=accept_eula),
             environment=environment or {},
         )
-        return made if instance_type is None else made.placed_on([str(instance_type)])
-
-    def placed_on(
-        self, instance_types: Sequence[str], volume_gib: int | None = None, where: str = ""
-    ) -> Container:
-        """The container with what follows from the types that it runs on; others are as they were.
-
-        Raises
-        ------
-        ConfigurationError
-            LLE314 without a type, and as :meth:`from_hugging_face` and :meth:`from_jumpstart` with
-            one.
-        """
-        if self.jumpstart is not None and self.data is None:
-            return self._placed_jumpstart(self.jumpstart, instance_types, where)
-        hub = self.hugging_face
-        if hub is None or self.data is not None:
-            return self
-        if self.image is not None:  # which knows best what it needs
-            return replace(self, data=hub.data, environment={**OFFLINE, **self.environment})
-        if not instance_types:
-            raise INSTANCE_TYPE_NEEDED.error(
-                got=f"{hub.model} without an instance type", allowed="instance_type", where=where
-            )
-        served = hub.served_on(instance_types, volume_gib, where)
-        assert served.serving is not None
-        container = served.serving.container
-        return replace(
-            self,
-            hugging_face=served,
-            image=serving_image(container),
-            data=served.data,
-            environment={**container.environment, **self.environment},
-        )
-
-    def _placed_jumpstart(
-        self, jumpstart: JumpStartModel, instance_types: Sequence[str], where: str
-    ) -> Container:
-        served = jumpstart.served_on(instance_types, where)
-        serving = served.serving
-        assert serving is not None
-        return replace(
-            self,
-            jumpstart=served,
-            image=self.image or jumpstart_image(serving),
-            data=served.data,
-            environment={**serving.environment, **self.environment},
-        )
+        return made if instance_type is None else container_on(made, [str(instance_type)])
 
     @property
     def serves_isolated(self) -> bool:
@@ -368,6 +321,58 @@ class Container:
     def model_data(self) -> ModelData | None:
         """What is served, in one form."""
         return ModelData.from_uri(self.data) if isinstance(self.data, str) else self.data
+
+
+def container_on(
+    container: Container,
+    instance_types: Sequence[str],
+    volume_gib: int | None = None,
+    where: str = "",
+) -> Container:
+    """The container with what follows from the types that it runs on; others are as they were.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE314 without a type, and as :meth:`Container.from_hugging_face` and
+        :meth:`Container.from_jumpstart` with one.
+    """
+    if container.jumpstart is not None and container.data is None:
+        return _jumpstart_on(container, container.jumpstart, instance_types, where)
+    hub = container.hugging_face
+    if hub is None or container.data is not None:
+        return container
+    if container.image is not None:  # which knows best what it needs
+        return replace(container, data=hub.data, environment={**OFFLINE, **container.environment})
+    if not instance_types:
+        raise INSTANCE_TYPE_NEEDED.error(
+            got=f"{hub.model} without an instance type", allowed="instance_type", where=where
+        )
+    served = served_on(hub, instance_types, volume_gib, where)
+    assert served.serving is not None
+    serving = served.serving.container
+    return replace(
+        container,
+        hugging_face=served,
+        image=serving_image(serving),
+        data=served.data,
+        environment={**serving.environment, **container.environment},
+    )
+
+
+def _jumpstart_on(
+    container: Container, jumpstart: JumpStartModel, instance_types: Sequence[str], where: str
+) -> Container:
+    served = jumpstart_on(jumpstart, instance_types, where)
+    serving = served.serving
+    assert serving is not None
+    return replace(
+        container,
+        jumpstart=served,
+        image=container.image or jumpstart_image(serving),
+        data=served.data,
+        environment={**serving.environment, **container.environment},
+    )
 
 
 def check_containers(

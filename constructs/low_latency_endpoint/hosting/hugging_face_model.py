@@ -12,10 +12,10 @@ from constructs import Construct
 from ..hugging_face.lock_file import LOCK_NAME, pinned_model
 from ..plan.argument_kinds import checked_arguments
 from ..plan.hub_serving import HubModel, HubServing, hub_serving
-from ..plan.limits import CONTEXT_LENGTH
+from ..plan.hugging_face_rules import CONTEXT_LENGTH
 from ..plan.serving_containers import ServingContainer
 from ..synthesis.asked_once import path_of, region_of
-from ..synthesis.validation import check, is_token
+from ..synthesis.validation import is_token
 from .images import ContainerImage
 from .model_data import ModelData
 
@@ -59,8 +59,8 @@ class HuggingFaceModel:
     Raises
     ------
     ConfigurationError
-        LLE343 to LLE346 for lock file and licence, LLE359 for the Hub's address, LLE367 for the
-        context.
+        LLE391 for the context and LLE807 for values of another kind; when it is used, LLE343 to LLE346 for lock file and
+        licence, LLE359 for the Hub's address.
 
     Examples
     --------
@@ -81,7 +81,11 @@ class HuggingFaceModel:
     serving: HubServing | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check(CONTEXT_LENGTH, self.context_length, "context_length")
+        tokens = self.context_length
+        if tokens is not None and (tokens != int(tokens) or tokens < 1):
+            raise CONTEXT_LENGTH.error(
+                got=tokens, allowed="a whole number from 1", where="context_length"
+            )
 
     @cached_property
     def hub_model(self) -> HubModel:
@@ -104,14 +108,15 @@ class HuggingFaceModel:
             hub_endpoint=self.hub_endpoint,
         )
 
-    def served_on(
-        self, instance_types: Sequence[str], volume_gib: int | None, where: str
-    ) -> HuggingFaceModel:
-        """The same, held against the types that it runs on."""
-        made = replace(self)
-        serving = hub_serving(self.hub_model, instance_types, volume_gib=volume_gib, where=where)
-        object.__setattr__(made, "serving", serving)
-        return made
+
+def served_on(
+    model: HuggingFaceModel, instance_types: Sequence[str], volume_gib: int | None, where: str
+) -> HuggingFaceModel:
+    """The same model, held against the types that it runs on."""
+    made = replace(model)
+    serving = hub_serving(model.hub_model, instance_types, volume_gib=volume_gib, where=where)
+    object.__setattr__(made, "serving", serving)
+    return made
 
 
 def serving_image(container: ServingContainer) -> ContainerImage:

@@ -67,28 +67,6 @@ class JumpStartModel:
         """What the lock file says of it."""
         return pinned_jumpstart_model(self.lock, self.model)
 
-    def served_on(self, instance_types: Sequence[str], where: str) -> JumpStartModel:
-        """The same, as it is served on the types that it runs on."""
-        made = replace(self)
-        serving = self.pinned.served_on(instance_types, accept_eula=self.accept_eula, where=where)
-        object.__setattr__(made, "serving", serving)
-        return made
-
-    def check_runs_on(self, instance_type: str, where: str) -> None:
-        """Raise for a type on which it is served otherwise than on those it was placed on.
-
-        Raises
-        ------
-        ConfigurationError
-            LLE315.
-        """
-        if self.serving is not None and instance_type not in self.serving.instance_types:
-            raise JUMPSTART_TYPE.error(
-                got=f"{self.model} on {instance_type}",
-                allowed=", ".join(self.serving.instance_types),
-                where=where,
-            )
-
     @property
     def data(self) -> ModelData | None:
         """Its files in JumpStart's bucket, once it is known what it runs on."""
@@ -96,6 +74,38 @@ class JumpStartModel:
             return None
         agreed = self.accept_eula and self.pinned.requires_eula
         return _JumpStartData(self.pinned, self.serving.artifact, agreed)
+
+
+def jumpstart_on(
+    model: JumpStartModel, instance_types: Sequence[str], where: str
+) -> JumpStartModel:
+    """The model, as it is served on the types that it runs on.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE343 to LLE345, LLE396, LLE315, LLE314.
+    """
+    made = replace(model)
+    serving = model.pinned.served_on(instance_types, accept_eula=model.accept_eula, where=where)
+    object.__setattr__(made, "serving", serving)
+    return made
+
+
+def check_jumpstart_on(model: JumpStartModel, instance_type: str, where: str) -> None:
+    """Raise for a type on which a model is served otherwise than on those it was placed on.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE315.
+    """
+    if model.serving is not None and instance_type not in model.serving.instance_types:
+        raise JUMPSTART_TYPE.error(
+            got=f"{model.model} on {instance_type}",
+            allowed=", ".join(model.serving.instance_types),
+            where=where,
+        )
 
 
 def jumpstart_image(serving: JumpStartServing) -> ContainerImage:

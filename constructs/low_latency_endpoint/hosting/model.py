@@ -18,7 +18,13 @@ from ..plan.published_metrics import endpoint_shape
 from ..synthesis.asked_once import path_below
 from ..synthesis.model_rights import bucket_arn, reading, split_s3_uri
 from ..synthesis.validation import check
-from .container import Container, check_containers, container_definition, warn_of_secrets
+from .container import (
+    Container,
+    check_containers,
+    container_definition,
+    container_on,
+    warn_of_secrets,
+)
 from .execution_role import ExecutionRole, HostedInNetwork, groups_in
 from .images import ContainerImage
 from .imported_model import ImportedModel, model_of_cfn
@@ -118,7 +124,7 @@ class Model(HostedInNetwork):
     ) -> None:
         super().__init__(scope, id)
         path = path_below(self, scope, id)
-        containers = [container.placed_on((), where=path) for container in containers]
+        containers = [container_on(container, (), where=path) for container in containers]
         check_containers(containers, inference_mode, path)
         check(ARCHITECTURE, architecture, path)
         containers = [

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+import os
+import tempfile
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,28 +26,28 @@ _HEAD = """\
 """
 
 
-def read_lock(path: str | Path) -> dict[str, PinnedModel]:
-    """The models of a lock file, by name.
+def read_lock(path: str | Path, *, without: Collection[str] = ()) -> dict[str, PinnedModel]:
+    """The models of a lock file, by name, `without` those that are being pinned again.
 
     Raises
     ------
     ConfigurationError
         LLE343 where there is none that can be read, LLE345 for a model that somebody changed.
     """
-    return models_of(_document(path), str(path))
+    return models_of(_document(path), str(path), without=without)
 
 
-def read_jumpstart_lock(path: str | Path) -> dict[str, PinnedJumpStartModel]:
-    """The models of JumpStart in a lock file, by ID; none where it has no section of them.
+def read_jumpstart_lock(
+    path: str | Path, *, without: Collection[str] = ()
+) -> dict[str, PinnedJumpStartModel]:
+    """The models of JumpStart in a lock file, by ID, `without` those that are pinned again.
 
     Raises
     ------
     ConfigurationError
         LLE343 where there is no file that can be read, LLE345 for a model that somebody changed.
     """
-    document = _document(path)
-    models_of(document, str(path))  # which also says whether it is a lock file
-    return jumpstart_models_of(document, str(path))
+    return jumpstart_models_of(_document(path), str(path), without=without)
 
 
 def pinned_jumpstart_model(path: str | Path, model: str) -> PinnedJumpStartModel:
@@ -93,6 +96,55 @@ def lock_text(models: Iterable[PinnedModel], jumpstart: Iterable[PinnedJumpStart
         document["jumpstart"] = section
     written = yaml.dump(document, Dumper=_DUMPER, sort_keys=False, width=200, allow_unicode=True)
     return _HEAD + written
+
+
+def write_lock(
+    path: str | Path,
+    models: Iterable[PinnedModel] | None = None,
+    jumpstart: Iterable[PinnedJumpStartModel] | None = None,
+) -> bool:
+    """Write a lock file whole or not at all; gives whether it differs from before.
+
+    A link stays a link, and a file keeps its rights. Models of the kind that is not given stay.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE343 to LLE345 where what stays cannot be read.
+    OSError
+        When it cannot be written; what was there is still there.
+    """
+    target = Path(path).resolve()
+    if target.exists():
+        models = read_lock(path).values() if models is None else models
+        jumpstart = read_jumpstart_lock(path).values() if jumpstart is None else jumpstart
+    text = lock_text(models or (), jumpstart or ()).encode()
+    mode = None
+    if target.exists():
+        if target.read_bytes() == text:
+            return False
+        mode = target.stat().st_mode & 0o7777
+        if not mode & 0o222:  # which a superuser, and a renaming, would pass over
+            raise PermissionError(13, "it is read-only", str(path))
+    handle, written = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(written, _usual_mode() if mode is None else mode)
+        os.replace(written, target)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(written)
+    return True
+
+
+def _usual_mode() -> int:
+    """Of a file that is made anew."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
 
 
 # libyaml's where it is there: ten times as fast, and lock files of large models are long.

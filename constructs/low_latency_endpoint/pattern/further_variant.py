@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..hosting.container import Container
+from ..hosting.container import Container, container_on
 from ..hosting.instance_type import InstanceType
 from ..hosting.variant import InstancePool, VariantOptions
 from ..plan.argument_kinds import checked_arguments
@@ -115,7 +115,7 @@ def placed_containers(
     own = placed_on(variant)
     volume = variant.volume_size_gib or (options.volume_size_gib if own is None else None)
     types = types_of(first if own is None else own)
-    containers = [each.placed_on(types, volume, where) for each in variant.containers]
+    containers = [container_on(each, types, volume, where) for each in variant.containers]
     return replace(variant, containers=containers)
 
 

@@ -12,7 +12,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from ..hosting.container import Container
+from ..hosting.container import Container, container_on
 from ..hosting.endpoint import Endpoint
 from ..hosting.endpoint_configuration import EndpointConfiguration
 from ..hosting.endpoint_metrics import MetricSource
@@ -238,7 +238,9 @@ class LowLatencyEndpoint(MetricSource, Construct):
             instance_type = InstanceType(instance_type)
         variant, endpoint = variant or VariantOptions(), endpoint or EndpointOptions()
         types = types_of(instance_type)
-        containers = [each.placed_on(types, variant.volume_size_gib, path) for each in containers]
+        containers = [
+            container_on(each, types, variant.volume_size_gib, path) for each in containers
+        ]
         variants = [placed_containers(each, instance_type, variant, path) for each in variants]
         shadow = shadow and placed_containers(shadow, instance_type, variant, path)
         request = _request(

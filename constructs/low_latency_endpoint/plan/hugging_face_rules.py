@@ -153,3 +153,15 @@ TOO_MANY_FILES = rule(
     fix="Pin fewer: what is served rarely needs all of them. Or stage the model with low-latency "
     "stage and serve it with ModelData.from_s3(bucket, pinned.prefix).",
 )
+GGUF_CHOICE = rule(
+    "LLE319",
+    "the model has several GGUF files, of which one is served",
+    fix="Choose one: low-latency pin MODEL --include '*Q4_K_M*.gguf'.",
+    source=HUB + "gguf",
+)
+NOT_WHOLE = rule(
+    "LLE320",
+    "the model's repository is not whole",
+    fix="Choose another revision, or tell who owns the model.",
+    source="https://huggingface.co/docs/transformers/big_models",
+)

@@ -320,15 +320,6 @@ MODEL_DATA_URI = text_form(
 ENVIRONMENT_ENTRIES = number_range(
     "LLE305", "the number of environment entries", 0, 100, source=_CONTAINER
 )
-CONTEXT_LENGTH = number_range(
-    "LLE367",
-    "the context length",
-    1,
-    None,
-    unit="tokens",
-    source="",
-    fix="Give how many tokens the longest request has together with its answer.",
-)
 ENVIRONMENT_KEY = text_form(
     "LLE306",
     "an environment key",

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache, cached_property
 from typing import Any
 
 from ..errors import ConfigurationError
-from .hugging_face_rules import INSTANCE_TYPE_NEEDED, LOCK_EDITED, NOT_PINNED
+from .hugging_face_rules import INSTANCE_TYPE_NEEDED, LOCK_EDITED, LOCK_FILE, NOT_PINNED
 from .image_names import dlc_account
 from .jumpstart_rules import JUMPSTART_EULA, JUMPSTART_REGION, JUMPSTART_TYPE
-from .pinned_model import digest_of
+from .pinned_model import VERSION, digest_of
 from .tables import rows
 
 _REGISTRY = re.compile(
@@ -243,20 +243,30 @@ def jumpstart_document(models: Iterable[PinnedJumpStartModel]) -> dict[str, Any]
     }
 
 
-def jumpstart_models_of(document: Any, where: str) -> dict[str, PinnedJumpStartModel]:
+def jumpstart_models_of(
+    document: Any, where: str, *, without: Collection[str] = ()
+) -> dict[str, PinnedJumpStartModel]:
     """The models that a lock file's document holds, by ID; none where it has no section of them.
+
+    ``document``, ``where`` and ``without`` are as for :func:`.pinned_model.models_of`.
 
     Raises
     ------
     ConfigurationError
-        LLE345 for a model that somebody changed.
+        LLE343 for what is no lock file of this form, LLE345 for a model that somebody changed.
     """
-    section = document.get("jumpstart") if isinstance(document, Mapping) else None
-    if section is None:
-        return {}
-    if not isinstance(section, Mapping):
-        raise _edited("jumpstart", "no models by ID", where)
-    return {str(name): _model(str(name), stated, where) for name, stated in section.items()}
+    section = document.get("jumpstart", {}) if isinstance(document, Mapping) else None
+    if not isinstance(section, Mapping) or document.get("version") != VERSION:
+        raise LOCK_FILE.error(
+            got="something else",
+            allowed=f"version: {VERSION}, and under jumpstart models by ID",
+            where=where,
+        )
+    return {
+        str(name): _model(str(name), stated, where)
+        for name, stated in section.items()
+        if str(name) not in without
+    }
 
 
 def pinned_jumpstart_in(

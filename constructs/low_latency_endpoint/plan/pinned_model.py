@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -155,7 +155,9 @@ def lock_document(models: Iterable[PinnedModel]) -> dict[str, Any]:
     }
 
 
-def models_of(document: Any, where: str) -> dict[str, PinnedModel]:
+def models_of(
+    document: Any, where: str, *, without: Collection[str] = ()
+) -> dict[str, PinnedModel]:
     """The models that a lock file's document holds, by name.
 
     Parameters
@@ -164,6 +166,8 @@ def models_of(document: Any, where: str) -> dict[str, PinnedModel]:
         As YAML or JSON gives it.
     where : str
         The file, for errors.
+    without : collection of str
+        Models that are not read, such as those that are being pinned again.
 
     Raises
     ------
@@ -175,7 +179,11 @@ def models_of(document: Any, where: str) -> dict[str, PinnedModel]:
         raise LOCK_FILE.error(
             got="something else", allowed=f"version: {VERSION}, and models by name", where=where
         )
-    return {str(name): _model(str(name), stated, where) for name, stated in models.items()}
+    return {
+        str(name): _model(str(name), stated, where)
+        for name, stated in models.items()
+        if str(name) not in without
+    }
 
 
 def pinned_in(models: Mapping[str, PinnedModel], model: str, where: str) -> PinnedModel:

@@ -57,7 +57,7 @@ class HuggingFaceSettings(SettingsModel):
         "generation on GPUs.",
         example="sglang",
     )
-    context_length: Annotated[int, Limited(limits.CONTEXT_LENGTH)] | None = optional(
+    context_length: int | None = optional(
         "Tokens of the longest request together with its answer. Default: the model's own, or as "
         "many as one request has room for.",
         example=8192,

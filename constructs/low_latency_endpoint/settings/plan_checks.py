@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ..errors import ConfigurationError
 from ..plan.hugging_face_rules import (
-    CONTEXT_TOO_LONG,
+    CONTEXT_LENGTH,
     LICENSE,
     LOCK_EDITED,
     LOCK_FILE,
@@ -60,7 +60,7 @@ _PLACES_OF_HUB: dict[str, Place] = {
     LOCK_EDITED.code: ("lock",),
     NOT_PINNED.code: ("model",),
     LICENSE.code: ("accept_license",),
-    CONTEXT_TOO_LONG.code: ("context_length",),
+    CONTEXT_LENGTH.code: ("context_length",),
     OWN_CODE.code: ("trust_remote_code",),
     SERVER.code: ("server",),
 }

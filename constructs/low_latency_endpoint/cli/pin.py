@@ -1,0 +1,226 @@
+"""``low-latency pin``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import flag, grouped, option
+
+if TYPE_CHECKING:
+    from ..hugging_face.hub_reading import Hub
+    from ..hugging_face.pinning import Pinning
+    from ..plan.pinned_model import PinnedModel
+
+
+@dataclass
+class PinOptions:
+    """What is pinned, of it, and where it is written."""
+
+    revision: str | None = option(
+        "A branch, a tag or a commit. Default: the one that the lock file has for the model, "
+        "else main."
+    )
+    lock: Path = option(
+        "The lock file; its other models stay.", Path("models.lock.yaml"), metavar="FILE"
+    )
+    check: bool = flag("Compare the lock file with the Hub; nothing is written.")
+    allow_pickle: bool = flag(
+        "Take pickle files where there are no safetensors. They run code when they are loaded."
+    )
+    include: list[str] | None = option(
+        "Stage files like this too, as in '*Q4_K_M.gguf'. Repeat it.", metavar="PATTERN"
+    )
+    exclude: list[str] | None = option("Leave files like this out. Repeat it.", metavar="PATTERN")
+
+
+@grouped
+def pin(
+    options: PinOptions,
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[MODEL]...", show_default=False, help="On the Hub, as in Qwen/Qwen3-8B."
+        ),
+    ] = None,
+) -> None:
+    """Pin models of the Hugging Face Hub: a commit, and each file by size and SHA-256.
+
+    Alone needs the network, and a token for what is private or gated: HF_TOKEN, or hf auth login.
+
+    Exit codes: 0 pinned, or with --check the same; 1 with --check something differs; 2 usage, or
+    nothing was written.
+
+    \b
+    Examples:
+      low-latency pin Qwen/Qwen3-8B
+      low-latency pin Qwen/Qwen3-8B --revision b968826
+      low-latency pin Qwen/Qwen3-8B-GGUF --include '*Q4_K_M.gguf'
+      low-latency pin --check
+    """
+    from .output import progress_on_terminal
+    from .process import check_packages
+
+    names = list(dict.fromkeys(models or ()))
+    _check_usage(names, options)
+    check_packages("huggingface_hub")
+    _quieten()
+    from ..hugging_face.hub_reading import Hub
+
+    with progress_on_terminal("Reading the Hub") as say:
+        if options.check:
+            differs = _compare(Hub(say), names, options.lock, say)
+            done: list[Pinning] = []
+            changed = False
+        else:
+            done, changed = _pin(Hub(say), names, options, say)
+    if options.check:
+        if differs:
+            raise typer.Exit(1)
+        return
+    for each in done:
+        _show(each)
+    typer.echo(f"{'wrote' if changed else 'nothing changed in'} {options.lock}", err=True)
+    typer.echo(
+        "Next: keep it under version control, and name the model in the settings: "
+        f"hugging_face: {{model: {names[0]}}}"
+    )
+
+
+def _check_usage(names: list[str], options: PinOptions) -> None:
+    if options.check and (
+        options.revision or options.include or options.exclude or options.allow_pickle
+    ):
+        raise typer.BadParameter("--check compares what the lock file has: give models at most")
+    if not names and not options.check:
+        raise typer.BadParameter("name a model, or give --check")
+    if options.revision and len(names) > 1:
+        raise typer.BadParameter("--revision is of one model")
+    if options.revision is not None and not options.revision.strip():
+        raise typer.BadParameter("--revision is empty")
+
+
+def _quieten() -> None:
+    """The library's own warnings: what it retries, we say."""
+    import logging
+
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+
+
+def _pin(
+    hub: Hub, names: list[str], options: PinOptions, say: Callable[[str], None]
+) -> tuple[list[Pinning], bool]:
+    """Pin all of them, then write; whether the file differs from before."""
+    from ..hugging_face.lock_file import write_lock
+    from ..hugging_face.pinning import FileOptions, pin
+
+    there = _read(options.lock, names)
+    before = {name: pinned.revision for name, pinned in there.items()}
+    chosen = FileOptions(
+        allow_pickle=options.allow_pickle,
+        include=tuple(options.include or ()),
+        exclude=tuple(options.exclude or ()),
+    )
+    done = [
+        pin(hub, name, options.revision or before.get(name, "main"), chosen, say) for name in names
+    ]
+    there |= {each.pinned.model: each.pinned for each in done}
+    changed = write_lock(options.lock, there.values())
+    return done, changed
+
+
+def _read(lock: Path, names: list[str]) -> dict[str, PinnedModel]:
+    """What the lock file has; of models that are pinned again, what somebody changed is no matter."""
+    from ..errors import ConfigurationError
+    from ..hugging_face.lock_file import read_lock
+
+    if not lock.exists():
+        return {}
+    try:
+        return read_lock(lock)
+    except ConfigurationError:
+        return read_lock(lock, without=names)
+
+
+def _compare(hub: Hub, names: list[str], lock: Path, say: Callable[[str], None]) -> bool:
+    """Print what differs."""
+    from ..hugging_face.lock_file import read_lock
+    from ..hugging_face.pinning import differences
+    from ..plan.pinned_model import pinned_in
+
+    there = read_lock(lock)
+    found = {
+        name: differences(hub, pinned_in(there, name, str(lock)), say)
+        for name in names or sorted(there)
+    }
+    for name, lines in found.items():
+        for line in lines or ["as pinned"]:
+            typer.echo(f"{name}: {line}")
+    return any(found.values())
+
+
+def _show(done: Pinning) -> None:
+    from rich.text import Text
+
+    from ..report.tables import Table
+    from .output import print_parts
+
+    pinned = done.pinned
+    weights = [each for each in pinned.files if each.is_weights]
+    rest = [each for each in pinned.files if not each.is_weights]
+    code = [each for each in rest if each.path.endswith(".py")]
+    rows = [
+        ["weights", str(len(weights)), _size(pinned.weight_bytes)],
+        ["other files", str(len(rest)), _size(sum(each.size for each in rest))],
+        ["together", str(len(pinned.files)), _size(pinned.total_bytes)],
+    ]
+    lines = [f"Left out, {reason}: {_some(paths)}" for reason, paths in _by_reason(done).items()]
+    if code:
+        lines.append(f"Its own code is served with it: {_some([each.path for each in code])}")
+    if any(each.is_pickle for each in weights):
+        lines.append("Its weights are pickle files: they run code when they are loaded.")
+    if done.renamed:
+        lines.append(f"The Hub calls it {done.renamed} now; the lock file has the name given here.")
+    lines.append(_licence(pinned))
+    task = f", {pinned.task}" if pinned.task else ""
+    title = f"{pinned.model} {pinned.revision}, commit {pinned.commit[:12]}{task}"
+    print_parts(Table(["What", "Files", "Size"], rows, title), *(Text(line) for line in lines))
+
+
+def _by_reason(done: Pinning) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for path, reason in done.reasons.items():
+        found.setdefault(reason, []).append(path)
+    return found
+
+
+def _licence(pinned: PinnedModel) -> str:
+    from ..errors import ConfigurationError
+    from ..plan.hub_serving import HubModel
+
+    named = pinned.license or "none that the model states"
+    gated = " The model is gated." if pinned.gated else ""
+    try:
+        HubModel(pinned=pinned)
+    except ConfigurationError:
+        if pinned.license is None:
+            return f"Licence: {named}.{gated}"
+        return f"Licence: {named}.{gated} Settings have to accept it: accept_license: {named}"
+    return f"Licence: {named}.{gated} Settings need not accept it."
+
+
+def _some(paths: list[str]) -> str:
+    more = len(paths) - 3
+    return ", ".join(paths[:3]) + (f" and {more} more" if more > 0 else "")
+
+
+def _size(size: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            break
+        size /= 1000
+    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

@@ -1,0 +1,244 @@
+"""Pinning a model of the Hub: its commit, its files by their hashes, and what config.json says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import ConfigurationError
+from ..plan.hugging_face_rules import FOREIGN_CODE, HUB_REVISION, NOT_WHOLE
+from ..plan.model_config import kept_config
+from ..plan.pinned_model import PinnedFile, PinnedModel
+from .file_choice import choose_files
+from .hub_reading import LARGEST_READ, Hub, HubFile, HubInformation
+
+_INDEX = "model.safetensors.index.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions:
+    """Which files are staged that otherwise would not be, and the other way round.
+
+    Parameters
+    ----------
+    allow_pickle : bool
+        Take pickle files where there are no safetensors; by default that is an error.
+    include, exclude : tuple of str
+        Patterns: :func:`.file_choice.choose_files`.
+    """
+
+    allow_pickle: bool = False
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pinning:
+    """A pinned model, why files are left out, and the model's name if the Hub has a newer one."""
+
+    pinned: PinnedModel
+    reasons: dict[str, str]
+    renamed: str | None = None
+
+
+def pin(
+    hub: Hub,
+    model: str,
+    revision: str = "main",
+    options: FileOptions = FileOptions(),
+    say: Callable[[str], None] = lambda text: None,
+) -> Pinning:
+    """Pin a model as the Hub has it now.
+
+    Files in Git LFS have a SHA-256 on the Hub. Small ones have git's SHA-1 alone: they are read,
+    held against that, and hashed.
+
+    Parameters
+    ----------
+    hub : Hub
+    model : str
+        Its name: ``Qwen/Qwen3-8B``.
+    revision : str
+        A branch, a tag or a commit; by default ``main``.
+    options : FileOptions
+    say : callable
+        Called with what is being read.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE347 to LLE351, LLE358, LLE319, LLE320.
+    """
+    say(model)
+    info = hub.information(model, revision)
+    if info.gated:
+        hub.check_access(model)
+    contents = _Contents(hub, model, info, say)
+    where = f"{model} at {info.commit[:12]}"
+    shards = _shards(contents, _INDEX, where) if _INDEX in info.files else []
+    choice = choose_files(
+        info.files,
+        shards=shards,
+        allow_pickle=options.allow_pickle,
+        include=options.include,
+        exclude=options.exclude,
+        where=where,
+    )
+    for path in choice.kept:
+        if path.endswith(".index.json"):
+            _check_shards(_shards(contents, path, where), path, choice.kept, where)
+    _check_code(contents, choice.kept, where)
+    config = contents.document("config.json", where) if "config.json" in choice.kept else {}
+    pinned = PinnedModel(
+        model=model,
+        revision=revision,
+        commit=info.commit,
+        files=tuple(contents.pinned(path) for path in choice.kept),
+        task=info.task,
+        library=info.library,
+        license=info.license,
+        gated=info.gated,
+        parameters=dict(sorted(info.parameters.items())),
+        config=kept_config(config),
+        left_out=tuple(choice.left_out),
+    )
+    return Pinning(pinned, choice.left_out, info.name if info.name != model else None)
+
+
+def differences(
+    hub: Hub, pinned: PinnedModel, say: Callable[[str], None] = lambda text: None
+) -> list[str]:
+    """What is otherwise on the Hub than in the lock file, a line for each; empty when it is the same.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE347 to LLE349, LLE358, when that cannot be known.
+    """
+    say(pinned.model)
+    found: list[str] = []
+    info: HubInformation | None
+    try:
+        info = hub.information(pinned.model, pinned.revision)
+    except ConfigurationError as error:
+        if error.code != HUB_REVISION.code:
+            raise
+        found.append(f"the revision {pinned.revision} is gone")
+        info = None
+    if info is not None and info.commit != pinned.commit:
+        found.append(f"{pinned.revision} moved from {pinned.commit[:12]} to {info.commit[:12]}")
+        info = None
+    if info is None:
+        try:
+            info = hub.information(pinned.model, pinned.commit)
+        except ConfigurationError as error:
+            if error.code != HUB_REVISION.code:
+                raise
+            return [*dict.fromkeys(found), f"the commit {pinned.commit[:12]} is gone"]
+    contents = _Contents(hub, pinned.model, info, say)
+    for file in pinned.files:
+        stated = info.files.get(file.path)
+        if stated is None:
+            found.append(f"{file.path} is gone from {pinned.commit[:12]}")
+        elif stated.size != file.size or contents.pinned(file.path) != file:
+            found.append(f"{file.path} has other bytes at {pinned.commit[:12]}")
+    return found
+
+
+class _Contents:
+    """Small files of a model at a commit, each read once."""
+
+    def __init__(
+        self, hub: Hub, model: str, info: HubInformation, say: Callable[[str], None]
+    ) -> None:
+        self._hub, self._model, self._info, self._say = hub, model, info, say
+        self._read: dict[str, bytes] = {}
+
+    def bytes(self, path: str) -> bytes:
+        if path not in self._read:
+            self._say(f"{self._model} {path}")
+            self._read[path] = self._hub.content(self._model, self._info.commit, self.file(path))
+        return self._read[path]
+
+    def file(self, path: str) -> HubFile:
+        return self._info.files[path]
+
+    def pinned(self, path: str) -> PinnedFile:
+        file = self.file(path)
+        sha256 = file.sha256 or hashlib.sha256(self.bytes(path)).hexdigest()
+        return PinnedFile(path, file.size, sha256)
+
+    def document(self, path: str, where: str) -> dict[str, Any]:
+        """A JSON object."""
+        try:
+            document = json.loads(self.bytes(path), parse_constant=_unreadable)
+            if not isinstance(document, dict):
+                raise ValueError("no object")
+        except (ValueError, RecursionError) as problem:
+            raise NOT_WHOLE.error(
+                got=f"{path} is no JSON object: {problem}", allowed="a JSON object", where=where
+            ) from None
+        return document
+
+
+def _unreadable(text: str) -> float:
+    raise ValueError(f"{text} is no number in JSON")
+
+
+def _shards(contents: _Contents, index: str, where: str) -> list[str]:
+    """The files that an index names."""
+    named = contents.document(index, where).get("weight_map")
+    if not isinstance(named, dict) or not all(isinstance(each, str) for each in named.values()):
+        raise NOT_WHOLE.error(got=f"{index} without a weight_map", allowed="one", where=where)
+    folder = index.rpartition("/")[0]
+    return sorted({f"{folder}/{each}".lstrip("/") for each in named.values()})
+
+
+def _check_shards(shards: list[str], index: str, kept: Sequence[str], where: str) -> None:
+    if not index.endswith(".safetensors.index.json"):
+        return  # of pickle files, which may be left out
+    missing = [each for each in shards if each not in kept]
+    if missing:
+        raise NOT_WHOLE.error(
+            got=f"{index} names {', '.join(missing[:4])}",
+            allowed="files that are there and not left out",
+            where=where,
+        )
+
+
+def _check_code(contents: _Contents, kept: Sequence[str], where: str) -> None:
+    """Refuse code by the name of a repository.
+
+    transformers asks the Hub for a reference with ``--`` wherever the model itself lies, even for
+    the model's own repository: transformers/dynamic_module_utils.py, get_class_from_dynamic_module.
+    """
+    for path in kept:
+        # Large ones are vocabularies.
+        if path.endswith(".json") and contents.file(path).size <= min(LARGEST_READ, 2**20):
+            for reference in _references(contents.bytes(path)):
+                if "--" in reference:
+                    raise FOREIGN_CODE.error(
+                        got=f"{path} takes {reference.partition('--')[2]} from "
+                        f"{reference.partition('--')[0]}",
+                        allowed="code in files of the model",
+                        where=where,
+                    )
+
+
+def _references(content: bytes) -> list[str]:
+    """What ``auto_map`` names; a tokenizer's value is a list, in which one may be missing."""
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        return []
+    named = document.get("auto_map") if isinstance(document, dict) else None
+    values = named.values() if isinstance(named, dict) else ()
+    return [
+        text
+        for value in values
+        for text in (value if isinstance(value, list) else [value])
+        if isinstance(text, str)
+    ]
