@@ -203,6 +203,7 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({f"{FIRST}.image.platform": "linux/amd64"}, {**BUILT, ".instance_type": "ml.unknown.large"}),
     ({f"{FIRST}.data.s3": "s3://my-bucket/other/model.tar.gz"}, {}),
     ({f"{FIRST}.data": {"s3_prefix": "s3://my-bucket/b/"}}, {}),
+    ({f"{FIRST}.data.accept_eula": True}, {f"{FIRST}.data": {"s3_prefix": "s3://my-bucket/a/"}}),
     (
         {f"{FIRST}.data.s3_prefix": "s3://my-bucket/b/"},
         {f"{FIRST}.data": {"s3_prefix": "s3://my-bucket/a/"}},

@@ -144,7 +144,9 @@ def differences(read: Read, pinned: PinnedJumpStartModel) -> list[str]:
 
 
 def _header(manifest: Any, model: str, version: str | None, region: str) -> Mapping[str, Any]:
-    versions = {each["version"]: each for each in manifest if each["model_id"] == model}
+    versions: dict[str, Mapping[str, Any]] = {
+        each["version"]: each for each in manifest if each["model_id"] == model
+    }
     if version is None and versions:
         return versions[max(versions, key=_ordered)]
     if version in versions:
