@@ -11,7 +11,7 @@ from local_sagemaker import LocalAws
 from low_latency_endpoint.operate.preflight.image_checks import ecr_image
 from low_latency_endpoint.plan.instance_types import instance_facts
 from low_latency_endpoint.plan.zones import region_of_zone
-from low_latency_endpoint.settings import Settings, load_settings
+from low_latency_endpoint.settings import Settings, load_settings, served_containers
 from low_latency_endpoint.settings.yaml_editing import edit_settings_file
 
 # What the update changes in each endpoint's settings.
@@ -57,7 +57,7 @@ def stand_ins_for_images(aws: LocalAws, settings: Settings) -> Iterator[str]:
     for endpoint in settings.endpoints.values():
         facts = instance_facts(endpoint.instance_type)
         arm = facts is not None and facts.architecture == "arm64"
-        for container in endpoint.containers:
+        for container in served_containers(endpoint, region=aws.region):
             image = ecr_image(container.image, aws.region)
             if image is not None and image.tag:
                 registry = f"{image.account or aws.account}.dkr.ecr.{image.region}.amazonaws.com"

@@ -50,6 +50,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         *("/proc/nowhere", "--yes", "--region", "us-east-1", "--zones", "use1-az1,use1-az2"),
         *("--model-data", "s3://my-bucket/model.tar.gz"),
     ),
+    "stage": ("--bucket", "models", "--lock", "no-such.lock.yaml"),
     "package": (SHIPPED, "-o", str(Path(SHIPPED).parent)),
     "schema": (),
     "errors": (),

@@ -26,6 +26,7 @@ from . import (
     recommend_generative,
     schema,
     simulate,
+    stage,
     verify,
 )
 from .process import interruptible
@@ -50,6 +51,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "compare-instance-types": compare_instance_types.compare_instance_types,
     "recommend": recommend.recommend,
     "recommend-generative": recommend_generative.recommend_generative,
+    "stage": stage.stage,
     "package": package.package,
     "schema": schema.schema,
     "errors": errors.errors,
@@ -93,6 +95,7 @@ def _options(
       low-latency load-test sentiment --rate 100   load it, and say what limits it
       low-latency compare-routing sentiment --users 20   random or least outstanding requests?
       low-latency compare-instance-types *.json    which is quick, which is cheap?
+      low-latency stage Qwen/Qwen3-8B --bucket models    pinned models into S3
       low-latency package endpoint.yaml -o dist/   template and assets, without the CDK
       low-latency errors LLE604                    what an error code means
       low-latency local-aws                        a local AWS to deploy into

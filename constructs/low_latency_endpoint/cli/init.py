@@ -18,6 +18,7 @@ class TemplateName(StrEnum):
 
     TEXT_CLASSIFICATION = "text-classification"
     LANGUAGE_MODEL = "language-model"
+    HUGGING_FACE = "hugging-face"
     INFERENTIA2 = "inferentia2"
 
 
@@ -26,13 +27,16 @@ class InitOptions:
     """What is asked for unless it is given or found."""
 
     template: TemplateName = option(
-        "text-classification on CPUs, language-model on a GPU with vLLM, inferentia2 with a model "
-        "compiled for Neuron.",
+        "text-classification on CPUs, language-model on a GPU with vLLM, hugging-face with a "
+        "model of the Hub, inferentia2 with one compiled for Neuron.",
         TemplateName.TEXT_CLASSIFICATION,
     )
     model_data: str | None = option(
         "The model in S3: one .tar.gz; for language-model the prefix of its files.",
         metavar="S3_URI",
+    )
+    model: str | None = option(
+        "With hugging-face: its name on the Hub, such as Qwen/Qwen3-8B.", metavar="MODEL"
     )
     vpc_id: str | None = option(
         "The VPC that the callers run in. Without it a new one is made.", metavar="VPC"
@@ -48,7 +52,7 @@ class InitOptions:
         metavar="LIST",
     )
     name: str | None = option(
-        "What callers invoke. Default: sentiment, chat or scorer, by the template."
+        "What callers invoke. Default: sentiment, chat, hub or scorer, by the template."
     )
     region: str | None = option("Region. Default: the profile's, or the environment's.")
     account: str | None = option("Account, twelve digits. Default: that of the credentials.")
@@ -83,6 +87,7 @@ def init(
       low-latency init --model-data s3://my-bucket/model.tar.gz
       low-latency init serving --vpc-id vpc-0123456789abcdef0 --profile production
       low-latency init --template language-model --model-data s3://my-bucket/qwen/
+      low-latency init --template hugging-face --model Qwen/Qwen3-8B
       low-latency init --yes --region us-east-1 --zones use1-az1,use1-az2 --model-data s3://my-bucket/m.tar.gz
     """
     from .init_answers import answers

@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from ..account.calls import Account
     from .init import InitOptions
 
-NAMES = {"text-classification": "sentiment", "language-model": "chat", "inferentia2": "scorer"}
+NAMES = {
+    "text-classification": "sentiment",
+    "language-model": "chat",
+    "hugging-face": "hub",
+    "inferentia2": "scorer",
+}
+HUGGING_FACE = "hugging-face"
 _LEAST_ZONES = 2
 
 
@@ -39,6 +45,7 @@ class Answers:
     template: str
     name: str
     model_data: str
+    """In S3; with the template of the Hub, the model's name there."""
     region: str
     zones: list[str]
     account: str | None = None
@@ -72,7 +79,14 @@ def answers(options: InitOptions, *, ask: bool) -> Answers:
         missing[option] = question
         return ""
 
-    model_data = asked("--model-data", options.model_data, _QUESTIONS[template])
+    of_hub = template == HUGGING_FACE
+    if (options.model_data and of_hub) or (options.model and not of_hub):
+        raise typer.BadParameter("--model goes with hugging-face, --model-data with the others")
+    model_data = asked(
+        "--model" if of_hub else "--model-data",
+        options.model or options.model_data,
+        _QUESTIONS[template],
+    )
     known = options.region or (zones and region_of_zone(zones[0])) or (account and account.region)
     region = asked("--region", known or None, "Region, such as us-east-1")
     vpc_id = options.vpc_id
@@ -119,6 +133,7 @@ def answers(options: InitOptions, *, ask: bool) -> Answers:
 _QUESTIONS = {
     "text-classification": "The packed model in S3, such as s3://my-bucket/model.tar.gz",
     "language-model": "The prefix of the model's files in S3, such as s3://my-bucket/qwen/",
+    HUGGING_FACE: "The model's name on the Hub, such as Qwen/Qwen3-8B",
     "inferentia2": "The packed model, compiled for Neuron, in S3, such as s3://my-bucket/m.tar.gz",
 }
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from .. import __version__
-from .init_answers import Answers
+from .init_answers import HUGGING_FACE, Answers
 
 _TEMPLATES = Path(__file__).with_name("init_templates")
 _ADDED = {"tests/test_$settings_snapshot.py": "test_snapshot.py.txt"}
@@ -23,6 +23,10 @@ _NEW = {
     ".gitignore": "gitignore.txt",
     ".github/workflows/low-latency-endpoint.yml": "pull-request.yml",
 }
+
+
+_BEFORE_PIN = ("LLE343", "LLE344")
+"""What is wrong with the model of the Hub until low-latency pin has run."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,7 @@ def write(folder: Path, settings: str, found: Answers, app: ExistingApp | None) 
     SettingsError
         For an answer that cannot be, with its line in what would have been written.
     """
+    from ..errors import SettingsError
     from ..settings.loading import check_text
 
     values = {
@@ -95,7 +100,11 @@ def write(folder: Path, settings: str, found: Answers, app: ExistingApp | None) 
         "version": __version__,
     }
     text = settings_text(found, values)
-    check_text(text, folder / settings)
+    try:
+        check_text(text, folder / settings)
+    except SettingsError as error:
+        if any(each.code not in _BEFORE_PIN for _, each in error.problems):
+            raise
     contents = {settings: text} | {
         name: _filled(source, values) for name, source in _files(settings, app).items()
     }
@@ -144,6 +153,9 @@ def next_steps(folder: Path, settings: str, found: Answers, app: ExistingApp | N
     """What to do now."""
     enter = [] if folder.resolve() == Path.cwd() else [f"  cd {shlex.quote(str(folder))}"]
     plan = f"  low-latency plan {settings}        what follows from it, with reasons (-v)"
+    if found.template == HUGGING_FACE:
+        pin = f"  low-latency pin {found.model_data}".ljust(37)
+        enter += [f"{pin}   its files by their hashes, into models.lock.yaml"]
     if app is None:
         return "\n".join(
             [

@@ -146,8 +146,7 @@ class ModelData(ABC):
         Raises
         ------
         ConfigurationError
-            From the model that uses it: LLE352, LLE359, LLE394; LLE357 for another list of files
-            of the same commit in the same stack.
+            From the model that uses it: LLE352, LLE359, LLE399.
         """
         return _HubData(pinned, bucket, token, hub_endpoint)
 

@@ -10,7 +10,7 @@ from constructs import Construct
 
 from ..hugging_face.staging_function.addresses import StagingFailed, hub_endpoint
 from ..plan.argument_kinds import checked_arguments
-from ..plan.hugging_face_rules import FOREIGN_FILES, HUB_ENDPOINT
+from ..plan.hugging_face_rules import HUB_ENDPOINT
 from ..plan.pinned_model import PinnedModel
 from ..plan.staging_calls import CALLS_AT_ONCE, LARGEST_FILE, staging_calls
 from ..synthesis.asked_once import path_below, stack_of
@@ -69,13 +69,13 @@ class StagedModel(Construct):
     pinned : PinnedModel
     bucket : aws_s3.IBucket
     uri : str
-        ``s3://bucket/hub/model/commit/``; what uses it waits until all files are there.
+        ``s3://bucket/hub/model/commit/files/``; what uses it waits until all files are there.
 
     Raises
     ------
     ConfigurationError
         LLE352 for a file of more than 20 GB, unless a bucket is given, where ``low-latency stage``
-        may have put it; LLE359 for an endpoint without TLS; LLE394 for more than 1,000 files.
+        may have put it; LLE359 for an endpoint without TLS; LLE399 for more than 1,000 files.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class StagedModel(Construct):
     >>> pinned = PinnedModel(model="acme/tiny", revision="main", commit="7" * 40,
     ...                      files=(PinnedFile("model.safetensors", 2048, "0" * 64),))
     >>> staged = StagedModel(Stack(App(), "Serving"), "Tiny", pinned=pinned)
-    >>> staged.uri.endswith("/hub/acme/tiny/7777777777777777777777777777777777777777/")
+    >>> staged.uri.endswith(f"/hub/acme/tiny/{'7' * 40}/{pinned.file_list}/")
     True
     """
 
@@ -109,6 +109,7 @@ class StagedModel(Construct):
         self._whose: dict[str, Any] = {
             "Model": pinned.model,
             "Commit": pinned.commit,
+            "FileList": pinned.file_list,
             "Bucket": self.bucket.bucket_name,
         }
         paths = [each.path for each in pinned.files]
@@ -124,7 +125,7 @@ class StagedModel(Construct):
                 Files=[f"{each.sha256} {each.size} {each.path}" for each in files],
                 LargestFile=str(LARGEST_FILE),
                 HubEndpoint=endpoint,
-                **({"TokenSecretArn": token.secret_arn} if token else {}),
+                TokenSecretArn=token.secret_arn if token else None,
             )
             copy.node.add_dependency(
                 copies[number - CALLS_AT_ONCE] if number >= CALLS_AT_ONCE else use
@@ -152,7 +153,11 @@ class StagedModel(Construct):
             service_token=self._function.arn,
             service_timeout=Duration.seconds(_SERVICE_TIMEOUT),
             removal_policy=removal_policy,
-            properties={**self._whose, **properties},
+            properties={
+                name: value
+                for name, value in {**self._whose, **properties}.items()
+                if value is not None
+            },
         )
 
     def _rights(self, token: secretsmanager.ISecret | None) -> list[dict[str, Any]]:
@@ -199,15 +204,9 @@ def staged_for(
     token: secretsmanager.ISecret | None,
     hub_endpoint: str,
 ) -> StagedModel:
-    """The staged model of the scope's stack, made where there is none of this commit and bucket.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE357 when there is one with other files.
-    """
+    """The staged model of the scope's stack, made where there is none of these files and bucket."""
     stack = stack_of(scope)
-    name = f"Hub-{pinned.model.replace('/', '-')}-{pinned.commit[:12]}"
+    name = f"Hub-{pinned.model.replace('/', '-')}-{pinned.commit[:12]}-{pinned.file_list}"
     if bucket is not None:
         name += f"-{bucket.node.addr[-8:]}"
     found = stack.node.try_find_child(name)
@@ -216,13 +215,6 @@ def staged_for(
             stack, name, pinned=pinned, bucket=bucket, token=token, hub_endpoint=hub_endpoint
         )
     assert isinstance(found, StagedModel)
-    if found.pinned.files != pinned.files:
-        raise FOREIGN_FILES.error(
-            got=f"two lists of files for {pinned.model} at {pinned.commit}",
-            allowed="one, of one lock file",
-            where=scope.node.path,
-            fix="Pin the model once, and use that lock file for all endpoints of the stack.",
-        )
     return found
 
 

@@ -142,13 +142,13 @@ SERVER = rule(
     source=CONTAINERS,
 )
 STAGED_FILES_GONE = rule(
-    "LLE393",
+    "LLE398",
     "files of a model are gone after they were staged",
     fix="Deploy again: another stack that used the same files was being deleted meanwhile, or "
     "somebody removed them.",
 )
 TOO_MANY_FILES = rule(
-    "LLE394",
+    "LLE399",
     "a model has more files than a deployment stages",
     fix="Pin fewer: what is served rarely needs all of them. Or stage the model with low-latency "
     "stage and serve it with ModelData.from_s3(bucket, pinned.prefix).",

@@ -85,8 +85,8 @@ class PinnedModel:
     >>> pinned = PinnedModel(
     ...     model="acme/tiny", revision="main", commit="7" * 40, license="mit",
     ...     files=(PinnedFile("model.safetensors", 2048, "0" * 64),))
-    >>> pinned.prefix, pinned.total_bytes
-    ('hub/acme/tiny/7777777777777777777777777777777777777777/', 2048)
+    >>> pinned.prefix.startswith(f"hub/acme/tiny/{'7' * 40}/"), pinned.total_bytes
+    (True, 2048)
     """
 
     model: str
@@ -103,8 +103,13 @@ class PinnedModel:
 
     @property
     def prefix(self) -> str:
-        """Where it lies in a bucket; another commit lies elsewhere."""
-        return f"hub/{self.model}/{self.commit}/"
+        """Where it lies in a bucket; another commit, or other files of it, lie elsewhere."""
+        return f"hub/{self.model}/{self.commit}/{self.file_list}/"
+
+    @cached_property
+    def file_list(self) -> str:
+        """What tells lists of files of one commit apart: 12 digits of their SHA-256."""
+        return hashlib.sha256(json.dumps(sorted(self.files)).encode()).hexdigest()[:12]
 
     @property
     def total_bytes(self) -> int:

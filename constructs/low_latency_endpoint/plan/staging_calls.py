@@ -44,7 +44,7 @@ def staging_calls(
     Raises
     ------
     ConfigurationError
-        LLE352 for a file that one call cannot copy, LLE394 for too many files.
+        LLE352 for a file that one call cannot copy, LLE399 for too many files.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """The bucket that models are staged into: whole files under a commit's prefix, and who uses them.
 
-Files lie under ``hub/<model>/<commit>/``. SageMaker serves everything that is there, so what is
-known about them lies elsewhere: an object under ``users/<model>/<commit>/`` for each stack.
+Files lie under ``hub/<model>/<commit>/<list of files>/``. SageMaker serves everything that is there, so what is
+known about them lies elsewhere: an object under ``users/``, likewise, for each stack.
 """
 
 from __future__ import annotations
@@ -42,25 +42,32 @@ class File(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """A model's commit, and where its files and its users lie."""
+    """A model's commit, and where its files and its users lie.
+
+    ``files`` tells lists of files of one commit apart: whoever pins more or fewer of them gets a
+    place of their own, and instances of the former list find it as it was.
+    """
 
     model: str
     commit: str
+    files: str
 
     @property
     def prefix(self) -> str:
-        return f"hub/{self.model}/{self.commit}/"
+        return f"hub/{self.model}/{self.commit}/{self.files}/"
 
     @property
     def users(self) -> str:
-        return f"users/{self.model}/{self.commit}/"
+        return f"users/{self.model}/{self.commit}/{self.files}/"
 
 
 class Bucket:
     """One bucket, by a boto3 client."""
 
-    def __init__(self, s3: Any, name: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
-        self._s3, self._name, self._sleep = s3, name, sleep
+    def __init__(
+        self, s3: Any, name: str, *, part: int = PART, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._s3, self._name, self._part, self._sleep = s3, name, part, sleep
 
     # ---------------------------------------------------------------------------------- files
 
@@ -128,14 +135,14 @@ class Bucket:
     def _write(self, commit: Commit, file: File, pieces: Iterable[bytes]) -> None:
         target = {"Bucket": self._name, "Key": commit.prefix + file.path}
         metadata = {"sha256": file.sha256, "commit": commit.commit}
-        if file.size <= PART:
+        if file.size <= self._part:
             body = b"".join(pieces)
             self._s3.put_object(**target, Body=body, Metadata=metadata, IfNoneMatch="*")
             return
         upload = self._s3.create_multipart_upload(**target, Metadata=metadata)["UploadId"]
         target["UploadId"] = upload
         try:
-            parts = {"Parts": self._parts(target, pieces, max(PART, -(-file.size // _PARTS)))}
+            parts = {"Parts": self._parts(target, pieces, max(self._part, -(-file.size // _PARTS)))}
             self._s3.complete_multipart_upload(**target, MultipartUpload=parts, IfNoneMatch="*")
         except BaseException:
             with suppress(ClientError):
@@ -193,12 +200,12 @@ class Bucket:
         Raises
         ------
         StagingFailed
-            LLE357 for others, LLE393 when some are missing.
+            LLE357 for others, LLE398 when some are missing.
         """
         wanted = set(paths)
         if missing := sorted(wanted.difference(self.found(commit, wanted))):
             raise StagingFailed(
-                "LLE393",
+                "LLE398",
                 f"{', '.join(missing[:_SHOWN])}: gone from s3://{self._name}/{commit.prefix} "
                 "after they were staged",
             )

@@ -32,7 +32,7 @@ _ANSWER_TRIES = 5
 def handler(event: Mapping[str, Any], context: Any) -> None:
     """Do what CloudFormation asks, and answer."""
     properties = event["ResourceProperties"]
-    commit = Commit(properties["Model"], properties["Commit"])
+    commit = Commit(properties["Model"], properties["Commit"], properties["FileList"])
     problem = ""
     try:
         said = _act(event, properties, commit, context)
@@ -54,7 +54,7 @@ def _identity(event: Mapping[str, Any], problem: str = "") -> str:
     if "PhysicalResourceId" in event and (problem or event["RequestType"] == "Delete"):
         return str(event["PhysicalResourceId"])
     properties = event["ResourceProperties"]
-    commit = Commit(properties["Model"], properties["Commit"])
+    commit = Commit(properties["Model"], properties["Commit"], properties["FileList"])
     return f"{properties['Bucket']}/{commit.prefix}{properties.get('Part', '')}"
 
 

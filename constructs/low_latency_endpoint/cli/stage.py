@@ -1,0 +1,199 @@
+"""``low-latency stage``: copy pinned models from the Hub into S3, before a deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .options import Profile, Region, grouped, option
+
+if TYPE_CHECKING:
+    from ..errors import ConfigurationError
+    from ..hugging_face.staging_function.addresses import StagingFailed
+    from ..hugging_face.staging_function.bucket import Bucket, Commit, File
+    from ..plan.pinned_model import PinnedModel
+
+_AT_ONCE = 4
+_USER = "by-hand"
+
+
+@dataclass
+class StageOptions:
+    """Where from, and where to."""
+
+    bucket: str = option("The bucket, in the Region of the endpoints.", ...)
+    lock: Path = option("The lock file; default: models.lock.yaml.", Path("models.lock.yaml"))
+    profile: Profile = None
+    region: Region = None
+
+
+Models = Annotated[
+    list[str] | None,
+    typer.Argument(show_default=False, help="Models of the lock file; default: all."),
+]
+
+
+@grouped
+def stage(options: StageOptions, models: Models = None) -> None:
+    """Copy pinned models from the Hugging Face Hub into a bucket, each file held against its hash.
+
+    A deployment does it by itself, unless a file takes longer than a Lambda function may run.
+    Files that are there are left alone: after an interruption, start it again. What is staged
+    here is never removed by a stack; s3://BUCKET/users/MODEL/COMMIT/by-hand says so.
+
+    Gated and private models need a token: HF_TOKEN, or hf auth login. HF_ENDPOINT names a mirror.
+
+    \b
+    Exit status:
+      0  all files are there
+      1  a file is not what the lock file pins, or the Hub or AWS refused
+      2  the lock file or an argument is wrong, or AWS cannot be asked
+
+    \b
+    Examples:
+      low-latency stage Qwen/Qwen3-8B --bucket my-models
+      low-latency stage --bucket my-models --lock models.lock.yaml --profile production
+    """
+    from ..account.sessions import aws_errors_in_words, open_clients
+    from ..hugging_face.lock_file import read_lock
+    from ..hugging_face.staging_function.addresses import StagingFailed
+    from ..hugging_face.staging_function.bucket import Bucket
+    from ..plan.pinned_model import pinned_in
+    from ..plan.s3_names import check_bucket
+
+    locked = read_lock(options.lock)
+    chosen = [
+        pinned_in(locked, each, str(options.lock)) for each in dict.fromkeys(models or locked)
+    ]
+    client, region = open_clients(options.profile, options.region)
+    check_bucket(f"s3://{options.bucket}", region, "--bucket")
+    try:
+        with aws_errors_in_words():
+            for pinned in chosen:
+                _stage(pinned, Bucket(client("s3"), options.bucket))
+    except StagingFailed as failed:
+        typer.echo(f"Error: {_in_words(failed)}", err=True)
+        raise typer.Exit(1) from None
+    for pinned in chosen:
+        typer.echo(f"s3://{options.bucket}/{pinned.prefix}")
+
+
+def _stage(pinned: PinnedModel, bucket: Bucket) -> None:
+    from ..hugging_face.staging_function.bucket import Commit, File
+
+    commit = Commit(pinned.model, pinned.commit, pinned.file_list)
+    files = [File(*each) for each in pinned.files]
+    paths = [each.path for each in files]
+    bucket.use(commit, _USER, "low-latency stage")
+    bucket.found(commit, paths)
+    with _progress(pinned.model, sum(each.size for each in files)) as (advance, say):
+        _copy(files, commit, bucket, advance, say)
+    bucket.confirm(commit, paths)
+
+
+def _copy(
+    files: list[File],
+    commit: Commit,
+    bucket: Bucket,
+    advance: Callable[[int], None],
+    say: Callable[[str], None],
+) -> None:
+    """A few files at once; when one fails, or somebody interrupts, the others end, too."""
+    import os
+
+    from ..hugging_face.staging_function.addresses import StagingFailed
+    from ..hugging_face.staging_function.hub import Hub
+
+    stopped = Event()
+
+    def left() -> float:
+        if stopped.is_set():
+            raise StagingFailed("LLE358", "stopped, as another file failed")
+        return float("inf")
+
+    hub = Hub(os.environ.get("HF_ENDPOINT") or "https://huggingface.co", _token(), left=left)
+
+    def one(file: File) -> None:
+        def read() -> Iterator[bytes]:
+            for piece in hub.pieces(commit.model, commit.commit, file.path, file.size):
+                advance(len(piece))
+                yield piece
+
+        try:
+            left()
+            copied = bucket.put(commit, file, read)
+        except BaseException:
+            stopped.set()
+            raise
+        if not copied:
+            advance(file.size)
+        say(f"{'copied' if copied else 'there already'}: {file.path}, {file.size} bytes")
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        copies = [pool.submit(one, file) for file in files]
+        try:
+            failures = [each.exception() for each in copies]
+        except BaseException:  # an interruption: what is half written is removed
+            stopped.set()
+            raise
+    failed = [each for each in failures if each is not None]
+    # The one that stopped the others, not what it stopped.
+    for each in sorted(failed, key=lambda failure: "stopped, as" in str(failure)):
+        raise each
+
+
+def _token() -> str:
+    """HF_TOKEN, else what ``hf auth login`` stored, where the library is installed."""
+    import os
+
+    given = os.environ.get("HF_TOKEN", "").strip()
+    if given:
+        return given
+    try:
+        from huggingface_hub import get_token
+    except ImportError:
+        return ""
+    return get_token() or ""
+
+
+@contextmanager
+def _progress(
+    title: str, total: int
+) -> Iterator[tuple[Callable[[int], None], Callable[[str], None]]]:
+    """A bar on a terminal, a line for each file elsewhere; both on standard error."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda count: None, lambda text: typer.echo(f"{title}: {text}", err=True)
+        return
+    columns: tuple[Any, ...] = (
+        *(TextColumn("{task.description}"), BarColumn(), DownloadColumn()),
+        *(TransferSpeedColumn(), TimeRemainingColumn()),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda count: bar.advance(task, count), lambda text: None
+
+
+def _in_words(failed: StagingFailed) -> ConfigurationError:
+    """As an error of the library's: with what to do."""
+    from ..errors import ErrorRule, rules
+
+    by_code: dict[str, ErrorRule] = {each.code: each for each in rules()}
+    return by_code[failed.code].error(got=failed.problem, allowed="")

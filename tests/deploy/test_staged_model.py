@@ -1,0 +1,241 @@
+"""A model of the Hub staged by real deployments into the local AWS."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_secretsmanager as secretsmanager
+
+from local_sagemaker import LocalAws, delete_stack, deploy_template, lambda_runner
+from local_sagemaker.hub import FakeHub, FakeModel
+from low_latency_endpoint import (
+    ClientZones,
+    Container,
+    ContainerImage,
+    Model,
+    ModelData,
+    ZoneAlignedNetwork,
+)
+from low_latency_endpoint.plan.pinned_model import PinnedFile, PinnedModel
+
+pytestmark = pytest.mark.realtime
+
+MODEL, TOKEN = "acme/tiny", "hf_granted"
+IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/server:1"
+FILES = {"config.json": b"{}", "model.safetensors": bytes(range(251)) * 150_000}
+NEWER = {"config.json": b'{"newer": 1}', "model.safetensors": b"small"}
+
+
+@pytest.fixture
+def hub() -> Iterator[FakeHub]:
+    with FakeHub({MODEL: FakeModel(files=FILES, gated="manual", tokens=(TOKEN,))}) as running:
+        yield running
+
+
+class Site:
+    """Stacks with the model in them, which share a bucket that is there before."""
+
+    def __init__(self, aws: LocalAws, hub: FakeHub, folder: Path) -> None:
+        self.aws, self.hub, self.folder = aws, hub, folder
+        self.s3 = aws.client("s3")
+        self.bucket = "given-models"
+        self.s3.create_bucket(Bucket=self.bucket)
+        secrets = aws.client("secretsmanager")
+        self.secret = secrets.create_secret(Name="hf", SecretString=TOKEN)["ARN"]
+        self.made: set[str] = set()
+
+    def pinned(self, files: dict[str, bytes]) -> PinnedModel:
+        return PinnedModel(
+            model=MODEL,
+            revision="main",
+            commit=self.hub.repositories[MODEL].branches["main"],
+            files=tuple(
+                PinnedFile(path, len(body), hashlib.sha256(body).hexdigest())
+                for path, body in files.items()
+            ),
+        )
+
+    def deploy(
+        self, pinned: PinnedModel, name: str = "Staged", *, given: bool = False, tag: str = ""
+    ) -> Any:
+        out = self.folder / f"{name}-{pinned.commit}-{tag}"
+        app = cdk.App(outdir=str(out), analytics_reporting=False)
+        env = cdk.Environment(account="123456789012", region="us-east-1")
+        stack = cdk.Stack(app, name, env=env)
+        network = ZoneAlignedNetwork(
+            stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
+        )
+        data = ModelData.from_hugging_face(
+            pinned,
+            bucket=s3.Bucket.from_bucket_name(stack, "Given", self.bucket) if given else None,
+            token=secretsmanager.Secret.from_secret_complete_arn(stack, "Token", self.secret),
+            hub_endpoint=self.hub.endpoint,
+        )
+        image = ContainerImage.from_uri(IMAGE)
+        environment = {"TAG": tag} if tag else {}
+        Model(
+            stack,
+            "Model",
+            network=network,
+            network_isolation=True,
+            containers=[Container(image=image, data=data, environment=environment)],
+        )
+        app.synth()
+        self.made.add(name)
+        return deploy_template(self.aws, out, name, expect_failure=True)
+
+    def delete(self, name: str = "Staged") -> None:
+        delete_stack(self.aws, name)
+        self.made.discard(name)
+
+    def uri(self) -> str:
+        sagemaker = self.aws.client("sagemaker")
+        (model,) = sagemaker.list_models()["Models"]
+        found = sagemaker.describe_model(ModelName=model["ModelName"])["PrimaryContainer"]
+        return str(found["ModelDataSource"]["S3DataSource"]["S3Uri"])
+
+    def files(self, uri: str) -> dict[str, bytes]:
+        bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+        found = self.s3.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", [])
+        return {
+            each["Key"].removeprefix(prefix): self.s3.get_object(Bucket=bucket, Key=each["Key"])[
+                "Body"
+            ].read()
+            for each in found
+        }
+
+    def buckets(self) -> set[str]:
+        return {
+            each["Name"]
+            for each in self.s3.list_buckets()["Buckets"]
+            if not each["Name"].startswith("cdk-")
+        }
+
+
+@pytest.fixture
+def site(hub: FakeHub, tmp_path: Path) -> Iterator[Site]:
+    with LocalAws.in_process(region="us-east-1") as aws:
+        here = Site(aws, hub, tmp_path)
+        yield here
+        for name in list(here.made):
+            here.delete(name)
+
+
+def test_a_model_is_staged_once_followed_to_another_commit_and_leaves_nothing(site):
+    first = site.pinned(FILES)
+    made = site.deploy(first)
+    assert made.status == "CREATE_COMPLETE", made.failure_reason
+    order = [
+        (event["ResourceType"], event["ResourceStatus"])
+        for event in made.events
+        if event["ResourceType"] in ("Custom::HubModelCheck", "AWS::SageMaker::Model")
+    ]
+    assert order.index(("Custom::HubModelCheck", "CREATE_COMPLETE")) < order.index(
+        ("AWS::SageMaker::Model", "CREATE_IN_PROGRESS")
+    )
+    old = site.uri()
+    assert old.endswith(first.prefix)
+    assert site.files(old) == FILES
+    assert not any(each.with_token for each in site.hub.seen("cdn"))
+
+    asked = len(site.hub.requests)
+    again = site.deploy(first, tag="again")
+    assert again.status == "UPDATE_COMPLETE", again.failure_reason
+    assert len(site.hub.requests) == asked
+
+    site.hub.commit(MODEL, NEWER)
+    changed = site.deploy(site.pinned(NEWER))
+    assert changed.status == "UPDATE_COMPLETE", changed.failure_reason
+    assert site.uri() != old
+    assert site.files(site.uri()) == NEWER
+    assert site.files(old) == {}
+
+    site.delete()
+    assert site.buckets() == {site.bucket}
+
+
+def test_a_tampered_byte_fails_the_deployment_which_goes_back_and_leaves_nothing(site):
+    first = site.pinned(FILES)
+    site.deploy(first)
+    old = site.uri()
+    site.hub.commit(MODEL, NEWER)
+    site.hub.tamper("model.safetensors")
+    second = site.pinned(NEWER)
+    failed = site.deploy(second)
+    assert failed.status == "UPDATE_ROLLBACK_COMPLETE"
+    assert "LLE313: model.safetensors" in failed.failure_reason
+    assert site.uri() == old
+    assert site.files(old) == FILES
+    assert site.files(old.replace(first.prefix, second.prefix)) == {}
+    site.hub.tamper("model.safetensors", False)
+    assert site.deploy(second, tag="mended").status == "UPDATE_COMPLETE"
+
+
+def test_a_cut_connection_loses_nothing(site):
+    site.hub.cut("model.safetensors", 20_000_000, times=2)
+    assert site.deploy(site.pinned(FILES)).status == "CREATE_COMPLETE"
+    assert site.files(site.uri()) == FILES
+
+
+def test_stacks_share_a_given_bucket_and_the_last_removes_its_files_and_no_others(site):
+    pinned = site.pinned(FILES)
+    site.s3.put_object(Bucket=site.bucket, Key="theirs", Body=b"x")
+    for name in ("First", "Second"):
+        made = site.deploy(pinned, name, given=True)
+        assert made.status == "CREATE_COMPLETE", made.failure_reason
+    assert len(site.hub.seen("cdn")) == 1
+    uri = f"s3://{site.bucket}/{pinned.prefix}"
+    site.delete("First")
+    assert site.files(uri) == FILES
+    site.delete("Second")
+    assert site.files(f"s3://{site.bucket}/") == {"theirs": b"x"}
+
+
+def test_foreign_files_fail_the_deployment_by_name_and_stay(site):
+    pinned = site.pinned(FILES)
+    key = pinned.prefix + "theirs"
+    site.s3.put_object(Bucket=site.bucket, Key=key, Body=b"x")
+    failed = site.deploy(pinned, given=True)
+    assert failed.status == "ROLLBACK_COMPLETE"
+    assert "LLE357" in failed.failure_reason
+    assert "theirs" in failed.failure_reason
+    assert site.files(f"s3://{site.bucket}/") == {key: b"x"}
+
+
+def test_a_function_that_is_killed_in_the_middle_is_run_again_and_loses_nothing(site):
+    site.hub.slow("model.safetensors", 8_000_000)
+    pinned = site.pinned(FILES)
+    outcome: list[Any] = []
+    deploying = threading.Thread(
+        target=lambda: outcome.append(site.deploy(pinned, given=True)), daemon=True
+    )
+    deploying.start()
+    (upload,) = _until(lambda: site.s3.list_multipart_uploads(Bucket=site.bucket).get("Uploads"))
+    half = {"Bucket": site.bucket, "Key": upload["Key"], "UploadId": upload["UploadId"]}
+    _until(lambda: site.s3.list_parts(**half).get("Parts"))
+    with lambda_runner._lock:
+        running = list(lambda_runner._running)
+    for process in running:
+        process.hang_up()
+    site.hub.slow("model.safetensors", 10**9)
+    deploying.join(timeout=240)
+    assert outcome[0].status == "CREATE_COMPLETE", outcome[0].failure_reason
+    assert site.files(f"s3://{site.bucket}/{pinned.prefix}") == FILES
+    # What the killed one had begun is gone.
+    assert "Uploads" not in site.s3.list_multipart_uploads(Bucket=site.bucket)
+    assert upload["Key"] == pinned.prefix + "model.safetensors"
+    assert len(site.hub.seen("cdn")) == 2
+
+
+def _until(ask: Callable[[], Any]) -> Any:
+    while not (found := ask()):
+        time.sleep(0.02)
+    return found
