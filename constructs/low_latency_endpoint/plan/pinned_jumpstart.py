@@ -22,7 +22,8 @@ _REGISTRY = re.compile(
     re.ASCII,
 )
 _MODEL = re.compile(r"[A-Za-z0-9][\w.-]{0,199}", re.ASCII)
-_KEY = re.compile(r"[\w!.*'()-]+(?:/[\w!.*'()-]+)*/?", re.ASCII)
+# Without what a policy would take for a wildcard or a variable.
+_KEY = re.compile(r"[\w.+=@,-]+(?:/[\w.+=@,-]+)*/?", re.ASCII)
 _ANY_IMAGE = re.compile(r"[^\s\0]{1,255}")
 _TIMEOUTS = ("model_data_download_timeout", "startup_health_check_timeout")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..plan.hub_serving import HubServing, hub_serving
-from ..plan.pinned_jumpstart import jumpstart_bucket
+from ..plan.pinned_jumpstart import check_jumpstart_region, jumpstart_bucket
 from .containers import (
     ContainerSettings,
     DeepLearningContainerSettings,
@@ -57,7 +57,8 @@ def served_containers(
     ------
     ConfigurationError
         As :func:`hub_serving_of`; LLE396 for an agreement of JumpStart's that is not accepted,
-        LLE315 and LLE314 for types that it does not serve its model on, or not alike.
+        LLE315 and LLE314 for types that it does not serve its model on, or not alike, LLE397 for
+        a Region without JumpStart.
     """
     of = endpoint if further is None else further
     if of.jumpstart is not None:
@@ -86,6 +87,8 @@ def _jumpstart_container(
         image = ImageSettings(
             dlc=DeepLearningContainerSettings(repository=known[0], tag=known[1], account=None)
         )
+    if region is not None:
+        check_jumpstart_region(region, "jumpstart")
     bucket = jumpstart_bucket(region or pinned.region, gated=pinned.gated)
     uri = f"s3://{bucket}/{serving.artifact}"
     data = ModelDataSettings(
