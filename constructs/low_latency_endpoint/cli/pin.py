@@ -85,9 +85,11 @@ def pin(
     if options.jumpstart and not options.check:
         pin_models_of_jumpstart(options)
         return
-    of_jumpstart = options.check and not names and jumpstart_differs(options)
-    if options.jumpstart or (options.check and not names and has_jumpstart_alone(options.lock)):
-        raise typer.Exit(1 if of_jumpstart else 0)
+    of_jumpstart = False
+    if options.jumpstart or (options.check and not names and options.lock.exists()):
+        of_jumpstart = jumpstart_differs(options)
+        if options.jumpstart or has_jumpstart_alone(options.lock):
+            raise typer.Exit(1 if of_jumpstart else 0)
     check_packages("huggingface_hub")
     _quieten()
     from ..hugging_face.hub_reading import Hub
