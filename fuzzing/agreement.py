@@ -24,6 +24,7 @@ from low_latency_endpoint.plan.zones import region_of_zone
 from low_latency_endpoint.settings import Settings, load_settings, plan_endpoint
 from low_latency_endpoint.settings.stack_checks import NAMES_OF_PARTS
 from low_latency_endpoint.settings.stack_parts import endpoint_parts, shared_parts
+from tests.pinned_models import written_lock
 
 from .cases import FILES, ROOT
 
@@ -48,6 +49,7 @@ def folder_of_files() -> Iterator[Path]:
     """A folder with what settings name beside themselves."""
     folder = Path(tempfile.mkdtemp(prefix="plan-fuzz-"))
     try:
+        written_lock(folder)
         for name, content in FILES.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
@@ -212,7 +214,7 @@ def _refuse_unknown_names(names: list[str], settings: Settings) -> None:
         if name not in NAMES_OF_PARTS
         and not name.startswith(("Vpc-vpc-", "Subnet-"))
         and not any(
-            name in (key, f"MutableRole{key}-Role") or name.startswith(f"{key}-")
+            name in (key, f"MutableRole{key}-Role") or name.startswith((f"{key}-", f"{key}."))
             for key in settings.endpoints
         )
     ]

@@ -7,7 +7,11 @@ environment are those of public deployments of it.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
+
+from low_latency_endpoint.hugging_face.jumpstart_catalogue import pin_jumpstart
+from low_latency_endpoint.hugging_face.lock_file import LOCK_NAME, write_lock
 
 LLAMA, EMBEDDER, SCRIPTED, BOUGHT = (
     "meta-textgeneration-llama-guard-3-8b",
@@ -138,3 +142,14 @@ def documents() -> dict[str, bytes]:
         )
         found[key] = json.dumps(each).encode()
     return {"models_manifest.json": json.dumps(manifest).encode(), **found}
+
+
+def written_jumpstart(folder: Path, *, newer: bool = False) -> str:
+    """The lock file in a folder, with the two models that can be pinned; or as of a newer image."""
+    found = documents()
+    if newer:
+        found = {key: value.replace(b"lmi11.0.0", b"lmi12.0.0") for key, value in found.items()}
+    read = found.__getitem__
+    models = [pin_jumpstart(read, name, "us-east-1").model for name in (LLAMA, EMBEDDER)]
+    write_lock(folder / LOCK_NAME, jumpstart=models)
+    return str(folder / LOCK_NAME)

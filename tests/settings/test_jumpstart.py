@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from low_latency_endpoint.errors import SettingsError
-from low_latency_endpoint.hugging_face.jumpstart_catalogue import pin_jumpstart
-from low_latency_endpoint.hugging_face.lock_file import write_lock
 from low_latency_endpoint.settings import load_settings, plan_endpoint, served_containers
-from tests.jumpstart_catalogue import EMBEDDER, KEY, LLAMA, documents
+from tests.jumpstart_catalogue import EMBEDDER, KEY, LLAMA, written_jumpstart
 
 # The keys of the endpoint begin in line 5.
 HEAD = """\
@@ -24,9 +22,7 @@ ACCEPTED = f"jumpstart: {{model: {LLAMA}, accept_eula: true}}"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    read = documents().__getitem__
-    models = [pin_jumpstart(read, name, "us-east-1").model for name in (LLAMA, EMBEDDER)]
-    write_lock(tmp_path / "models.lock.yaml", jumpstart=models)
+    written_jumpstart(tmp_path)
     return tmp_path
 
 

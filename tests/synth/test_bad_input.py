@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -56,16 +56,20 @@ from low_latency_endpoint import (
     ScalingSchedule,
     ScalingSteps,
     ShadowAlarms,
+    StagedModel,
     VariantAttributes,
     WarmUpOptions,
     WarmUpPayload,
     ZoneAlignedNetwork,
 )
 from low_latency_endpoint.errors import ConfigurationError, rules
+from low_latency_endpoint.hosting.container import container_on
 from low_latency_endpoint.hosting.scaling_policies import ScalingStep
 from low_latency_endpoint.hosting.variant import CoreDump
 from low_latency_endpoint.monitoring.alarms import SlowRequests
 from low_latency_endpoint.plan.latency_plan import EndpointRequest, make_plan
+from low_latency_endpoint.plan.pinned_model import PinnedFile
+from tests.pinned_models import QWEN, written_lock
 
 ROWS: list[Any] = []
 
@@ -118,6 +122,21 @@ class World:
 
     def endpoint(self, **given):
         return self.parts.endpoint(self.stack, **given)
+
+    def hub(self, model=QWEN.model, *, pinned=QWEN, edited=False, volume=None, **given):
+        """A container of the Hub on a type; without a model's name one that has none yet."""
+        folder = Path(self.stack.node.root.outdir)
+        lock = written_lock(folder, pinned)
+        if edited:
+            lock.write_text(lock.read_text().replace("main", "next"))
+        if given.get("lock"):
+            lock = folder / given.pop("lock")
+        on = given.pop("instance_type", "ml.g6.2xlarge")
+        container = Container.from_hugging_face(model or QWEN.model, lock=str(lock), **given)
+        return container if model is None else container_on(container, [on], volume)
+
+    def hub_model(self, pinned, **given):
+        return StagedModel(self.stack, "Staged", pinned=pinned, **given)
 
     def host(self, **given):
         network = self.stack.node.try_find_child("Network") or self.network()
@@ -1641,6 +1660,48 @@ row(
 )
 row("LLE360", lambda w: w.model(containers=[{"image": IMAGE}]), "a mapping", "Container(image=...)")
 
+# --- models of the Hugging Face Hub, from a lock file ---------------------------------------------
+LARGE = replace(QWEN, files=(PinnedFile("a.safetensors", 20_000_000_001, "0" * 64),))
+MANY = replace(QWEN, files=tuple(PinnedFile(f"{n}.json", 1, "0" * 64) for n in range(1001)))
+CODE = replace(
+    QWEN,
+    config={"architectures": ["OwnForCausalLM"], "model_type": "own", "auto_map": {"A": "own.A"}},
+    files=(*QWEN.files, PinnedFile("own.py", 9, "0" * 64)),
+)
+T5 = replace(
+    QWEN,
+    config={
+        **QWEN.config,
+        "architectures": ["T5ForConditionalGeneration"],
+        "is_encoder_decoder": True,
+    },
+)
+row("LLE343", lambda w: w.hub(lock="missing.yaml"), "No such file", "low-latency pin")
+row("LLE344", lambda w: w.hub("acme/other"), "acme/other", "Qwen/Qwen3-8B")
+row("LLE345", lambda w: w.hub(edited=True), "another digest", "what low-latency pin wrote")
+row("LLE346", lambda w: w.hub(accept_license="mit"), "accept_license mit", "apache-2.0")
+row(
+    "LLE314",
+    lambda w: w.model(containers=[w.hub(None)]),
+    "without an instance type",
+    "instance_type",
+)
+row("LLE352", lambda w: w.hub_model(LARGE), "20.0 GB", "up to 20 GB")
+row("LLE353", lambda w: w.hub(instance_type="ml.m5.large"), "vllm on ml.m5.large", "NVIDIA GPUs")
+row("LLE354", lambda w: w.hub(pinned=T5), "T5ForConditionalGeneration", "")
+row("LLE355", lambda w: w.hub(instance_type="ml.g4dn.xlarge"), "15.3 GiB", "ml.g6e.")
+row("LLE356", lambda w: w.hub(volume=9, instance_type="ml.inf2.8xlarge"), "15.3 GiB", "9.0 GiB")
+row("LLE359", lambda w: w.hub_model(QWEN, hub_endpoint="http://hub.example.com"), "", "https://")
+row(
+    "LLE368",
+    lambda w: Container(hugging_face=w.hub(None).hugging_face, multi_model=True),
+    "multi_model",
+    "one",
+)
+row("LLE390", lambda w: w.hub(pinned=CODE), "own.py", "trust_remote_code")
+row("LLE391", lambda w: w.hub(context_length=40_961), "40,961", "40,960")
+row("LLE399", lambda w: w.hub_model(MANY), "1001", "1000")
+
 # Reachable elsewhere, or not at all through a construct, and why.
 ELSEWHERE = {
     "LLE155": "the stack of the settings file looks VPCs up",
@@ -1648,10 +1709,20 @@ ELSEWHERE = {
     "LLE312": "a platform is ecr_assets.Platform in Python; the settings file names it",
     "LLE325": "from_s3 takes an object or a prefix, told apart by the slash; the settings file "
     "says which one is meant",
+    "LLE313": "the staging function's: tests/hugging_face/test_staging.py",
+    "LLE319": "low-latency pin's: tests/hugging_face/test_pinning.py",
+    "LLE320": "low-latency pin's: tests/hugging_face/test_pinning.py",
     "LLE340": "test_s3_gateway_policy.py",
     "LLE341": "the settings file's; constructs take IKey",
     "LLE342": "the settings file's; constructs take IPrefixList",
     "LLE380": "as plan says it: tests/settings/test_what_synthesis_refuses.py",
+    **dict.fromkeys(
+        ("LLE347", "LLE348", "LLE349", "LLE350", "LLE351", "LLE358"),
+        "low-latency pin's: tests/hugging_face/test_pinning.py",
+    ),
+    "LLE357": "the staging function's: tests/hugging_face/test_staging.py",
+    "LLE392": "Literal says which servers there are; the plan: tests/plan/test_serving_containers.py",
+    "LLE398": "the staging function's: tests/hugging_face/test_staging.py",
     **dict.fromkeys(
         ("LLE381", "LLE382", "LLE383", "LLE384", "LLE385", "LLE386", "LLE387", "LLE388", "LLE389"),
         "the settings file's: tests/settings",

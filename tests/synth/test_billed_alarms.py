@@ -58,7 +58,13 @@ def cases() -> list[dict[str, Any]]:
         endpoint["alarms"].pop("capacity_at_maximum", None)
     for endpoint in shadowed["endpoints"].values():
         endpoint["shadow"] = {"name": "b", "containers": copy.deepcopy(endpoint["containers"])}
-    return [shipped, *others, watchful, fixed, *stepped, tested, shadowed]
+    hub = copy.deepcopy(shipped)
+    for endpoint in hub["endpoints"].values():
+        del endpoint["containers"]
+        endpoint["hugging_face"] = {"model": "BAAI/bge-small-en-v1.5"}
+        other = {"model": "BAAI/bge-small-en-v1.5", "bucket": "our-models"}
+        endpoint["shadow"] = {"name": "b", "hugging_face": other}
+    return [hub, shipped, *others, watchful, fixed, *stepped, tested, shadowed]
 
 
 @pytest.mark.parametrize("values", cases(), ids=lambda values: ",".join(values["endpoints"]))

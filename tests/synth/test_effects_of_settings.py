@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from fuzzing.agreement import folder_of_files, synthesised, text_of
 from low_latency_endpoint.settings import Settings, load_settings, settings_json_schema
 from low_latency_endpoint.settings.update.comparison import Comparison, compare
 from low_latency_endpoint.settings.update.effects import Effect
+from tests.jumpstart_catalogue import EMBEDDER, written_jumpstart
+from tests.jumpstart_catalogue import LLAMA as GUARD
+from tests.pinned_models import LLAMA, QWEN, written_lock
 
 from .stack_changes import effects_of
 
@@ -103,6 +107,22 @@ FURTHER = (
     ("volume_size_gib", 64, {}),
     ("capacity_reservation_arn", "arn:aws:sagemaker:us-east-1:123456789012:training-plan/mine", {}),
 )
+HUB = {
+    ".containers": GONE,
+    ".hugging_face": {"model": "Qwen/Qwen3-8B"},
+    ".instance_type": "ml.g6e.xlarge",
+}
+GATED = {
+    **HUB,
+    ".hugging_face": {"model": "meta-llama/Llama-3.1-8B-Instruct", "accept_license": "llama3.1"},
+}
+JUMPSTART = {
+    ".containers": GONE,
+    ".jumpstart": {"model": GUARD, "accept_eula": True},
+    ".instance_type": "ml.g5.2xlarge",
+}
+OPEN = {**JUMPSTART, ".jumpstart": {"model": EMBEDDER}, ".instance_type": "ml.c5.xlarge"}
+SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-AbCdEf"
 KEEP_WARM = {".warm_up.keep_warm": {"every": "1m"}}
 CANARY = {".deployment": {"canary": {"size_percent": 10, "wait": "5m"}}}
 LINEAR = {".deployment": {"linear": {"step_percent": 25, "wait": "5m"}}}
@@ -265,6 +285,14 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({".shadow": GONE}, SHADOWED),
     ({".shadow.name": "other"}, SHADOWED),
     ({".shadow.share": 0.5}, SHADOWED),
+    (
+        {".shadow.hugging_face": HUB[".hugging_face"]},
+        {**LOCAL, ".instance_type": "ml.g6e.xlarge", **SHADOWED},
+    ),
+    (
+        {".shadow.jumpstart": JUMPSTART[".jumpstart"]},
+        {**LOCAL, ".instance_type": "ml.g5.2xlarge", **SHADOWED},
+    ),
     *(({f".shadow.{name}": value}, SHADOWED) for name, value, _ in FURTHER),
     ({".shadow.instance_type": "ml.m5.24xlarge"}, SHADOWED),
     *(
@@ -423,6 +451,24 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({".data_capture.json_content_types": ["application/json"]}, CAPTURE),
     ({".data_capture.sampling_percentage": 20}, CAPTURE),
     ({".tags.team": "nlp"}, {}),
+    (HUB, {}),
+    (
+        {".jumpstart": {"model": GUARD, "accept_eula": True}, ".instance_type": "ml.g5.2xlarge"},
+        OPEN,
+    ),
+    ({".jumpstart.accept_eula": True}, OPEN),  # which an open model does not ask for
+    ({".jumpstart.lock": "another/models.lock.yaml"}, JUMPSTART),
+    ({".jumpstart.environment": {"A": "1"}}, JUMPSTART),
+    ({".hugging_face": GATED[".hugging_face"]}, HUB),
+    ({".hugging_face.accept_license": "apache-2.0"}, HUB),
+    ({".hugging_face.lock": "another/models.lock.yaml"}, HUB),
+    ({".hugging_face.server": "sglang"}, HUB),
+    ({".hugging_face.context_length": 8192}, HUB),
+    ({".hugging_face.trust_remote_code": True}, HUB),
+    ({".hugging_face.environment": {"A": "1"}}, HUB),
+    ({".hugging_face.bucket": "our-models"}, HUB),
+    ({".hugging_face.token_secret_arn": SECRET}, HUB),
+    ({".hugging_face.hub_endpoint": "https://hub.example.com"}, HUB),
     ({".recommendation.instance_types": ["ml.c6i.4xlarge"]}, {}),
     ({".recommendation.stairs": STAIRS[".recommendation.stairs"]}, TRIED),
     ({".recommendation.phases": PHASES[".recommendation.phases"]}, TRIED),
@@ -443,7 +489,7 @@ BESIDE = {
 
 #: Groups of a variant beside the first that are the endpoint's, each of them a case as a whole.
 GROUP_OF_VARIANT = re.compile(
-    r"endpoints\.\*\.(variants\.\*|shadow)\.(containers|instances|scaling|routing)\."
+    r"endpoints\.\*\.(variants\.\*|shadow)\.(containers|hugging_face|jumpstart|instances|scaling|routing)\."
 )
 
 
@@ -466,6 +512,10 @@ def changed(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 def folder() -> Iterator[Path]:
     with folder_of_files() as made:
         (made / "another").mkdir()
+        newer = [replace(each, commit="8" * 40) for each in (QWEN, LLAMA)]
+        written_lock(made / "another", *newer)
+        written_jumpstart(made)
+        written_jumpstart(made / "another", newer=True)
         (made / "another" / "Dockerfile").write_text("FROM busybox\n", encoding="utf-8")
         yield made
 

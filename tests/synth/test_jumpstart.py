@@ -20,19 +20,14 @@ from low_latency_endpoint import (
     ProductionVariant,
 )
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.hugging_face.jumpstart_catalogue import pin_jumpstart
-from low_latency_endpoint.hugging_face.lock_file import write_lock
-from tests.jumpstart_catalogue import EMBEDDER, KEY, LLAMA, NEURON_KEY, documents
+from tests.jumpstart_catalogue import EMBEDDER, KEY, LLAMA, NEURON_KEY, written_jumpstart
 
 PRIVATE = "jumpstart-private-cache-prod"
 
 
 @pytest.fixture
 def lock(tmp_path: Path) -> str:
-    read = documents().__getitem__
-    models = [pin_jumpstart(read, name, "us-east-1").model for name in (LLAMA, EMBEDDER)]
-    write_lock(tmp_path / "models.lock.yaml", jumpstart=models)
-    return str(tmp_path / "models.lock.yaml")
+    return written_jumpstart(tmp_path)
 
 
 def llama_on(instance_type: str, lock: str, **given: Any) -> Container:

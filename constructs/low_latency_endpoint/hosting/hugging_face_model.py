@@ -11,11 +11,10 @@ from constructs import Construct
 
 from ..hugging_face.lock_file import LOCK_NAME, pinned_model
 from ..plan.argument_kinds import checked_arguments
-from ..plan.hub_serving import HubModel, HubServing, hub_serving
-from ..plan.hugging_face_rules import CONTEXT_LENGTH
+from ..plan.hub_serving import CONTEXT_TOKENS, HubModel, HubServing, hub_serving
 from ..plan.serving_containers import ServingContainer
 from ..synthesis.asked_once import path_of, region_of
-from ..synthesis.validation import is_token
+from ..synthesis.validation import check, is_token
 from .images import ContainerImage
 from .model_data import ModelData
 
@@ -81,11 +80,7 @@ class HuggingFaceModel:
     serving: HubServing | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        tokens = self.context_length
-        if tokens is not None and (tokens != int(tokens) or tokens < 1):
-            raise CONTEXT_LENGTH.error(
-                got=tokens, allowed="a whole number from 1", where="context_length"
-            )
+        check(CONTEXT_TOKENS, self.context_length, "context_length")
 
     @cached_property
     def hub_model(self) -> HubModel:

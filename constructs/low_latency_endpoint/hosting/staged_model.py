@@ -205,14 +205,14 @@ def staged_for(
     hub_endpoint: str,
 ) -> StagedModel:
     """The staged model of the scope's stack, made where there is none of these files and bucket."""
-    stack = stack_of(scope)
-    name = f"Hub-{pinned.model.replace('/', '-')}-{pinned.commit[:12]}-{pinned.file_list}"
+    function = StagingFunction.of_stack(scope)
+    name = f"{pinned.model.replace('/', '-')}-{pinned.commit[:12]}-{pinned.file_list}"
     if bucket is not None:
         name += f"-{bucket.node.addr[-8:]}"
-    found = stack.node.try_find_child(name)
+    found = function.node.try_find_child(name)
     if found is None:
         return StagedModel(
-            stack, name, pinned=pinned, bucket=bucket, token=token, hub_endpoint=hub_endpoint
+            function, name, pinned=pinned, bucket=bucket, token=token, hub_endpoint=hub_endpoint
         )
     assert isinstance(found, StagedModel)
     return found

@@ -6,6 +6,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,18 @@ def pinned_model(path: str | Path, model: str) -> PinnedModel:
     ConfigurationError
         LLE343 to LLE345.
     """
-    return pinned_in(read_lock(path), model, str(path))
+    try:
+        facts = Path(path).stat()
+        models = _models(str(path), facts.st_mtime_ns, facts.st_size)
+    except (OSError, ValueError):
+        models = read_lock(path)  # which says what is wrong
+    return pinned_in(models, model, str(path))
+
+
+@lru_cache(maxsize=32)
+def _models(path: str, modified: int, size: int) -> dict[str, PinnedModel]:
+    """Those of a file as it is now: settings ask for a model several times."""
+    return read_lock(path)
 
 
 def lock_text(models: Iterable[PinnedModel], jumpstart: Iterable[PinnedJumpStartModel] = ()) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .hugging_face_rules import INSTANCE_TYPE_NEEDED, LICENSE
+from .hugging_face_rules import CONTEXT_LENGTH, INSTANCE_TYPE_NEEDED, LICENSE
+from .limits import Range
 from .pinned_model import PinnedModel
 from .serving_containers import ServingContainer, serving_container
 
+CONTEXT_TOKENS = Range(CONTEXT_LENGTH, "the context length", 1, None, "tokens")
 PERMISSIVE = frozenset(
     {
         "0bsd",

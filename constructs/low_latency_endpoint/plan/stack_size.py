@@ -6,6 +6,7 @@ cannot be counted before synthesis, such as what a CDK app of your own adds, is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import rule
@@ -67,6 +68,10 @@ class SharedParts:
         Whether the update of an endpoint is confirmed.
     s3_prefix_list : bool
         Whether the models' way out is a prefix list, which takes a rule of its own.
+    staged_calls : sequence of int
+        Of each model of the Hugging Face Hub that is staged: in how many calls.
+    staging_bucket : bool
+        Whether their bucket is made here.
     """
 
     zones: int
@@ -77,11 +82,17 @@ class SharedParts:
     hosted_zone: bool
     confirms: bool
     s3_prefix_list: bool = False
+    staged_calls: Sequence[int] = ()
+    staging_bucket: bool = False
 
     @property
     def resources(self) -> int:
         """Resources of all these parts."""
-        count = _CDK_METADATA + 1 + self.s3_prefix_list  # the model's security group
+        if self.staged_calls:  # the function; each model's rights, use, calls and check
+            staging = _FUNCTION + 2 * self.staging_bucket + sum(3 + n for n in self.staged_calls)
+        else:
+            staging = 0
+        count = staging + _CDK_METADATA + 1 + self.s3_prefix_list  # the model's security group
         if self.own_vpc:
             count += 3 + 2 * self.zones  # VPC, routes, gateway endpoint; subnets, associations
             count += _FUNCTION + 1  # closes the default security group

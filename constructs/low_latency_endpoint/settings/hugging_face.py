@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,7 +12,7 @@ from pydantic.json_schema import WithJsonSchema
 
 from ..hugging_face.lock_file import LOCK_NAME, pinned_model
 from ..plan import limits
-from ..plan.hub_serving import HubModel
+from ..plan.hub_serving import CONTEXT_TOKENS, HubModel
 from ..plan.s3_names import check_bucket_name
 from .breach import BreachError, Finding, breaches, finding
 from .container_checks import environment_checks
@@ -57,7 +56,7 @@ class HuggingFaceSettings(SettingsModel):
         "generation on GPUs.",
         example="sglang",
     )
-    context_length: int | None = optional(
+    context_length: Annotated[int, Limited(CONTEXT_TOKENS)] | None = optional(
         "Tokens of the longest request together with its answer. Default: the model's own, or as "
         "many as one request has room for.",
         example=8192,
@@ -87,7 +86,7 @@ class HuggingFaceSettings(SettingsModel):
         default="https://huggingface.co",
     )
 
-    @cached_property
+    @property  # not kept: a copy with another value would keep it too
     def hub_model(self) -> HubModel:
         """The model as the lock file pins it.
 

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from ..errors import ConfigurationError
 from ..plan.hugging_face_rules import (
     CONTEXT_LENGTH,
+    FILE_TOO_LARGE,
     LICENSE,
     LOCK_EDITED,
     LOCK_FILE,
     NOT_PINNED,
     OWN_CODE,
     SERVER,
+    TOO_MANY_FILES,
 )
 from ..plan.images import check_image_folder
 from ..plan.jumpstart_rules import JUMPSTART_EULA
@@ -60,6 +62,8 @@ _PLACES_OF_HUB: dict[str, Place] = {
     LOCK_FILE.code: ("lock",),
     LOCK_EDITED.code: ("lock",),
     NOT_PINNED.code: ("model",),
+    FILE_TOO_LARGE.code: ("model",),
+    TOO_MANY_FILES.code: ("model",),
     LICENSE.code: ("accept_license",),
     CONTEXT_LENGTH.code: ("context_length",),
     OWN_CODE.code: ("trust_remote_code",),

@@ -1,9 +1,10 @@
-"""What the models of an endpoint are made of: stated containers, or a model of the Hub's or of JumpStart's."""
+"""What the models of an endpoint are made of: stated containers, or a model of Hub or JumpStart."""
 
 from __future__ import annotations
 
 from ..plan.hub_serving import HubServing, hub_serving
 from ..plan.pinned_jumpstart import check_jumpstart_region, jumpstart_bucket
+from ..plan.staging_calls import staging_calls
 from .containers import (
     ContainerSettings,
     DeepLearningContainerSettings,
@@ -30,8 +31,8 @@ def hub_serving_of(
     Raises
     ------
     ConfigurationError
-        LLE343 to LLE346 for lock file and licence, and what
-        :func:`~low_latency_endpoint.plan.hub_serving.hub_serving` refuses.
+        LLE343 to LLE346 for lock file and licence, LLE352 and LLE399 for what no deployment stages,
+        and what :func:`~low_latency_endpoint.plan.hub_serving.hub_serving` refuses.
     """
     stated = endpoint.hugging_face if further is None else further.hugging_face
     if stated is None:
@@ -41,6 +42,7 @@ def hub_serving_of(
         volume = None
     if further is not None:
         volume = further.volume_size_gib or volume
+    staging_calls(stated.hub_model.pinned, staged_before=stated.bucket is not None)
     return hub_serving(stated.hub_model, types, volume_gib=volume, where="hugging_face")
 
 

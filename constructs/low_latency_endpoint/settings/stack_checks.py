@@ -21,6 +21,7 @@ from .endpoint_checks import all_stated_containers
 from .fields import duration_of
 from .model_base import items_of, mapping_of
 from .rules import REGION, STACK_HAS_THE_NAME, VPC_TWICE
+from .variant_checks import stated_variants
 from .variants import container_id
 
 #: What the stack calls its own parts, beside those that carry an endpoint's key.
@@ -37,6 +38,8 @@ NAMES_OF_PARTS = frozenset(
         "Exports",
         "FlowLogRole",
         "FunctionRole",
+        "HubModelStaging",
+        "HubModels",
         "InterfaceEndpoint",
         "LowLatencyEndpointDrain",
         "MutableRoleFlowLogRole",
@@ -122,6 +125,9 @@ def _beside(key: str, endpoint: Mapping[str, Any]) -> Iterator[str]:
     for place, container in all_stated_containers(endpoint):
         if "ecr" in mapping_of(container, "image"):
             yield f"{container_id(key, place)}-Repository"
+    for place, stated in (((), endpoint), *stated_variants(endpoint)):
+        for name in ("Bucket", "Token") if "hugging_face" in stated else ():
+            yield f"{container_id(key, (*place, 'hugging_face', 0))}-{name}"
 
 
 def _hosted_zones(given: Mapping[str, Any]) -> Iterator[Finding]:

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from ..plan.latency_plan import CONCURRENCY_METRIC, Plan
 from ..plan.stack_size import EndpointParts, SharedParts
+from ..plan.staging_calls import staging_calls
 from .endpoint import EndpointSettings
 from .endpoint_checks import rolls_back
 from .planned import planned_variants
 from .served import has_own_model
 from .stack import Settings
+from .variants import further_variants
 
 #: Alarms that an endpoint has unless the settings state another threshold, each by the number of
 #: metrics that it looks at, for which CloudWatch bills.
@@ -39,6 +41,7 @@ _OF_TARGET_TRACKING = (1, 1)  # one to scale out, one to scale in
 def shared_parts(settings: Settings) -> SharedParts:
     """What the endpoints of a settings file share."""
     link, network = settings.private_link, settings.network
+    staged = _staged(settings)
     return SharedParts(
         zones=len(settings.client_zones.zones),
         own_vpc=network.vpc_id is None,
@@ -50,7 +53,28 @@ def shared_parts(settings: Settings) -> SharedParts:
         hosted_zone=bool(link.hosted_zone_vpc_ids),
         confirms=any(each.confirm_updates for each in settings.endpoints.values()),
         s3_prefix_list=network.s3_prefix_list is not None,
+        staged_calls=list(staged.values()),
+        staging_bucket=any(bucket is None for bucket, *_ in staged),
     )
+
+
+def _staged(settings: Settings) -> dict[tuple[str | None, str, str], int]:
+    """The models of the Hub by bucket, name and prefix, each with its calls."""
+    stated = [
+        each
+        for endpoint in settings.endpoints.values()
+        for each in (
+            endpoint.hugging_face,
+            *(further.settings.hugging_face for further in further_variants(endpoint)),
+        )
+        if each is not None
+    ]
+    return {
+        (each.bucket, each.model, each.hub_model.pinned.prefix): len(
+            staging_calls(each.hub_model.pinned, staged_before=each.bucket is not None)
+        )
+        for each in stated
+    }
 
 
 def endpoint_parts(settings: Settings, key: str, plan: Plan) -> EndpointParts:

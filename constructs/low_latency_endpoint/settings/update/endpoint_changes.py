@@ -18,6 +18,7 @@ from .endpoint_fields import (
     NAME,
     PLANNED,
     PLANNED_BY_ZONES,
+    STAGING,
     VARIANT,
     Touched,
     alone_changed,
@@ -58,7 +59,8 @@ def differences_of_endpoint(before: Settings, after: Settings, key: str) -> Iter
             ):
                 made.append(_of_scaled(stated, key))
             else:
-                made.append(Consequence(part.effect, part.text, (key,)))
+                of = () if part is STAGING else (key,)  # the stack's, for all endpoints
+                made.append(Consequence(part.effect, part.text, of))
         names = [
             name
             for name in touched.planned

@@ -46,6 +46,7 @@ class Part(NamedTuple):
 
 MODEL = Part(Effect.DEPLOYMENT, "a new model and endpoint configuration")
 CONFIGURATION = Part(Effect.DEPLOYMENT, "a new endpoint configuration")
+STAGING = Part(Effect.IN_PLACE, "what copies the model from the Hub; files that are there stay")
 NAME = Part(Effect.REPLACED, "")  # in words of its own
 VARIANT = Part(Effect.DEPLOYMENT, "a new endpoint configuration")
 CHECK = Part(Effect.IN_PLACE, "the resource that fails a deployment which SageMaker rolled back")
@@ -71,7 +72,12 @@ ENDPOINT_FIELDS: Mapping[str, Touched] = {
     "endpoint_name": Touched((NAME,)),
     "containers": Touched((MODEL,), ("inference_ami", "further")),
     "hugging_face": Touched((MODEL,), ("inference_ami", "further")),
+    "hugging_face.accept_license": Touched((PLAN,)),
+    "hugging_face.trust_remote_code": Touched((), ("server",)),
+    "hugging_face.hub_endpoint": Touched((STAGING,)),
+    "hugging_face.token_secret_arn": Touched((STAGING,)),
     "jumpstart": Touched((MODEL,), ("inference_ami", "further")),
+    "jumpstart.accept_eula": Touched((PLAN,)),
     "inference_mode": Touched((MODEL,)),
     "network_isolation": Touched((MODEL,)),
     "role_arn": Touched((MODEL,)),
@@ -125,6 +131,7 @@ FURTHER_FIELDS: Mapping[str, Touched] = {
     "containers": Touched((MODEL,), ("further",)),
     "hugging_face": Touched((MODEL,), ("further",)),
     "jumpstart": Touched((MODEL,), ("further",)),
+    "jumpstart.accept_eula": Touched((PLAN,)),
     "inference_mode": Touched((MODEL,)),
     "instance_type": Touched((VARIANT,), _OF_FURTHER),
     "tps_per_instance": Touched((), _FLEET),
@@ -146,6 +153,11 @@ class Planned(NamedTuple):
     effect: Effect
     words: str
     of: Callable[[Settings, str], Any]
+
+
+def _server(settings: Settings, key: str) -> Any:
+    serving = _plan(settings, key).request.hub_serving
+    return None if serving is None else dict(serving.container.environment)
 
 
 def _plan(settings: Settings, key: str) -> Plan:
@@ -335,6 +347,7 @@ PLANNED: Mapping[str, Planned] = {
     "inference_ami": Planned(
         Effect.DEPLOYMENT, "inference AMI", lambda settings, key: _plan(settings, key).inference_ami
     ),
+    "server": Planned(Effect.DEPLOYMENT, "what the server is told:", _server),
     "volume_key": Planned(Effect.DEPLOYMENT, "the volumes' key", _volume_key),
     "further": Planned(Effect.DEPLOYMENT, "variants:", _further),
     "further_scaling": Planned(Effect.IN_PLACE, "scaling of variants:", _further_scaling),
