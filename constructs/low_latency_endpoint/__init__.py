@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .hosting.images import ContainerImage
     from .hosting.inference_component import InferenceComponent
     from .hosting.instance_type import InstanceType
+    from .hosting.jumpstart_model import JumpStartModel
     from .hosting.metrics_publishing import MetricsPublishing
     from .hosting.model import Model
     from .hosting.model_data import ModelData
@@ -81,6 +82,7 @@ _MODULE_OF = {
         "hosting.images": "ContainerImage",
         "hosting.inference_component": "InferenceComponent",
         "hosting.instance_type": "InstanceType",
+        "hosting.jumpstart_model": "JumpStartModel",
         "hosting.model": "Model",
         "hosting.model_data": "ModelData",
         "hosting.model_interface": "IModel",
@@ -138,6 +140,7 @@ __all__ = [
     "InstancePool",
     "InstanceType",
     "InvocationScaling",
+    "JumpStartModel",
     "KeepWarmOptions",
     "LatencyAlarms",
     "LatencyDashboard",

@@ -36,6 +36,15 @@ class PinOptions:
         "Stage files like this too, as in '*Q4_K_M.gguf'. Repeat it.", metavar="PATTERN"
     )
     exclude: list[str] | None = option("Leave files like this out. Repeat it.", metavar="PATTERN")
+    jumpstart: list[str] | None = option(
+        "Instead of the Hub's: a model of SageMaker JumpStart by its ID. Repeat it.",
+        metavar="MODEL",
+    )
+    version: str | None = option("With --jumpstart: its version. Default: the newest.")
+    region: str | None = option(
+        "With --jumpstart: whose catalogue is read. Default: the profile's."
+    )
+    profile: str | None = option("With --jumpstart: profile of the AWS CLI.")
 
 
 @grouped
@@ -50,6 +59,9 @@ def pin(
 ) -> None:
     """Pin models of the Hugging Face Hub: a commit, and each file by size and SHA-256.
 
+    Or models of SageMaker JumpStart: a version, and image, files and environment of each instance
+    type. Nothing vouches for their files' bytes: they are in AWS's own bucket.
+
     Alone needs the network, and a token for what is private or gated: HF_TOKEN, or hf auth login.
 
     Exit codes: 0 pinned, or with --check the same; 1 with --check something differs; 2 usage, or
@@ -60,6 +72,7 @@ def pin(
       low-latency pin Qwen/Qwen3-8B
       low-latency pin Qwen/Qwen3-8B --revision b968826
       low-latency pin Qwen/Qwen3-8B-GGUF --include '*Q4_K_M.gguf'
+      low-latency pin --jumpstart meta-textgeneration-llama-3-1-8b-instruct --region us-east-1
       low-latency pin --check
     """
     from .output import progress_on_terminal
@@ -67,6 +80,16 @@ def pin(
 
     names = list(dict.fromkeys(models or ()))
     _check_usage(names, options)
+    from .pin_jumpstart import has_jumpstart_alone, jumpstart_differs, pin_models_of_jumpstart
+
+    if options.jumpstart and not options.check:
+        pin_models_of_jumpstart(options)
+        return
+    of_jumpstart = False
+    if options.jumpstart or (options.check and not names and options.lock.exists()):
+        of_jumpstart = jumpstart_differs(options)
+        if options.jumpstart or has_jumpstart_alone(options.lock):
+            raise typer.Exit(1 if of_jumpstart else 0)
     check_packages("huggingface_hub")
     _quieten()
     from ..hugging_face.hub_reading import Hub
@@ -79,7 +102,7 @@ def pin(
         else:
             done, changed = _pin(Hub(say), names, options, say)
     if options.check:
-        if differs:
+        if differs or of_jumpstart:
             raise typer.Exit(1)
         return
     for each in done:
@@ -96,8 +119,20 @@ def _check_usage(names: list[str], options: PinOptions) -> None:
         options.revision or options.include or options.exclude or options.allow_pickle
     ):
         raise typer.BadParameter("--check compares what the lock file has: give models at most")
-    if not names and not options.check:
-        raise typer.BadParameter("name a model, or give --check")
+    if not names and not options.check and not options.jumpstart:
+        raise typer.BadParameter("name a model, or give --jumpstart or --check")
+    if options.jumpstart and names:
+        raise typer.BadParameter("models of the Hub, or --jumpstart: one at a time")
+    if options.jumpstart and (
+        options.revision or options.include or options.exclude or options.allow_pickle
+    ):
+        raise typer.BadParameter("--jumpstart goes with --version and --region")
+    if (options.version or options.region or options.profile) and not options.jumpstart:
+        raise typer.BadParameter("--version, --region and --profile go with --jumpstart")
+    if options.check and (options.version or options.region):
+        raise typer.BadParameter("--check compares what the lock file has")
+    if options.version and len(set(options.jumpstart or ())) > 1:
+        raise typer.BadParameter("--version is of one model")
     if options.revision and len(names) > 1:
         raise typer.BadParameter("--revision is of one model")
     if options.revision is not None and not options.revision.strip():

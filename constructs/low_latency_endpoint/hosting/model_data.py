@@ -57,35 +57,60 @@ class ModelData(ABC):
         """Whether the object's name ends as the user gave it, which ``ModelDataUrl`` demands."""
         return True
 
+    @property
+    def accept_eula(self) -> bool:
+        """Whether the end-user license agreement that the data asks for is accepted."""
+        return False
+
     @staticmethod
-    def from_s3(bucket: s3.IBucket, key: str) -> ModelData:
+    def from_s3(bucket: s3.IBucket, key: str, *, accept_eula: bool = False) -> ModelData:
         """An object (``model.tar.gz``), or an uncompressed model under a prefix (ends with /).
 
         The role may read exactly that, and decrypt with the bucket's key. A key's own policy must
         leave the decision to IAM policies of the account, as it does for keys that CDK makes.
 
+        Parameters
+        ----------
+        bucket : aws_s3.IBucket
+        key : str
+        accept_eula : bool
+            Whether you accept the end-user license agreement that the data asks for, as gated
+            models of JumpStart do. By default not, and SageMaker refuses to make the model of such
+            data (`API_ModelAccessConfig
+            <https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ModelAccessConfig.html>`_).
+
         Raises
         ------
         ConfigurationError
-            LLE329 for an empty key.
+            LLE329 for an empty key; LLE318, in a container, for an agreement beside ``multi_model``
+            or ``model_package``.
         """
         if not key.strip("/"):
             raise ARCHIVE_NAME.error(got=f"the key {key!r}", allowed="model.tar.gz, or model/")
-        return _BucketData(bucket, key.lstrip("/"))
+        return _BucketData(bucket, key.lstrip("/"), accept_eula)
 
     @staticmethod
-    def from_uri(uri: str) -> ModelData:
+    def from_uri(uri: str, *, accept_eula: bool = False) -> ModelData:
         """The same, by URI; the object's bucket must be readable without a KMS grant of ours.
 
         The bucket and the key may be tokens, as in ``f"s3://{bucket.bucket_name}/model.tar.gz"``.
         A URI that is one token as a whole tells nothing, so a warning says what to allow.
+        ``accept_eula`` is as for :meth:`from_s3`.
 
         Raises
         ------
         ConfigurationError
             LLE304 for another scheme or more than 1024 characters.
+
+        Examples
+        --------
+        >>> from low_latency_endpoint import ModelData
+        >>> ModelData.from_uri("s3://jumpstart-private-cache-prod-us-east-1/meta-textgeneration/"
+        ...                    "meta-textgeneration-llama-guard-3-8b/artifacts/inference-prepack/"
+        ...                    "v1.0.0/", accept_eula=True).accept_eula
+        True
         """
-        return _UriData(check(MODEL_DATA_URI, uri))
+        return _UriData(check(MODEL_DATA_URI, uri), accept_eula)
 
     @staticmethod
     def from_asset(path: str, *, key: kms.IKey | None = None) -> ModelData:
@@ -128,13 +153,19 @@ class ModelData(ABC):
 
 def container_property(data: ModelData, data_uri: str, *, multi_model: bool) -> dict[str, Any]:
     """The container's ``ModelDataUrl`` or ``ModelDataSource``, as CloudFormation takes them."""
-    if multi_model or (data.named_as_archive and not data_uri.endswith("/")):
+    as_url = data.named_as_archive and not data_uri.endswith("/") and not data.accept_eula
+    if multi_model or as_url:  # an URL has no place for an agreement
         return {"model_data_url": data_uri}
     kind, compression = ("S3Prefix", "None") if data.is_prefix else ("S3Object", "Gzip")
     return {
         "model_data_source": sagemaker.CfnModel.ModelDataSourceProperty(
             s3_data_source=sagemaker.CfnModel.S3DataSourceProperty(
-                s3_uri=data_uri, s3_data_type=kind, compression_type=compression
+                s3_uri=data_uri,
+                s3_data_type=kind,
+                compression_type=compression,
+                model_access_config=sagemaker.CfnModel.ModelAccessConfigProperty(accept_eula=True)
+                if data.accept_eula
+                else None,
             )
         )
     }
@@ -144,6 +175,11 @@ def container_property(data: ModelData, data_uri: str, *, multi_model: bool) -> 
 class _BucketData(ModelData):
     bucket: s3.IBucket
     key: str
+    agreed: bool
+
+    @property
+    def accept_eula(self) -> bool:
+        return self.agreed
 
     @property
     def uri(self) -> str:
@@ -163,6 +199,11 @@ class _BucketData(ModelData):
 @dataclass(frozen=True)
 class _UriData(ModelData):
     location: str
+    agreed: bool = False
+
+    @property
+    def accept_eula(self) -> bool:
+        return self.agreed
 
     @property
     def uri(self) -> str:

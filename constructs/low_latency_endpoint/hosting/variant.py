@@ -199,7 +199,8 @@ class VariantOptions:
         the latency target.
     startup_health_check_timeout : Duration, optional
         How long the container may take until ``/ping`` answers, 1 minute to 1 hour. By default
-        SageMaker's (4 minutes in AWS's guide), for a model of the Hugging Face Hub by its size.
+        SageMaker's (4 minutes in AWS's guide), for a model of the Hugging Face Hub by its size,
+        for one of JumpStart as JumpStart deploys it.
     model_data_download_timeout : Duration, optional
         How long fetching the model may take, 1 minute to 1 hour; raise it for models over 40 GB.
     volume_size_gib : int, optional
@@ -376,7 +377,7 @@ class ProductionVariant(VariantOptions):
         )
 
     def _seconds(self, name: str, limit: Range) -> int | None:
-        """A time-out as stated; else what the size of a model of the Hub asks for."""
+        """A time-out as stated; else what a model's size or JumpStart asks for."""
         stated = check_seconds(limit, getattr(self, name), self.name)
         if stated is not None:
             return stated
@@ -385,6 +386,12 @@ class ProductionVariant(VariantOptions):
             for model in self.models
             for serving in model.hub_servings
             for container in serving.containers
+        ]
+        asked += [
+            timeout.total_seconds()
+            for model in self.models
+            for jumpstart in model.jumpstart_models
+            if (timeout := jumpstart.pinned.timeout(name)) is not None
         ]
         return int(max(asked)) if asked else None
 

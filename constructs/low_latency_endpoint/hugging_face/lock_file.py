@@ -8,10 +8,17 @@ import tempfile
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from ..plan.hugging_face_rules import LOCK_FILE
+from ..plan.pinned_jumpstart import (
+    PinnedJumpStartModel,
+    jumpstart_document,
+    jumpstart_models_of,
+    pinned_jumpstart_in,
+)
 from ..plan.pinned_model import PinnedModel, lock_document, models_of, pinned_in
 
 LOCK_NAME = "models.lock.yaml"
@@ -28,6 +35,34 @@ def read_lock(path: str | Path, *, without: Collection[str] = ()) -> dict[str, P
     ConfigurationError
         LLE343 where there is none that can be read, LLE345 for a model that somebody changed.
     """
+    return models_of(_document(path), str(path), without=without)
+
+
+def read_jumpstart_lock(
+    path: str | Path, *, without: Collection[str] = ()
+) -> dict[str, PinnedJumpStartModel]:
+    """The models of JumpStart in a lock file, by ID, `without` those that are pinned again.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE343 where there is no file that can be read, LLE345 for a model that somebody changed.
+    """
+    return jumpstart_models_of(_document(path), str(path), without=without)
+
+
+def pinned_jumpstart_model(path: str | Path, model: str) -> PinnedJumpStartModel:
+    """One model of JumpStart in a lock file.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE343 to LLE345.
+    """
+    return pinned_jumpstart_in(read_jumpstart_lock(path), model, str(path))
+
+
+def _document(path: str | Path) -> Any:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as problem:
@@ -37,12 +72,11 @@ def read_lock(path: str | Path, *, without: Collection[str] = ()) -> dict[str, P
             where=str(path),
         ) from None
     try:
-        document = yaml.load(text, Loader=_LOADER)
+        return yaml.load(text, Loader=_LOADER)
     except yaml.YAMLError as problem:
         raise LOCK_FILE.error(
             got=f"no YAML: {problem}", allowed="a file that low-latency pin wrote", where=str(path)
         ) from None
-    return models_of(document, str(path), without=without)
 
 
 def pinned_model(path: str | Path, model: str) -> PinnedModel:
@@ -67,26 +101,36 @@ def _models(path: str, modified: int, size: int) -> dict[str, PinnedModel]:
     return read_lock(path)
 
 
-def lock_text(models: Iterable[PinnedModel]) -> str:
+def lock_text(models: Iterable[PinnedModel], jumpstart: Iterable[PinnedJumpStartModel] = ()) -> str:
     """The lock file's text; the same models give the same bytes."""
-    written = yaml.dump(
-        lock_document(models), Dumper=_DUMPER, sort_keys=False, width=200, allow_unicode=True
-    )
+    document = lock_document(models)
+    if section := jumpstart_document(jumpstart):
+        document["jumpstart"] = section
+    written = yaml.dump(document, Dumper=_DUMPER, sort_keys=False, width=200, allow_unicode=True)
     return _HEAD + written
 
 
-def write_lock(path: str | Path, models: Iterable[PinnedModel]) -> bool:
+def write_lock(
+    path: str | Path,
+    models: Iterable[PinnedModel] | None = None,
+    jumpstart: Iterable[PinnedJumpStartModel] | None = None,
+) -> bool:
     """Write a lock file whole or not at all; gives whether it differs from before.
 
-    A link stays a link, and a file keeps its rights.
+    A link stays a link, and a file keeps its rights. Models of the kind that is not given stay.
 
     Raises
     ------
+    ConfigurationError
+        LLE343 to LLE345 where what stays cannot be read.
     OSError
         When it cannot be written; what was there is still there.
     """
     target = Path(path).resolve()
-    text = lock_text(models).encode()
+    if target.exists():
+        models = read_lock(path).values() if models is None else models
+        jumpstart = read_jumpstart_lock(path).values() if jumpstart is None else jumpstart
+    text = lock_text(models or (), jumpstart or ()).encode()
     mode = None
     if target.exists():
         if target.read_bytes() == text:

@@ -22,6 +22,7 @@ from ..hosting.deployment import DeploymentPolicy
 from ..hosting.hugging_face_model import HuggingFaceModel
 from ..hosting.images import ContainerImage
 from ..hosting.instance_type import InstanceType
+from ..hosting.jumpstart_model import JumpStartModel
 from ..hosting.metrics_publishing import MetricsPublishing
 from ..hosting.model_data import ModelData
 from ..hosting.variant import CoreDump, InferenceAmi, InstancePool, RoutingStrategy, VariantOptions
@@ -171,6 +172,9 @@ def _containers(
     if settings.hugging_face is not None:
         name = container_id(key, (*place, "hugging_face", 0))
         return [_from_hub(scope, name, settings.hugging_face)]
+    if settings.jumpstart is not None:
+        jumpstart = _stated(JumpStartModel, settings.jumpstart, lock=str(settings.jumpstart.lock))
+        return [Container(jumpstart=jumpstart, environment=settings.jumpstart.environment)]
     stated = settings.containers
     ids = [container_id(key, (*place, "containers", index)) for index, _ in enumerate(stated)]
     return [
@@ -250,7 +254,7 @@ def _data(settings: ContainerSettings) -> ModelData | None:
         return None
     if data.asset:
         return ModelData.from_asset(str(data.asset))
-    return ModelData.from_uri(str(data.s3 or data.s3_prefix))
+    return ModelData.from_uri(str(data.s3 or data.s3_prefix), accept_eula=data.accept_eula)
 
 
 def _routing(request: EndpointRequest) -> RoutingStrategy | None:

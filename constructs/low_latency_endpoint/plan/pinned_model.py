@@ -140,8 +140,13 @@ class PinnedModel:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all that the lock file says of it."""
-        written = json.dumps([self.model, self.contents()], sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(written.encode()).hexdigest()
+        return digest_of(self.model, self.contents())
+
+
+def digest_of(name: str, contents: Mapping[str, Any]) -> str:
+    """SHA-256 of what a lock file says of a model."""
+    written = json.dumps([name, contents], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(written.encode()).hexdigest()
 
 
 def lock_document(models: Iterable[PinnedModel]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from ..plan import limits
+from ..plan.jumpstart_rules import EULA_OF_PREFIX
 from ..plan.rules import (
     ARCHIVE_NAME,
     ASSET_IS_ARCHIVE,
@@ -133,9 +134,18 @@ class ModelDataSettings(SettingsModel):
         "A .tar.gz relative to this file, uploaded at deployment.", example="model.tar.gz"
     )
 
+    accept_eula: bool = optional(
+        "With s3 or s3_prefix: whether you accept the end-user license agreement that the data "
+        "asks for, as gated models of JumpStart do. Default: false.",
+        example=True,
+        default=False,
+    )
+
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
         """An uncompressed model is a prefix, a file a .tar.gz."""
+        if given.get("accept_eula") is True and "asset" in given:
+            yield finding(EULA_OF_PREFIX, "accept_eula", got="with asset", allowed="s3, s3_prefix")
         prefix = given.get("s3_prefix")
         if isinstance(prefix, str) and limits.MODEL_DATA_URI.holds(prefix) and prefix[-1] != "/":
             yield finding(PREFIX_ENDS_WITH_SLASH, "s3_prefix", got=prefix, allowed=f"{prefix}/")
@@ -192,6 +202,15 @@ class ContainerSettings(SettingsModel):
         yield from environment_checks(mapping_of(given, "environment"))
         multi_model = given.get("multi_model") is True
         yield from _data_of_mode(mapping_of(given, "data"), multi_model)
+        if mapping_of(given, "data").get("accept_eula") is True:
+            for name, stated in (
+                ("multi_model", multi_model),
+                ("model_package", "model_package" in given),
+            ):
+                if stated:
+                    yield finding(
+                        EULA_OF_PREFIX, "data", "accept_eula", got=f"with {name}", allowed="neither"
+                    )
         if multi_model and "model_package" in given:
             yield finding(
                 PACKAGE_IS_SINGLE_MODEL,

@@ -20,6 +20,7 @@ from .fields import Limited
 from .hugging_face import HuggingFaceSettings
 from .inference_ami import InferenceAmi
 from .instance_pools import InstancePoolSettings, pool_checks
+from .jumpstart import JumpStartSettings
 from .model_base import SettingsModel, items_of, optional
 from .recommendation import RecommendationSettings
 from .rules import KMS_KEY_ARN, ROLE_ARN, SAMPLES_NOTHING, TAG_KEY, TAG_VALUE
@@ -120,7 +121,8 @@ class EndpointSettings(SettingsModel):
         example="sentiment",
     )
     containers: tuple[ContainerSettings, ...] = optional(
-        "The containers, one or several (up to 15). Needed unless hugging_face is given.",
+        "The containers, one or several (up to 15). Needed unless hugging_face or "
+        "jumpstart is given.",
         example=[
             {
                 "image": {"dlc": {"repository": "huggingface-pytorch-inference", "tag": "..."}},
@@ -134,6 +136,11 @@ class EndpointSettings(SettingsModel):
         "Instead of containers: a model of the Hugging Face Hub, which low-latency pin has pinned. "
         "Image, environment and time-outs follow from it and the instance type.",
         example={"model": "Qwen/Qwen3-8B"},
+    )
+    jumpstart: JumpStartSettings | None = optional(
+        "Instead of containers: a model of SageMaker JumpStart, which low-latency pin --jumpstart "
+        "has pinned. Image, files, environment and time-outs follow from it and the instance type.",
+        example={"model": "meta-textgeneration-llama-3-1-8b-instruct", "accept_eula": True},
     )
     inference_mode: Annotated[str, Limited(limits.INFERENCE_MODE)] | None = optional(
         "How several containers work: Serial pipes each one's answer into the next, "
@@ -226,7 +233,8 @@ class EndpointSettings(SettingsModel):
     )
     network_isolation: bool | None = optional(
         "Cut the containers off from the network; model data still "
-        "arrives through the VPC. Default: true with hugging_face, else false.",
+        "arrives through the VPC. Default: true with hugging_face, with jumpstart as JumpStart "
+        "itself does, else false.",
         example=True,
     )
     role_arn: Annotated[str, Limited(ROLE_ARN)] | None = optional(

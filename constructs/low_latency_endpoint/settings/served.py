@@ -1,17 +1,26 @@
-"""What the models of an endpoint are made of: stated containers, or a model of the Hub's."""
+"""What the models of an endpoint are made of: stated containers, or a model of Hub or JumpStart."""
 
 from __future__ import annotations
 
 from ..plan.hub_serving import HubServing, hub_serving
+from ..plan.pinned_jumpstart import check_jumpstart_region, jumpstart_bucket
 from ..plan.staging_calls import staging_calls
-from .containers import ContainerSettings, DeepLearningContainerSettings, ImageSettings
+from .containers import (
+    ContainerSettings,
+    DeepLearningContainerSettings,
+    ImageSettings,
+    ModelDataSettings,
+)
 from .endpoint import EndpointSettings
+from .jumpstart import JumpStartSettings
 from .variants import FurtherSettings
 
 
 def has_own_model(further: FurtherSettings | None) -> bool:
     """Whether a variant beside the first has a model of its own."""
-    return further is not None and bool(further.containers or further.hugging_face)
+    return further is not None and bool(
+        further.containers or further.hugging_face or further.jumpstart
+    )
 
 
 def hub_serving_of(
@@ -28,9 +37,9 @@ def hub_serving_of(
     stated = endpoint.hugging_face if further is None else further.hugging_face
     if stated is None:
         return None
-    types, volume = _types(endpoint), endpoint.volume_size_gib
+    types, volume = _types(endpoint, further), endpoint.volume_size_gib
     if further is not None and further.instance_type is not None:
-        types, volume = [further.instance_type], None
+        volume = None
     if further is not None:
         volume = further.volume_size_gib or volume
     staging_calls(stated.hub_model.pinned, staged_before=stated.bucket is not None)
@@ -49,9 +58,13 @@ def served_containers(
     Raises
     ------
     ConfigurationError
-        As :func:`hub_serving_of`.
+        As :func:`hub_serving_of`; LLE396 for an agreement of JumpStart's that is not accepted,
+        LLE315 and LLE314 for types that it does not serve its model on, or not alike, LLE397 for
+        a Region without JumpStart.
     """
     of = endpoint if further is None else further
+    if of.jumpstart is not None:
+        return (_jumpstart_container(of.jumpstart, _types(endpoint, further), region),)
     serving = hub_serving_of(endpoint, further)
     if serving is None or of.hugging_face is None:
         return of.containers
@@ -65,6 +78,33 @@ def served_containers(
     return (ContainerSettings(image=ImageSettings(dlc=image), environment=environment),)
 
 
-def _types(endpoint: EndpointSettings) -> list[str]:
+def _jumpstart_container(
+    stated: JumpStartSettings, types: list[str], region: str | None
+) -> ContainerSettings:
+    pinned = stated.pinned
+    serving = pinned.served_on(types, accept_eula=stated.accept_eula, where="jumpstart")
+    known = serving.deep_learning_container
+    image = ImageSettings(uri=serving.image)
+    if known is not None:
+        image = ImageSettings(
+            dlc=DeepLearningContainerSettings(repository=known[0], tag=known[1], account=None)
+        )
+    if region is not None:
+        check_jumpstart_region(region, "jumpstart")
+    bucket = jumpstart_bucket(region or pinned.region, gated=pinned.gated)
+    uri = f"s3://{bucket}/{serving.artifact}"
+    data = ModelDataSettings(
+        s3_prefix=uri if uri.endswith("/") else None,
+        s3=None if uri.endswith("/") else uri,
+        accept_eula=stated.accept_eula and pinned.requires_eula,
+    )
+    return ContainerSettings(
+        image=image, data=data, environment={**serving.environment, **stated.environment}
+    )
+
+
+def _types(endpoint: EndpointSettings, further: FurtherSettings | None) -> list[str]:
+    if further is not None and further.instance_type is not None:
+        return [further.instance_type]
     pools = [each.instance_type for each in endpoint.instance_pools]
     return list(dict.fromkeys([endpoint.instance_type, *pools]))

@@ -8,7 +8,7 @@ instance types) and kept whole. Everything else of SageMaker is left to moto.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .application import Caller, Operation, OwnService, PassOn
@@ -112,8 +112,29 @@ def create_model(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     """CreateModel."""
     if bool(request.get("PrimaryContainer")) == bool(request.get("Containers")):
         raise Invalid("One and only one of PrimaryContainer and Containers must be specified")
+    for container in request.get("Containers") or [request["PrimaryContainer"]]:
+        _check_agreement(container)
     record = {"EnableNetworkIsolation": False, **request, "CreationTime": caller.now()}
     return _add(caller, "Model", record)
+
+
+def _check_agreement(container: Mapping[str, Any]) -> None:
+    """Refuse data of a gated model of JumpStart without its agreement, as AWS does.
+
+    The message is that of hashicorp/terraform-provider-aws#34795, as far as it is quoted there.
+    Whether ModelDataUrl, which has no place for an agreement, is refused in the same words was not
+    seen.
+    """
+    source = (container.get("ModelDataSource") or {}).get("S3DataSource") or {}
+    uri = source.get("S3Uri") or container.get("ModelDataUrl") or ""
+    accepted = (source.get("ModelAccessConfig") or {}).get("AcceptEula") is True
+    if uri.startswith("s3://jumpstart-private-cache-prod-") and not accepted:
+        raise Invalid(
+            "The AcceptEula value must be explicitly defined as True in order to accept the "
+            f'end-user license agreement (EULA) that this "{uri}" model requires. You are '
+            "responsible for reviewing and complying with any applicable license terms and making "
+            "sure they are acceptable for your use case before downloading or using a model."
+        )
 
 
 def delete_model(caller: Caller, request: dict[str, Any]) -> None:
