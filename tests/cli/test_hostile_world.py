@@ -45,6 +45,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "compare-instance-types": ("no-such-file.json", "nor-this-one.json"),
     "recommend": (SHIPPED,),
     "recommend-generative": (SHIPPED,),
+    "optimize": (SHIPPED,),
     # Folders that cannot be made, and one that is not empty: nothing is written.
     "init": (
         *("/proc/nowhere", "--yes", "--region", "us-east-1", "--zones", "use1-az1,use1-az2"),

@@ -17,6 +17,7 @@ from . import (
     init,
     load_test,
     local_aws,
+    optimize,
     package,
     pin,
     plan,
@@ -51,6 +52,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "compare-instance-types": compare_instance_types.compare_instance_types,
     "recommend": recommend.recommend,
     "recommend-generative": recommend_generative.recommend_generative,
+    "optimize": optimize.optimize,
     "stage": stage.stage,
     "package": package.package,
     "schema": schema.schema,
@@ -92,6 +94,7 @@ def _options(
       low-latency diagnose sentiment               slow? where the time goes, what to change
       low-latency simulate endpoint.yaml           what another strategy or fleet would do
       low-latency recommend endpoint.yaml          which instance type? Inference Recommender
+      low-latency optimize endpoint.yaml --quantize fp8   a smaller model, by SageMaker's jobs
       low-latency load-test sentiment --rate 100   load it, and say what limits it
       low-latency compare-routing sentiment --users 20   random or least outstanding requests?
       low-latency compare-instance-types *.json    which is quick, which is cheap?

@@ -40,7 +40,7 @@ class HuggingFaceSettings(SettingsModel):
 
     model: str = Field(examples=["Qwen/Qwen3-8B"], description="Its name on the Hub.")
     lock: LockPath = Field(
-        default=LOCK_NAME,  # type: ignore[arg-type]  # a path, once it is validated
+        default=LOCK_NAME,
         validate_default=True,
         examples=[LOCK_NAME],
         description="The lock file that low-latency pin wrote, relative to this file. Default: "

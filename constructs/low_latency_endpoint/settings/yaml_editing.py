@@ -38,6 +38,7 @@ import yaml
 
 from ..errors import SettingsError
 from .breach import Place, path_of
+from .entry_replacement import Entry
 from .loading import check_text
 from .rules import CHANGED_MEANWHILE, CHANGED_VALUE_TOO_ODD, UNREADABLE, UNWRITABLE
 from .yaml_source import parse_yaml, scalar
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 
 Value = str | int | float | bool
-Values = Mapping[Place, Value | Mapping[str, Any]]
+Values = Mapping[Place, Value | Entry | Mapping[str, Any]]
 
 _BOM = "\ufeff"
 _PLAIN = re.compile(r"[\w./][\w./:+@=-]*(?: [\w./+@=(-][\w./:+@=)-]*)*")
@@ -94,7 +95,8 @@ def edited_yaml(text: str, values: Values, *, path: str = "endpoint.yaml") -> Ya
     values : mapping
         Place to value: a place is a tuple of keys (and of positions in lists), a value is text, a
         number or a boolean, or a mapping of them, whose keys are set one by one. Keys that are not
-        there are added at the end of their mapping, in its own style.
+        there are added at the end of their mapping, in its own style. An :class:`Entry` replaces
+        the key at that place too.
     path : str
         What the difference and errors call the text. By default ``endpoint.yaml``.
 
@@ -235,7 +237,9 @@ def _read(path: str | Path) -> str:
         ) from error
 
 
-def _flattened(values: Mapping[Any, Any], prefix: Place = ()) -> Iterator[tuple[Place, Value]]:
+def _flattened(
+    values: Mapping[Any, Any], prefix: Place = ()
+) -> Iterator[tuple[Place, Value | Entry]]:
     for key, value in values.items():
         place = (*prefix, *(key if isinstance(key, tuple) else (key,)))
         if isinstance(value, Mapping):
@@ -244,14 +248,18 @@ def _flattened(values: Mapping[Any, Any], prefix: Place = ()) -> Iterator[tuple[
             yield place, value
 
 
-def _set(text: str, place: Place, value: Value, path: str) -> str:
+def _set(text: str, place: Place, value: Value | Entry, path: str) -> str:
     """The text with one value set; read back before it is returned."""
     source = parse_yaml(text.removeprefix(_BOM))
     if source.problems:
         raise SettingsError(path, source.problems)
     if _holds(source.values, place, value):
         return text
-    changed = _Editor(text, place).set(value)
+    if isinstance(value, Entry):
+        bare = text.removeprefix(_BOM)
+        changed = text[: len(text) - len(bare)] + value.written_over(bare, place)
+    else:
+        changed = _Editor(text, place).set(value)
     back = parse_yaml(changed.removeprefix(_BOM))
     if back.problems or back.values != _with(source.values, place, value):
         raise CHANGED_VALUE_TOO_ODD.error(
@@ -262,7 +270,7 @@ def _set(text: str, place: Place, value: Value, path: str) -> str:
     return changed
 
 
-def _holds(values: Any, place: Place, value: Value) -> bool:
+def _holds(values: Any, place: Place, value: Value | Entry) -> bool:
     for key in place:
         try:
             values = values[key]
@@ -271,11 +279,14 @@ def _holds(values: Any, place: Place, value: Value) -> bool:
     return values == value and isinstance(values, bool) == isinstance(value, bool)
 
 
-def _with(values: Any, place: Place, value: Value) -> Any:
+def _with(values: Any, place: Place, value: Value | Entry) -> Any:
     """The values with one set, which is what the changed text must yield."""
     if not place:
         return value
     key, rest = place[0], place[1:]
+    if isinstance(value, Entry) and not rest:
+        kept = {name: each for name, each in values.items() if name not in (key, value.key)}
+        return {**kept, value.key: value.value}
     if isinstance(values, list) and isinstance(key, int):
         return [*values[:key], _with(values[key], rest, value), *values[key + 1 :]]
     made = dict(values or {})

@@ -1,4 +1,4 @@
-"""SageMaker's hosting API: models, endpoint configurations, endpoints, inference components.
+"""SageMaker's hosting API: models, endpoint configurations, endpoints, components; jobs beside.
 
 moto drops most of a variant's fields, knows an old list of instance types and has no
 UpdateEndpoint. Here a request is held against botocore's model of the API (which has the list of
@@ -15,6 +15,7 @@ from .application import Caller, Operation, OwnService, PassOn
 from .hosting import Hosting, all_variants, hosting
 from .hosting_interfaces import hold, let_go
 from .inference_components import check_component, check_specification
+from .optimization_jobs import OPERATIONS
 from .protocols import Invalid
 from .runtime.statuses import creating
 from .variants import (
@@ -482,6 +483,7 @@ SAGEMAKER = OwnService(
         "UpdateInferenceComponent": update_inference_component,
         "UpdateInferenceComponentRuntimeConfig": update_inference_component,
         "DeleteInferenceComponent": delete_inference_component,
+        **OPERATIONS,
         "AddTags": _tags(_add_tags),
         "ListTags": _tags(lambda tags, request: None),
         "DeleteTags": _tags(_delete_tags),

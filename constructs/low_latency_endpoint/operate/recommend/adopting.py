@@ -116,7 +116,7 @@ def adopt(
         )
         if (recommendation.max_invocations_per_minute or 0) >= MOST_INVOCATIONS:
             notes.append("AWS's tests end at 500 requests per second: the instance may hold more.")
-    notes += _type_change(endpoint, recommendation.instance_type)
+    notes += type_change(endpoint, recommendation.instance_type)
     return Adoption(values, tuple(notes))
 
 
@@ -167,7 +167,7 @@ def adopt_generative(result: GenerativeResult, key: str, endpoint: EndpointSetti
             "throughput.tps_per_instance is still the old configuration's: measure it "
             "with low-latency load-test --find-limit."
         )
-    notes += _type_change(endpoint, result.instance_type)
+    notes += type_change(endpoint, result.instance_type)
     return Adoption(values, tuple(notes))
 
 
@@ -178,7 +178,7 @@ def _has(endpoint: EndpointSettings, uri: str) -> bool:
     }
 
 
-def _type_change(endpoint: EndpointSettings, after: str) -> Iterator[str]:
+def type_change(endpoint: EndpointSettings, after: str) -> Iterator[str]:
     """Why a new instance type takes two deploys, where the variant is a scalable target."""
     before = endpoint.instance_type
     if after != before and endpoint.scaling.enabled and endpoint.throughput is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ...settings import EndpointSettings, served_containers
+from ...settings import EndpointSettings, ImageSettings, served_containers
 
 # API_RecommendationJobContainerConfig names the values. The service's model takes any text, so they
 # are guesses here, and no rule.
@@ -72,7 +72,7 @@ def describe_container(
     task = str(served_containers(endpoint)[0].environment.get("HF_TASK", ""))
     if task in _HUGGING_FACE:
         said["Domain"], said["Task"] = _HUGGING_FACE[task]
-    repository, tag = _image_name(endpoint)
+    repository, tag = image_name(served_containers(endpoint)[0].image)
     framework = next((name for part, name in _IN_REPOSITORY if part in repository), None)
     if framework:
         said["Framework"] = framework
@@ -82,9 +82,8 @@ def describe_container(
     return {**_GENERAL, **said}, [name for name in _GENERAL if name not in said]
 
 
-def _image_name(endpoint: EndpointSettings) -> tuple[str, str]:
-    """Repository and tag of the first container's image, as far as the settings say them."""
-    image = served_containers(endpoint)[0].image
+def image_name(image: ImageSettings) -> tuple[str, str]:
+    """Repository and tag of an image, as far as the settings say them."""
     if image.dlc is not None:
         return image.dlc.repository, image.dlc.tag
     if image.ecr is not None:

@@ -260,9 +260,13 @@ def check_boto3(client: ClientFactory) -> None:
         )
 
 
-def doubtful_types(client: ClientFactory, instance_types: Sequence[str]) -> list[str]:
+def doubtful_types(
+    client: ClientFactory,
+    instance_types: Sequence[str],
+    shape: str = "AIRecommendationInstanceType",
+) -> list[str]:
     """Types that the installed boto3 does not know for these jobs; AWS may by now."""
-    known = client("sagemaker").meta.service_model.shape_for("AIRecommendationInstanceType").enum
+    known = client("sagemaker").meta.service_model.shape_for(shape).enum
     return [
         f"{name} is not among the types that boto3 knows for this job"
         for name in instance_types

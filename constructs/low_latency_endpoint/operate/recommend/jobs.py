@@ -12,12 +12,19 @@ from typing import Any, Generic, TypeVar
 from botocore.exceptions import ClientError
 
 from ...account.sessions import AwsUnavailable, ClientFactory, aws_errors_in_words
-from .results import GenerativeResult, Recommendation, generative_result, recommendation
+from .results import (
+    GenerativeResult,
+    Recommendation,
+    generative_result,
+    optimized_model,
+    recommendation,
+)
 from .threshold import LatencyThreshold
 
 R = TypeVar("R", Recommendation, GenerativeResult)
 
 POLL_SECONDS = 30.0
+_ENDS = ("Completion", "End", "OptimizationEnd")
 
 
 @dataclass(frozen=True)
@@ -31,7 +38,8 @@ class JobKind(Generic[R]):
     prefix : str
         How the answers' fields begin.
     jobs, results : str
-        Fields of a list of jobs, and of a job's results.
+        Fields of a list of jobs, and of a job's results; without that field the completed job is
+        its one result.
     result : callable
         Number and answer to a result.
     started : str
@@ -86,6 +94,15 @@ BENCHMARK = JobKind(
     generative_result,
     "InProgress",
     "benchmark",
+)
+OPTIMIZATION = JobKind(
+    "optimization_job",
+    "OptimizationJob",
+    "OptimizationJobSummaries",
+    "",
+    optimized_model,
+    "STARTING",
+    "optimization",
 )
 
 
@@ -194,17 +211,18 @@ def read_job(kind: JobKind[R], answer: Mapping[str, Any]) -> Job[R]:
     """A job from the answer that describes it."""
     thresholds = answer.get("StoppingConditions", {}).get("ModelLatencyThresholds") or [{}]
     milliseconds = thresholds[0].get("ValueInMilliseconds")
+    status = answer.get(f"{kind.prefix}Status") or answer["Status"]
+    results = answer.get(kind.results) or ()
+    if not kind.results and status == "COMPLETED" and "OutputConfig" in answer:  # no summary
+        results = (answer,)
     return Job(
         name=answer[f"{kind.prefix}Name"],
         type=kind.type(answer),
-        status=answer.get(f"{kind.prefix}Status") or answer["Status"],
+        status=status,
         failure_reason=answer.get("FailureReason", ""),
         created=answer["CreationTime"],
-        ended=answer.get("CompletionTime") or answer.get("EndTime"),
-        results=tuple(
-            kind.result(number, each)
-            for number, each in enumerate(answer.get(kind.results) or (), start=1)
-        ),
+        ended=next((answer[f"{name}Time"] for name in _ENDS if answer.get(f"{name}Time")), None),
+        results=tuple(kind.result(number, each) for number, each in enumerate(results, start=1)),
         threshold=LatencyThreshold(thresholds[0].get("Percentile", "P95"), milliseconds)
         if milliseconds
         else None,

@@ -209,3 +209,30 @@ def generative_result(number: int, answer: Mapping[str, Any]) -> GenerativeResul
             for each in answer.get("ExpectedPerformance") or ()
         ),
     )
+
+
+def optimized_model(number: int, answer: Mapping[str, Any]) -> GenerativeResult:
+    """A completed optimization job as a result: what it wrote, and how that is served.
+
+    Environment of the container is what the job was given for the model and for its techniques,
+    as AWS's own client has it (sagemaker-python-sdk, ``ModelBuilder.optimize``).
+    """
+    techniques = [pair for each in answer["OptimizationConfigs"] for pair in each.items()]
+    environment = dict(answer.get("OptimizationEnvironment") or {})
+    for _, stated in techniques:
+        environment |= stated.get("OverrideEnvironment") or {}
+    return GenerativeResult(
+        number=number,
+        description="",
+        instance_type=answer["DeploymentInstanceType"],
+        image=(answer.get("OptimizationOutput") or {}).get("RecommendedInferenceImage", ""),
+        instance_count=None,
+        copies_per_instance=None,
+        environment=environment,
+        model_data={"model": answer["OutputConfig"]["S3OutputLocation"].rstrip("/") + "/"},
+        model_package_arn="",
+        optimizations=tuple(
+            name.removeprefix("Model").removesuffix("Config") for name, _ in techniques
+        ),
+        performance=(),
+    )

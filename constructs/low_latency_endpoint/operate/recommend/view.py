@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ...report.tables import Cell, Table
 from ...settings.fields import duration_text
-from .jobs import BENCHMARK, Job, JobRequest
+from .jobs import BENCHMARK, OPTIMIZATION, Job, JobRequest
 from .results import GenerativeResult, Recommendation
 from .threshold import LatencyThreshold
 
@@ -44,6 +44,13 @@ def price_lines(
             "This loads the endpoint like production traffic, beside what its callers send, and "
             f"AWS bills the job ({_PRICES})."
         )
+    elif job.kind is OPTIMIZATION:
+        # model-optimize-create-job.html; of speculative decoding it says "no additional costs", and
+        # AWS's announcement of EAGLE "billed depending on the instance type and job duration".
+        yield (
+            "This costs money: AWS chooses an instance to run the job on, of a type that may be a "
+            f"large one, and bills it for as long as the job runs ({_PRICES})."
+        )
     else:
         yield (
             "This costs money: AWS bills the instances under test, by the second, at the hosting "
@@ -53,6 +60,9 @@ def price_lines(
 
 def _bound(job: JobRequest) -> str:
     """What ends a job, whatever happens."""
+    if "StoppingCondition" in job.content:
+        limit = timedelta(seconds=job.content["StoppingCondition"]["MaxRuntimeInSeconds"])
+        return f"{duration_text(limit)}, then AWS ends the job without a result"
     given = job.content.get("InputConfig")
     if given is None:
         return "none: the API has none, so watch the job, or use --stop"
@@ -113,7 +123,8 @@ def generative_table(job: Job[GenerativeResult], current: str) -> list[Renderabl
         ]
         parts.append(Table(heads, rows, align="rlrrl"))
     if job.succeeded:
-        parts.append(Text(f"Everything else is in {job.output}", style="dim"))
+        what = "The model" if job.type == OPTIMIZATION.word else "Everything else"
+        parts.append(Text(f"{what} is in {job.output}", style="dim"))
     return parts
 
 

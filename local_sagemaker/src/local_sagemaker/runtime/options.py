@@ -89,6 +89,9 @@ class RuntimeOptions:
         Whether CreateEndpointConfig takes ManagedInstanceScaling with MinInstanceCount 0; by
         default yes, as measured in us-east-1. In eu-west-3 it was refused
         (https://github.com/stdapi-ai/stdapi.ai/issues/43).
+    optimization_time
+        Seconds by the clock that an optimization job runs; by default 0: it has ended at the first
+        look. At AWS it is hours.
     clock_speed
         Seconds of the runtime's clock per real second; 0 stands still until it is advanced. By
         default 1.
@@ -116,6 +119,7 @@ class RuntimeOptions:
     unchanged_configuration: UnchangedConfiguration = "refused"
     keeps_failure_reason: bool = False
     managed_scaling_to_zero: bool = True
+    optimization_time: float = 0.0
     clock_speed: float = 1.0
     clock_start: float | None = None
     seed: int | None = None
@@ -132,7 +136,7 @@ class RuntimeOptions:
         ):
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} is one of {', '.join(choices)}: {getattr(self, name)}")
-        for name in ("provision_time", "interfaces_stay"):
+        for name in ("provision_time", "interfaces_stay", "optimization_time"):
             if (getattr(self, name) or 0) < 0:
                 raise ValueError(f"{name} must not be negative: {getattr(self, name)}")
         check_numbers(self)

@@ -1,0 +1,149 @@
+"""``low-latency optimize``: SageMaker's jobs that change a model before it is deployed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+from .job_following import JobCommand, JobOptions, PreparedJob, opened
+from .options import SettingsFile, flag, grouped, option
+from .output import print_parts
+
+if TYPE_CHECKING:
+    from ..operate.recommend.jobs import Job
+    from ..operate.recommend.results import GenerativeResult
+
+
+@dataclass
+class Optimization:
+    """What is done to which model."""
+
+    quantize: str | None = option(
+        "fp8, awq, or with --compile smoothquant: smaller weights, other answers.", metavar="TYPE"
+    )
+    compile: bool = flag("Compile for the instance type: TensorRT-LLM, or the Neuron SDK.")
+    shard: bool = flag("Split the weights into files that load quickly onto several GPUs.")
+    speculative: bool = flag("Train a head that guesses tokens ahead (EAGLE).")
+    training_data: str | None = option(
+        "With --speculative: conversations (ShareGPT, OpenAI). Default: AWS's.", metavar="S3_PREFIX"
+    )
+    role_arn: str | None = option(
+        "Role with which AWS reads the model and writes the result.", metavar="ARN"
+    )
+    output: str | None = option("Where the optimized model goes.", metavar="S3_PREFIX")
+    model: str | None = option(
+        "The model's files. Default: the settings' s3_prefix, or the staged model of the Hub.",
+        metavar="S3_PREFIX",
+    )
+    instance_type: str | None = option(
+        "Type that the result runs on. Default: the settings'.", metavar="TYPE", short="-t"
+    )
+    image: str | None = option("LMI image that does the work. Default: AWS's.", metavar="URI")
+    env: list[str] | None = option(
+        "Variable of that image, such as OPTION_TENSOR_PARALLEL_DEGREE=8; again for each.",
+        metavar="NAME=VALUE",
+    )
+    max_runtime: str = option("When AWS ends the job.", "10h", metavar="DURATION")
+    dry_run: bool = flag("Show what AWS would be asked for, and ask nothing.")
+
+
+@grouped
+def optimize(settings: SettingsFile, optimization: Optimization, options: JobOptions) -> None:
+    """Quantize, compile or shard the model, or let it guess tokens ahead. Costs GPU hours.
+
+    AWS's optimization jobs: a step before the deployment. The settings' model is read from S3, the
+    result lies under --output, and --adopt writes it into the settings. Says what it will do and
+    asks before it starts. Ctrl-C ends the watching, not the job: come back with --job.
+
+    \b
+    Exit status:
+      0    the job is complete; or it was started, listed, stopped
+      1    the job failed or was stopped
+      2    usage, settings, or AWS refused
+      130  interrupted; the job goes on
+
+    \b
+    Examples:
+      low-latency optimize llm.yaml --quantize awq --role-arn ARN --output s3://my-bucket/llm-awq/
+      low-latency optimize llm.yaml --compile -t ml.inf2.24xlarge --role-arn ARN \\
+          --output s3://my-bucket/llm-inf2/ --env OPTION_TENSOR_PARALLEL_DEGREE=12
+      low-latency optimize llm.yaml --speculative --role-arn ARN --output s3://my-bucket/eagle/ \\
+          --max-runtime 48h --dry-run
+      low-latency optimize llm.yaml --job NAME --adopt 1
+    """
+    options.check()
+    if optimization.dry_run and (options.job is not None or options.list_):
+        raise typer.BadParameter("--dry-run belongs to a new job: it excludes --job and --list.")
+    command = opened("optimize", settings, options)
+    if optimization.dry_run:
+        for line in _prepared(command, optimization).lines:
+            typer.echo(line)
+        return
+    from ..operate.recommend.jobs import OPTIMIZATION
+
+    command.run(
+        OPTIMIZATION, lambda: _prepared(command, optimization), lambda job: _show(command, job)
+    )
+
+
+def _prepared(command: JobCommand, given: Optimization) -> PreparedJob:
+    from ..account.calls import Account
+    from ..account.sessions import aws_errors_in_words
+    from ..operate.recommend import optimization_requests as requests
+    from ..operate.recommend.generative_requests import doubtful_types
+    from ..operate.recommend.view import price_lines
+
+    techniques = requests.Techniques(
+        quantize=given.quantize,
+        compile=given.compile,
+        shard=given.shard,
+        speculative=given.speculative,
+        training_data=given.training_data,
+        image=given.image,
+        environment=requests.parse_environment(given.env or []),
+    )
+    instance_type = given.instance_type or command.endpoint.instance_type
+    techniques.check_for(instance_type)
+    model = given.model
+    if model is None:
+        with aws_errors_in_words():
+            model = requests.model_prefix(
+                Account(command.client, once=False), command.settings, command.key
+            )
+    stated = command.endpoint.hugging_face
+    job = requests.optimization_job(
+        command.new_name,
+        given.role_arn or "",
+        model,
+        given.output or "",
+        instance_type,
+        techniques,
+        max_runtime=requests.parse_runtime(given.max_runtime),
+        accept_eula=given.model is None and stated is not None and bool(stated.accept_license),
+    )
+    doubts = doubtful_types(
+        command.client, [instance_type], "OptimizationJobDeploymentInstanceType"
+    )
+    return PreparedJob(job, price_lines(job, [*doubts, *requests.doubts(techniques)]))
+
+
+def _show(command: JobCommand, job: Job[GenerativeResult]) -> None:
+    from ..operate.recommend.adopting_optimized import adopt_optimized
+    from ..operate.recommend.view import generative_table
+
+    if not command.options.json:
+        print_parts(*generative_table(job, command.endpoint.instance_type))
+    shown = {
+        "ended": job.ended.isoformat() if job.ended else None,
+        "output": job.output,
+        "results": [each.to_dict() for each in job.results],
+    }
+    command.show(
+        job,
+        shown,
+        lambda each: adopt_optimized(each, command.key, command.endpoint, command.settings.region),
+    )
+    if job.done and not job.succeeded:
+        raise typer.Exit(1)

@@ -1,0 +1,309 @@
+"""Requests of SageMaker's optimization jobs, as pure functions.
+
+A job reads a model from a prefix in S3, changes it, and writes it under another prefix: quantized
+weights, a compiled engine, shards, or a head for speculative decoding. What goes together is in no
+page of AWS's; AWS's own client refuses the rest before it asks, and so do we:
+https://github.com/aws/sagemaker-python-sdk, sagemaker-serve/src/sagemaker/serve/validations/
+optimization.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from ...account.calls import Account
+from ...account.stacks import stack_ids
+from ...errors import rule
+from ...plan.instance_types import instance_facts
+from ...plan.limits import API, IMAGE_URI, INSTANCE_TYPE, MODEL_DATA_URI, Choice, Pattern
+from ...settings import Settings
+from ...settings.fields import duration_of
+from .job_requests import JOB_NAME, JOB_ROLE, TAGS
+from .jobs import OPTIMIZATION, JobRequest
+
+OPTIMIZATION_FORM = rule(
+    "LLR111",
+    "an optimization job cannot be asked like this",
+    fix="See low-latency optimize --help.",
+    source=API + "CreateOptimizationJob.html",
+)
+MODEL_TO_OPTIMIZE = rule(
+    "LLR112",
+    "an optimization job reads an uncompressed model from a prefix in S3",
+    fix="Pass --model s3://bucket/prefix/ with the model's files.",
+    source=API + "OptimizationJobModelSource.html",
+)
+COMBINATION = rule(
+    "LLR113",
+    "SageMaker does not apply these optimizations together, or not for this instance type",
+    fix="GPUs: --compile alone or with --quantize, or without it --quantize, --shard and "
+    "--speculative. Inferentia and Trainium: --compile alone.",
+    # No page of AWS's says what goes together; its SDK does.
+    source="https://github.com/aws/sagemaker-python-sdk/blob/master/sagemaker-serve/src/"
+    "sagemaker/serve/validations/optimization.py",
+)
+QUANTIZATION = Choice(OPTIMIZATION_FORM, "the quantization", ("fp8", "awq", "smoothquant"))
+_PREFIX = Pattern(
+    OPTIMIZATION_FORM,
+    "the prefix",
+    r"s3://[^/]+/.+/",
+    "s3://bucket/prefix/, with / at its end, as the settings' s3_prefix has it",
+    max_length=1024,
+)
+DEFAULT_LIMIT = timedelta(hours=10)  # of ModelBuilder.optimize, sagemaker-python-sdk
+
+
+@dataclass(frozen=True)
+class Techniques:
+    """What is done to the model.
+
+    Parameters
+    ----------
+    quantize : str, optional
+        ``fp8``, ``awq`` or ``smoothquant``.
+    compile, shard, speculative : bool
+        Compile for the instance type; split into files that load quickly; train an EAGLE head.
+    training_data : str, optional
+        With ``speculative``: prefix in S3 with conversations (ShareGPT, OpenAI completions or chat
+        completions). By default AWS's own data.
+    image : str, optional
+        LMI container in which quantization, compilation and sharding run. By default AWS's choice.
+    environment : mapping of str to str
+        That container's environment, such as ``OPTION_TENSOR_PARALLEL_DEGREE``.
+
+    Raises
+    ------
+    ConfigurationError
+        LLR111 when nothing is asked, or something that belongs to another technique.
+    """
+
+    quantize: str | None = None
+    compile: bool = False
+    shard: bool = False
+    speculative: bool = False
+    training_data: str | None = None
+    image: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not (self.quantize or self.in_container or self.speculative):
+            raise OPTIMIZATION_FORM.error(
+                got="no technique", allowed="--quantize, --compile, --shard or --speculative"
+            )
+        if self.quantize is not None:
+            QUANTIZATION.check(self.quantize, "--quantize")
+        if self.image is not None:
+            IMAGE_URI.check(self.image, "--image")
+        if self.training_data and not self.speculative:
+            raise OPTIMIZATION_FORM.error(
+                got="--training-data without --speculative", allowed="both"
+            )
+        if (self.image or self.environment) and not self.in_container:
+            raise OPTIMIZATION_FORM.error(
+                got="--image or --env with --speculative alone", allowed="a technique that has them"
+            )
+
+    @property
+    def in_container(self) -> bool:
+        """Whether anything runs in a container of the user's choice."""
+        return bool(self.quantize) or self.compile or self.shard
+
+    def configs(self) -> list[dict[str, Any]]:
+        """``OptimizationConfigs`` of the request.
+
+        Examples
+        --------
+        >>> Techniques(quantize="fp8").configs()
+        [{'ModelQuantizationConfig': {'OverrideEnvironment': {'OPTION_QUANTIZE': 'fp8'}}}]
+        """
+        image = {"Image": self.image} if self.image else {}
+        asked = {
+            # https://docs.aws.amazon.com/sagemaker/latest/dg/model-optimize-create-job.html
+            "Quantization": {"OPTION_QUANTIZE": self.quantize} if self.quantize else None,
+            "Compilation": {} if self.compile else None,
+            "Sharding": {} if self.shard else None,
+        }
+        found: list[dict[str, Any]] = []
+        for name, own in asked.items():
+            if own is not None:
+                environment = {**self.environment, **own}
+                override = {"OverrideEnvironment": environment} if environment else {}
+                found.append({f"Model{name}Config": {**image, **override}})
+        if self.speculative:
+            eagle: dict[str, Any] = {"Technique": "EAGLE"}
+            if self.training_data:
+                where = MODEL_DATA_URI.check(self.training_data, "--training-data")
+                eagle["TrainingDataSource"] = {"S3Uri": where, "S3DataType": "S3Prefix"}
+            found.append({"ModelSpeculativeDecodingConfig": eagle})
+        return found
+
+    def check_for(self, instance_type: str) -> None:
+        """Refuse what AWS's client refuses for the accelerators of a type.
+
+        Raises
+        ------
+        ConfigurationError
+            LLR113, and LLE405 for the type's form.
+        """
+        INSTANCE_TYPE.check(instance_type, "--instance-type")
+        facts = instance_facts(instance_type)
+        kind = "nvidia" if facts is None else facts.accelerator
+        reason = next(self._faults(kind), None)
+        if reason is not None:
+            allowed = {None: "a type with GPUs, Inferentia2 or Trainium", "nvidia": "see the fix"}
+            raise COMBINATION.error(
+                got=f"{reason} for {instance_type}", allowed=allowed.get(kind, "--compile alone")
+            )
+
+    def _faults(self, accelerator: str | None) -> Iterator[str]:
+        beside = {
+            "--quantize": self.quantize,
+            "--shard": self.shard,
+            "--speculative": self.speculative,
+        }
+        others = [name for name, asked in beside.items() if asked]
+        if accelerator is None:
+            yield "an optimization without an accelerator"
+        elif accelerator != "nvidia":
+            yield from others
+        elif self.compile:
+            yield from (f"--compile with {name}" for name in others if name != "--quantize")
+        elif self.quantize == "smoothquant":
+            yield "--quantize smoothquant without --compile"
+
+
+def optimization_job(
+    name: str,
+    role_arn: str,
+    model: str,
+    output: str,
+    instance_type: str,
+    techniques: Techniques,
+    *,
+    max_runtime: timedelta = DEFAULT_LIMIT,
+    accept_eula: bool = False,
+) -> JobRequest:
+    """A job that writes an optimized copy of a model.
+
+    Parameters
+    ----------
+    model : str
+        Prefix in S3 with the model's files.
+    output : str
+        Prefix in S3 that gets the optimized model, and nothing else.
+    instance_type : str
+        Where the result is to run; AWS chooses where the job does.
+    max_runtime : timedelta
+        After which AWS ends the job without a result. By default 10 hours.
+    accept_eula : bool
+        Whether the model's licence is accepted. By default nothing is said of it.
+
+    Raises
+    ------
+    ConfigurationError
+        LLR101, LLR102, LLR111, LLR112, LLR113, LLE304 for places of data, LLE405 for the type.
+    """
+    techniques.check_for(instance_type)
+    _PREFIX.check(output, "--output")
+    if not model.startswith("s3://") or not model.endswith("/"):
+        raise MODEL_TO_OPTIMIZE.error(got=model, allowed="s3://bucket/prefix/", where="--model")
+    MODEL_DATA_URI.check(model, "--model")
+    if output.startswith(model) or model.startswith(output):
+        raise OPTIMIZATION_FORM.error(
+            got=f"{output} for the model in {model}",
+            allowed="prefixes of which none lies in the other",
+            where="--output",
+            fix="Choose another --output: both models would be downloaded as one.",
+        )
+    source: dict[str, Any] = {"S3Uri": model}
+    if accept_eula:
+        source["ModelAccessConfig"] = {"AcceptEula": True}
+    return JobRequest(
+        OPTIMIZATION,
+        {
+            **OPTIMIZATION.named(JOB_NAME.check(name, "--job-name")),
+            "RoleArn": JOB_ROLE.check(role_arn, "--role-arn"),
+            "ModelSource": {"S3": source},
+            "DeploymentInstanceType": instance_type,
+            "OptimizationConfigs": techniques.configs(),
+            "OutputConfig": {"S3OutputLocation": output},
+            "StoppingCondition": {"MaxRuntimeInSeconds": int(max_runtime.total_seconds())},
+            "Tags": TAGS,
+        },
+    )
+
+
+def parse_runtime(text: str) -> timedelta:
+    """How long a job may take, such as ``12h``; ``LLR111`` for anything but whole seconds."""
+    limit = duration_of(text)
+    if limit is None or limit < timedelta(seconds=1) or limit % timedelta(seconds=1):
+        raise OPTIMIZATION_FORM.error(
+            got=text, allowed="whole seconds with a unit, such as 12h", where="--max-runtime"
+        )
+    return limit
+
+
+def parse_environment(given: list[str]) -> dict[str, str]:
+    """Variables as ``NAME=VALUE``; ``LLR111`` for anything else, and one that is given twice."""
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not name.strip() or not equals or name in found or name == "OPTION_QUANTIZE":
+            raise OPTIMIZATION_FORM.error(
+                got=text,
+                allowed="NAME=VALUE, each name once; --quantize for OPTION_QUANTIZE",
+                where="--env",
+            )
+        found[name] = value
+    return found
+
+
+def model_prefix(account: Account, settings: Settings, key: str) -> str:
+    """The prefix in S3 with the model of an endpoint of the settings.
+
+    Of a model of the Hugging Face Hub it is where the deployment staged it: in the bucket of the
+    settings, or in the stack's own, which CloudFormation is asked for.
+
+    Raises
+    ------
+    ConfigurationError
+        LLR112 when the settings name no uncompressed model, or the stack has no bucket yet;
+        LLE343 to LLE346 for the lock file.
+    """
+    endpoint = settings.endpoints[key]
+    stated = endpoint.hugging_face
+    if stated is None:
+        data = endpoint.containers[0].data
+        if data is None or data.s3_prefix is None:
+            raise MODEL_TO_OPTIMIZE.error(
+                got="settings without data: {s3_prefix: ...}", allowed="an uncompressed model"
+            )
+        return data.s3_prefix
+    prefix = stated.hub_model.pinned.prefix
+    buckets = [stated.bucket] if stated.bucket else _own_buckets(account, settings.stack_name)
+    if len(buckets) != 1:
+        raise MODEL_TO_OPTIMIZE.error(
+            got=f"{len(buckets)} buckets for models of the Hub in stack {settings.stack_name}",
+            allowed="one, into which the deployment staged the model",
+            fix="Deploy first, or stage the model into a bucket that the settings name.",
+        )
+    return f"s3://{buckets[0]}/{prefix}"
+
+
+def _own_buckets(account: Account, stack: str) -> list[str]:
+    """As ``hosting/staged_model.py`` names it."""
+    found = stack_ids(account, stack, "AWS::S3::Bucket").items()
+    return [bucket for logical, bucket in found if logical.startswith("HubModels")]
+
+
+def doubts(techniques: Techniques) -> Iterator[str]:
+    """What has to be known before such a job, and no rule forbids."""
+    if techniques.quantize:
+        yield "quantization changes the model's answers: compare them before callers get them"
+    if techniques.compile:
+        yield "a compiled model runs on the instance type of its job, and on no other"
+    if techniques.speculative and techniques.in_container:
+        yield "AWS documents --speculative alone; beside others the job may fail at its end"
