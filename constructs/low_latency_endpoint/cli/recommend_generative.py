@@ -192,7 +192,7 @@ def _prepared(command: JobCommand, model: ModelOrEndpoint, load: TokenLoad) -> P
 
 
 def _checkpoint_of(endpoint: EndpointSettings) -> str:
-    data = endpoint.containers[0].data
+    data = endpoint.containers[0].data if endpoint.containers else None
     if data is None or data.s3_prefix is None:
         raise typer.BadParameter(
             "the settings name no uncompressed model (data: {s3_prefix: ...}): pass --model "

@@ -18,7 +18,7 @@ from .plans import explain_endpoint, explain_variants, fleets_along, largest_fle
 from .recommendation import RecommendationSettings
 from .safeguards import SafeguardSettings
 from .schema import settings_json_schema
-from .served import has_own_model, served_containers
+from .served import environment_place, has_own_model, served_containers
 from .shared import SharedResources, shared_resources
 from .stack import Settings
 from .warm_up import WarmUpPayloadSettings, WarmUpSettings
@@ -37,6 +37,7 @@ __all__ = [
     "SharedResources",
     "WarmUpPayloadSettings",
     "WarmUpSettings",
+    "environment_place",
     "explain_endpoint",
     "explain_variants",
     "fleets_along",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..plan.hub_serving import HubServing, hub_serving
 from ..plan.pinned_jumpstart import check_jumpstart_region, jumpstart_bucket
 from ..plan.staging_calls import staging_calls
+from .breach import Place
 from .containers import (
     ContainerSettings,
     DeepLearningContainerSettings,
@@ -14,6 +15,14 @@ from .containers import (
 from .endpoint import EndpointSettings
 from .jumpstart import JumpStartSettings
 from .variants import FurtherSettings
+
+
+def environment_place(endpoint: EndpointSettings) -> Place:
+    """Where an endpoint of one container states environment variables, below the endpoint's."""
+    for name in ("hugging_face", "jumpstart"):
+        if getattr(endpoint, name) is not None:
+            return (name, "environment")
+    return ("containers", 0, "environment")
 
 
 def has_own_model(further: FurtherSettings | None) -> bool:

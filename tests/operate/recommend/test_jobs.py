@@ -26,8 +26,9 @@ from low_latency_endpoint.operate.recommend.jobs import (
 from low_latency_endpoint.operate.recommend.payload import sample_payload, upload
 from low_latency_endpoint.operate.recommend.results import Recommendation, model_latency_ms
 from low_latency_endpoint.operate.recommend.threshold import LatencyThreshold
-from low_latency_endpoint.settings import EndpointSettings, Settings, parse_settings
+from low_latency_endpoint.settings import EndpointSettings, Settings, load_settings, parse_settings
 from low_latency_endpoint.settings.yaml_editing import edited_yaml
+from tests.pinned_models import EMBEDDER, written_lock
 
 from .account import GROUPS, SUBNETS, THEN, Account, result
 from .conftest import SHIPPED
@@ -300,6 +301,27 @@ def test_adopting_changes_the_lines_of_the_result_only(endpoint: EndpointSetting
     ]
     assert "two deploys" in adoption.notes[1]
     assert "docs/updates.md" in adoption.notes[1]
+
+
+def test_variables_of_a_result_go_to_the_model_of_the_hub(tmp_path: Path) -> None:
+    written_lock(tmp_path, EMBEDDER)
+    text = (
+        "client_zones: {ids: [use1-az1, use1-az2]}\n"
+        "endpoints:\n"
+        "  vectors:\n"
+        f"    hugging_face: {{model: {EMBEDDER.model}}}\n"
+        "    instance_type: ml.c6i.xlarge\n"
+    )
+    path = tmp_path / "endpoint.yaml"
+    path.write_text(text)
+    found = result("ml.c6i.4xlarge", latency=88, invocations=9000, environment={"A": "8"})
+    endpoint = load_settings(path).endpoints["vectors"]
+    adoption = adopt(chosen(job_of(RECORDED, found), 2), P95_200, "vectors", endpoint)
+    path.write_text(edited_yaml(text, adoption.values).after)
+    after = load_settings(path).endpoints["vectors"]
+    assert after.hugging_face is not None
+    assert after.hugging_face.environment == {"A": "8"}
+    assert after.instance_type == "ml.c6i.4xlarge"
 
 
 def test_the_same_type_needs_no_second_deploy(endpoint: EndpointSettings) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...account.sessions import ClientFactory
 from ...errors import rule
-from ...settings import EndpointSettings
+from ...settings import EndpointSettings, environment_place
 from ...settings.breach import Place
 from .jobs import Job, R, job_errors_in_words
 from .results import GenerativeResult, Recommendation
@@ -95,7 +95,7 @@ def adopt(
     here: Place = ("endpoints", key)
     values: dict[Place, Any] = {(*here, "instance_type"): recommendation.instance_type}
     for name, value in recommendation.environment.items():
-        values[(*here, "containers", 0, "environment", name)] = value
+        values[(*here, *environment_place(endpoint), name)] = value
     notes = []
     held = recommendation.tps_per_instance
     if endpoint.throughput is None:
@@ -151,12 +151,12 @@ def adopt_generative(result: GenerativeResult, key: str, endpoint: EndpointSetti
     container: Place = (*here, "containers", 0)
     values: dict[Place, Any] = {(*here, "instance_type"): result.instance_type}
     notes = []
-    if result.image and endpoint.containers[0].image.uri is not None:
+    if result.image and endpoint.containers and endpoint.containers[0].image.uri is not None:
         values[(*container, "image", "uri")] = result.image
     elif result.image:
         notes.append(f"Left to you: the image. The result is for image: {{uri: {result.image}}}.")
     for variable, value in result.environment.items():
-        values[(*container, "environment", variable)] = value
+        values[(*here, *environment_place(endpoint), variable)] = value
     notes += [
         f"Left to you: the model data. The result's {channel} is {uri}."
         for channel, uri in result.model_data.items()
@@ -172,7 +172,7 @@ def adopt_generative(result: GenerativeResult, key: str, endpoint: EndpointSetti
 
 
 def _has(endpoint: EndpointSettings, uri: str) -> bool:
-    data = endpoint.containers[0].data
+    data = endpoint.containers[0].data if endpoint.containers else None
     return data is not None and uri.rstrip("/") in {
         (each or "").rstrip("/") for each in (data.s3, data.s3_prefix)
     }

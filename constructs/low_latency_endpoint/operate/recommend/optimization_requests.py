@@ -276,7 +276,7 @@ def model_prefix(account: Account, settings: Settings, key: str) -> str:
     endpoint = settings.endpoints[key]
     stated = endpoint.hugging_face
     if stated is None:
-        data = endpoint.containers[0].data
+        data = endpoint.containers[0].data if endpoint.containers else None
         if data is None or data.s3_prefix is None:
             raise MODEL_TO_OPTIMIZE.error(
                 got="settings without data: {s3_prefix: ...}", allowed="an uncompressed model"
