@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,9 @@ class Machine:
 
     def __init__(self, aws: LocalAws, hub: FakeHub, lock: Path) -> None:
         self.s3, self.lock = aws.client("s3"), lock
-        self.s3.create_bucket(Bucket="models")
+        # Another one for each test: what moto holds outlives a local AWS in the same process.
+        self.bucket = f"models-{uuid.uuid4().hex}"
+        self.s3.create_bucket(Bucket=self.bucket)
         files = tuple(
             PinnedFile(path, len(body), hashlib.sha256(body).hexdigest())
             for path, body in FILES.items()
@@ -41,13 +44,13 @@ class Machine:
         self.pinned = PinnedModel(model="acme/tiny", revision="main", commit=commit, files=files)
         lock.write_text(lock_text([self.pinned]))
 
-    def stage(self, *models: str, bucket: str = "models") -> Any:
+    def stage(self, *models: str, bucket: str = "") -> Any:
         return CliRunner().invoke(
-            app, ["stage", *models, "--bucket", bucket, "--lock", str(self.lock)]
+            app, ["stage", *models, "--bucket", bucket or self.bucket, "--lock", str(self.lock)]
         )
 
     def keys(self) -> set[str]:
-        found = self.s3.list_objects_v2(Bucket="models").get("Contents", [])
+        found = self.s3.list_objects_v2(Bucket=self.bucket).get("Contents", [])
         return {each["Key"] for each in found}
 
 
@@ -64,7 +67,7 @@ def machine(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
 def test_all_files_arrive_with_a_note_that_no_stack_takes_away(machine):
     done = machine.stage("acme/tiny")
     assert done.exit_code == 0, done.output
-    assert done.stdout == f"s3://models/{machine.pinned.prefix}\n"
+    assert done.stdout == f"s3://{machine.bucket}/{machine.pinned.prefix}\n"
     pinned = machine.pinned
     note = f"users/acme/tiny/{pinned.commit}/{pinned.file_list}/by-hand"
     assert machine.keys() == {machine.pinned.prefix + path for path in FILES} | {note}

@@ -61,8 +61,8 @@ def test_the_ranking_decides_and_each_type_has_its_own() -> None:
     }
     assert neuron.environment == base
     assert (pinned.gated, pinned.eula, pinned.network_isolation) == (True, EULA_KEY, True)
-    assert pinned.model_data_download_timeout == 1200
-    assert pinned.startup_health_check_timeout == 900
+    assert pinned.download_timeout == 1200
+    assert pinned.start_timeout == 900
 
 
 def test_the_newest_version_is_pinned_and_what_jumpstart_says_of_it() -> None:

@@ -8,14 +8,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from examples.demo_surroundings import model_uris, stand_ins_for_images, uploaded
 from local_sagemaker import LocalAws
-from local_sagemaker.hub import FakeHub, tiny_models
-from local_sagemaker.model_servers import llama_cpp_model_server
 from low_latency_endpoint.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -115,64 +112,3 @@ def test_in_a_vpc_that_exists_what_was_looked_up_serves_test_and_package(
             if each["Type"] == "AWS::SageMaker::Model"
         )
         assert set(model["VpcConfig"]["Subnets"]) == subnets
-
-
-@pytest.mark.realtime  # deploys with the CDK CLI
-def test_a_model_of_the_hub_from_an_empty_folder_to_a_fleet_that_scales_without_the_hub(
-    tmp_path: Path,
-) -> None:
-    servers = {"llama-cpp": llama_cpp_model_server()}
-    with (
-        FakeHub(tiny_models()) as hub,
-        LocalAws.start(region="us-east-1", model_servers=servers) as aws,
-    ):
-        aws.set_clock_speed(300)
-        folder = Folder(tmp_path, Path(sys.executable), aws)
-        model = "local/tiny-llama-GGUF"
-        zones = "--zones=use1-az1,use1-az2"
-        folder.run("low-latency", "init", "--template=hugging-face", f"--model={model}", zones)
-        folder.run("low-latency", "pin", model, HF_ENDPOINT=hub.endpoint)
-        path = tmp_path / "endpoint.yaml"
-        settings = path.read_text(encoding="utf-8")
-        path.write_text(
-            settings.replace(
-                f"model: {model}", f"model: {model}\n      hub_endpoint: {hub.endpoint}"
-            ),
-            encoding="utf-8",
-        )
-        assert "llama-cpp" in folder.run("low-latency", "plan", "endpoint.yaml")
-        folder.test()
-        list(stand_ins_for_images(aws, load_settings(path)))
-        folder.run("cdk", "bootstrap", "--no-notices", f"aws://{aws.account}/us-east-1")
-        folder.run("cdk", "deploy", "--no-notices", "--require-approval", "never")
-
-        sagemaker, runtime = aws.client("sagemaker"), aws.client("sagemaker-runtime")
-        [made] = sagemaker.list_models()["Models"]
-        described = sagemaker.describe_model(ModelName=made["ModelName"])
-        assert described["EnableNetworkIsolation"] is True
-        chat = json.dumps({"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 4})
-
-        def answer() -> dict[str, Any]:
-            said = runtime.invoke_endpoint(
-                EndpointName="hub", ContentType="application/json", Body=chat
-            )
-            return dict(json.loads(said["Body"].read()))
-
-        # llama.cpp itself computes: its tokens are counted, and nonsense, as the weights are random.
-        assert answer()["usage"]["completion_tokens"] == 4
-        asked = len(hub.requests)
-        assert asked  # by pin, and by the one deployment
-        sagemaker.update_endpoint_weights_and_capacities(
-            EndpointName="hub",
-            DesiredWeightsAndCapacities=[{"VariantName": "primary", "DesiredInstanceCount": 5}],
-        )
-        sagemaker.get_waiter("endpoint_in_service").wait(EndpointName="hub")
-        [variant] = sagemaker.describe_endpoint(EndpointName="hub")["ProductionVariants"]
-        assert variant["CurrentInstanceCount"] == 5
-        assert answer()["usage"]["completion_tokens"] == 4
-        folder.run("cdk", "deploy", "--no-notices", "--require-approval", "never")
-        assert len(hub.requests) == asked
-
-        folder.run("cdk", "destroy", "--no-notices", "--force")
-        left = [each["Name"] for each in aws.client("s3").list_buckets()["Buckets"]]
-        assert all(name.startswith("cdk-") for name in left), left

@@ -66,7 +66,7 @@ def test_what_is_no_lock_file(stated: Any) -> None:
         ("eula", None),
         ("gated", "no"),
         ("network_isolation", 1),
-        ("model_data_download_timeout", 0),
+        ("download_timeout", 0),
         ("servings", None),
         ("servings", [7]),
         ("digest", None),

@@ -162,8 +162,8 @@ def test_every_container_is_offline_and_within_sagemakers_limits(
         assert value
         ENVIRONMENT_VALUE_BYTES.check(len(value.encode()))
     for timeout, limit in (
-        (container.startup_health_check_timeout, CONTAINER_STARTUP_SECONDS),
-        (container.model_data_download_timeout, MODEL_DOWNLOAD_SECONDS),
+        (container.start_timeout, CONTAINER_STARTUP_SECONDS),
+        (container.download_timeout, MODEL_DOWNLOAD_SECONDS),
     ):
         limit.check(timeout.total_seconds())
 
@@ -286,16 +286,16 @@ def test_tei_without_a_fast_tokenizer_is_not_chosen() -> None:
 
 def test_time_outs_grow_with_the_files_up_to_sagemakers_limit() -> None:
     small = serving_container(published.BGE_SMALL, "ml.c7i.xlarge")
-    assert small.startup_health_check_timeout == timedelta(minutes=10)
-    assert small.model_data_download_timeout == timedelta(minutes=10)
+    assert small.start_timeout == timedelta(minutes=10)
+    assert small.download_timeout == timedelta(minutes=10)
     # 141.1 GB at 100 MB/s are 1,411 s; twice that in whole minutes are 48.
     large = serving_container(published.LLAMA_70B, "ml.p4de.24xlarge")
-    assert large.model_data_download_timeout == timedelta(minutes=48)
-    assert large.startup_health_check_timeout == timedelta(minutes=48)
+    assert large.download_timeout == timedelta(minutes=48)
+    assert large.start_timeout == timedelta(minutes=48)
     assert not any("SageMaker waits" in warning for warning in large.warnings)
     # 688.6 GB are 6,886 s: more than the hour that SageMaker waits.
     huge = serving_container(published.DEEPSEEK_V3, "ml.p5en.48xlarge")
-    assert huge.model_data_download_timeout == timedelta(hours=1)
+    assert huge.download_timeout == timedelta(hours=1)
     assert any("SageMaker waits 60 at most" in warning for warning in huge.warnings)
 
 

@@ -109,8 +109,8 @@ def pin(
         _show(each)
     typer.echo(f"{'wrote' if changed else 'nothing changed in'} {options.lock}", err=True)
     typer.echo(
-        "Next: keep it under version control, and name the model in the settings: "
-        f"hugging_face: {{model: {names[0]}}}"
+        "Next: keep it under version control, and name the model in the settings:\n"
+        f"  hugging_face: {{model: {names[0]}}}"
     )
 
 
@@ -223,7 +223,8 @@ def _show(done: Pinning) -> None:
     lines.append(_licence(pinned))
     task = f", {pinned.task}" if pinned.task else ""
     title = f"{pinned.model} {pinned.revision}, commit {pinned.commit[:12]}{task}"
-    print_parts(Table(["What", "Files", "Size"], rows, title), *(Text(line) for line in lines))
+    table = Table(["What", "Files", "Size"], rows)
+    print_parts(Text(title, style="bold"), table, *(Text(line) for line in lines), Text(""))
 
 
 def _by_reason(done: Pinning) -> dict[str, list[str]]:

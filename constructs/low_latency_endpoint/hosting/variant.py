@@ -357,10 +357,10 @@ class ProductionVariant(VariantOptions):
         optional: dict[str, Any] = {
             "instance_type": str(self.instance_type) if self.instance_type else None,
             "container_startup_health_check_timeout_in_seconds": self._seconds(
-                "startup_health_check_timeout", CONTAINER_STARTUP_SECONDS
+                self.startup_health_check_timeout, "start_timeout", CONTAINER_STARTUP_SECONDS
             ),
             "model_data_download_timeout_in_seconds": self._seconds(
-                "model_data_download_timeout", MODEL_DOWNLOAD_SECONDS
+                self.model_data_download_timeout, "download_timeout", MODEL_DOWNLOAD_SECONDS
             ),
             "volume_size_in_gb": self.volume_size_gib,
             "enable_ssm_access": True if self.enable_ssm_access else None,
@@ -376,11 +376,10 @@ class ProductionVariant(VariantOptions):
             **{name: value for name, value in optional.items() if value is not None},
         )
 
-    def _seconds(self, name: str, limit: Range) -> int | None:
+    def _seconds(self, stated: Duration | None, name: str, limit: Range) -> int | None:
         """A time-out as stated; else what a model's size or JumpStart asks for."""
-        stated = check_seconds(limit, getattr(self, name), self.name)
         if stated is not None:
-            return stated
+            return check_seconds(limit, stated, self.name)
         asked = [
             getattr(container, name).total_seconds()
             for model in self.models

@@ -43,8 +43,8 @@ _NOT_OF_COMPONENTS = frozenset(
     ]
 )
 _TIMEOUTS = {
-    "model_data_download_timeout": "model_data_download_timeout",
-    "container_startup_health_check_timeout": "startup_health_check_timeout",
+    "model_data_download_timeout": "download_timeout",
+    "container_startup_health_check_timeout": "start_timeout",
 }
 
 Read = Callable[[str], bytes]

@@ -114,9 +114,28 @@ def placed_containers(
     """The variant with containers that know their instance types."""
     own = placed_on(variant)
     volume = variant.volume_size_gib or (options.volume_size_gib if own is None else None)
-    types = types_of(first if own is None else own)
-    containers = [container_on(each, types, volume, where) for each in variant.containers]
-    return replace(variant, containers=containers)
+    placed = first if own is None else own
+    return replace(variant, containers=_on(placed, variant.containers, volume, where))
+
+
+def first_containers(
+    containers: Sequence[Container],
+    placed: InstanceType | Sequence[InstancePool],
+    options: VariantOptions,
+    where: str,
+) -> list[Container]:
+    """The first variant's containers, which then know their instance types."""
+    return _on(placed, containers, options.volume_size_gib, where)
+
+
+def _on(
+    placed: InstanceType | Sequence[InstancePool],
+    containers: Sequence[Container],
+    volume: int | None,
+    where: str,
+) -> list[Container]:
+    types = types_of(placed)
+    return [container_on(each, types, volume, where) for each in containers]
 
 
 def request_of(variant: FurtherVariant) -> FurtherRequest:

@@ -12,7 +12,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from ..hosting.container import Container, container_on
+from ..hosting.container import Container
 from ..hosting.endpoint import Endpoint
 from ..hosting.endpoint_configuration import EndpointConfiguration
 from ..hosting.endpoint_metrics import MetricSource
@@ -39,10 +39,16 @@ from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn, warn_once
 from ..synthesis.safeguards import Safeguards
 from .for_callers import ForCallers, output, publish, values_for_callers
-from .further_variant import FurtherVariant, hub_serving_in, images_of, placed_containers
+from .further_variant import (
+    FurtherVariant,
+    first_containers,
+    hub_serving_in,
+    images_of,
+    placed_containers,
+)
 from .network import link_of, network_of, zones_of
 from .options import ConfigurationOptions, EndpointOptions, ModelOptions
-from .pools import planned_pools, planned_type, types_of
+from .pools import planned_pools, planned_type
 from .scaling import scaled_as_planned
 from .variants import (
     first_variant,
@@ -237,10 +243,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
         if isinstance(instance_type, str):
             instance_type = InstanceType(instance_type)
         variant, endpoint = variant or VariantOptions(), endpoint or EndpointOptions()
-        types = types_of(instance_type)
-        containers = [
-            container_on(each, types, variant.volume_size_gib, path) for each in containers
-        ]
+        containers = first_containers(containers, instance_type, variant, path)
         variants = [placed_containers(each, instance_type, variant, path) for each in variants]
         shadow = shadow and placed_containers(shadow, instance_type, variant, path)
         request = _request(

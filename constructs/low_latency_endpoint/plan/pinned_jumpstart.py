@@ -25,7 +25,7 @@ _MODEL = re.compile(r"[A-Za-z0-9][\w.-]{0,199}", re.ASCII)
 # Without what a policy would take for a wildcard or a variable.
 _KEY = re.compile(r"[\w.+=@,-]+(?:/[\w.+=@,-]+)*/?", re.ASCII)
 _ANY_IMAGE = re.compile(r"[^\s\0]{1,255}")
-_TIMEOUTS = ("model_data_download_timeout", "startup_health_check_timeout")
+_TIMEOUTS = ("download_timeout", "start_timeout")
 
 
 @cache
@@ -128,7 +128,7 @@ class PinnedJumpStartModel:
         What JumpStart would run it on.
     network_isolation : bool
         Whether it serves without a network.
-    model_data_download_timeout, startup_health_check_timeout : int, optional
+    download_timeout, start_timeout : int, optional
         What JumpStart deploys it with, in seconds; by default SageMaker's own.
 
     Examples
@@ -152,8 +152,8 @@ class PinnedJumpStartModel:
     eula: str | None = None
     default_instance_type: str | None = None
     network_isolation: bool = False
-    model_data_download_timeout: int | None = None
-    startup_health_check_timeout: int | None = None
+    download_timeout: int | None = None
+    start_timeout: int | None = None
 
     @property
     def requires_eula(self) -> bool:

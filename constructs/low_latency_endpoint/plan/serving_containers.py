@@ -68,7 +68,7 @@ class ServingContainer:
         (those of Text Embeddings Inference); :meth:`account` knows both.
     environment : mapping of str to str
         What the container needs to serve ``/opt/ml/model`` without network.
-    startup_health_check_timeout, model_data_download_timeout : timedelta
+    start_timeout, download_timeout : timedelta
         From the sizes of the files.
     inference_ami : str or None
         The inference AMI version that the image needs; ``None`` where its name tells.
@@ -85,8 +85,8 @@ class ServingContainer:
     tag: str
     registry: str
     environment: Mapping[str, str]
-    startup_health_check_timeout: timedelta
-    model_data_download_timeout: timedelta
+    start_timeout: timedelta
+    download_timeout: timedelta
     inference_ami: str | None
     fit: ModelFit
     warnings: tuple[str, ...]
@@ -207,8 +207,8 @@ def serving_container(
         tag=image.tag,
         registry=image.registry,
         environment=environment,
-        startup_health_check_timeout=startup,
-        model_data_download_timeout=download,
+        start_timeout=startup,
+        download_timeout=download,
         inference_ami=image.inference_ami,
         fit=fit,
         warnings=(*doubts, *said, *fit.warnings, *slow_download, *slow_start),

@@ -14,7 +14,7 @@ from .containers import (
 )
 from .endpoint import EndpointSettings
 from .jumpstart import JumpStartSettings
-from .variants import FurtherSettings
+from .variants import FurtherSettings, volume_of
 
 
 def environment_place(endpoint: EndpointSettings) -> Place:
@@ -46,11 +46,7 @@ def hub_serving_of(
     stated = endpoint.hugging_face if further is None else further.hugging_face
     if stated is None:
         return None
-    types, volume = _types(endpoint, further), endpoint.volume_size_gib
-    if further is not None and further.instance_type is not None:
-        volume = None
-    if further is not None:
-        volume = further.volume_size_gib or volume
+    types, volume = _types(endpoint, further), volume_of(endpoint, further)
     staging_calls(stated.hub_model.pinned, staged_before=stated.bucket is not None)
     return hub_serving(stated.hub_model, types, volume_gib=volume, where="hugging_face")
 

@@ -180,6 +180,14 @@ def all_containers(endpoint: EndpointSettings) -> Iterator[tuple[Place, Containe
             yield (*each.place, "containers", index), container
 
 
+def volume_of(endpoint: EndpointSettings, further: FurtherSettings | None) -> int | None:
+    """The volume of the first variant's instances, or of one beside it; in GiB, where stated."""
+    if further is None:
+        return endpoint.volume_size_gib
+    of_first = endpoint.volume_size_gib if further.instance_type is None else None
+    return further.volume_size_gib or of_first
+
+
 def container_id(key: str, place: Place) -> str:
     """What the stack calls the parts of a container, by its place below the endpoint's.
 
