@@ -10,6 +10,7 @@ from ..errors import AWS_DOCS
 from .capacity import instances_at_peak, stated
 from .decisions import Decision, Explanation, alarm_name
 from .endpoint_request import LARGEST_BODY_BYTES, MODEL_BODY_BYTES, EndpointRequest
+from .hub_explanation import explain_hub_model
 from .images import AMI_SOURCE, cuda_words
 from .instance_types import SOURCE as INSTANCE_TYPE_SOURCE
 from .latency_plan import CONCURRENCY_METRIC, INVOCATIONS_METRIC, WARM_UP_MISS, WARM_UP_MOST, Plan
@@ -38,7 +39,6 @@ _PRACTICES = _GUIDE + "deployment-best-practices.html"
 _MONITORING = _GUIDE + "monitoring-cloudwatch.html"
 _INVOKE = AWS_DOCS + "/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
 _SIZING = AWS_DOCS + "/vpc/latest/userguide/subnet-sizing.html"
-_LARGE_MODELS = _GUIDE + "large-model-inference-uncompressed.html"
 _COLD = "https://repost.aws/knowledge-center/sagemaker-endpoint-latency"
 _IDLE = (
     "https://aws.amazon.com/blogs/networking-and-content-delivery/"
@@ -52,7 +52,7 @@ def explanation_of(plan: Plan) -> Explanation:
         (
             *_network(plan),
             _instance_type(plan.request),
-            *_hub_model(plan.request),
+            *explain_hub_model(plan.request.hub_serving),
             *_ami(plan),
             _routing(plan),
             *_share(plan.request),
@@ -164,55 +164,6 @@ def _pools(request: EndpointRequest) -> dict[str, Any]:
     """The pools in the order in which they are tried."""
     pools = sorted(request.instance_pools, key=lambda each: each.priority)
     return {"pools": [each.text for each in pools]} if pools else {}
-
-
-def _hub_model(request: EndpointRequest) -> Iterator[Decision]:
-    """The model of the Hub: its commit, its container, and what there is room for."""
-    serving = request.hub_serving
-    if serving is None:
-        return
-    pinned, container = serving.model.pinned, serving.container
-    fit = container.fit
-    yield Decision(
-        name="hugging_face_model",
-        value=f"{pinned.model} at {pinned.commit[:12]}",
-        rule="as the lock file pins it, every file by its SHA-256; staged into S3 by the "
-        "deployment, so that no start of an instance asks the Hub",
-        inputs={
-            "revision": pinned.revision,
-            "licence": pinned.license or "not stated",
-            "task": pinned.task or "not stated",
-            "files": len(pinned.files),
-            "bytes": pinned.total_bytes,
-        },
-        source=_LARGE_MODELS,
-        overridden=True,
-    )
-    yield Decision(
-        name="serving_container",
-        value=f"{container.repository}:{container.tag}",
-        rule="by the model's task and the instance type's accelerator",
-        inputs={"server": container.server, "tensor parallel": fit.tensor_parallel},
-        source=container.source if container.source.startswith("http") else "",
-        note="" if container.source.startswith("http") else container.source,
-    )
-    yield Decision(
-        name="concurrent_requests",
-        value=fit.concurrent_requests,
-        unit="requests",
-        rule="the accelerators' memory that the server takes, less weights and overhead, by what "
-        "the cache keeps of each token of one request of full length; a server answers more "
-        "shorter ones at a time",
-        inputs={
-            "weights in bytes": fit.weight_bytes,
-            "cache per token in bytes": fit.kv_bytes_per_token
-            if fit.kv_bytes_per_token is not None
-            else "not known",
-            "tokens there is room for": fit.kv_tokens if fit.kv_tokens is not None else "not known",
-            "context": fit.context if fit.context is not None else "not known",
-        },
-        note="; ".join(fit.lines()[:2]),
-    )
 
 
 def _ami(plan: Plan) -> Iterator[Decision]:
