@@ -10,8 +10,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..plan.hugging_face_rules import LOCK_FILE
 from ..plan.pinned_jumpstart import (
     PinnedJumpStartModel,
@@ -71,8 +69,11 @@ def _document(path: str | Path) -> Any:
             allowed="a file that low-latency pin wrote",
             where=str(path),
         ) from None
+    import yaml  # with the first lock file, and not with the constructs
+
     try:
-        return yaml.load(text, Loader=_LOADER)
+        # libyaml's where it is there: ten times as fast, and lock files of large models are long.
+        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as problem:
         raise LOCK_FILE.error(
             got=f"no YAML: {problem}", allowed="a file that low-latency pin wrote", where=str(path)
@@ -103,10 +104,13 @@ def _models(path: str, modified: int, size: int) -> dict[str, PinnedModel]:
 
 def lock_text(models: Iterable[PinnedModel], jumpstart: Iterable[PinnedJumpStartModel] = ()) -> str:
     """The lock file's text; the same models give the same bytes."""
+    import yaml
+
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     document = lock_document(models)
     if section := jumpstart_document(jumpstart):
         document["jumpstart"] = section
-    written = yaml.dump(document, Dumper=_DUMPER, sort_keys=False, width=200, allow_unicode=True)
+    written = yaml.dump(document, Dumper=dumper, sort_keys=False, width=200, allow_unicode=True)
     return _HEAD + written
 
 
@@ -157,8 +161,3 @@ def _usual_mode() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
-
-
-# libyaml's where it is there: ten times as fast, and lock files of large models are long.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
