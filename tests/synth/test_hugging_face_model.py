@@ -9,6 +9,7 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk.assertions import Template
@@ -27,6 +28,7 @@ from low_latency_endpoint import (
     Model,
     ModelOptions,
     ProductionVariant,
+    Safeguards,
     VariantOptions,
     ZoneAlignedNetwork,
 )
@@ -289,3 +291,24 @@ def test_bucket_and_token_are_handed_to_the_deployment(lock: str) -> None:
     for each in of_type(template, "Custom::HubModelFiles").values():
         assert each["Properties"]["TokenSecretArn"] == {"Ref": secret}
     assert len(of_type(template, "AWS::S3::Bucket")) == 1
+
+
+def test_the_safeguards_of_the_endpoint_hold_for_what_is_staged(lock: str) -> None:
+    scope = stack()
+    key = kms.Key(scope, "Key")
+    endpoint(
+        scope,
+        Container.from_hugging_face("Qwen/Qwen3-8B", lock=lock),
+        safeguards=Safeguards(encryption_key=key, log_retention_days=365),
+    )
+    template = Template.from_stack(scope)
+    [bucket] = of_type(template, "AWS::S3::Bucket").values()
+    [rule] = bucket["Properties"]["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert rule["ServerSideEncryptionByDefault"]["SSEAlgorithm"] == "aws:kms"
+    [log] = [
+        each["Properties"]
+        for name, each in of_type(template, "AWS::Logs::LogGroup").items()
+        if name.startswith("HubModelStaging")
+    ]
+    assert log["RetentionInDays"] == 365
+    assert "KmsKeyId" in log

@@ -14,9 +14,10 @@ from ..plan.hugging_face_rules import HUB_ENDPOINT
 from ..plan.pinned_model import PinnedModel
 from ..plan.staging_calls import CALLS_AT_ONCE, LARGEST_FILE, staging_calls
 from ..synthesis.asked_once import path_below, stack_of
-from ..synthesis.findings import acknowledge, acknowledge_wildcard_resources
+from ..synthesis.findings import acknowledge_wildcard_resources
 from ..synthesis.iam_documents import allow
 from ..synthesis.model_rights import decrypting, reading, writing_with
+from ..synthesis.private_bucket import private_bucket
 from ..synthesis.safeguards import safeguards_of
 from ..synthesis.validation import is_token
 from .staging_function import TIMEOUT_SECONDS, StagingFunction
@@ -235,27 +236,15 @@ def _bucket_of_stack(scope: Construct, removal_policy: RemovalPolicy) -> s3.IBuc
     if found is not None:
         assert isinstance(found, s3.Bucket)
         return found
-    key = safeguards_of(scope).encryption_key
-    bucket = s3.Bucket(
+    return private_bucket(
         stack,
         _BUCKET,
-        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-        encryption=s3.BucketEncryption.KMS if key else s3.BucketEncryption.S3_MANAGED,
-        encryption_key=key,
-        bucket_key_enabled=True if key else None,
-        enforce_ssl=True,
-        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+        holds="public or licensed model files, pinned by their hashes",
         lifecycle_rules=[
             s3.LifecycleRule(
                 id="unfinished", abort_incomplete_multipart_upload_after=Duration.days(1)
             )
         ],
         removal_policy=removal_policy,
+        safeguards=safeguards_of(scope),
     )
-    acknowledge(
-        bucket,
-        "AwsSolutions-S1",
-        reason="Holds public or licensed model files, pinned by their hashes; CloudTrail data "
-        "events record access where an account wants that.",
-    )
-    return bucket

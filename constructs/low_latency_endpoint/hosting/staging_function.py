@@ -15,7 +15,7 @@ from constructs import Construct, IDependable
 from .. import hugging_face
 from ..synthesis.asked_once import stack_of
 from ..synthesis.custom_resource_function import function_runtime
-from ..synthesis.safeguards import FunctionRole, log_group, safeguards_of
+from ..synthesis.safeguards import FunctionRole, Safeguards, log_group, safeguards_of
 
 _ID = "HubModelStaging"
 _PACKAGE = "staging_function"
@@ -29,9 +29,9 @@ Parts in memory take 160 MiB of it at most."""
 class StagingFunction(Construct):
     """Copies files from the Hub into buckets. Runs outside the VPC: the Hub is in the internet."""
 
-    def __init__(self, scope: Construct, id: str) -> None:
+    def __init__(self, scope: Construct, id: str, guards: Safeguards) -> None:
         super().__init__(scope, id)
-        guards = safeguards_of(self)
+        guards.apply_to(self)  # and so to the models below it
         code = _code(self)
         group = log_group(self, guards, days=30)
         self._role = FunctionRole(self, guards, "log", guards.let_write_logs(group))
@@ -57,7 +57,7 @@ class StagingFunction(Construct):
     def of_stack(cls, scope: Construct) -> StagingFunction:
         """The one of the scope's stack, made where there is none."""
         stack = stack_of(scope)
-        found = stack.node.try_find_child(_ID) or cls(stack, _ID)
+        found = stack.node.try_find_child(_ID) or cls(stack, _ID, safeguards_of(scope))
         assert isinstance(found, cls)
         return found
 

@@ -6,22 +6,15 @@ from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from ..synthesis.findings import acknowledge
-from ..synthesis.safeguards import safeguards_of
+from ..synthesis.private_bucket import private_bucket
 
 
 def make_results_bucket(scope: Construct, id: str, *, days: int) -> s3.Bucket:
     """Private, encrypted, TLS only; forgets after some days, and outlives the fleet."""
-    key = safeguards_of(scope).encryption_key
-    bucket = s3.Bucket(
+    return private_bucket(
         scope,
         id,
-        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-        encryption=s3.BucketEncryption.KMS if key else s3.BucketEncryption.S3_MANAGED,
-        encryption_key=key,
-        bucket_key_enabled=True if key else None,
-        enforce_ssl=True,
-        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+        holds="load-test plans and results only",
         lifecycle_rules=[
             s3.LifecycleRule(
                 id="forget",
@@ -32,10 +25,3 @@ def make_results_bucket(scope: Construct, id: str, *, days: int) -> s3.Bucket:
         # Results are what the fleet was for: deleting it must not lose them.
         removal_policy=RemovalPolicy.RETAIN,
     )
-    acknowledge(
-        bucket,
-        "AwsSolutions-S1",
-        reason="Holds load-test plans and results only; CloudTrail data events record access "
-        "where an account wants that.",
-    )
-    return bucket
