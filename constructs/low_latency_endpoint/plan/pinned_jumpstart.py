@@ -13,7 +13,7 @@ from ..errors import ConfigurationError
 from .hugging_face_rules import INSTANCE_TYPE_NEEDED, LOCK_EDITED, LOCK_FILE, NOT_PINNED
 from .image_names import dlc_account
 from .jumpstart_rules import JUMPSTART_EULA, JUMPSTART_REGION, JUMPSTART_TYPE
-from .pinned_model import VERSION, digest_of
+from .pinned_model import VERSION, digest_of, matching_text, stated_text
 from .tables import rows
 
 _REGISTRY = re.compile(
@@ -312,22 +312,22 @@ def pinned_jumpstart(name: str, stated: Mapping[str, Any]) -> PinnedJumpStartMod
     """
     servings = tuple(
         JumpStartServing(
-            instance_types=tuple(_text(each) for each in serving["instance_types"]),
-            image=_matching(_ANY_IMAGE, serving["image"]),
+            instance_types=tuple(stated_text(each) for each in serving["instance_types"]),
+            image=matching_text(_ANY_IMAGE, serving["image"]),
             artifact=_key(serving["artifact"]),
-            environment={_text(k): _text(v) for k, v in serving["environment"].items()},
+            environment={stated_text(k): stated_text(v) for k, v in serving["environment"].items()},
         )
         for serving in stated["servings"]
     )
     eula, default = stated.get("eula"), stated.get("default_instance_type")
     return PinnedJumpStartModel(
-        model=_matching(_MODEL, name),
-        version=_matching(re.compile(r"[\w.+-]{1,50}", re.ASCII), stated["version"]),
-        region=_matching(re.compile(r"[a-z0-9-]{1,30}"), stated["region"]),
+        model=matching_text(_MODEL, name),
+        version=matching_text(re.compile(r"[\w.+-]{1,50}", re.ASCII), stated["version"]),
+        region=matching_text(re.compile(r"[a-z0-9-]{1,30}"), stated["region"]),
         servings=servings,
         gated=_flag(stated["gated"]),
         eula=None if eula is None else _key(eula),
-        default_instance_type=None if default is None else _text(default),
+        default_instance_type=None if default is None else stated_text(default),
         network_isolation=_flag(stated["network_isolation"]),
         **{name: _seconds(stated.get(name)) for name in _TIMEOUTS},
     )
@@ -343,7 +343,7 @@ def _edited(name: str, got: str, where: str) -> ConfigurationError:
 
 
 def _key(value: Any) -> str:
-    if ".." in _matching(_KEY, value).split("/"):
+    if ".." in matching_text(_KEY, value).split("/"):
         raise ValueError(f"{value!r}")
     return str(value)
 
@@ -356,17 +356,5 @@ def _seconds(value: Any) -> int | None:
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(f"{value!r}")
-    return value
-
-
-def _matching(pattern: re.Pattern[str], value: Any) -> str:
-    if not pattern.fullmatch(_text(value)):
-        raise ValueError(f"{value!r}")
-    return str(value)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
         raise ValueError(f"{value!r}")
     return value

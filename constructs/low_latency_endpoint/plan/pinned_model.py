@@ -210,8 +210,8 @@ def _model(name: str, stated: Any, where: str) -> PinnedModel:
     try:
         pinned = PinnedModel(
             model=name,
-            revision=_text(stated["revision"]),
-            commit=_matching(_COMMIT, stated["commit"]),
+            revision=stated_text(stated["revision"]),
+            commit=matching_text(_COMMIT, stated["commit"]),
             files=tuple(_file(path, facts) for path, facts in stated["files"].items()),
             task=stated.get("task"),
             library=stated.get("library"),
@@ -246,16 +246,18 @@ def _file(path: str, facts: Mapping[str, Any]) -> PinnedFile:
     size = facts["size"]
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
         raise ValueError(f"the size of {path}")
-    return PinnedFile(str(path), size, _matching(_SHA256, facts["sha256"]))
+    return PinnedFile(str(path), size, matching_text(_SHA256, facts["sha256"]))
 
 
-def _matching(pattern: re.Pattern[str], value: Any) -> str:
-    if not isinstance(value, str) or not pattern.fullmatch(value):
+def matching_text(pattern: re.Pattern[str], value: Any) -> str:
+    """A value of a lock file that is text of this form; ValueError for another."""
+    if not pattern.fullmatch(stated_text(value)):
         raise ValueError(f"{value!r}")
-    return value
+    return str(value)
 
 
-def _text(value: Any) -> str:
+def stated_text(value: Any) -> str:
+    """A value of a lock file that is text; ValueError for another."""
     if not isinstance(value, str):
         raise ValueError(f"{value!r}")
     return value
