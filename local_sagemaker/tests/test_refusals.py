@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from botocore.exceptions import ClientError
+from stacks_under_test import TRUST
 
 from local_sagemaker import resources
 from local_sagemaker.resources.properties import PropertyNotEmulated, coerce
@@ -78,6 +79,24 @@ def test_a_property_of_cloudformations_that_would_get_lost_fails_the_stack(
 ):
     reason = stack.refusal(type_name, properties)
     assert f"{type_name}: property {named} is not emulated by the local AWS" in reason
+
+
+def test_what_was_made_before_a_later_step_failed_goes_with_the_rollback(aws, stack):
+    """As CloudFormation deletes what has a primary identifier."""
+    nowhere = "arn:aws:iam::aws:policy/NoSuchPolicy"
+    lost = {"LifecyclePolicyText": "{}", "RegistryId": "123456789012"}
+    stack.refusal("AWS::ECR::Repository", {"RepositoryName": "half", "LifecyclePolicy": lost})
+    stack.delete()
+    stack.refusal("AWS::S3::Bucket", {"BucketName": "half", "LoggingConfiguration": {"X": "y"}})
+    stack.delete()
+    stack.refusal(
+        "AWS::IAM::Role",
+        {"RoleName": "half", "AssumeRolePolicyDocument": TRUST, "ManagedPolicyArns": [nowhere]},
+    )
+    repositories = aws.client("ecr").describe_repositories()["repositories"]
+    assert "half" not in [each["repositoryName"] for each in repositories]
+    assert "half" not in [each["Name"] for each in aws.client("s3").list_buckets()["Buckets"]]
+    assert "half" not in [each["RoleName"] for each in aws.client("iam").list_roles()["Roles"]]
 
 
 @pytest.mark.parametrize(

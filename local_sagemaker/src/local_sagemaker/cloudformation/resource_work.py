@@ -11,14 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ..protocols import ServiceError
 from ..resources.properties import PropertyNotEmulated
-from ..resources.resource_type import (
-    Created,
-    CreationFailed,
-    Existing,
-    Place,
-    ResourceType,
-    find_type,
-)
+from ..resources.resource_type import Created, Existing, Place, ResourceType, find_type
 from ..schemas import violations
 from .dependencies import creation_order, dependencies
 from .evaluation import Evaluation, invalid, not_emulated
@@ -62,10 +55,11 @@ class ResourceWork:
             check(logical_id, declared["Type"], resource.properties)
             try:
                 return kind_of(declared["Type"]).create(at, resource.properties)
-            except CreationFailed as error:
-                resource.physical_id = error.created.physical_id
-                resource.attributes = error.created.attributes
-                self._stack.resources[logical_id] = resource
+            except Exception:
+                for created in at.begun:
+                    resource.physical_id = created.physical_id
+                    resource.attributes = created.attributes
+                    self._stack.resources[logical_id] = resource
                 raise
 
         answer = self.attempt(resource, verb, create)
@@ -76,7 +70,9 @@ class ResourceWork:
 
     def attempt(self, resource: DeployedResource, verb: str, work: Any) -> Created | None:
         """Do the work; turn any failure into the resource's event and `ResourceFailed`."""
-        at = copy_with(self._place, logical_id=resource.logical_id, type_name=resource.type)
+        at = copy_with(
+            self._place, logical_id=resource.logical_id, type_name=resource.type, begun=[]
+        )
         try:
             answer: Created | None = work(at)
             return answer

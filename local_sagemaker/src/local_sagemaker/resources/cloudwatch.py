@@ -123,6 +123,7 @@ class LogGroup(ResourceType):
             "logGroupClass": properties.get("LogGroupClass"),
         }
         call(logs, "create_log_group", arguments)
+        at.begin(name)
         self._retain(at, name, {}, properties)
         return Created(name, {"Arn": at.arn("logs", f"log-group:{name}:*")})
 

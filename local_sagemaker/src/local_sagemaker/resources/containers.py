@@ -28,6 +28,7 @@ class Repository(ResourceType):
         repository = call(
             at.client("ecr"), "create_repository", {**arguments, "repositoryName": name}
         )["repository"]
+        at.begin(name)
         self._policies(at, name, {}, properties)
         uri = repository["repositoryUri"]
         return Created(name, {"Arn": repository["repositoryArn"], "RepositoryUri": uri})

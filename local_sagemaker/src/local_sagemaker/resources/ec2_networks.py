@@ -23,6 +23,7 @@ class Vpc(ResourceType):
         ec2 = at.client("ec2")
         vpc = call(ec2, "create_vpc", only(properties, "CidrBlock", "InstanceTenancy"))["Vpc"]
         vpc_id = vpc["VpcId"]
+        at.begin(vpc_id)
         self._switch_dns(at, vpc_id, properties)
         set_tags(at, vpc_id, properties)
         of_vpc = {"Name": "vpc-id", "Values": [vpc_id]}
@@ -68,6 +69,7 @@ class Subnet(ResourceType):
         arguments = only(properties, *self.replaces)
         subnet = call(ec2, "create_subnet", arguments)["Subnet"]
         subnet_id = subnet["SubnetId"]
+        at.begin(subnet_id)
         if "MapPublicIpOnLaunch" in properties:
             self._map_public_ip(at, subnet_id, properties)
         set_tags(at, subnet_id, properties)

@@ -104,6 +104,7 @@ class SecurityGroup(ResourceType):
             Description=properties["GroupDescription"],
             **only(properties, "VpcId"),
         )["GroupId"]
+        at.begin(group)
         if properties.get("SecurityGroupEgress"):
             # A template that states its egress does not get AWS's allow-all rule.
             _revoke(at, "egress", group, [_ALL_TRAFFIC])

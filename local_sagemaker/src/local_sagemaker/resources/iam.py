@@ -29,6 +29,7 @@ class Role(ResourceType):
         answer = call(
             iam, "create_role", {**arguments, "RoleName": name, "Tags": properties.get("Tags", [])}
         )
+        at.begin(name)
         self._put_policies(iam, name, properties)
         role = answer["Role"]
         return Created(name, {"Arn": role["Arn"], "RoleId": role["RoleId"]})
@@ -118,6 +119,7 @@ class ManagedPolicy(ResourceType):
         arguments = only(properties, "PolicyDocument", "Description", "Path")
         name = self.name(at, properties, longest=128)
         arn = call(iam, "create_policy", {**arguments, "PolicyName": name})["Policy"]["Arn"]
+        at.begin(arn)
         for role in properties.get("Roles") or []:
             iam.attach_role_policy(RoleName=role, PolicyArn=arn)
         return Created(arn, {"PolicyArn": arn})
@@ -159,6 +161,7 @@ class InstanceProfile(ResourceType):
         profile = iam.create_instance_profile(InstanceProfileName=name, **only(properties, "Path"))[
             "InstanceProfile"
         ]
+        at.begin(name)
         for role in properties.get("Roles") or []:
             iam.add_role_to_instance_profile(InstanceProfileName=name, RoleName=role)
         return Created(name, {"Arn": profile["Arn"]})

@@ -30,6 +30,7 @@ class Key(ResourceType):
         if properties.get("Tags"):
             arguments["Tags"] = _spelt(properties["Tags"])
         metadata = call(kms, "create_key", arguments)["KeyMetadata"]
+        at.begin(metadata["KeyId"])
         self._switches(kms, metadata["KeyId"], {}, properties)
         return Created(metadata["KeyId"], {"Arn": metadata["Arn"], "KeyId": metadata["KeyId"]})
 

@@ -6,8 +6,6 @@ import io
 import zipfile
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from .properties import (
     PropertyNotEmulated,
     Tagging,
@@ -60,11 +58,8 @@ class Function(ResourceType):
         arguments["Code"] = _code(properties)
         arguments["Tags"] = tag_list(properties.get("Tags"))
         answer = call(at.client("lambda"), "create_function", arguments)
-        try:
-            self._reserve(at, name, {}, properties)
-        except ClientError:
-            at.client("lambda").delete_function(FunctionName=name)
-            raise
+        at.begin(name)
+        self._reserve(at, name, {}, properties)
         return Created(name, {"Arn": answer["FunctionArn"]})
 
     @staticmethod

@@ -30,6 +30,7 @@ class Topic(ResourceType):
         arn = sns.create_topic(
             Name=name, Attributes=attributes, Tags=tag_list(properties.get("Tags"))
         )["TopicArn"]
+        at.begin(arn)
         for subscription in properties.get("Subscription") or []:
             sns.subscribe(TopicArn=arn, **subscription)
         return Created(arn, {"TopicArn": arn, "TopicName": name})

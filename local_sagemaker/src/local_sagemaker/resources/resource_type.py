@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 from ..connections import local_client
-from ..protocols import ServiceError
 from ..runtime.clock import Clock
 from ..runtime.options import RuntimeOptions
 from ..schemas import schema_of
@@ -25,14 +24,6 @@ class Created:
 
     physical_id: str
     attributes: dict[str, Any] = field(default_factory=dict)
-
-
-class CreationFailed(ServiceError):
-    """A resource was made and did not come up: it is there, and a rollback deletes it."""
-
-    def __init__(self, message: str, created: Created) -> None:
-        super().__init__(message)
-        self.created = created
 
 
 @dataclass(frozen=True)
@@ -56,6 +47,8 @@ class Place:
         By which handlers wait.
     options
         How the local AWS behaves where AWS leaves it open.
+    begun
+        What a creation has made so far; see `begin`.
     """
 
     account: str
@@ -67,6 +60,15 @@ class Place:
     type_name: str
     clock: Clock = field(default_factory=Clock)
     options: RuntimeOptions = field(default_factory=RuntimeOptions)
+    begun: list[Created] = field(default_factory=list)
+
+    def begin(self, physical_id: str, attributes: dict[str, Any] | None = None) -> Created:
+        """Say that the resource is there and not finished: if the rest fails, a rollback deletes it.
+
+        CloudFormation deletes what has a primary identifier after its create handler failed.
+        """
+        self.begun.append(Created(physical_id, attributes or {}))
+        return self.begun[-1]
 
     def client(self, service: str, region: str | None = None) -> Any:
         """Give a boto3 client of this local AWS."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from .properties import as_bool, call, only, without
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
@@ -33,12 +31,9 @@ class HostedZone(ResourceType):
             arguments["VPC"] = vpcs[0]
         answer = call(route53, "create_hosted_zone", arguments)
         zone = answer["HostedZone"]["Id"].rpartition("/")[2]
-        try:
-            for vpc in vpcs[1:]:
-                route53.associate_vpc_with_hosted_zone(HostedZoneId=zone, VPC=vpc)
-        except ClientError:
-            route53.delete_hosted_zone(Id=zone)
-            raise
+        at.begin(zone)
+        for vpc in vpcs[1:]:
+            route53.associate_vpc_with_hosted_zone(HostedZoneId=zone, VPC=vpc)
         self._tag(at, zone, {}, properties)
         servers = answer.get("DelegationSet", {}).get("NameServers", [])
         return Created(zone, {"Id": zone, "NameServers": servers})

@@ -27,6 +27,7 @@ class Bucket(ResourceType):
             else {"CreateBucketConfiguration": {"LocationConstraint": at.region}}
         )
         at.client("s3").create_bucket(Bucket=name, **where)
+        at.begin(name)
         self._settle(at, name, {}, properties)
         return Created(
             name,

@@ -9,15 +9,7 @@ from botocore.exceptions import ClientError
 
 from ..protocols import ServiceError
 from .properties import Tagging, call, only, without
-from .resource_type import (
-    Created,
-    CreationFailed,
-    Existing,
-    Place,
-    Properties,
-    ResourceType,
-    emulated,
-)
+from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 _ENDPOINT_TIMEOUT = 600.0
 
@@ -81,11 +73,8 @@ class Endpoint(ResourceType):
         arn = call(at.client("sagemaker"), "create_endpoint", {**arguments, "EndpointName": name})[
             "EndpointArn"
         ]
-        created = Created(arn, {"EndpointName": name, "EndpointArn": arn, "Id": arn})
-        try:
-            self._wait(at, name, properties["EndpointConfigName"])
-        except ServiceError as error:
-            raise CreationFailed(error.message, created) from error
+        created = at.begin(arn, {"EndpointName": name, "EndpointArn": arn, "Id": arn})
+        self._wait(at, name, properties["EndpointConfigName"])
         return created
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
@@ -139,11 +128,8 @@ class InferenceComponent(ResourceType):
             {**without(properties, "DeploymentConfig"), "InferenceComponentName": name},
         )["InferenceComponentArn"]
         attributes = {"InferenceComponentName": name, "InferenceComponentArn": arn}
-        created = Created(arn, attributes)
-        try:
-            self._wait(at, name)
-        except ServiceError as error:
-            raise CreationFailed(error.message, created) from error
+        created = at.begin(arn, attributes)
+        self._wait(at, name)
         return created
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
