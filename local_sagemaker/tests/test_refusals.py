@@ -93,6 +93,10 @@ def test_what_was_made_before_a_later_step_failed_goes_with_the_rollback(aws, st
         "AWS::IAM::Role",
         {"RoleName": "half", "AssumeRolePolicyDocument": TRUST, "ManagedPolicyArns": [nowhere]},
     )
+    stack.delete()
+    stack.refusal("AWS::IAM::InstanceProfile", {"InstanceProfileName": "half", "Roles": ["none"]})
+    profiles = aws.client("iam").list_instance_profiles()["InstanceProfiles"]
+    assert "half" not in [each["InstanceProfileName"] for each in profiles]
     repositories = aws.client("ecr").describe_repositories()["repositories"]
     assert "half" not in [each["repositoryName"] for each in repositories]
     assert "half" not in [each["Name"] for each in aws.client("s3").list_buckets()["Buckets"]]

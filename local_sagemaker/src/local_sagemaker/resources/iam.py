@@ -168,16 +168,22 @@ class InstanceProfile(ResourceType):
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
         iam, name = at.client("iam"), existing.physical_id
-        for role in existing.properties.get("Roles") or []:
-            iam.remove_role_from_instance_profile(InstanceProfileName=name, RoleName=role)
+        self._empty(iam, name)
         for role in properties.get("Roles") or []:
             iam.add_role_to_instance_profile(InstanceProfileName=name, RoleName=role)
 
     def delete(self, at: Place, existing: Existing) -> None:
         iam, name = at.client("iam"), existing.physical_id
-        for role in existing.properties.get("Roles") or []:
-            iam.remove_role_from_instance_profile(InstanceProfileName=name, RoleName=role)
+        self._empty(iam, name)
         iam.delete_instance_profile(InstanceProfileName=name)
+
+    @staticmethod
+    def _empty(iam: Any, name: str) -> None:
+        profile = iam.get_instance_profile(InstanceProfileName=name)["InstanceProfile"]
+        for role in profile["Roles"]:
+            iam.remove_role_from_instance_profile(
+                InstanceProfileName=name, RoleName=role["RoleName"]
+            )
 
 
 @emulated
