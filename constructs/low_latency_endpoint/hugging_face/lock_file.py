@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..plan.hugging_face_rules import LOCK_FILE
 from ..plan.pinned_jumpstart import (
@@ -19,6 +19,7 @@ from ..plan.pinned_jumpstart import (
 )
 from ..plan.pinned_model import PinnedModel, lock_document, models_of, pinned_in
 
+_Models = TypeVar("_Models")
 LOCK_NAME = "models.lock.yaml"
 _HEAD = """\
 # Written by `low-latency pin`, for version control. Not for editing: each model has a digest.
@@ -57,7 +58,7 @@ def pinned_jumpstart_model(path: str | Path, model: str) -> PinnedJumpStartModel
     ConfigurationError
         LLE343 to LLE345.
     """
-    return pinned_jumpstart_in(read_jumpstart_lock(path), model, str(path))
+    return pinned_jumpstart_in(_as_it_is(path, read_jumpstart_lock), model, str(path))
 
 
 def _document(path: str | Path) -> Any:
@@ -88,18 +89,22 @@ def pinned_model(path: str | Path, model: str) -> PinnedModel:
     ConfigurationError
         LLE343 to LLE345.
     """
+    return pinned_in(_as_it_is(path, read_lock), model, str(path))
+
+
+def _as_it_is(path: str | Path, read: Callable[[str | Path], _Models]) -> _Models:
+    """The models of a file, read once for each change of it: settings ask several times."""
     try:
         facts = Path(path).stat()
-        models = _models(str(path), facts.st_mtime_ns, facts.st_size)
     except (OSError, ValueError):
-        models = read_lock(path)  # which says what is wrong
-    return pinned_in(models, model, str(path))
+        return read(path)  # which says what is wrong
+    models: _Models = _read(read, str(path), facts.st_mtime_ns, facts.st_size)
+    return models
 
 
 @lru_cache(maxsize=32)
-def _models(path: str, modified: int, size: int) -> dict[str, PinnedModel]:
-    """Those of a file as it is now: settings ask for a model several times."""
-    return read_lock(path)
+def _read(read: Callable[[str | Path], Any], path: str, modified: int, size: int) -> Any:
+    return read(path)
 
 
 def lock_text(models: Iterable[PinnedModel], jumpstart: Iterable[PinnedJumpStartModel] = ()) -> str:

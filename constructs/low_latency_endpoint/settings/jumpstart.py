@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -43,7 +42,7 @@ class JumpStartSettings(SettingsModel):
         description="Environment variables beside JumpStart's; they win over them.",
     )
 
-    @cached_property
+    @property  # not kept: a copy with another value would keep it too
     def pinned(self) -> PinnedJumpStartModel:
         """The model as the lock file pins it.
 
