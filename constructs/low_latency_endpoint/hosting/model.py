@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -18,20 +18,12 @@ from ..plan.published_metrics import endpoint_shape
 from ..synthesis.asked_once import path_below
 from ..synthesis.model_rights import bucket_arn, reading, split_s3_uri
 from ..synthesis.validation import check
-from .container import (
-    Container,
-    check_containers,
-    container_definition,
-    container_on,
-    warn_of_secrets,
-)
+from .container import Container, container_on
+from .container_definition import check_containers, container_definition, warn_of_secrets
 from .execution_role import ExecutionRole, HostedInNetwork, groups_in
 from .images import ContainerImage
 from .imported_model import ImportedModel, model_of_cfn
 from .model_interface import IModel
-
-if TYPE_CHECKING:
-    pass
 
 
 @checked_arguments
