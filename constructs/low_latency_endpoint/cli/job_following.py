@@ -18,6 +18,7 @@ from .output import print_json, print_parts
 if TYPE_CHECKING:
     from ..operate.recommend.adopting import Adoption
     from ..operate.recommend.jobs import Job, JobKind, JobRequest, R
+    from ..operate.recommend.results import GenerativeResult
     from ..settings import EndpointSettings, Settings
     from ..settings.breach import Place
 
@@ -243,6 +244,27 @@ class JobCommand:
             f"wrote {self.path}; see what follows with: low-latency plan {self.path}", err=True
         )
         return {"changed": True, "diff": edit.diff(), "notes": list(notes)}
+
+    def show_generative(
+        self,
+        job: Job[GenerativeResult],
+        adopted: Callable[[GenerativeResult], Adoption],
+        **further: Any,
+    ) -> None:
+        """Show a job about a language model; ends the command where AWS ended the job."""
+        from ..operate.recommend.view import generative_table
+
+        if not self.options.json:
+            print_parts(*generative_table(job, self.endpoint.instance_type))
+        shown = {
+            **further,
+            "ended": job.ended.isoformat() if job.ended else None,
+            "output": job.output,
+            "results": [each.to_dict() for each in job.results],
+        }
+        self.show(job, shown, adopted)
+        if job.done and not job.succeeded:
+            raise typer.Exit(1)
 
     def show(self, job: Job[R], data: dict[str, Any], adopted: Callable[[R], Adoption]) -> None:
         """Take a result over where the options say so; else how to, or all of it as JSON."""

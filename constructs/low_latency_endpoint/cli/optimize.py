@@ -9,7 +9,6 @@ import typer
 
 from .job_following import JobCommand, JobOptions, PreparedJob, opened
 from .options import SettingsFile, flag, grouped, option
-from .output import print_parts
 
 if TYPE_CHECKING:
     from ..operate.recommend.jobs import Job
@@ -131,19 +130,8 @@ def _prepared(command: JobCommand, given: Optimization) -> PreparedJob:
 
 def _show(command: JobCommand, job: Job[GenerativeResult]) -> None:
     from ..operate.recommend.adopting_optimized import adopt_optimized
-    from ..operate.recommend.view import generative_table
 
-    if not command.options.json:
-        print_parts(*generative_table(job, command.endpoint.instance_type))
-    shown = {
-        "ended": job.ended.isoformat() if job.ended else None,
-        "output": job.output,
-        "results": [each.to_dict() for each in job.results],
-    }
-    command.show(
+    command.show_generative(
         job,
-        shown,
         lambda each: adopt_optimized(each, command.key, command.endpoint, command.settings.region),
     )
-    if job.done and not job.succeeded:
-        raise typer.Exit(1)

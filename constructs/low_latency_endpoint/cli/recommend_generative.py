@@ -10,7 +10,6 @@ import typer
 
 from .job_following import JobCommand, JobOptions, PreparedJob, opened
 from .options import SettingsFile, flag, grouped, option
-from .output import print_parts
 
 if TYPE_CHECKING:
     from ..operate.recommend.jobs import Job, JobRequest
@@ -225,16 +224,7 @@ def _benchmark(command: JobCommand, name: str, model: ModelOrEndpoint, workload:
 
 def _show(command: JobCommand, job: Job[GenerativeResult]) -> None:
     from ..operate.recommend.adopting import adopt_generative
-    from ..operate.recommend.view import generative_table
 
-    if not command.options.json:
-        print_parts(*generative_table(job, command.endpoint.instance_type))
-    shown = {
-        "kind": job.type,
-        "ended": job.ended.isoformat() if job.ended else None,
-        "output": job.output,
-        "results": [each.to_dict() for each in job.results],
-    }
-    command.show(job, shown, lambda each: adopt_generative(each, command.key, command.endpoint))
-    if job.done and not job.succeeded:
-        raise typer.Exit(1)
+    command.show_generative(
+        job, lambda each: adopt_generative(each, command.key, command.endpoint), kind=job.type
+    )
