@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct, IDependable
 
 from .. import hugging_face
 from ..synthesis.asked_once import stack_of
-from ..synthesis.custom_resource_function import function_runtime
+from ..synthesis.custom_resource_function import function_runtime, package_asset
 from ..synthesis.safeguards import FunctionRole, Safeguards, log_group, safeguards_of
 
 _ID = "HubModelStaging"
 _PACKAGE = "staging_function"
-_STAGING_OFF = "aws:cdk:disable-asset-staging"
 TIMEOUT_SECONDS = 900  # the longest that Lambda gives
 _MEMORY_MIB = 1792
 """With which Lambda gives one processor: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
@@ -32,7 +28,7 @@ class StagingFunction(Construct):
     def __init__(self, scope: Construct, id: str, guards: Safeguards) -> None:
         super().__init__(scope, id)
         guards.apply_to(self)  # and so to the models below it
-        code = _code(self)
+        code = package_asset(self, Path(hugging_face.__file__).parent / _PACKAGE)
         group = log_group(self, guards, days=30)
         self._role = FunctionRole(self, guards, "log", guards.let_write_logs(group))
         function = lambda_.CfnFunction(
@@ -64,18 +60,3 @@ class StagingFunction(Construct):
     def also(self, scope: Construct, *statements: Mapping[str, Any]) -> IDependable:
         """Let the function do this, too; what has to wait for the right."""
         return self._role.also(scope, "Rights", "stage", *statements)
-
-
-def _code(scope: Construct) -> s3_assets.Asset:
-    folder = Path(tempfile.mkdtemp(prefix="staging-"))
-    package = folder / _PACKAGE
-    package.mkdir()
-    for source in sorted((Path(hugging_face.__file__).parent / _PACKAGE).glob("*.py")):
-        shutil.copyfile(source, package / source.name)
-    for path in folder.rglob("*"):
-        # Lambda's user must be able to read them, whatever this machine's umask.
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    asset = s3_assets.Asset(scope, "Code", path=str(folder))
-    if not scope.node.try_get_context(_STAGING_OFF):
-        shutil.rmtree(folder)  # the CDK has its copy
-    return asset

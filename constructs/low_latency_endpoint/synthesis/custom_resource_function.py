@@ -1,13 +1,16 @@
-"""The small inline functions behind custom resources, and the runtime that functions get."""
+"""Functions: the small inline ones behind custom resources, packages of others, their runtime."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 from .asked_once import region_of
@@ -15,6 +18,7 @@ from .findings import acknowledge, acknowledge_wildcard_resources
 from .safeguards import FunctionRole, Safeguards, log_group, safeguards_of
 from .validation import is_token
 
+_STAGING_OFF = "aws:cdk:disable-asset-staging"
 _SOURCES = Path(__file__).parent / "custom_resource_functions"
 # How Regions of other partitions than ``aws`` begin. CDK's table of Regions would know too, and
 # takes Node.js longer to load than all functions take to make.
@@ -37,6 +41,26 @@ def function_runtime(scope: Construct) -> dict[str, Any]:
         reason="The newest runtime comes later to partitions other than aws.",
     )
     return {"runtime": "python3.13", "architectures": ["x86_64"]}
+
+
+def package_asset(
+    scope: Construct, package: Path, beside: Callable[[Path], None] | None = None
+) -> s3_assets.Asset:
+    """A function's package as it stands, and what ``beside`` writes into the folder around it."""
+    folder = Path(tempfile.mkdtemp(prefix=f"{package.name}-"))
+    copy = folder / package.name
+    copy.mkdir()
+    for source in sorted(package.glob("*.py")):
+        shutil.copyfile(source, copy / source.name)
+    if beside is not None:
+        beside(folder)
+    for path in folder.rglob("*"):
+        # Lambda's user must be able to read them, whatever this machine's umask.
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    asset = s3_assets.Asset(scope, "Code", path=str(folder))
+    if not scope.node.try_get_context(_STAGING_OFF):
+        shutil.rmtree(folder)  # the CDK has its copy
+    return asset
 
 
 @dataclass(frozen=True)

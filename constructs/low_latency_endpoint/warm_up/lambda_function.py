@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,14 +12,13 @@ from aws_cdk import aws_s3_assets as s3_assets
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from ..synthesis.custom_resource_function import function_runtime
+from ..synthesis.custom_resource_function import function_runtime, package_asset
 from ..synthesis.findings import acknowledge, acknowledge_wildcard_resources
 from ..synthesis.iam_documents import allow, arn, document
 from ..synthesis.safeguards import FunctionRole, log_group, safeguards_of
 from .payload import WarmUpPayload, write_payloads
 
 _PACKAGE = "warm_up_function"
-_STAGING_OFF = "aws:cdk:disable-asset-staging"
 
 _INTERFACE_ACTIONS = (
     "ec2:AssignPrivateIpAddresses",
@@ -36,19 +33,11 @@ _INTERFACE_ACTIONS = (
 
 def function_code(scope: Construct, payloads: Sequence[WarmUpPayload]) -> s3_assets.Asset:
     """One archive for both functions: the package as it stands, and the payloads beside it."""
-    folder = Path(tempfile.mkdtemp(prefix="warm-up-"))
-    package = folder / _PACKAGE
-    package.mkdir()
-    for source in sorted((Path(__file__).parent / _PACKAGE).glob("*.py")):
-        shutil.copyfile(source, package / source.name)
-    write_payloads(payloads, folder / "payloads")
-    for path in folder.rglob("*"):
-        # Lambda's user must be able to read them, whatever this machine's umask.
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    asset = s3_assets.Asset(scope, "Code", path=str(folder))
-    if not scope.node.try_get_context(_STAGING_OFF):
-        shutil.rmtree(folder)  # the CDK has its copy
-    return asset
+    return package_asset(
+        scope,
+        Path(__file__).parent / _PACKAGE,
+        lambda folder: write_payloads(payloads, folder / "payloads"),
+    )
 
 
 class DeadLetters(Construct):
