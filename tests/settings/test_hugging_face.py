@@ -8,8 +8,9 @@ import pytest
 
 from low_latency_endpoint.errors import SettingsError
 from low_latency_endpoint.hugging_face.lock_file import LOCK_NAME
-from low_latency_endpoint.settings import load_settings, plan_endpoint, served_containers
+from low_latency_endpoint.settings import Settings, plan_endpoint, served_containers
 from tests.pinned_models import EMBEDDER, LLAMA, QWEN, written_lock
+from tests.settings_files import load_with, problems_with
 
 HEAD = """\
 client_zones: {ids: [use1-az1, use1-az2]}
@@ -19,16 +20,12 @@ endpoints:
 """
 
 
-def load(folder: Path, *lines: str):
-    path = folder / "endpoint.yaml"
-    path.write_text(HEAD + "".join(f"    {line}\n" for line in lines), encoding="utf-8")
-    return load_settings(path)
+def load(folder: Path, *lines: str) -> Settings:
+    return load_with(folder, HEAD, *lines)
 
 
 def problems(folder: Path, *lines: str) -> list[tuple[int, str]]:
-    with pytest.raises(SettingsError) as caught:
-        load(folder, *lines)
-    return [(line, error.code) for line, error in caught.value.problems]
+    return problems_with(folder, HEAD, *lines)
 
 
 def test_image_and_environment_follow_from_the_lock_file(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from low_latency_endpoint.errors import SettingsError
-from low_latency_endpoint.settings import load_settings, plan_endpoint, served_containers
+from low_latency_endpoint.settings import Settings, plan_endpoint, served_containers
 from tests.jumpstart_catalogue import EMBEDDER, KEY, LLAMA, written_jumpstart
+from tests.settings_files import load_with, problems_with
 
 # The keys of the endpoint begin in line 5.
 HEAD = """\
@@ -26,16 +26,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def load(folder: Path, *lines: str):
-    path = folder / "endpoint.yaml"
-    path.write_text(HEAD + "".join(f"    {line}\n" for line in lines), encoding="utf-8")
-    return load_settings(path)
+def load(folder: Path, *lines: str) -> Settings:
+    return load_with(folder, HEAD, *lines)
 
 
 def problems(folder: Path, *lines: str) -> list[tuple[int, str]]:
-    with pytest.raises(SettingsError) as caught:
-        load(folder, *lines)
-    return [(line, error.code) for line, error in caught.value.problems]
+    return problems_with(folder, HEAD, *lines)
 
 
 def test_image_files_and_environment_follow_from_the_lock_file(folder: Path) -> None:
