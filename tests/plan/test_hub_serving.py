@@ -84,6 +84,8 @@ def test_a_further_type_takes_the_container_as_it_is() -> None:
     further = also_on(large, ["ml.g6e.2xlarge"], volume_gib=None, where="")
     assert further.instance_types == ("ml.g6e.2xlarge",)
     assert further.container.fit.instance_type == "ml.g6e.2xlarge"
+    both = also_on(large, ["ml.g6e.xlarge", "ml.g6e.2xlarge"], volume_gib=None, where="")
+    assert [each.fit.instance_type for each in both.containers] == list(both.instance_types)
     error = refused("LLE314", lambda: also_on(large, ["ml.g6.2xlarge"], volume_gib=None, where=""))
     assert error.fix == "State that context_length."
     small = hub_serving(HubModel(pinned=QWEN, context_length=8192), ["ml.g6e.xlarge"])

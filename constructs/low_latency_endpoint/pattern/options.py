@@ -28,7 +28,7 @@ class ModelOptions:
     inference_mode : {"Serial", "Direct"}, optional
         By default Serial.
     network_isolation : bool, optional
-        By default on where all containers serve models of the Hugging Face Hub, else off.
+        By default as for :class:`Model`: on for models that are known to serve without a network.
 
     Raises
     ------

@@ -192,8 +192,9 @@ def also_on(
             where=where,
             fix="State that context_length.",
         )
+    found = dict(zip(alike.instance_types, alike.containers, strict=True))
     return HubServing(
         model=serving.model,
         instance_types=tuple(instance_types),
-        containers=alike.containers[-len(further) :],
+        containers=tuple(found[each] for each in instance_types),
     )
