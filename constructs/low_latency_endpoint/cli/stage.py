@@ -108,6 +108,7 @@ def _copy(
     """A few files at once; when one fails, or somebody interrupts, the others end, too."""
     import os
 
+    from ..hugging_face import HUB
     from ..hugging_face.staging_function.addresses import StagingFailed
     from ..hugging_face.staging_function.hub import Hub
 
@@ -118,7 +119,7 @@ def _copy(
             raise StagingFailed("LLE358", "stopped, as another file failed")
         return float("inf")
 
-    hub = Hub(os.environ.get("HF_ENDPOINT") or "https://huggingface.co", _token(), left=left)
+    hub = Hub(os.environ.get("HF_ENDPOINT") or HUB, _token(), left=left)
 
     def one(file: File) -> None:
         def read() -> Iterator[bytes]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from ..hugging_face import HUB
 from ..hugging_face.lock_file import LOCK_NAME
 from ..plan.argument_kinds import checked_arguments
-from ..plan.hub_serving import OFFLINE
 from ..plan.hugging_face_rules import HUB_MODEL_ALONE, INSTANCE_TYPE_NEEDED
 from ..plan.jumpstart_rules import EULA_OF_PREFIX
 from ..plan.limits import (
@@ -24,8 +24,9 @@ from ..plan.rules import (
     MULTI_MODEL_DATA,
     PACKAGE_IS_SINGLE_MODEL,
 )
+from ..plan.server_environment import OFFLINE
 from ..synthesis.validation import check, is_token
-from .hugging_face_model import HUB_ENDPOINT, HuggingFaceModel, served_on, serving_image
+from .hugging_face_model import HuggingFaceModel, served_on, serving_image
 from .images import ContainerImage
 from .instance_type import InstanceType
 from .jumpstart_model import JumpStartModel, jumpstart_image, jumpstart_on
@@ -207,7 +208,7 @@ class Container:
         trust_remote_code: bool | None = None,
         bucket: s3.IBucket | None = None,
         token: secretsmanager.ISecret | None = None,
-        hub_endpoint: str = HUB_ENDPOINT,
+        hub_endpoint: str = HUB,
     ) -> Container:
         """A model of the Hugging Face Hub: pinned, staged into S3, and served without network.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from constructs import Construct
 
+from ..hugging_face import HUB
 from ..hugging_face.lock_file import LOCK_NAME, pinned_model
 from ..plan.argument_kinds import checked_arguments
 from ..plan.hub_serving import CONTEXT_TOKENS, HubModel, HubServing, hub_serving
@@ -21,8 +22,6 @@ from .model_data import ModelData
 if TYPE_CHECKING:
     from aws_cdk import aws_s3 as s3
     from aws_cdk import aws_secretsmanager as secretsmanager
-
-HUB_ENDPOINT = "https://huggingface.co"
 
 
 @checked_arguments
@@ -76,7 +75,7 @@ class HuggingFaceModel:
     trust_remote_code: bool | None = None
     bucket: s3.IBucket | None = None
     token: secretsmanager.ISecret | None = None
-    hub_endpoint: str = HUB_ENDPOINT
+    hub_endpoint: str = HUB
     serving: HubServing | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from ..hugging_face import HUB
 from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import MODEL_DATA_URI
 from ..plan.pinned_model import PinnedModel
@@ -136,7 +137,7 @@ class ModelData(ABC):
         *,
         bucket: s3.IBucket | None = None,
         token: secretsmanager.ISecret | None = None,
-        hub_endpoint: str = "https://huggingface.co",
+        hub_endpoint: str = HUB,
     ) -> ModelData:
         """A pinned model of the Hub, copied into S3 at the deployment; the model waits for it.
 

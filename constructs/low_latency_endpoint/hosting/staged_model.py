@@ -8,6 +8,7 @@ from aws_cdk import CustomResource, Duration, RemovalPolicy
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from ..hugging_face import HUB
 from ..hugging_face.staging_function.addresses import StagingFailed, hub_endpoint
 from ..plan.argument_kinds import checked_arguments
 from ..plan.hugging_face_rules import HUB_ENDPOINT
@@ -25,7 +26,6 @@ from .staging_function import TIMEOUT_SECONDS, StagingFunction
 if TYPE_CHECKING:
     from aws_cdk import aws_secretsmanager as secretsmanager
 
-HUB = "https://huggingface.co"
 _BUCKET = "HubModels"
 # Lambda runs a function that was killed twice more, one and two minutes later:
 # https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html

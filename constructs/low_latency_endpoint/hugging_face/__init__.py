@@ -2,3 +2,5 @@
 
 Nothing here is a construct, and reading a lock file needs no network.
 """
+
+HUB = "https://huggingface.co"

@@ -17,8 +17,8 @@ from ..plan.hugging_face_rules import (
     HUB_REVISION,
     HUB_UNREACHABLE,
 )
+from . import HUB
 
-_HUB = "https://huggingface.co"
 _TIMEOUT = 30  # seconds
 # The Hub counts in fixed windows of five minutes: https://huggingface.co/docs/hub/rate-limits
 _LONGEST_WAIT = 310
@@ -58,7 +58,7 @@ def hub_endpoint() -> str:
     ConfigurationError
         LLE359 for one without TLS that is not on this machine: it would get the token.
     """
-    stated = (os.environ.get("HF_ENDPOINT") or _HUB).strip().rstrip("/")
+    stated = (os.environ.get("HF_ENDPOINT") or HUB).strip().rstrip("/")
     try:
         url = urlsplit(stated)
         local = url.hostname in ("localhost", "127.0.0.1", "::1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .hugging_face_rules import CONTEXT_LENGTH, INSTANCE_TYPE_NEEDED, LICENSE
@@ -28,12 +28,6 @@ PERMISSIVE = frozenset(
 )
 """Licences that ask nothing of who runs a model, by the Hub's identifiers
 (https://huggingface.co/docs/hub/repositories-licenses); any other is to be accepted by name."""
-OFFLINE: Mapping[str, str] = {
-    "HF_HUB_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
-    "DO_NOT_TRACK": "1",
-}
-"""What keeps any server from calling out at its start: huggingface_hub's and transformers' own."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,15 +10,15 @@ from .pinned_model import PinnedModel
 from .served_model import is_projector, served_task, served_weights
 
 MODEL_FOLDER = "/opt/ml/model"
-_OFFLINE = {
+OFFLINE: Mapping[str, str] = {
     # huggingface_hub 2.4.0, constants.py: without it a library asks the Hub for newer files first.
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
-    # Usage reports, of servers and of AWS's images: https://consoledonottrack.com, and
-    # aws/deep-learning-containers, scripts/telemetry.
-    "DO_NOT_TRACK": "1",
-    "OPT_OUT_TRACKING": "true",
+    "DO_NOT_TRACK": "1",  # usage reports: https://consoledonottrack.com
 }
+"""What keeps any server from calling out at its start."""
+# Usage reports of AWS's images: aws/deep-learning-containers, scripts/telemetry.
+_OF_AWS = {"OPT_OUT_TRACKING": "true"}
 # aws/model-hosting-container-standards, dependency_manager.py: by default a requirements.txt beside
 # the weights starts a pip install, which ends the container where there is no network.
 _SUPERVISED = {"STANDARD_AUTO_INSTALL_REQ": "false"}
@@ -29,7 +29,7 @@ def server_environment(
 ) -> tuple[Mapping[str, str], tuple[str, ...]]:
     """The environment of a container that serves a model, and what is doubtful of it."""
     own, doubts = _OF_SERVER[server](pinned, fit, trusts_code)
-    return MappingProxyType({**_OFFLINE, **own}), doubts
+    return MappingProxyType({**OFFLINE, **_OF_AWS, **own}), doubts
 
 
 _Told = tuple[dict[str, str], tuple[str, ...]]

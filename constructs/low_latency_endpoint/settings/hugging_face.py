@@ -10,6 +10,7 @@ from pydantic import Field, ValidationInfo
 from pydantic.functional_validators import BeforeValidator
 from pydantic.json_schema import WithJsonSchema
 
+from ..hugging_face import HUB
 from ..hugging_face.lock_file import LOCK_NAME, pinned_model
 from ..plan import limits
 from ..plan.hub_serving import CONTEXT_TOKENS, HubModel
@@ -83,7 +84,7 @@ class HuggingFaceSettings(SettingsModel):
     hub_endpoint: str = optional(
         "The Hub, or a mirror of it, which gets the token. Default: https://huggingface.co.",
         example="https://hub.example.com",
-        default="https://huggingface.co",
+        default=HUB,
     )
 
     @property  # not kept: a copy with another value would keep it too
