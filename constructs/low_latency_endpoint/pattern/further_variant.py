@@ -115,16 +115,25 @@ def placed_containers(
     own = placed_on(variant)
     volume = variant.volume_size_gib or (options.volume_size_gib if own is None else None)
     placed = first if own is None else own
-    return replace(variant, containers=containers_on(placed, variant.containers, volume, where))
+    return replace(variant, containers=_on(placed, variant.containers, volume, where))
 
 
-def containers_on(
+def first_containers(
+    containers: Sequence[Container],
+    placed: InstanceType | Sequence[InstancePool],
+    options: VariantOptions,
+    where: str,
+) -> list[Container]:
+    """The first variant's containers, which then know their instance types."""
+    return _on(placed, containers, options.volume_size_gib, where)
+
+
+def _on(
     placed: InstanceType | Sequence[InstancePool],
     containers: Sequence[Container],
     volume: int | None,
     where: str,
 ) -> list[Container]:
-    """The containers of a variant, which then know their instance types."""
     types = types_of(placed)
     return [container_on(each, types, volume, where) for each in containers]
 

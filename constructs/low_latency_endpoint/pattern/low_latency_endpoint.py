@@ -41,7 +41,7 @@ from ..synthesis.safeguards import Safeguards
 from .for_callers import ForCallers, output, publish, values_for_callers
 from .further_variant import (
     FurtherVariant,
-    containers_on,
+    first_containers,
     hub_serving_in,
     images_of,
     placed_containers,
@@ -243,7 +243,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
         if isinstance(instance_type, str):
             instance_type = InstanceType(instance_type)
         variant, endpoint = variant or VariantOptions(), endpoint or EndpointOptions()
-        containers = containers_on(instance_type, containers, variant.volume_size_gib, path)
+        containers = first_containers(containers, instance_type, variant, path)
         variants = [placed_containers(each, instance_type, variant, path) for each in variants]
         shadow = shadow and placed_containers(shadow, instance_type, variant, path)
         request = _request(
