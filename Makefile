@@ -176,7 +176,7 @@ lint: $(VENV)/.installed-dev  ## Style, types and import rules
 	@lint-imports --no-cache | tail -n 12
 
 .PHONY: pr
-pr: setup lint test test-realtime bench-smoke  ## Everything a pull request must pass
+pr: setup lint site test test-realtime bench-smoke  ## Everything a pull request must pass
 
 .PHONY: snapshots
 snapshots: setup  ## Accept the templates of today as the snapshots
@@ -185,11 +185,16 @@ snapshots: setup  ## Accept the templates of today as the snapshots
 .PHONY: docs
 docs: $(VENV)/.installed-dev  ## Rewrite the generated pages and the JSON schemas
 	@low-latency schema > endpoint.schema.json
-	@low-latency errors --markdown > docs/errors.md
-	@python docs/make_settings_tables.py docs/settings.md
+	@low-latency errors --markdown > docs/reference/errors.md
+	@python docs/make_settings_tables.py docs/reference/settings.md
 	@python local_sagemaker/tests/extract_schemas.py
-	@python -m acceptance.page docs/seen-on-aws.md
+	@python -m acceptance.page docs/reference/seen-on-aws.md
 	@git --no-pager diff --stat -- docs endpoint.schema.json '*/resource_types.json'
+
+.PHONY: site
+site: $(VENV)/.installed-dev  ## Build the docs site into site/; every warning is an error
+	@NO_MKDOCS_2_WARNING=1 mkdocs build --quiet
+	@echo "Built site/index.html"
 
 .PHONY: newer-tags
 newer-tags: $(VENV)/.installed-dev  ## Say which images for models of the Hub have a newer tag (asks PyPI)
@@ -215,4 +220,4 @@ pins: $(VENV)/.installed-dev  ## Rewrite both requirements files (UPGRADE=1 for 
 
 .PHONY: clean
 clean:  ## Remove everything that setup and the builds made
-	rm -rf $(VENV) node_modules cdk.out build dist .*_cache .hypothesis
+	rm -rf $(VENV) node_modules cdk.out build dist site .*_cache .hypothesis

@@ -1,7 +1,7 @@
 """The CDK app: a settings file in, one stack out.
 
 ``cdk deploy`` reads ``endpoint.yaml``; ``cdk deploy -c settings=other.yaml`` another file.
-``-c load-test-fleet=true`` adds a stack of load generators: docs/load-test-fleet.md.
+``-c load-test-fleet=true`` adds a stack of load generators: docs/how-to/load-test-fleet.md.
 """
 
 from __future__ import annotations

@@ -15,5 +15,5 @@ estimate.py  hours and dollars, before anything starts
 evidence.py  takes out of the evidence what belongs to the account
 claims.py    the library's claims, and what evidence says of each
 replay.py    what the local AWS must show as AWS did
-page.py      docs/seen-on-aws.md from the evidence
+page.py      docs/reference/seen-on-aws.md from the evidence
 """

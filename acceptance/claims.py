@@ -244,7 +244,8 @@ def _only_log_groups_left(saw: Mapping[str, Any]) -> bool:
     return all(line.startswith("log group: ") for line in saw["left"])
 
 
-_NETWORKS, _UPDATES, _MONITORING = "networks.md", "updates.md", "monitoring.md"
+_NETWORKS, _UPDATES = "explanation/networks.md", "explanation/updates.md"
+_MONITORING = "reference/monitoring.md"
 
 CLAIMS = (
     Claim(
@@ -266,14 +267,14 @@ CLAIMS = (
         "narrow-rights",
         "Rights on network interfaces of this VPC alone, the roles' conditions "
         "on the source and the S3 endpoint's policy are enough for SageMaker to start the model.",
-        "security-checks.md",
+        "reference/security-checks.md",
         "deploy",
         _rights_suffice,
     ),
     Claim(
         "warm-up",
         "The warm-up meets its target before the stack is complete.",
-        "warm-up.md",
+        "explanation/warm-up.md",
         "deploy",
         lambda saw: saw["warm_ups"][-1]["outcome"] == "met",
     ),

@@ -1,4 +1,4 @@
-"""Writes ``docs/seen-on-aws.md``: each claim, and what the runs at AWS say of it."""
+"""Writes ``docs/reference/seen-on-aws.md``: each claim, and what the runs at AWS say of it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _row(claim: Claim, runs: list[Mapping[str, Any]]) -> str:
             word = str(verdict)
             where = f"{run['date']}, {run['region']}, {made['library']} ({made['commit']})"
     step = f" (step `{claim.step}`)" if claim.step in ("rolling", "scaling", "capture") else ""
-    return f"| {claim.statement}{step} | *{word}* | {where} | [{claim.page}]({claim.page}) |"
+    return f"| {claim.statement}{step} | *{word}* | {where} | [{Path(claim.page).name}](../{claim.page}) |"
 
 
 if __name__ == "__main__":

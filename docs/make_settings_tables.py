@@ -1,6 +1,6 @@
-"""``docs/settings.md``: tables of all settings, written from the models.
+"""``docs/reference/settings.md``: tables of all settings, written from the models.
 
-``python docs/make_settings_tables.py docs/settings.md`` rewrites what stands between
+``python docs/make_settings_tables.py docs/reference/settings.md`` rewrites what stands between
 the two marks and leaves the hand-written text around them alone.
 """
 

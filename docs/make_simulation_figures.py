@@ -1,4 +1,4 @@
-"""Draw the figures and the tables of docs/simulation.md from the code.
+"""Draw the figures and the tables of docs/explanation/simulation.md from the code.
 
     python docs/make_simulation_figures.py
 
@@ -31,7 +31,7 @@ sys.path.insert(0, str(DOCS.parent))
 
 from examples.published_routing_gains import CASES, Gain, gains  # noqa: E402
 
-PAGE = DOCS / "simulation.md"
+PAGE = DOCS / "explanation" / "simulation.md"
 FIGURE = DOCS / "simulation-published.svg"
 COLOURS = {1: "#c2571a", 2: "#d98c3f", 3: "#b9a44c", 4: "#7d8c5c"}
 BATCHING = "#1f6f8b"

@@ -2,7 +2,7 @@
 
     python examples/published_routing_gains.py
 
-docs/simulation.md has the whole table; ``low-latency compare-routing --preset published`` measures
+docs/explanation/simulation.md has the whole table; ``low-latency compare-routing --preset published`` measures
 it on a fleet of one's own.
 
 AWS ran CodeGen2-7B on ml.g5.24xlarge with four users per instance: "15-16% improvement in the

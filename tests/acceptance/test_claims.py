@@ -269,7 +269,7 @@ def test_evidence_that_is_not_of_aws_is_refused(target: str | None) -> None:
 
 
 def test_the_page_in_docs_is_the_one_that_the_evidence_makes() -> None:
-    assert (ROOT / "docs" / "seen-on-aws.md").read_text("utf-8") == page(evidence_files())
+    assert (ROOT / "docs" / "reference" / "seen-on-aws.md").read_text("utf-8") == page(evidence_files())
 
 
 def test_the_committed_evidence_is_of_aws() -> None:
@@ -279,5 +279,5 @@ def test_the_committed_evidence_is_of_aws() -> None:
 
 def test_the_readme_says_that_nobody_has_seen_it_as_long_as_nobody_has() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
-    assert "(docs/seen-on-aws.md)" in readme
+    assert "(docs/reference/seen-on-aws.md)" in readme
     assert ("Nobody has seen it in an AWS account yet" in readme) == (not evidence_files())

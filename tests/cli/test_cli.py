@@ -207,7 +207,7 @@ def test_errors(low_latency: Run) -> None:
     assert len(every) > 100
     assert every == sorted(every)
     assert low_latency("errors", "--markdown").stdout == (
-        REPOSITORY / "docs" / "errors.md"
+        REPOSITORY / "docs" / "reference" / "errors.md"
     ).read_text(encoding="utf-8")
     assert "Did you mean" in low_latency("errors", "LLE60").stderr
 

@@ -19,8 +19,8 @@ RULES = all_rules()
 
 
 def test_the_page_is_in_step() -> None:
-    page = (REPOSITORY / "docs" / "errors.md").read_text(encoding="utf-8")
-    assert page == errors_markdown(), "run: low-latency errors --markdown > docs/errors.md"
+    page = (REPOSITORY / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    assert page == errors_markdown(), "run: low-latency errors --markdown > docs/reference/errors.md"
 
 
 def test_every_code_written_in_the_source_is_in_the_page() -> None:

@@ -120,7 +120,7 @@ def test_nothing_is_tried_after_the_deadline(error: Exception) -> None:
 
 
 def test_answers_that_are_tried_again() -> None:
-    """As docs/clients.md lists them."""
+    """As docs/how-to/clients.md lists them."""
     rules = rules_of()
     pauses = {status: call(rules).answered(REGION, status) for status in range(200, 600)}
     assert [status for status, pause in pauses.items() if pause is not None] == [

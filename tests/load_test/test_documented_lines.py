@@ -1,4 +1,4 @@
-"""docs/load-tests.md: its command lines run."""
+"""docs/how-to/load-tests.md: its command lines run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from low_latency_endpoint.cli import app
 from .fake_account import FakeAws
 from .fake_generator import FakeGenerator
 
-DOCS = (Path(__file__).resolve().parents[2] / "docs" / "load-tests.md").read_text("utf-8")
+DOCS = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "load-tests.md").read_text("utf-8")
 
 
 def test_the_documented_lines_run(
@@ -31,7 +31,7 @@ def test_the_documented_lines_run(
         "low_latency_endpoint.load_test.search.load_testing.GeneratorProcess.of_profile",
         lambda *given: FakeGenerator(),
     )
-    exec(compile(code, "docs/load-tests.md", "exec"), {})
+    exec(compile(code, "docs/how-to/load-tests.md", "exec"), {})
     assert "Nothing is saturated at 100 TPS" in capsys.readouterr().out
     assert "<figure id=" in Path("report.html").read_text("utf-8")
 

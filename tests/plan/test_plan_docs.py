@@ -1,4 +1,4 @@
-"""``docs/plan.md`` and ``docs/updates.md`` say what the code does. ``UPDATE_DOCS=1 pytest <this file>`` renews it."""
+"""``docs/reference/plan.md`` and ``docs/explanation/updates.md`` say what the code does. ``UPDATE_DOCS=1 pytest <this file>`` renews it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from low_latency_endpoint.settings.update.comparison import compare
 from .conftest import planned
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "plan.md"
+PAGE = ROOT / "docs" / "reference" / "plan.md"
 README = ROOT / "README.md"
-UPDATES = ROOT / "docs" / "updates.md"
+UPDATES = ROOT / "docs" / "explanation" / "updates.md"
 
 
 def ms(value: float) -> timedelta:
@@ -34,7 +34,7 @@ def ms(value: float) -> timedelta:
 
 def shipped(**prices: float) -> Explanation:
     """The plan of the settings that ship, with prices where they are given."""
-    settings = load_settings(PAGE.parents[1] / "endpoint.yaml")
+    settings = load_settings(ROOT / "endpoint.yaml")
     stated = {item: your_price(usd) for item, usd in prices.items()}
     return explain_endpoint(settings.model_copy(update={"prices": stated}), "sentiment")
 

@@ -1,4 +1,4 @@
-"""``docs/scenarios.md`` says what the commands print. ``UPDATE_DOCS=1 pytest <this file>`` renews it.
+"""``docs/explanation/scenarios.md`` says what the commands print. ``UPDATE_DOCS=1 pytest <this file>`` renews it.
 
 The page itself holds the settings: of each scenario its YAML block is the file that its commands
 name, and what stands below a command is what the command prints.
@@ -19,7 +19,7 @@ import pytest
 
 from low_latency_endpoint.cli import main
 
-PAGE = Path(__file__).parents[2] / "docs" / "scenarios.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "scenarios.md"
 _COMMAND = re.compile(r"^\$ low-latency (.+)\n((?:(?!```|\$ ).*\n)*)", re.MULTILINE)
 _LEFT_OUT = re.compile(r"^(Assumed:|Point \d+ in the settings)", re.MULTILINE)
 

@@ -100,7 +100,7 @@ def test_patterns_are_plain_enough_for_editors() -> None:
 
 
 def test_the_reference_page_is_in_step(tmp_path: Path) -> None:
-    page = REPOSITORY / "docs" / "settings.md"
+    page = REPOSITORY / "docs" / "reference" / "settings.md"
     copy = tmp_path / "settings.md"
     copy.write_bytes(page.read_bytes())
     rewrite(copy)
@@ -118,6 +118,6 @@ def test_the_reference_names_every_setting_and_its_links_lead_somewhere() -> Non
     links = set(re.findall(r"\]\(#([^)]*)\)", tables))
     assert links
     assert links <= headings
-    errors = (REPOSITORY / "docs" / "errors.md").read_text(encoding="utf-8")
+    errors = (REPOSITORY / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
     for code in set(re.findall(r"errors\.md#(lle\d{3})", tables)):
         assert f"### {code.upper()}\n" in errors

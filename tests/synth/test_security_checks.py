@@ -1,4 +1,4 @@
-"""What four packs of cdk-nag find in everything that ships, against docs/security-checks.md."""
+"""What four packs of cdk-nag find in everything that ships, against docs/reference/security-checks.md."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
 
 def rows():
-    text = (ROOT / "docs/security-checks.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/reference/security-checks.md").read_text(encoding="utf-8")
     section = text.partition("## What the packs find")[2].partition("\n## ")[0]
     cells = [
         [cell.strip() for cell in line.strip("|").split(" | ")]

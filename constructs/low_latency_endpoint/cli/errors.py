@@ -1,4 +1,4 @@
-"""``low-latency errors``, and all error codes in one place: ``docs/errors.md``."""
+"""``low-latency errors``, and all error codes in one place: ``docs/reference/errors.md``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _AREAS = {
 _INTRODUCTION = """\
 # Error codes
 
-<!-- Generated: low-latency errors --markdown > docs/errors.md -->
+<!-- Generated: low-latency errors --markdown > docs/reference/errors.md -->
 
 Every configuration error carries a code that stays the same from version to version, what is
 wrong, the value got, the values allowed, how to fix it and, where the rule is AWS's, the page that
@@ -76,7 +76,7 @@ def explained(rule: ErrorRule) -> str:
 
 
 def errors_markdown() -> str:
-    """All rules as the page ``docs/errors.md``."""
+    """All rules as the page ``docs/reference/errors.md``."""
     parts = [_INTRODUCTION]
     rules_left = all_rules()
     for begin, area in _AREAS.items():
@@ -99,7 +99,7 @@ def errors(
     markdown: Annotated[
         bool,
         typer.Option(
-            "--markdown", help="All codes as a Markdown page, as docs/errors.md holds them."
+            "--markdown", help="All codes as a Markdown page, as docs/reference/errors.md holds them."
         ),
     ] = False,
 ) -> None:
@@ -111,7 +111,7 @@ def errors(
     Examples:
       low-latency errors                       list all codes
       low-latency errors LLE604                explain one
-      low-latency errors --markdown > docs/errors.md
+      low-latency errors --markdown > docs/reference/errors.md
     """
     if markdown:
         typer.echo(errors_markdown(), nl=False)

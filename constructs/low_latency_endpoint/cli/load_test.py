@@ -54,7 +54,7 @@ class Load:
     precision: float = option("With --find-limit: how close to look, as a share.", 0.05)
     fleet: int | None = option(
         "Send from N tasks of the endpoint's load-test fleet, in its client zones, instead of "
-        "from here; see docs/load-test-fleet.md.",
+        "from here; see docs/how-to/load-test-fleet.md.",
         metavar="N",
     )
 

@@ -2,7 +2,7 @@
 
 An error says what is wrong, the value got, the values allowed, how to fix it, and where AWS
 says so. The *rule* behind it (code, title, fix, source) is data, registered once with
-:func:`rule`; ``docs/errors.md`` is generated from that registry.
+:func:`rule`; ``docs/reference/errors.md`` is generated from that registry.
 """
 
 from __future__ import annotations

@@ -270,7 +270,7 @@ class ProductionVariant(VariantOptions):
     Raises
     ------
     ConfigurationError
-        LLE402 to LLE425, see ``docs/errors.md``.
+        LLE402 to LLE425, see ``docs/reference/errors.md``.
     """
 
     model: IModel

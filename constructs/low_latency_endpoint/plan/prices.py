@@ -71,7 +71,7 @@ PRICED_ITEM = Pattern(
         "LLE882",
         "there is no such item to give a price of",
         fix="Give the price of an instance type, such as ml.g5.xlarge, or of "
-        "interface_endpoint, which is counted once for each zone; docs/cost.md lists all.",
+        "interface_endpoint, which is counted once for each zone; docs/how-to/what-it-costs.md lists all.",
         source=HOSTING_PRICES,
     ),
     "the item",

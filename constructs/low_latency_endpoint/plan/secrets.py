@@ -84,7 +84,7 @@ _PLAIN = re.compile(r"(?i:true|false|yes|no|on|off|none|null)|[\d.,+-]*")
 SECRET_WAY_OUT = (
     "it would stand in plain text in the template, and for everybody who may call "
     "sagemaker:DescribeModel. Put it into Secrets Manager or Parameter Store, pass its name, and "
-    'let the container read it when it starts, with the model\'s role: docs/networks.md, "Secrets"'
+    'let the container read it when it starts, with the model\'s role: docs/explanation/networks.md, "Secrets"'
 )
 
 

@@ -1,6 +1,6 @@
 """The rules that a settings file can break beyond AWS's limits: codes LLE901 to LLT107.
 
-Data and nothing else, so that docs/errors.md and `low-latency errors` can list them.
+Data and nothing else, so that docs/reference/errors.md and `low-latency errors` can list them.
 """
 
 from __future__ import annotations

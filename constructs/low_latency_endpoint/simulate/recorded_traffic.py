@@ -41,7 +41,7 @@ RECORDED_TRAFFIC = rule(
     "recorded traffic cannot be read",
     fix="Give a CSV file of times and counts, or the JSON that aws cloudwatch "
     "get-metric-statistics answers for Invocations with --statistics Sum: see "
-    "docs/simulation.md.",
+    "docs/explanation/simulation.md.",
 )
 
 MOST_PERIODS = 200_000

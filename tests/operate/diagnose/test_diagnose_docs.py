@@ -1,4 +1,4 @@
-"""``docs/diagnose.md`` shows what is printed. ``UPDATE_DOCS=1 pytest <this file>`` renews it."""
+"""``docs/reference/diagnose.md`` shows what is printed. ``UPDATE_DOCS=1 pytest <this file>`` renews it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from low_latency_endpoint.operate.diagnose.terminal import print_report
 
 from .faults import FAULTS
 
-PAGE = Path(__file__).parents[3] / "docs" / "diagnose.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "diagnose.md"
 
 
 def _printed(finding: str) -> str:

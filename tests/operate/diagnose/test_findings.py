@@ -90,7 +90,7 @@ def test_an_id_is_taken_once() -> None:
 
 
 def test_every_kind_is_in_the_documentation() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "diagnose.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "diagnose.md").read_text("utf-8")
     missing = [made.id for made in kinds() if f"| {made.id} | {made.title} |" not in page]
     assert missing == []
     assert set(re.findall(r"^\| (LLD\d+) ", page, re.MULTILINE)) == {k.id for k in kinds()}

@@ -300,7 +300,7 @@ def test_adopting_changes_the_lines_of_the_result_only(endpoint: EndpointSetting
         "+      tps_per_instance: 150",
     ]
     assert "two deploys" in adoption.notes[1]
-    assert "docs/updates.md" in adoption.notes[1]
+    assert "docs/explanation/updates.md" in adoption.notes[1]
 
 
 def test_variables_of_a_result_go_to_the_model_of_the_hub(tmp_path: Path) -> None:

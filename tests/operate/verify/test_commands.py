@@ -28,7 +28,7 @@ from tests.operate.verify import test_verification_checks
 from tests.operate.verify.conftest import NAME, ROOT, STACK
 
 READS = re.compile(r"BatchGet|Describe|Filter|Get|Head|List|Simulate")
-PAGE = (ROOT / "docs" / "preflight.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "preflight.md").read_text()
 
 
 @pytest.fixture

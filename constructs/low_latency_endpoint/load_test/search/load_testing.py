@@ -2,7 +2,7 @@
 
 Examples
 --------
-As in docs/load-tests.md, whose lines a test runs::
+As in docs/how-to/load-tests.md, whose lines a test runs::
 
     report = load_test(
         Target("sentiment", "us-east-1"), Payloads.of_bytes(b'{"inputs": "hello"}'),

@@ -2,7 +2,7 @@
 
 :func:`run_preflight` reads, and never changes, what the settings' stack needs: credentials, zones,
 network, quotas, images, model data, permissions, and what is deployed already. What the
-credentials may not read is ``unknown``. See docs/preflight.md for the checks and the permissions.
+credentials may not read is ``unknown``. See docs/reference/preflight.md for the checks and the permissions.
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ def type_change(endpoint: EndpointSettings, after: str) -> Iterator[str]:
         yield (
             f"{before} to {after} under scaling takes two deploys: SageMaker refuses to change the "
             "instance type of a scalable target. Deploy with scaling: {enabled: false, "
-            "keep_counts: true} first, then the new type with scaling on again (docs/updates.md)."
+            "keep_counts: true} first, then the new type with scaling on again (docs/explanation/updates.md)."
         )
 
 

@@ -23,7 +23,7 @@ _MOST_PRICES = 5  # more of them differ by a file of prices
 _BY_DEFAULT = Consequence(Effect.NOTHING, "what it is by default, so nothing changes")
 _SAME_CONFIGURATION = (
     "an update with the configuration that serves already, which SageMaker may refuse, ignore or "
-    "deploy: change it together with the configuration (docs/updates.md)"
+    "deploy: change it together with the configuration (docs/explanation/updates.md)"
 )
 
 

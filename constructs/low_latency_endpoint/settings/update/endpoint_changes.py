@@ -202,7 +202,7 @@ def _of_scaled(stated: Stated, key: str) -> Consequence:
     return Consequence(
         Effect.REFUSED,
         f"UpdateEndpoint refuses {what} a variant that scales; in two deployments: "
-        f"{off} first (docs/updates.md)",
+        f"{off} first (docs/explanation/updates.md)",
         (key,),
     )
 
