@@ -74,7 +74,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Take the docstrings' Sphinx roles away; what they name stays as code."""
-    return re.sub(r":(?:attr|class|data|func|meth|mod): ?(?=<(?:code|autoref))", "", html)
+    html = re.sub(r":(?:attr|class|data|func|meth|mod): ?(?=<(?:code|autoref))", "", html)
+    return re.sub(r"(?<=<code>)~[\w.]*\.(?=\w+</code>)", "", html)
 
 
 def _repository_uri(path: Path) -> str:
