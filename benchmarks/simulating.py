@@ -213,7 +213,7 @@ def first_answers(line: Report) -> None:
     """What a user waits for at the first use of each form, compilation included."""
     program = str(Path(sys.executable).parent / "low-latency")
     for options in sized(
-        ([], ["--compare-routing"], ["--search", "p99<200ms at 1000 TPS, cheapest"]), ([],)
+        ([], ["--compare-routing"], ["--search", "--target", "p99=200ms", "--tps", "1000"]), ([],)
     ):
         taken = []
         for _ in range(sized(3, 1)):

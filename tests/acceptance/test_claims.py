@@ -269,7 +269,9 @@ def test_evidence_that_is_not_of_aws_is_refused(target: str | None) -> None:
 
 
 def test_the_page_in_docs_is_the_one_that_the_evidence_makes() -> None:
-    assert (ROOT / "docs" / "reference" / "seen-on-aws.md").read_text("utf-8") == page(evidence_files())
+    assert (ROOT / "docs" / "reference" / "seen-on-aws.md").read_text("utf-8") == page(
+        evidence_files()
+    )
 
 
 def test_the_committed_evidence_is_of_aws() -> None:

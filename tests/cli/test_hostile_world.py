@@ -40,7 +40,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "preflight": (SHIPPED,),
     "verify": ("Stack",),
     "simulate": (SHIPPED, "--replications", "1"),
-    "load-test": ("sentiment", "--rate", "10", "--payload", "{}"),
+    "load-test": ("sentiment", "--tps", "10", "--payload", "{}"),
     "compare-routing": ("sentiment", "--users", "2", "--payload", "{}"),
     "compare-instance-types": ("no-such-file.json", "nor-this-one.json"),
     "recommend": (SHIPPED,),
@@ -55,6 +55,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "package": (SHIPPED, "-o", str(Path(SHIPPED).parent)),
     "schema": (),
     "errors": (),
+    "list": (),
     "dashboard": ("name", "picture.svg"),
     "diagnose": ("sentiment",),
 }

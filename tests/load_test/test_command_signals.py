@@ -21,7 +21,7 @@ from .servers import serve_sentiment
 pytestmark = pytest.mark.realtime
 
 
-RATES = ["--rate", "10", *(["--rate", "20"] * 30), "--duration", "2s"]
+RATES = ["--tps", "10", *(["--tps", "20"] * 30), "--duration", "2s"]
 SEARCH = ["--find-limit", "--target", "p99=200ms", "--duration", "20s"]
 
 

@@ -13,7 +13,9 @@ from low_latency_endpoint.cli import app
 from .fake_account import FakeAws
 from .fake_generator import FakeGenerator
 
-DOCS = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "load-tests.md").read_text("utf-8")
+DOCS = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "load-tests.md").read_text(
+    "utf-8"
+)
 
 
 def test_the_documented_lines_run(

@@ -446,7 +446,7 @@ def test_the_command_runs_on_the_fleet_and_keeps_the_result(aws, fleet, monkeypa
             "sentiment",
             "--fleet",
             "2",
-            "--rate",
+            "--tps",
             "40",
             "--duration",
             "2s",
@@ -487,7 +487,7 @@ def test_the_command_runs_on_the_fleet_and_keeps_the_result(aws, fleet, monkeypa
 
 def test_processes_of_this_machine_do_not_go_with_a_fleet():
     done = CliRunner().invoke(
-        app, ["load-test", "sentiment", "--fleet", "2", "--processes", "2", "--rate", "1"]
+        app, ["load-test", "sentiment", "--fleet", "2", "--processes", "2", "--tps", "1"]
     )
     assert done.exit_code == 2
     assert "--processes" in done.output

@@ -127,9 +127,9 @@ def _sent(done: subprocess.CompletedProcess[str]) -> None:
 def test_two_steps_and_every_file(command: Run, tmp_path: Path) -> None:
     result, page, table = (tmp_path / name for name in ("result.json", "page.html", "table.csv"))
     done = command(
-        "--rate",
+        "--tps",
         "20",
-        "--rate",
+        "--tps",
         "40",
         "--duration",
         "4s",
@@ -256,7 +256,7 @@ def test_a_recorded_shape_needs_the_settings_peak(command: Run, tmp_path: Path) 
 
 def test_a_failed_check_is_told(command: Run) -> None:
     done = command(
-        "--rate", "20", "--duration", "3s", "--payload", '{"inputs": "a"}', "--expect", "POSITIVE"
+        "--tps", "20", "--duration", "3s", "--payload", '{"inputs": "a"}', "--expect", "POSITIVE"
     )
     assert done.returncode == 2
     assert "LLT112" in done.stderr
@@ -265,7 +265,7 @@ def test_a_failed_check_is_told(command: Run) -> None:
 
 
 def test_an_endpoint_that_is_not_there(command: Run) -> None:
-    done = command("--rate", "20", "--payload", "{}", endpoint="nowhere")
+    done = command("--tps", "20", "--payload", "{}", endpoint="nowhere")
     assert done.returncode == 2
     assert done.stderr.startswith(("LLA101", "Reading the endpoint\nLLA101")), done.stderr
 
@@ -279,9 +279,9 @@ def test_ctrl_c_keeps_what_is_whole_and_leaves_nothing(aws: LocalAws, tmp_path: 
             _COMMAND,
             "load-test",
             NAME,
-            "--rate",
+            "--tps",
             "20",
-            "--rate",
+            "--tps",
             "30",
             "--duration",
             "30s",
@@ -345,20 +345,20 @@ def _usage(
     return message
 
 
-RATE = ("--rate", "10", "--payload", "{}", "--region", "us-east-1")
+RATE = ("--tps", "10", "--payload", "{}", "--region", "us-east-1")
 
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
         (("--payload", "{}"), "LLT108"),
-        (("--rate", "10", "--users", "3"), "LLT108"),
+        (("--tps", "10", "--users", "3"), "LLT108"),
         (("--find-limit", "--confirm", "--target", "p99=1s"), "LLT108"),
         (("--confirm", "--target", "p99=1s"), "LLT108"),
-        (("--confirm", "--target", "p99=1s", "--rate", "1..2"), "LLT108"),
-        (("--rate", "10", "--region", "us-east-1"), "LLT109"),
+        (("--confirm", "--target", "p99=1s", "--tps", "1..2"), "LLT108"),
+        (("--tps", "10", "--region", "us-east-1"), "LLT109"),
         (("--find-limit",), "LLT110"),
-        (("--confirm", "--rate", "10"), "LLT110"),
+        (("--confirm", "--tps", "10"), "LLT110"),
         (("--find-limit", "--target", "p99"), "LLD904"),
         ((*RATE, "--target", "ttfb-p99"), "LLD904"),
         ((*RATE, "--target", "ttfb-p99=80ms"), "LLT139"),
@@ -366,14 +366,14 @@ RATE = ("--rate", "10", "--payload", "{}", "--region", "us-east-1")
         ((*RATE, "--allowed-errors", "2"), "LLT116"),
         ((*RATE, "--price", "ml.m5.large"), "LLE884"),
         ((*RATE, "-o", "/nowhere/at/all.json"), "LLT115"),
-        (("--rate", "10", "--payload", "missing.json"), "LLT101"),
+        (("--tps", "10", "--payload", "missing.json"), "LLT101"),
         ((*RATE, "--payload", "missing:function"), "LLT102"),
-        (("--rate", "-1", "--payload", "{}"), "LLT128"),
+        (("--tps", "-1", "--payload", "{}"), "LLT128"),
         (("--users", "0", "--payload", "{}"), "LLT129"),
         ((*RATE, "--expect", "("), "LLT107"),
         ((*RATE, "--zonal", "ftp://zone"), "LLC107"),
-        (("--rate", "10", "--payload", "{}"), "LLA102"),
-        (("--rate", "10", "--settings", "missing.yaml"), "LLE901"),
+        (("--tps", "10", "--payload", "{}"), "LLA102"),
+        (("--tps", "10", "--settings", "missing.yaml"), "LLE901"),
     ],
 )
 def test_mistakes_have_codes(
@@ -388,8 +388,8 @@ def test_mistakes_have_codes(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--rate", "fast"),
-        ("--rate", "1..2..3"),
+        ("--tps", "fast"),
+        ("--tps", "1..2..3"),
         ("--duration", "60"),
         ("--instances", "0"),
         ("--timeout", "soon"),
@@ -405,7 +405,7 @@ def test_mistakes_of_usage(
         capsys,
         *RATE[2:],
         *arguments,
-        *(() if "--rate" in arguments else ("--rate", "10")),
+        *(() if "--tps" in arguments else ("--tps", "10")),
     )
     assert "Usage:" in message or "Invalid value" in message or "no such option" in message.lower()
 
@@ -538,7 +538,7 @@ def test_one_instance_holds_some_90(found: tuple[Path, Result]) -> None:
 def test_one_instance_does_not_hold_400(command: Run) -> None:
     done = command(
         "--confirm",
-        "--rate",
+        "--tps",
         "400",
         "--target",
         "p90=500ms",

@@ -127,7 +127,7 @@ def test_rates_are_a_file_for_the_simulator_too(tmp_path: Path) -> None:
     assert simulated.service.mean_seconds == pytest.approx(0.02, rel=0.002)
     with pytest.raises(ConfigurationError) as caught:
         read_found_limit(file)
-    assert (caught.value.code, caught.value.got) == ("LLT114", "a run of --rate")
+    assert (caught.value.code, caught.value.got) == ("LLT114", "a run with rate")
 
 
 @pytest.mark.parametrize(

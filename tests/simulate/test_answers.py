@@ -157,7 +157,7 @@ def test_prefix_routing_says_how_it_is_simulated() -> None:
     assert any(each.startswith("PREFIX_AWARE is simulated as") for each in answer["assumed"])
 
 
-GOAL = ("--search", "p99<200ms at 20 TPS")
+GOAL = ("--search", "--target", "p99=200ms", "--tps", "20")
 
 
 @pytest.mark.parametrize(
@@ -165,14 +165,14 @@ GOAL = ("--search", "p99<200ms at 20 TPS")
     [
         ("--compare-routing", "--traffic", "spike"),
         ("--compare-routing", *GOAL),
-        ("--adopt", "x.md"),
+        ("--target", "p99=1s"),
+        ("--fastest",),
         ("--service-time", "45"),
         ("--write",),
-        ("--point", "1"),
+        ("--result", "1"),
         (*GOAL, "--routing", "random"),
         (*GOAL, "--instances", "20"),
-        (*GOAL, "--tps", "50"),
-        (*GOAL, "--point", "99"),
+        (*GOAL, "--result", "99"),
         ("--compare-routing", "--routing", "random"),
         ("--traffic", "spike", "--instances", "3"),
         ("--traffic", "spike", "--traffic-from", "counts.csv"),

@@ -92,13 +92,22 @@ def test_the_plan_and_the_simulation_agree_on_a_day(small: Path) -> None:
 
 def test_each_point_of_a_search() -> None:
     found = answer(
-        *PRICED, "--search", "p99<200ms at 1000 TPS", "--replications", "4", "--requests", "2000"
+        *PRICED,
+        "--search",
+        "--target",
+        "p99=200ms",
+        "--tps",
+        "1000",
+        "--replications",
+        "4",
+        "--requests",
+        "2000",
     )["search"]
     points = [*found["front"], *found["front_on_shapes"]]
     assert len(points) <= len(found["cost"])
-    by_number = {each["point"]: each for each in found["cost"]}
+    by_number = {each["result"]: each for each in found["cost"]}
     for point in points:
-        cost = by_number[point["point"]]
+        cost = by_number[point["result"]]
         hour = 3 * point["paid_instances"] + 0.02
         assert cost["usd_per_hour"] == pytest.approx(hour, abs=1e-3)
         steady = "worst_on" not in point

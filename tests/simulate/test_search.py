@@ -32,8 +32,8 @@ from low_latency_endpoint.simulate.search_goals import (
     Goal,
     Reserve,
     SearchResult,
+    goal,
     pareto_front,
-    parse_goal,
 )
 from low_latency_endpoint.simulate.search_wording import search_data, search_sentences
 from low_latency_endpoint.simulate.searching import search
@@ -59,12 +59,12 @@ def model() -> SimulatedEndpoint:
     return model_of(service_seconds=0.045)
 
 
-def test_goals_are_read_or_refused() -> None:
-    assert parse_goal("p99 < 0.2s at 1,000 TPS, fastest") == Goal(99.0, 0.2, 1000.0, "fastest")
-    assert parse_goal("p99.9<500ms at 20 tps").percentile == 99.9
-    for text in ("", "p99<200 at 1000 TPS", "p98<200ms at 10 TPS", "p99<0ms at 10 TPS"):
+def test_goals_are_made_or_refused() -> None:
+    assert goal({"p99": 200}, 1000, fastest=True) == Goal(99.0, 0.2, 1000, "fastest")
+    assert goal({"p99.9": 500, "p50": 20}, 20).percentile == 99.9
+    for targets, tps in (({}, 1000), ({"p98": 200}, 10), ({"p99": 200}, None), ({"p99": 200}, 0)):
         with pytest.raises(ConfigurationError) as caught:
-            parse_goal(text)
+            goal(targets, tps)
         assert caught.value.code == "LLS124"
 
 
@@ -73,7 +73,7 @@ def test_goals_are_read_or_refused() -> None:
 
 def test_what_the_plan_keeps_in_reserve_is_kept(model: SimulatedEndpoint) -> None:
     """700 / (200 x 0.65) are 6 instances; a lost zone leaves 3 of 6 and 3 of 7, which hold 600."""
-    result = search(model, parse_goal("p99<200ms at 700 TPS, cheapest"), over=RISE, requests=9000)
+    result = search(model, Goal(99.0, 0.2, 700), over=RISE, requests=9000)
     best = result.best
     assert best
     assert best.candidate.maximum == 8
@@ -88,21 +88,21 @@ def test_what_the_plan_keeps_in_reserve_is_kept(model: SimulatedEndpoint) -> Non
 
 def test_the_goal_is_the_callers_and_the_model_has_its_part(model: SimulatedEndpoint) -> None:
     """Slow requests alone need 120.8 ms; of 150 ms the model has 120, of 152 ms 121.6."""
-    for goal, holds in ((145, False), (160, True)):
-        result = search(model, parse_goal(f"p99<{goal}ms at 100 TPS"), over=(), requests=20_000)
+    for limit, holds in ((145, False), (160, True)):
+        result = search(model, Goal(99.0, limit / 1000, 100), over=(), requests=20_000)
         assert bool(result.best) is holds
-        assert f"({0.8 * goal:g} ms of it for the model)" in search_sentences(result)[0]
+        assert f"({0.8 * limit:g} ms of it for the model)" in search_sentences(result)[0]
 
 
 def test_a_fleet_of_a_service_time_that_nobody_measured_is_conditional() -> None:
-    result = search(model_of(), parse_goal("p99<200ms at 100 TPS"), over=(), requests=9000)
+    result = search(model_of(), Goal(99.0, 0.2, 100), over=(), requests=9000)
     assert search_sentences(result)[0].startswith("If a call takes 36 ms on average: ")
 
 
 def test_a_fleet_near_its_limit_is_too_short_to_tell(model: SimulatedEndpoint) -> None:
     result = search(
         model,
-        parse_goal("p99<400ms at 1300 TPS"),  # 97.5 % of what 6 serve when never idle
+        Goal(99.0, 0.4, 1300),  # 97.5 % of what 6 serve when never idle
         over=(),
         requests=4000,
         safety_factor=1.0,
@@ -117,13 +117,7 @@ def test_a_fleet_near_its_limit_is_too_short_to_tell(model: SimulatedEndpoint) -
 
 
 def test_the_cheapest_fleet_is_the_cheapest(model: SimulatedEndpoint) -> None:
-    result = search(
-        model,
-        parse_goal("p99<200ms at 700 TPS, cheapest"),
-        over=(),
-        safety_factor=1.0,
-        zone_reserve=False,
-    )
+    result = search(model, Goal(99.0, 0.2, 700), over=(), safety_factor=1.0, zone_reserve=False)
     best = result.best
     assert best
     assert best.latency.high < 0.16
@@ -177,7 +171,7 @@ def test_the_upper_end_rises_while_the_latency_falls() -> None:
 
 
 def test_an_impossible_goal_finds_nothing_and_ends(model: SimulatedEndpoint) -> None:
-    result = search(model, parse_goal("p99<20ms at 100 TPS"), over=(), requests=10_000)
+    result = search(model, Goal(99.0, 0.02, 100), over=(), requests=10_000)
     assert result.best is None
     assert max(each.candidate.maximum for each in result.steady) <= 20
     assert re.match(
@@ -192,7 +186,7 @@ def test_no_fleet_is_smaller_than_a_plan_takes(model: SimulatedEndpoint) -> None
     for zones in (2, 3):
         result = search(
             replace(model, zones=zones),
-            parse_goal("p99<130ms at 20 TPS"),
+            Goal(99.0, 0.13, 20),
             over=RISE,
             requests=5000,
             replications=4,
@@ -203,7 +197,7 @@ def test_no_fleet_is_smaller_than_a_plan_takes(model: SimulatedEndpoint) -> None
 def test_fewer_than_four_replications_are_refused(model: SimulatedEndpoint) -> None:
     for options in ({"replications": 3}, {"shape_replications": 2}):
         with pytest.raises(ConfigurationError) as caught:
-            search(model, parse_goal("p99<200ms at 20 TPS"), **options)
+            search(model, Goal(99.0, 0.2, 20), **options)
         assert caught.value.code == "LLS109"
 
 
@@ -213,9 +207,7 @@ def test_fewer_than_four_replications_are_refused(model: SimulatedEndpoint) -> N
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_nothing_seen_once_is_an_answer_or_on_a_front(model: SimulatedEndpoint, seed: int) -> None:
     # 126 ms, the model's part, is near what the quickest policies give: the cheapest is in question.
-    result = search(
-        model, parse_goal("p99<157.5ms at 300 TPS"), over=RISE, requests=10_000, seed=seed
-    )
+    result = search(model, Goal(99.0, 0.1575, 300), over=RISE, requests=10_000, seed=seed)
     assert all(
         each.verdict in (ONCE, MISSES) and not each.holds
         for each in result.over_time
@@ -242,7 +234,7 @@ def test_nothing_seen_once_is_an_answer_or_on_a_front(model: SimulatedEndpoint, 
 def test_several_shapes_are_judged_by_the_worst() -> None:
     model = model_of(service_seconds=0.0045, concurrency=1)  # who meets another waits
     calm = Shape("calm", "little, for longer", ((6000.0, 0.2),))
-    goal = parse_goal("p99<250ms at 700 TPS")
+    goal = Goal(99.0, 0.25, 700)
     options = {"requests": 5000, "safety_factor": 1.0, "zone_reserve": False}
     both = search(model, goal, over=(calm, RISE), **options)
     alone = {each.candidate: each for each in search(model, goal, over=RISE, **options).over_time}
@@ -271,7 +263,7 @@ def test_a_hopeless_run_is_given_up(model: SimulatedEndpoint) -> None:
 
 
 def test_what_is_hopeless_is_not_shown(model: SimulatedEndpoint) -> None:
-    result = search(model, parse_goal("p99<200ms at 1000 TPS"), over=RISE, requests=9000)
+    result = search(model, Goal(99.0, 0.2, 1000), over=RISE, requests=9000)
     assert result.best_over_time
     assert all(each.latency.mean < 10 * 0.16 for each in result.over_time)
 
@@ -280,7 +272,7 @@ def test_requests_in_flight_in_a_lost_zone_do_not_count_against_a_fleet(
     model: SimulatedEndpoint,
 ) -> None:
     lost = Shape("lost", "a zone is lost", ((900.0, 1.0),), zone_lost_at=300.0)
-    result = search(model, parse_goal("p99<400ms at 200 TPS"), over=lost, requests=5000)
+    result = search(model, Goal(99.0, 0.4, 200), over=lost, requests=5000)
     assert result.best_over_time
     assert result.best_over_time.failed > 0
 
@@ -347,7 +339,17 @@ def on_counts(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
     file.write_text(
         "".join(f"{60 * minute},{100 if minute < 10 else 1000}\n" for minute in range(20)), "utf-8"
     )
-    return "--search", "p99<400ms at 1000 TPS", "--traffic-from", file, "--service-time", "45ms"
+    return (
+        "--search",
+        "--target",
+        "p99=400ms",
+        "--tps",
+        "1000",
+        "--traffic-from",
+        file,
+        "--service-time",
+        "45ms",
+    )
 
 
 @pytest.fixture(scope="module")
@@ -368,13 +370,12 @@ def test_policies_are_judged_on_recorded_traffic(searched: dict[str, Any]) -> No
 
 
 def test_a_policy_is_written_and_plans_the_numbers_that_were_found(
-    settings: Path, on_counts: tuple[object, ...], searched: dict[str, Any], tmp_path: Path
+    settings: Path, on_counts: tuple[object, ...], searched: dict[str, Any]
 ) -> None:
     found = searched["search"]
     policy = next(each for each in found["front_on_shapes"] if each["safety_factor"])
     assert policy["latency_ms"]["half_width"] > 0
-    plan = tmp_path / "plan.md"
-    output = run(settings, *on_counts, "--point", policy["point"], "--adopt", plan, "--write")
+    output = run(settings, *on_counts, "--result", policy["result"], "--write")
     assert f"+      min: {policy['min_instances']}" in output
     text = settings.read_text("utf-8")
     assert "# (3) how long callers may wait" in text  # comments stay
@@ -386,12 +387,13 @@ def test_a_policy_is_written_and_plans_the_numbers_that_were_found(
     assert made.fleet.maximum == policy["max_instances"]
     assert made.scaling.target == pytest.approx(200 * policy["safety_factor"] * 60)
     assert made.scaling.scale_out_seconds == policy["scale_out_cooldown"]
-    assert "ound by simulation for p99 < 400 ms at 1,000 TPS" in plan.read_text("utf-8")
 
 
 def test_the_lines_that_are_printed_can_be_pasted(settings: Path) -> None:
     """The smallest fleet used to be one instance, which no plan takes (LLE810)."""
-    output = run(settings, "--search", "p99<130ms at 20 TPS, cheapest", "--traffic", "steady")
+    output = run(
+        settings, "--search", "--target", "p99=130ms", "--tps", "20", "--traffic", "steady"
+    )
     assert settings.read_text("utf-8") == SHIPPED.read_text("utf-8")
     added = [line[1:] for line in output.splitlines() if re.match(r"\+ ", line)]
     removed = [line[1:] for line in output.splitlines() if re.match(r"- +peak", line)]
@@ -405,7 +407,7 @@ def test_the_lines_that_are_printed_can_be_pasted(settings: Path) -> None:
 
 
 def test_a_fleet_is_not_written_on_a_guess(settings: Path) -> None:
-    goal = ("--search", "p99<200ms at 20 TPS", "--traffic", "steady", "--write")
+    goal = ("--search", "--target", "p99=200ms", "--tps", "20", "--traffic", "steady", "--write")
     done = CliRunner().invoke(app, ["simulate", str(settings), *goal])
     assert isinstance(done.exception, ConfigurationError)
     assert done.exception.code == "LLS132"
@@ -421,27 +423,38 @@ def test_a_long_search_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert "this takes minutes" in capsys.readouterr().err
 
 
-def test_nothing_is_written_when_nothing_holds(settings: Path, tmp_path: Path) -> None:
-    plan = tmp_path / "plan.md"
+def test_nothing_is_written_when_nothing_holds(settings: Path) -> None:
     output = run(
         settings,
         "--search",
-        "p99<20ms at 20 TPS",
+        "--target",
+        "p99=20ms",
+        "--tps",
+        "20",
         "--traffic",
         "steady",
-        "--adopt",
-        plan,
         "--write",
         code=1,
     )
     assert "nothing was written" in output
-    assert not plan.exists()
     assert settings.read_text("utf-8") == SHIPPED.read_text("utf-8")
 
 
 def test_all_shapes_are_those_that_ship() -> None:
     done = CliRunner().invoke(
-        app, ["simulate", str(SHIPPED), "--search", "p99<1s at 1 TPS", "--traffic", "all", "--json"]
+        app,
+        [
+            "simulate",
+            str(SHIPPED),
+            "--search",
+            "--target",
+            "p99=1s",
+            "--tps",
+            "1",
+            "--traffic",
+            "all",
+            "--json",
+        ],
     )
     assert done.exit_code == 0, done.output
     assert json.loads(done.output)["search"]["shapes"] == [

@@ -12,6 +12,7 @@ from . import (
     compare_instance_types,
     compare_routing,
     dashboard,
+    deployed,
     diagnose,
     errors,
     init,
@@ -57,8 +58,9 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "package": package.package,
     "schema": schema.schema,
     "errors": errors.errors,
-    "dashboard": dashboard.dashboard,
     "diagnose": diagnose.diagnose,
+    "list": deployed.list_,
+    "dashboard": dashboard.dashboard,
 }
 for name, command in COMMANDS.items():
     app.command(name)(command)
@@ -85,22 +87,17 @@ def _options(
     \b
     Examples:
       low-latency init                             start a CDK app, or add to one
-      low-latency plan endpoint.yaml               every number of the stack, with its reason
-      low-latency plan a.yaml --against b.yaml     what another settings file changes
-      low-latency prices endpoint.yaml             AWS's prices, so that the plan says dollars
-      low-latency pin Qwen/Qwen3-8B                a model of the Hugging Face Hub, by its commit
-      low-latency preflight endpoint.yaml          would it deploy and work in this account?
-      low-latency verify LowLatencyEndpoint        is what is deployed as planned?
+      low-latency plan                             every number of the stack, with its reason
+      low-latency plan --against deployed.yaml     what a change of the settings does
+      low-latency preflight                        would it deploy and work in this account?
+      low-latency verify                           is what is deployed as planned?
+      low-latency list                             what is deployed, and its dashboards
       low-latency diagnose sentiment               slow? where the time goes, what to change
-      low-latency simulate endpoint.yaml           what another strategy or fleet would do
-      low-latency recommend endpoint.yaml          which instance type? Inference Recommender
-      low-latency optimize endpoint.yaml --quantize fp8   a smaller model, by SageMaker's jobs
-      low-latency load-test sentiment --rate 100   load it, and say what limits it
-      low-latency compare-routing sentiment --users 20   random or least outstanding requests?
-      low-latency compare-instance-types *.json    which is quick, which is cheap?
-      low-latency stage Qwen/Qwen3-8B --bucket models    pinned models into S3
-      low-latency package endpoint.yaml -o dist/   template and assets, without the CDK
-      low-latency errors LLE604                    what an error code means
+      low-latency load-test sentiment --tps 100    load it, and say what limits it
+      low-latency simulate                         what another strategy or fleet would do
+      low-latency errors LLE604                    what a code means
       low-latency local-aws                        a local AWS to deploy into
+
+    Commands read endpoint.yaml unless another settings file is named.
     """
     interruptible()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from .options import Json, Profile, flag
+from .options import Json, Markdown, Profile, Quiet, Strict, flag
 from .output import print_json, print_parts, progress_on_terminal
 
 if TYPE_CHECKING:
@@ -28,8 +28,9 @@ class CheckOptions:
     """How an account is asked, and how the report is shown."""
 
     json: Json = False
-    quiet: bool = flag("Leave out what passes.", short="-q")
-    strict: bool = flag("Fail on a warning, and on what could not be read.")
+    markdown: Markdown = False
+    quiet: Quiet = False
+    strict: Strict = False
     verbose: bool = flag("Name the page behind each check.", short="-v")
     profile: Profile = None
 
@@ -40,5 +41,6 @@ class CheckOptions:
         else:
             from ..operate.checking.tables import report_table
 
-            print_parts(*report_table(report, quiet=self.quiet, verbose=self.verbose))
+            parts = report_table(report, quiet=self.quiet, verbose=self.verbose)
+            print_parts(*parts, markdown=self.markdown)
         raise typer.Exit(report.exit_status(strict=self.strict))

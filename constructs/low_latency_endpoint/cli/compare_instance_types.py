@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Html, Json, grouped, option
+from .options import Html, Json, Markdown, Prices, grouped, option
 from .process import check_packages
 
 if TYPE_CHECKING:
@@ -19,19 +19,17 @@ if TYPE_CHECKING:
 class TypeComparisonOptions:
     """Whose prices count, and what is shown."""
 
-    price: list[str] | None = option(
-        "What an instance type costs for an hour; over the prices of a file. Repeat it.",
-        metavar="ITEM=USD",
-    )
+    price: Prices = None
     prices: Path | None = option(
         "A file of prices, as low-latency prices writes it.", metavar="FILE"
     )
     settings: Path | None = option("A settings file that states prices.", metavar="FILE")
     statistic: str | None = option(
-        "Of the load tests' target; its highest percentile without it.", metavar="STAT"
+        "Of the load tests' target. Default: its highest percentile.", metavar="STAT"
     )
     html: Html = None
     json: Json = False
+    markdown: Markdown = False
 
     @property
     def all_prices(self) -> dict[str, Price]:
@@ -54,7 +52,7 @@ def compare_instance_types(
     results: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RESULT...",
+            metavar="RESULT",
             show_default=False,
             help="Result files of low-latency load-test, each of another instance type.",
         ),
@@ -66,7 +64,11 @@ def compare_instance_types(
     Every step of a load test is a point: what its requests waited, and what a million of them cost.
     On the frontier is what nothing else beats in both.
 
-    Exit codes: 0 compared; 1 none held the target; 2 usage, other targets, or no price.
+    \b
+    Exit codes:
+      0  compared
+      1  none held the target
+      2  usage, other targets, or no price
 
     \b
     Examples:
@@ -91,6 +93,11 @@ def compare_instance_types(
     if options.json:
         print_json(found.to_dict())
     else:
-        print_parts(Text(found.sentence, style="bold"), found.table(), *map(Text, found.remarks()))
+        print_parts(
+            Text(found.sentence, style="bold"),
+            found.table(),
+            *map(Text, found.remarks()),
+            markdown=options.markdown,
+        )
     if not found.front:
         raise typer.Exit(1)

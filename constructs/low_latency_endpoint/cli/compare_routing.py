@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .load_inputs import Results, Sending, seconds_of
-from .options import flag, grouped, option
-from .stated_sides import stated_sides
+from .options import Markdown, flag, grouped, option
+from .stated_endpoints import stated_sides
 
 if TYPE_CHECKING:
     from ..load_test.compare.compare_routing import ComparisonPlan
@@ -29,13 +29,15 @@ class Blocks:
     """How the sides are loaded in turn."""
 
     users: int | None = option("Closed loop: callers that each wait for their answer.", metavar="N")
-    rate: float | None = option("Open loop: requests per second, whoever waits.", metavar="TPS")
-    pairs: int = option("How often each side is loaded; more see smaller differences.", 10)
+    tps: float | None = option("Open loop: requests per second, whoever waits.", metavar="TPS")
+    pairs: int = option(
+        "How often each side is loaded; more see smaller differences.", 10, metavar="N"
+    )
     block: str = option(
         "Length of each block that counts; much longer than an answer takes.", "30s", metavar="TIME"
     )
     settle: str = option("Sent after each switch, and not counted.", "3s", metavar="TIME")
-    confidence: float = option("Of each interval.", 0.95)
+    confidence: float = option("Of each interval.", 0.95, metavar="SHARE")
     same_routing: bool = flag("Compare sides that route alike: a test of the test.")
 
 
@@ -54,15 +56,12 @@ class Walk:
     size: list[int] | None = option(
         "With --preset: only these numbers of instances.", metavar="N", min=1
     )
-    hourly_price: float | None = option(
-        "With --preset: of one instance, to tell the cost.", metavar="USD", min=0
-    )
     yes: bool = flag("With --change-instances: do not ask.", short="-y")
 
     def check(self, blocks: Blocks) -> None:
         """Refuse options that do not go together."""
-        if self.preset and (blocks.users is not None or blocks.rate is not None):
-            raise typer.BadParameter("--preset states the load: leave out --users and --rate")
+        if self.preset and (blocks.users is not None or blocks.tps is not None):
+            raise typer.BadParameter("--preset states the load: leave out --users and --tps")
         if not self.preset and (self.change_instances or self.size):
             raise typer.BadParameter("--change-instances and --size go with --preset published")
 
@@ -83,7 +82,7 @@ def compare_routing(
     endpoints: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[ENDPOINT] [OTHER]",
+            metavar="ENDPOINT",
             show_default=False,
             help="An endpoint of two variants, or two endpoints. Default: the settings' with two "
             "variants.",
@@ -97,20 +96,24 @@ def compare_routing(
             "the endpoint's only two, or the first of each endpoint.",
         ),
     ] = None,
+    markdown: Markdown = False,
 ) -> None:
     """Compare RANDOM with LEAST_OUTSTANDING_REQUESTS on your model. Costs what the requests cost.
 
     Sends the same requests to two variants in turn, in blocks, so that a machine or a fleet that
     becomes slower meets both; says by how much latency and throughput differ, and how sure that is.
 
-    Exit codes: 0 compared, with a difference or without; 1 the figures are no comparison (errors,
-    client-bound, interrupted early); 2 usage, or there are no two sides.
+    \b
+    Exit codes:
+      0  compared, with a difference or without
+      1  the figures are no comparison: errors, client-bound, interrupted early
+      2  usage, or there are no two sides
 
     \b
     Examples:
       low-latency compare-routing sentiment --users 20 --payload body.json --html routing.html
-      low-latency compare-routing --settings endpoint.yaml --users 20
-      low-latency compare-routing sentiment --variant random --variant least --rate 200
+      low-latency compare-routing --users 20     the two variants of endpoint.yaml
+      low-latency compare-routing sentiment --variant random --variant least --tps 200
       low-latency compare-routing with-random with-least --users 40 --pairs 20 -o result.json
       low-latency compare-routing sentiment --preset published --change-instances
     """
@@ -125,7 +128,7 @@ def compare_routing(
     )
     plan = ComparisonPlan(
         users=4 if walk.preset else blocks.users,
-        rate=blocks.rate,
+        rate=blocks.tps,
         pairs=blocks.pairs,
         block_seconds=seconds_of(blocks.block, "--block"),
         settle_seconds=seconds_of(blocks.settle, "--settle"),
@@ -144,11 +147,14 @@ def compare_routing(
         from ..account.sessions import open_clients
         from ..load_test.compare.published import compare_published, cost_of, instructions
         from ..load_test.compare.sides import read_sides
+        from ..plan.prices import price_of
 
-        cost = cost_of(plan, walk.sizes, walk.hourly_price)
+        client, _ = open_clients(profile, region)
+        sides = read_sides(Account(client, region), endpoints, variants)
+        prices = sending.prices(stated, region)
+        price = price_of(sides.base.fleet.instance_type, region, prices)
+        cost = cost_of(plan, walk.sizes, None if price is None else price.usd)
         if not walk.change_instances:
-            client, _ = open_clients(profile, region)
-            sides = read_sides(Account(client, region), endpoints, variants)
             typer.echo("\n".join([f"{cost}.", *instructions(sides, walk.sizes)]))
             return
     payloads, target = sending.payloads(stated), sending.target(endpoints[0], stated)
@@ -158,7 +164,7 @@ def compare_routing(
             typer.confirm("Change the instance counts?", abort=True, err=True)
     from .compare_routing_view import ComparisonDisplay, summary
 
-    with ComparisonDisplay(quiet=results.json) as live:
+    with ComparisonDisplay(quiet=results.json or markdown) as live:
 
         def compare(one: ComparisonPlan) -> RoutingComparison:
             return compared(
@@ -197,6 +203,6 @@ def compare_routing(
     if results.json:
         typer.echo(report.to_json(), nl=False)
     else:
-        summary(report)
+        summary(report, markdown=markdown)
     if not report.valid:
         raise typer.Exit(1)

@@ -66,7 +66,7 @@ def _line(event: PairEnded) -> str:
     return f"Pair {len(report.pairs) + repeated}: {'; '.join(parts)}{said}"
 
 
-def summary(report: RoutingComparison | PublishedComparison) -> None:
+def summary(report: RoutingComparison | PublishedComparison, *, markdown: bool = False) -> None:
     """The answer for people: a sentence, a table, what to be careful about."""
     parts: list[RenderableType] = [
         Text(report.sentence, style="bold" if report.valid else "bold red")
@@ -82,4 +82,4 @@ def summary(report: RoutingComparison | PublishedComparison) -> None:
     parts += [Text.assemble(("Careful: ", "yellow"), each) for each in report.warnings]
     if isinstance(report, RoutingComparison):
         parts += [Text(f"Unknown: {each}", style="dim") for each in report.sides.unknown]
-    print_parts(*parts)
+    print_parts(*parts, markdown=markdown)

@@ -1,4 +1,4 @@
-"""``low-latency dashboard``: the dashboard as a picture."""
+"""``low-latency dashboard``."""
 
 from __future__ import annotations
 
@@ -7,41 +7,55 @@ from typing import Annotated
 
 import typer
 
-from .options import Profile, Region
-from .output import progress_on_terminal
+from .options import Json, Profile, Region, Since, Until
+from .output import print_json, progress_on_terminal
 
 
 def dashboard(
-    name: Annotated[str, typer.Argument(help="The dashboard's name.", show_default=False)],
-    picture: Annotated[
-        Path, typer.Argument(help="File to write: .svg, .png or .pdf.", show_default=False)
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="Of an endpoint, a stack or a dashboard.", show_default=False
+        ),
     ],
-    hours: Annotated[float, typer.Option(help="How far back, in hours.", min=0.1, max=72)] = 3,
+    picture: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PICTURE", help="File to write: .svg, .png or .pdf.", show_default=False
+        ),
+    ],
+    since: Since = "3h",
+    until: Until = None,
+    json: Json = False,
     profile: Profile = None,
     region: Region = None,
 ) -> None:
     """Draw a CloudWatch dashboard with its data into a file.
 
     \b
-    Examples:
-      low-latency dashboard LowLatencyEndpoint-sentimentDashboard last-night.png --hours 12
-    """
-    from datetime import timedelta
+    Exit codes:
+      0  drawn
+      2  usage, there is no such dashboard, or AWS could not be read
 
+    \b
+    Examples:
+      low-latency dashboard sentiment last-night.png --since 12h
+      low-latency dashboard sentiment night.svg --since 2h --until 2026-11-20T03:30Z
+    """
     from ..account.calls import Account
     from ..account.clock import account_now
+    from ..account.deployed_endpoints import dashboard_named
     from ..account.sessions import aws_errors_in_words, open_clients
     from ..operate.dashboard_data import read_dashboard_body
     from ..operate.dashboard_picture import draw_dashboard
+    from ..operate.diagnose.options import parse_window
 
     with aws_errors_in_words(), progress_on_terminal(f"Reading and drawing {name}"):
         account = Account(*open_clients(profile, region))
-        end = account_now()
-        draw_dashboard(
-            account,
-            read_dashboard_body(account, name),
-            picture,
-            start=end - timedelta(hours=hours),
-            end=end,
-        )
-    typer.echo(f"wrote {picture}")
+        start, end = parse_window(since, until, account_now())
+        found = dashboard_named(account, name)
+        draw_dashboard(account, read_dashboard_body(account, found), picture, start=start, end=end)
+    if json:
+        print_json({"dashboard": found, "picture": str(picture)})
+    else:
+        typer.echo(f"wrote {picture}")

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from .options import Html, Json, Profile, Region, grouped, option
-from .output import console_for_people, print_json, progress_on_terminal
+from .options import (
+    ENDPOINT_YAML,
+    EndpointName,
+    Html,
+    Json,
+    Markdown,
+    OptionalSettings,
+    Profile,
+    Region,
+    Since,
+    Until,
+    grouped,
+    option,
+)
+from .output import console_for_people, print_json, print_parts, progress_on_terminal
 from .process import check_packages
 
 if TYPE_CHECKING:
@@ -20,10 +33,8 @@ if TYPE_CHECKING:
 class DiagnosisOptions:
     """Which window, against which target, and what is written."""
 
-    since: str = option("Length of the window: 30m, 1h, 2d.", "1h", metavar="TIME")
-    until: str | None = option(
-        "End of the window, such as 2026-11-20T03:30Z; now without it.", metavar="TIME"
-    )
+    since: Since = "1h"
+    until: Until = None
     target: list[str] | None = option(
         "How long callers may wait, such as p99=200ms. Default: the thresholds of the "
         "endpoint's alarms, or its stack's plan.",
@@ -34,25 +45,29 @@ class DiagnosisOptions:
     )
     html: Html = None
     json: Json = False
+    markdown: Markdown = False
     profile: Profile = None
     region: Region = None
 
 
 @grouped
 def diagnose(
-    endpoint: Annotated[str, typer.Argument(show_default=False, help="Name of the endpoint.")],
-    options: DiagnosisOptions,
+    options: DiagnosisOptions, endpoint: EndpointName = None, settings: OptionalSettings = None
 ) -> None:
     """Explain why an endpoint is slow or failing. Reads only.
 
     Splits the time into client, overhead and model, walks AWS's decision tree, and says what to
     change in endpoint.yaml. What the credentials may not read is reported as unknown.
 
-    Exit codes: 0 nothing found, 1 findings, 2 usage, or AWS could not be read.
+    \b
+    Exit codes:
+      0  nothing found
+      1  findings
+      2  usage, or AWS could not be read
 
     \b
     Examples:
-      low-latency diagnose sentiment
+      low-latency diagnose                         the endpoint of endpoint.yaml
       low-latency diagnose sentiment --since 2h --until 2026-11-20T03:30Z
       low-latency diagnose sentiment --target p99=200ms --client-latency p99=240ms
       low-latency diagnose sentiment --html report.html --profile production
@@ -60,6 +75,10 @@ def diagnose(
     if options.html is not None:
         check_packages("boto3", "jinja2")
         _writable(options.html)
+    if endpoint is None or settings is not None:
+        from .stated_endpoints import stated_name
+
+        endpoint = stated_name(settings or ENDPOINT_YAML, options.profile, options.region, endpoint)
     made = _diagnose(endpoint, options)
     if options.html is not None:
         from ..operate.diagnose.page import write_page
@@ -69,6 +88,10 @@ def diagnose(
         typer.echo(f"wrote {options.html}", err=True)
     if options.json:
         print_json(made.to_dict())
+    elif options.markdown:
+        from ..operate.diagnose.terminal import report_parts
+
+        print_parts(*report_parts(made), markdown=True)
     else:
         from ..operate.diagnose.terminal import print_report
 

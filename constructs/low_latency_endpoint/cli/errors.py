@@ -1,16 +1,22 @@
-"""``low-latency errors``, and all error codes in one place: ``docs/reference/errors.md``."""
+"""``low-latency errors``, and all codes in one place: ``docs/reference/errors.md``."""
 
 from __future__ import annotations
 
 import re
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import ErrorRule, rules
+from .options import Json, Markdown
+from .output import print_json
+
+if TYPE_CHECKING:
+    from ..operate.checking.checks import Check
 
 _REGISTERS = re.compile(r'\b(?:rule|number_range|text_form)\(\s*"LL[A-Z]\d{3}"')
 
@@ -24,25 +30,67 @@ _AREAS = {
     "LLE6": "Scaling",
     "LLE7": "Metrics and alarms",
     "LLE8": "Plan and prices",
-    "LLE9": "Settings file",
+    "LLE9": "Settings file and commands",
+    "LLP": "Checks of preflight",
+    "LLV": "Checks of verify",
+    "LLD": "Findings and errors of diagnose",
     "LLA": "Reading an account",
     "LLC": "Callers",
-    "LLD": "Diagnosis",
     "LLR": "Recommendations",
     "LLS": "Simulation",
     "LLT": "Load tests",
 }
 
 _INTRODUCTION = """\
-# Error codes
+# Codes
 
 <!-- Generated: low-latency errors --markdown > docs/reference/errors.md -->
 
-Every configuration error carries a code that stays the same from version to version, what is
-wrong, the value got, the values allowed, how to fix it and, where the rule is AWS's, the page that
-states it. `low-latency errors LLE604` explains a code in the terminal. Nothing is corrected in
-silence; what is only suspicious is a warning of the CDK and no error.
+Every error, every check of `preflight` and `verify`, and every finding of `diagnose` has a code. It
+stays the same from version to version. `low-latency errors LLE604` explains one in the terminal.
 """
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What a code means.
+
+    Attributes
+    ----------
+    code, title : str
+    text : str
+        How to fix it, how a check finds it out, or when a finding is given.
+    source : str
+        The page that states it; empty where the rule is the library's own.
+    """
+
+    code: str
+    title: str
+    text: str = ""
+    source: str = ""
+
+    def __str__(self) -> str:
+        source = f"Source: {self.source}" if self.source else ""
+        return "\n\n".join(filter(None, (f"{self.code}: {self.title}", self.text, source)))
+
+
+def all_codes() -> list[Explained]:
+    """Every code of every command, in the order of the page; never loads the CDK."""
+    from ..operate import preflight, verify
+    from ..operate.diagnose.findings import kinds
+
+    found = [Explained(each.code, each.title, each.fix, each.source) for each in all_rules()]
+    checks: list[Check[Any]] = [*preflight.CHECKS, *preflight.ENDPOINT_CHECKS]
+    checks += [*verify.CHECKS, *verify.ENDPOINT_CHECKS]
+    found += [Explained(each.id, each.title, each.how, each.source) for each in checks]
+    found += [
+        Explained(each.id, each.title, f"When: {each.when}.", each.source) for each in kinds()
+    ]
+    areas = list(_AREAS)
+    return sorted(
+        found,
+        key=lambda each: (next(map(areas.index, filter(each.code.startswith, areas))), each.code),
+    )
 
 
 def all_rules() -> list[ErrorRule]:
@@ -60,52 +108,40 @@ def all_rules() -> list[ErrorRule]:
     return list(rules())
 
 
-def explained(rule: ErrorRule) -> str:
-    """One rule for the terminal.
-
-    Examples
-    --------
-    >>> from low_latency_endpoint.plan.limits import SAFETY_FACTOR
-    >>> print(explained(SAFETY_FACTOR.rule).splitlines()[0])
-    LLE604: the safety factor is out of range
-    """
-    lines = [f"{rule.code}: {rule.title}", "", rule.fix]
-    if rule.source:
-        lines += ["", f"Source: {rule.source}"]
-    return "\n".join(lines)
-
-
 def errors_markdown() -> str:
-    """All rules as the page ``docs/reference/errors.md``."""
+    """All codes as the page ``docs/reference/errors.md``."""
     parts = [_INTRODUCTION]
-    rules_left = all_rules()
+    left = all_codes()
     for begin, area in _AREAS.items():
         parts.append(f"## {area}\n")
-        parts += [_section(rule) for rule in rules_left if rule.code.startswith(begin)]
+        parts += [_section(each) for each in left if each.code.startswith(begin)]
     return "\n".join(parts)
 
 
-def _section(rule: ErrorRule) -> str:
-    source = f" ([source]({rule.source}))" if rule.source else ""
-    title = rule.title[0].upper() + rule.title[1:].rstrip(".")
-    return f"### {rule.code}\n\n**{title}.** {rule.fix}{source}\n"
+def _section(each: Explained) -> str:
+    source = f" ([source]({each.source}))" if each.source else ""
+    title = each.title[0].upper() + each.title[1:].rstrip(".")
+    return f"### {each.code}\n\n**{title}.** {each.text}".rstrip() + f"{source}\n"
 
 
 def errors(
     code: Annotated[
         str | None,
-        typer.Argument(metavar="CODE", help="Code such as LLE604; all codes without it."),
-    ] = None,
-    markdown: Annotated[
-        bool,
-        typer.Option(
-            "--markdown", help="All codes as a Markdown page, as docs/reference/errors.md holds them."
+        typer.Argument(
+            metavar="CODE", show_default=False, help="Such as LLE604, LLP403. Default: all codes."
         ),
-    ] = False,
+    ] = None,
+    json: Json = False,
+    markdown: Markdown = False,
 ) -> None:
-    """Explain an error code, or list them all.
+    """Explain a code of an error, a check or a finding; or list them all.
 
     Says what must hold, how to fix it, and where AWS states it.
+
+    \b
+    Exit codes:
+      0  explained
+      2  there is no such code
 
     \b
     Examples:
@@ -113,19 +149,24 @@ def errors(
       low-latency errors LLE604                explain one
       low-latency errors --markdown > docs/reference/errors.md
     """
-    if markdown:
+    if markdown and code is None:
         typer.echo(errors_markdown(), nl=False)
         return
-    known = {rule.code: rule for rule in all_rules()}
-    if code is None:
-        for rule in known.values():
-            typer.echo(f"{rule.code}  {rule.title}")
-        return
-    found = known.get(code.upper())
-    if found is None:
+    known = {each.code: each for each in all_codes()}
+    if code is not None and code.upper() not in known:
         import difflib
 
-        close = difflib.get_close_matches(code.upper(), known, n=3)
+        near = [each for each in known if each[:3] == code.upper()[:3]]
+        close = difflib.get_close_matches(code.upper(), near, n=3)
         hint = f" Did you mean {' or '.join(close)}?" if close else ""
-        raise typer.BadParameter(f"there is no error {code}.{hint} `low-latency errors` lists all.")
-    typer.echo(explained(found))
+        raise typer.BadParameter(f"there is no code {code}.{hint} `low-latency errors` lists all.")
+    chosen = list(known.values()) if code is None else [known[code.upper()]]
+    if json:
+        print_json({"codes": [asdict(each) for each in chosen]})
+    elif markdown:
+        typer.echo(_section(chosen[0]), nl=False)
+    elif code is not None:
+        typer.echo(str(chosen[0]))
+    else:
+        for each in chosen:
+            typer.echo(f"{each.code}  {each.title}")

@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from .options import Profile, flag, grouped, option
+from .options import Json, Profile, Region, flag, grouped, option
+from .output import print_json
 
 
 class TemplateName(StrEnum):
@@ -52,24 +53,31 @@ class InitOptions:
         metavar="LIST",
     )
     name: str | None = option(
-        "What callers invoke. Default: sentiment, chat, hub or scorer, by the template."
+        "What callers invoke. Default: sentiment, chat, hub or scorer, by the template.",
+        metavar="NAME",
     )
-    region: str | None = option("Region. Default: the profile's, or the environment's.")
-    account: str | None = option("Account, twelve digits. Default: that of the credentials.")
+    account: str | None = option(
+        "Account, twelve digits. Default: that of the credentials.", metavar="ACCOUNT"
+    )
     profile: Profile = None
+    region: Region = None
     settings: str = option(
         "The settings file to write; another name where an app has one.",
         "endpoint.yaml",
         metavar="FILE",
     )
-    yes: bool = flag("Ask nothing: take what is given, found and usual.", short="-y")
+    yes: bool = flag("Do not ask: take what is given, found and usual.", short="-y")
+    json: Json = False
 
 
 @grouped
 def init(
     options: InitOptions,
     folder: Annotated[
-        Path, typer.Argument(show_default=False, help="Where; default: the current folder.")
+        Path,
+        typer.Argument(
+            metavar="FOLDER", show_default=False, help="Where. Default: the current folder."
+        ),
     ] = Path("."),
 ) -> None:
     """Start a CDK app with an endpoint, or add one to an app that exists.
@@ -81,6 +89,11 @@ def init(
     Region, account, zones and subnets are read from the account where credentials are, with
     ec2:DescribeAvailabilityZones, DescribeVpcs, DescribeSubnets, DescribeRouteTables and
     sts:GetCallerIdentity; what cannot be found is asked, or, without a terminal, listed.
+
+    \b
+    Exit codes:
+      0  written
+      2  usage, or something is missing or in the way; nothing is written
 
     \b
     Examples:
@@ -96,6 +109,10 @@ def init(
     app = existing_app(folder)
     check_room(folder, options.settings, app)
     found = answers(options, ask=not options.yes and sys.stdin.isatty())
-    for path in write(folder, options.settings, found, app):
+    written = write(folder, options.settings, found, app)
+    if options.json:
+        print_json({"written": [str(path) for path in written]})
+        return
+    for path in written:
         typer.echo(f"wrote {path}")
     typer.echo(next_steps(folder, options.settings, found, app))

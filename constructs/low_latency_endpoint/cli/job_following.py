@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..report.tables import Table
-from .options import Json, Profile, SettingsRegion, flag, option
+from .options import Json, Markdown, Profile, Region, flag, option
 from .output import print_json, print_parts
 
 if TYPE_CHECKING:
@@ -36,27 +36,27 @@ class JobOptions:
     job: str | None = option("Come back to a job: follow it, show its results.", metavar="NAME")
     list_: bool = flag("List the newest jobs.")
     stop: bool = flag("With --job: stop it.")
-    adopt: int | None = option(
-        "With --job: write result N into the settings file, after showing the difference.",
-        metavar="N",
+    result: int | None = option(
+        "With --job: show what result N changes in the settings file.", metavar="N"
     )
+    write: bool = flag("With --result: write it into the settings file; comments stay.")
     no_wait: bool = flag("Do not follow the job to its end.")
     yes: bool = flag("Do not ask.", short="-y")
     json: Json = False
+    markdown: Markdown = False
     profile: Profile = None
-    region: SettingsRegion = None
+    region: Region = None
 
-    def check(self, **others: object) -> None:
-        """Refuse options that do not go together; ``others`` are for a job, too."""
-        asked = {"adopt": self.adopt, **others}
-        names = [f"--{name}" for name in asked]
-        if self.job is None and (self.stop or any(each is not None for each in asked.values())):
-            said = f"{', '.join(['--stop', *names[:-1]])} and {names[-1]}"
-            raise typer.BadParameter(f"{said} are for a job: add --job NAME.")
+    def check(self) -> None:
+        """Refuse options that do not go together."""
+        if self.job is None and (self.stop or self.result is not None):
+            raise typer.BadParameter("--stop and --result are for a job: add --job NAME.")
         if self.list_ and self.job is not None:
             raise typer.BadParameter("--list and --job exclude each other.")
-        if self.stop and any(each is not None for each in asked.values()):
-            raise typer.BadParameter(f"--stop excludes {' and '.join(names)}.")
+        if self.stop and self.result is not None:
+            raise typer.BadParameter("--stop excludes --result.")
+        if self.write and self.result is None:
+            raise typer.BadParameter("--write goes with --result N.")
 
 
 @dataclass(frozen=True)
@@ -142,19 +142,19 @@ class JobCommand:
 
     def _list(self, jobs: Sequence[Job[R]]) -> None:
         if self.options.json:
-            print_json(
-                [
-                    {name: getattr(each, name) for name in ("name", "type", "status")}
-                    | {"created": each.created.isoformat()}
-                    for each in jobs
-                ]
-            )
+            shown = [
+                {name: getattr(each, name) for name in ("name", "type", "status")}
+                | {"created": each.created.isoformat()}
+                for each in jobs
+            ]
+            print_json({"jobs": shown})
         elif jobs:
             rows = [
                 (each.name, each.type, each.status, f"{each.created:%Y-%m-%d %H:%M}")
                 for each in jobs
             ]
-            print_parts(Table(("Job", "Type", "Status", "Created"), rows, align="l"))
+            table = Table(("Job", "Type", "Status", "Created"), rows, align="l")
+            print_parts(table, markdown=self.options.markdown)
         else:
             typer.echo("There are no jobs in this account and region.")
 
@@ -226,24 +226,26 @@ class JobCommand:
             )
             raise typer.Exit(INTERRUPTED) from None
 
-    def _write_settings(self, values: dict[Place, Any], notes: Sequence[str]) -> dict[str, Any]:
-        """Show what would change in the settings file, ask, and write it."""
+    def _edit_settings(self, values: dict[Place, Any], notes: Sequence[str]) -> dict[str, Any]:
+        """Show what changes in the settings file, and write it where the options say so."""
         from ..settings.yaml_editing import edit_settings_file, write_edit
 
         json = self.options.json
         edit = edit_settings_file(self.path, values)
         if not edit.changed:
             typer.echo(f"{self.path} says this already.", err=json)
-            return {"changed": False, "diff": "", "notes": list(notes)}
+            return {"written": False, "diff": "", "notes": list(notes)}
         typer.echo(edit.diff(), nl=False, err=json)
         for note in notes:
             typer.echo(f"Note: {note}", err=json)
-        self.confirm(f"Write this into {self.path}?")
-        write_edit(edit)
-        typer.echo(
-            f"wrote {self.path}; see what follows with: low-latency plan {self.path}", err=True
-        )
-        return {"changed": True, "diff": edit.diff(), "notes": list(notes)}
+        if self.options.write:
+            write_edit(edit)
+            typer.echo(
+                f"wrote {self.path}; see what follows with: low-latency plan {self.path}", err=True
+            )
+        else:
+            typer.echo(f"{self.path} is as it was; --write changes it.", err=True)
+        return {"written": self.options.write, "diff": edit.diff(), "notes": list(notes)}
 
     def show_generative(
         self,
@@ -255,7 +257,8 @@ class JobCommand:
         from ..operate.recommend.view import generative_table
 
         if not self.options.json:
-            print_parts(*generative_table(job, self.endpoint.instance_type))
+            parts = generative_table(job, self.endpoint.instance_type)
+            print_parts(*parts, markdown=self.options.markdown)
         shown = {
             **further,
             "ended": job.ended.isoformat() if job.ended else None,
@@ -270,10 +273,10 @@ class JobCommand:
         """Take a result over where the options say so; else how to, or all of it as JSON."""
         from ..operate.recommend.adopting import chosen
 
-        number = self.options.adopt
+        number = self.options.result
         if number is not None:
             adoption = adopted(chosen(job, number))
-            data["adopted"] = self._write_settings(adoption.values, adoption.notes)
+            data["adopted"] = self._edit_settings(adoption.values, adoption.notes)
         if self.options.json:
             data = {
                 "job": job.name,
@@ -283,8 +286,8 @@ class JobCommand:
                 **data,
             }
             print_json(data)
-        elif number is None and job.results:
-            typer.echo(f"Take one over with: {self.again} --job {job.name} --adopt N")
+        elif number is None and job.results and not self.options.markdown:
+            typer.echo(f"Take one over with: {self.again} --job {job.name} --result N --write")
 
 
 def opened(command: str, path: Path, options: JobOptions, further: str = "") -> JobCommand:

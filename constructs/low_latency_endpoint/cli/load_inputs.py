@@ -9,29 +9,40 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .options import Html, Json, Profile, Region, flag, option
+from .options import (
+    ENDPOINT_YAML,
+    Html,
+    Json,
+    OptionalSettings,
+    Prices,
+    Profile,
+    Region,
+    flag,
+    option,
+)
 from .process import check_packages
 
 if TYPE_CHECKING:
     from ..load_test.engine.payloads import Payloads
     from ..load_test.engine.target import Target
     from ..load_test.search.endpoint_settings import StatedEndpoint
+    from ..plan.prices import Price
 
 
 @dataclass
 class Sending:
     """What is sent, and how."""
 
-    settings: Path | None = option(
-        "Settings file: latency target, peak, warm-up payload.", metavar="FILE"
-    )
+    settings: OptionalSettings = None
     payload: str | None = option(
         "File (.jsonl: a request per line), folder, module:function, or a JSON text. Default: "
         "the settings' warm-up payload.",
         metavar="SOURCE",
     )
-    content_type: str | None = option("Default: application/json.")
-    accept: str | None = option("Form of the answer.")
+    content_type: str | None = option(
+        "Content type of the payload. Default: the warm-up's, or application/json.", metavar="TYPE"
+    )
+    accept: str | None = option("Content type of the answer.", metavar="TYPE")
     expect: str | None = option("Must occur in every good answer.", metavar="REGEX")
     stream: bool = flag("Ask for response streams.")
     timeout: str = option("For a whole request.", "60s", metavar="TIME")
@@ -47,13 +58,23 @@ class Sending:
         False,
         names="--constant/--poisson",
     )
-    seed: int = option("The same seed sends at the same times.", 1)
-    allowed_errors: float = option("Share of requests that may fail.", 0.001)
+    seed: int = option("The same seed gives the same run.", 1, metavar="N")
+    allowed_errors: float = option("Share of requests that may fail.", 0.001, metavar="SHARE")
     processes: int = option(
-        "Generator processes on this machine, for each side of a comparison.", 1
+        "Processes on this machine; in a comparison for each side.", 1, metavar="N"
     )
+    price: Prices = None
     profile: Profile = None
     region: Region = None
+
+    def endpoint(self, given: str | None) -> str:
+        """The endpoint that is given, else the settings'; these are read from then on."""
+        if given is not None:
+            return given
+        self.settings = self.settings or ENDPOINT_YAML
+        from .stated_endpoints import stated_name
+
+        return stated_name(self.settings, self.profile, self.region)
 
     def stated(self, endpoint: str) -> StatedEndpoint | None:
         """What the settings say of an endpoint."""
@@ -96,6 +117,16 @@ class Sending:
             allow_plain_http=self.allow_plain_http,
             **more,
         )
+
+    def prices(self, stated: StatedEndpoint | None, region: str) -> dict[str, Price]:
+        """As the settings state them, and over them the options; before anything is sent."""
+        from ..plan.prices import parse_price, price_of, your_price
+
+        prices = dict(stated.prices) if stated is not None else {}
+        prices |= {item: your_price(usd) for item, usd in map(parse_price, self.price or ())}
+        for item in prices:
+            price_of(item, region, prices)
+        return prices
 
     def found_region(self, stated: StatedEndpoint | None) -> str:
         """The option's, else the settings', else the AWS CLI's."""

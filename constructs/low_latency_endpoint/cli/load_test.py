@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .load_inputs import Results, Sending, seconds_of
-from .options import flag, grouped, option
+from .options import EndpointName, Markdown, flag, grouped, option
 
 if TYPE_CHECKING:
     from ..load_test.engine.payloads import Payloads
@@ -28,7 +28,7 @@ _CONFIRM_SECONDS, _STEP_SECONDS = 300.0, 60.0
 class Load:
     """What is sent, step by step."""
 
-    rate: list[str] | None = option(
+    tps: list[str] | None = option(
         "Open loop: requests per second, whoever waits; 10..200 for a ramp. Repeat it for "
         "further steps.",
         metavar="TPS",
@@ -41,7 +41,7 @@ class Load:
     find_limit: bool = flag(
         "Find the highest rate that holds the target: rising, then bisecting, then confirming."
     )
-    confirm: bool = flag("Send what production will: --rate, or the settings' peak_tps.")
+    confirm: bool = flag("Send what production will: --tps, or the settings' peak_tps.")
     duration: str | None = option(
         "Length of each step. Default: 60s; 5m with --confirm.", metavar="TIME"
     )
@@ -51,7 +51,7 @@ class Load:
         metavar="TIME",
     )
     up_to: float | None = option("With --find-limit: where rising ends.", metavar="TPS")
-    precision: float = option("With --find-limit: how close to look, as a share.", 0.05)
+    precision: float = option("With --find-limit: how close to look.", 0.05, metavar="SHARE")
     fleet: int | None = option(
         "Send from N tasks of the endpoint's load-test fleet, in its client zones, instead of "
         "from here; see docs/how-to/load-test-fleet.md.",
@@ -72,14 +72,12 @@ class Measuring:
         "Instances that serve, or copies of the inference component. Default: what SageMaker "
         "says; --find-limit needs it where that is not known.",
         min=1,
+        metavar="N",
     )
-    variant: str | None = option("Send to this production variant only.")
-    target_model: str | None = option("Of a multi-model endpoint.")
-    inference_component: str | None = option("Of an endpoint that hosts several.")
-    price: list[str] | None = option(
-        "What an instance of its type costs for an hour, to say what a million requests cost; over "
-        "the settings' prices. Repeat it.",
-        metavar="ITEM=USD",
+    variant: str | None = option("Send to this production variant only.", metavar="NAME")
+    target_model: str | None = option("Model of a multi-model endpoint.", metavar="NAME")
+    inference_component: str | None = option(
+        "Inference component of an endpoint with several.", metavar="NAME"
     )
     metrics_wait: str = option(
         "How long to wait for CloudWatch, which is a minute or two late; 0s to leave it out. "
@@ -91,32 +89,37 @@ class Measuring:
 
 @grouped
 def load_test(
-    endpoint: Annotated[str, typer.Argument(show_default=False, help="Name of the endpoint.")],
     load: Load,
     measuring: Measuring,
     sending: Sending,
     results: Results,
+    endpoint: EndpointName = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a line per step.")] = None,
+    markdown: Markdown = False,
 ) -> None:
     """Load an endpoint, and say what it holds and what limits it. Costs what the requests cost.
 
     Latency counts from the moment at which a request was due, so that a stall shows. A percentile
     is judged with its interval; a run that the generator limited is called invalid.
 
-    Exit codes: 0 held, a limit found, or all up to --up-to held; 1 not; 2 usage, or nothing could
-    be sent.
+    \b
+    Exit codes:
+      0  held, a limit found, or all up to --up-to held
+      1  not, or the result is invalid
+      2  usage, or nothing could be sent
 
     \b
     Examples:
-      low-latency load-test sentiment --rate 50 --rate 100 --payload body.json --html report.html
-      low-latency load-test sentiment --find-limit --settings endpoint.yaml -o result.json
-      low-latency plan endpoint.yaml --from-load-test result.json
-      low-latency load-test sentiment --confirm --settings endpoint.yaml
-      low-latency load-test sentiment --fleet 4 --find-limit --settings endpoint.yaml
+      low-latency load-test sentiment --tps 50 --tps 100 --payload body.json --html report.html
+      low-latency load-test --find-limit -o result.json      the endpoint of endpoint.yaml
+      low-latency plan --from-load-test result.json
+      low-latency load-test --confirm
+      low-latency load-test --fleet 4 --find-limit
     """
     if load.fleet is not None and sending.processes != 1:
         raise typer.BadParameter("--processes are of this machine; with --fleet give more tasks")
     results.check(csv)
+    endpoint = sending.endpoint(endpoint)
     from ..load_test.search.load_testing import load_test as tested
     from ..load_test.search.result_file import write_text
     from ..load_test.search.steps_table import steps_csv
@@ -134,12 +137,12 @@ def load_test(
     from ..plan.prices import price_of
     from .load_test_view import LoadTestDisplay, summary
 
-    prices = _prices(measuring.price, stated, to.region)
+    prices = sending.prices(stated, to.region)
 
     waiting = seconds_of(measuring.metrics_wait, "--metrics-wait")
     plan = replace(plan, whole_minutes=waiting > 0)
     told = ("peak_tps", "safety_factor", "planned_instances")
-    with LoadTestDisplay(to, plan, quiet=results.json) as live:
+    with LoadTestDisplay(to, plan, quiet=results.json or markdown) as live:
         run = (
             None
             if load.fleet is None
@@ -178,22 +181,9 @@ def load_test(
     if results.json:
         typer.echo(report.to_json(), nl=False)
     else:
-        summary(report, results.output)
+        summary(report, results.output, markdown=markdown)
     if report.invalid or not report.run.held:
         raise typer.Exit(1)
-
-
-def _prices(
-    given: Sequence[str] | None, stated: StatedEndpoint | None, region: str
-) -> dict[str, Price]:
-    """As the settings state them, and over them the options; before anything is sent."""
-    from ..plan.prices import parse_price, price_of, your_price
-
-    prices = dict(stated.prices) if stated is not None else {}
-    prices |= {item: your_price(usd) for item, usd in map(parse_price, given or ())}
-    for item in prices:
-        price_of(item, region, prices)
-    return prices
 
 
 def _fleet_run(
@@ -232,7 +222,7 @@ def _plan(
     given = [
         name
         for name, value in (
-            ("--rate", bool(load.rate) and not load.confirm),
+            ("--tps", bool(load.tps) and not load.confirm),
             ("--users", load.users),
             ("--replay", load.replay),
             ("--find-limit", load.find_limit),
@@ -243,7 +233,7 @@ def _plan(
     if len(given) != 1:
         raise LOAD_FORM.error(
             got=" and ".join(given) or "none",
-            allowed="one of --rate, --users, --replay, --find-limit, --confirm",
+            allowed="one of --tps, --users, --replay, --find-limit, --confirm",
         )
     seconds = _CONFIRM_SECONDS if load.confirm else _STEP_SECONDS
     if load.duration is not None:
@@ -259,7 +249,7 @@ def _plan(
         return run_plans.users_plan(load.users, **common)
     if load.find_limit:
         if not goal.targets:
-            raise LATENCY_NEEDED.error(got="none", allowed="--target or --settings")
+            raise LATENCY_NEEDED.error(got="none", allowed="--target, or settings with a latency")
         search: dict[str, Any] = {"highest_rate": load.up_to} if load.up_to else {}
         return run_plans.limit_plan(
             SearchPlan(
@@ -281,15 +271,15 @@ def _plan(
             common["seconds"] = recorded.seconds
         return run_plans.rate_plan([recorded], **common)
     if not load.confirm:
-        return run_plans.rate_plan([_rate(each) for each in load.rate or ()], **common)
+        return run_plans.rate_plan([_rate(each) for each in load.tps or ()], **common)
     if not goal.targets:
-        raise LATENCY_NEEDED.error(got="none", allowed="--target or --settings")
-    peak = [_rate(each) for each in load.rate or ()] or [stated.peak_tps if stated else None]
+        raise LATENCY_NEEDED.error(got="none", allowed="--target, or settings with a latency")
+    peak = [_rate(each) for each in load.tps or ()] or [stated.peak_tps if stated else None]
     if len(peak) != 1 or not isinstance(peak[0], float | int):
         raise LOAD_FORM.error(
             got="--confirm without the load of production",
-            allowed="one --rate, or --settings with throughput.peak_tps",
-            fix="Give --rate the requests per second that production sends.",
+            allowed="one --tps, or --settings with throughput.peak_tps",
+            fix="Give --tps the requests per second that production sends.",
         )
     return run_plans.confirm_plan(peak[0], **common)
 
@@ -304,7 +294,7 @@ def _rate(text: str) -> Any:
             raise ValueError
     except ValueError:
         raise typer.BadParameter(
-            f"--rate {text}: give requests per second such as 200, or a ramp such as 10..200"
+            f"--tps {text}: give requests per second such as 200, or a ramp such as 10..200"
         ) from None
     return values[0] if len(values) == 1 else RampArrivals(values[0], values[1])
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
@@ -39,6 +40,12 @@ class StepsTable:
             if each.left_out is not None
         ]
 
+    def markdown_parts(self) -> Iterator[Any]:
+        """All columns, as a comment has no width."""
+        rows = list(zip(*(each.cells for each in self._columns), strict=True))
+        yield Table([each.name for each in self._columns], rows, align="llr")
+        yield from self._notes(self._columns, [])
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         shown = list(self._columns)
         dropped = []
@@ -50,6 +57,9 @@ class StepsTable:
             dropped.append(least.name)
         rows = list(zip(*(each.cells for each in shown), strict=True))
         yield Table([each.name for each in shown], rows, align="llr", tight=True)
+        yield from self._notes(shown, dropped)
+
+    def _notes(self, shown: Sequence[StepColumn], dropped: Sequence[str]) -> Iterator[Text]:
         if self._report is None:
             return
         cells = "".join(str(cell)[-1:] for column in shown for cell in column.cells)

@@ -103,7 +103,7 @@ class LoadTestDisplay(LiveDisplay):
         self._draw(parts, self._now)
 
 
-def summary(report: LoadTestReport, output: Path | None) -> None:
+def summary(report: LoadTestReport, output: Path | None, *, markdown: bool = False) -> None:
     """The answer for people: a sentence, the steps, what limits, what follows."""
     good = report.run.held and not report.invalid
     parts: list[RenderableType] = [
@@ -125,7 +125,7 @@ def summary(report: LoadTestReport, output: Path | None) -> None:
     if report.metrics.series and not report.metrics.complete:
         parts.append(Text("CloudWatch had not counted all requests when it was read.", style="dim"))
     parts += [Text(text) for text in _follows(report, output)]
-    print_parts(*parts)
+    print_parts(*parts, markdown=markdown)
 
 
 def _follows(report: LoadTestReport, output: Path | None) -> Iterable[str]:

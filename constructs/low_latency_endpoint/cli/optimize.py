@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from .job_following import JobCommand, JobOptions, PreparedJob, opened
-from .options import SettingsFile, flag, grouped, option
+from .options import ENDPOINT_YAML, SettingsFile, flag, grouped, option
 
 if TYPE_CHECKING:
     from ..operate.recommend.jobs import Job
@@ -31,8 +31,8 @@ class Optimization:
     role_arn: str | None = option(
         "Role with which AWS reads the model and writes the result.", metavar="ARN"
     )
-    output: str | None = option("Where the optimized model goes.", metavar="S3_PREFIX")
-    model: str | None = option(
+    s3_output: str | None = option("Where the optimized model goes.", metavar="S3_PREFIX")
+    model_data: str | None = option(
         "The model's files. Default: the settings' s3_prefix, or the staged model of the Hub.",
         metavar="S3_PREFIX",
     )
@@ -44,20 +44,22 @@ class Optimization:
         "Variable of that image, such as OPTION_TENSOR_PARALLEL_DEGREE=8; again for each.",
         metavar="NAME=VALUE",
     )
-    max_runtime: str = option("When AWS ends the job.", "10h", metavar="DURATION")
+    max_duration: str = option("AWS ends the job after this time.", "10h", metavar="TIME")
     dry_run: bool = flag("Show what AWS would be asked for, and ask nothing.")
 
 
 @grouped
-def optimize(settings: SettingsFile, optimization: Optimization, options: JobOptions) -> None:
+def optimize(
+    optimization: Optimization, options: JobOptions, settings: SettingsFile = ENDPOINT_YAML
+) -> None:
     """Quantize, compile or shard the model, or let it guess tokens ahead. Costs GPU hours.
 
     AWS's optimization jobs: a step before the deployment. The settings' model is read from S3, the
-    result lies under --output, and --adopt writes it into the settings. Says what it will do and
+    result lies under --s3-output, and --write writes it into the settings. Says what it will do and
     asks before it starts. Ctrl-C ends the watching, not the job: come back with --job.
 
     \b
-    Exit status:
+    Exit codes:
       0    the job is complete; or it was started, listed, stopped
       1    the job failed or was stopped
       2    usage, settings, or AWS refused
@@ -65,12 +67,12 @@ def optimize(settings: SettingsFile, optimization: Optimization, options: JobOpt
 
     \b
     Examples:
-      low-latency optimize llm.yaml --quantize awq --role-arn ARN --output s3://my-bucket/llm-awq/
+      low-latency optimize llm.yaml --quantize awq --role-arn ARN --s3-output s3://my-bucket/llm-awq/
       low-latency optimize llm.yaml --compile -t ml.inf2.24xlarge --role-arn ARN \\
-          --output s3://my-bucket/llm-inf2/ --env OPTION_TENSOR_PARALLEL_DEGREE=12
-      low-latency optimize llm.yaml --speculative --role-arn ARN --output s3://my-bucket/eagle/ \\
-          --max-runtime 48h --dry-run
-      low-latency optimize llm.yaml --job NAME --adopt 1
+          --s3-output s3://my-bucket/llm-inf2/ --env OPTION_TENSOR_PARALLEL_DEGREE=12
+      low-latency optimize llm.yaml --speculative --role-arn ARN --s3-output s3://my-bucket/eagle/ \\
+          --max-duration 48h --dry-run
+      low-latency optimize llm.yaml --job NAME --result 1 --write
     """
     options.check()
     if optimization.dry_run and (options.job is not None or options.list_):
@@ -105,7 +107,7 @@ def _prepared(command: JobCommand, given: Optimization) -> PreparedJob:
     )
     instance_type = given.instance_type or command.endpoint.instance_type
     techniques.check_for(instance_type)
-    model = given.model
+    model = given.model_data
     if model is None:
         with aws_errors_in_words():
             model = requests.model_prefix(
@@ -116,11 +118,11 @@ def _prepared(command: JobCommand, given: Optimization) -> PreparedJob:
         command.new_name,
         given.role_arn or "",
         model,
-        given.output or "",
+        given.s3_output or "",
         instance_type,
         techniques,
-        max_runtime=requests.parse_runtime(given.max_runtime),
-        accept_eula=given.model is None and stated is not None and bool(stated.accept_license),
+        max_runtime=requests.parse_runtime(given.max_duration),
+        accept_eula=given.model_data is None and stated is not None and bool(stated.accept_license),
     )
     doubts = doubtful_types(
         command.client, [instance_type], "OptimizationJobDeploymentInstanceType"

@@ -14,8 +14,25 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-SettingsFile = Annotated[
-    Path, typer.Argument(show_default=False, help="The settings file, such as endpoint.yaml.")
+ENDPOINT_YAML = Path("endpoint.yaml")
+
+SettingsFile = Annotated[Path, typer.Argument(metavar="SETTINGS", help="The settings file.")]
+
+OptionalSettings = Annotated[
+    Path | None,
+    typer.Option(
+        "--settings",
+        metavar="FILE",
+        help="The settings file. Read when it is given, or when no endpoint is: then endpoint.yaml.",
+        show_default=False,
+    ),
+]
+
+EndpointName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="ENDPOINT", help="Name of the endpoint. Default: the settings'.", show_default=False
+    ),
 ]
 
 Html = Annotated[
@@ -24,16 +41,47 @@ Html = Annotated[
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-Profile = Annotated[str | None, typer.Option(help="Profile of the AWS CLI.", show_default=False)]
-
-Region = Annotated[
-    str | None, typer.Option(help="Region; default: the profile's.", show_default=False)
+Markdown = Annotated[
+    bool, typer.Option("--markdown", help="Print Markdown, for a comment or a summary.")
 ]
 
-SettingsRegion = Annotated[
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Leave out what is in order.")]
+
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Exit with 1 on a warning, too, and on what is unknown.")
+]
+
+Since = Annotated[str, typer.Option(metavar="TIME", help="Length of the window: 30m, 1h, 2d.")]
+
+Until = Annotated[
     str | None,
     typer.Option(
-        "--region", help="Region; default: the settings', else the profile's.", show_default=False
+        metavar="TIME",
+        help="End of the window, such as 2026-11-20T03:30Z. Default: now.",
+        show_default=False,
+    ),
+]
+
+Prices = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--price",
+        metavar="ITEM=USD",
+        help="What an instance type costs for an hour, over the settings' prices. Repeat it.",
+        show_default=False,
+    ),
+]
+
+Profile = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Profile of the AWS CLI.", show_default=False)
+]
+
+Region = Annotated[
+    str | None,
+    typer.Option(
+        metavar="REGION",
+        help="Region. Default: the settings', where they are read, else the profile's.",
+        show_default=False,
     ),
 ]
 

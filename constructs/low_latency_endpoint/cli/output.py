@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +14,20 @@ if TYPE_CHECKING:
 _PIPED_WIDTH = 120  # where no terminal sets a width
 
 
-def print_json(value: Any) -> None:
+def print_json(value: Mapping[str, Any]) -> None:
     """JSON on standard output."""
-    import json
+    from ..report.json_text import json_text
 
-    typer.echo(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
+    typer.echo(json_text(value), nl=False)
 
 
-def print_parts(*parts: RenderableType) -> None:
-    """Print for people, each part on lines of its own."""
+def print_parts(*parts: RenderableType, markdown: bool = False) -> None:
+    """Print for people, each part on lines of its own; or as Markdown, to be pasted."""
+    if markdown:
+        from ..report.markdown import as_markdown
+
+        typer.echo(as_markdown(parts), nl=False)
+        return
     with console_for_people() as console:
         console.print(*parts, sep="\n")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from .options import flag, grouped, option
+from .options import Json, Profile, Region, flag, grouped, option
+from .output import print_json
 
 if TYPE_CHECKING:
     from ..hugging_face.hub_reading import Hub
@@ -23,7 +24,8 @@ class PinOptions:
 
     revision: str | None = option(
         "A branch, a tag or a commit. Default: the one that the lock file has for the model, "
-        "else main."
+        "else main.",
+        metavar="REVISION",
     )
     lock: Path = option(
         "The lock file; its other models stay.", Path("models.lock.yaml"), metavar="FILE"
@@ -40,11 +42,12 @@ class PinOptions:
         "Instead of the Hub's: a model of SageMaker JumpStart by its ID. Repeat it.",
         metavar="MODEL",
     )
-    version: str | None = option("With --jumpstart: its version. Default: the newest.")
-    region: str | None = option(
-        "With --jumpstart: whose catalogue is read. Default: the profile's."
+    version: str | None = option(
+        "With --jumpstart: its version. Default: the newest.", metavar="VERSION"
     )
-    profile: str | None = option("With --jumpstart: profile of the AWS CLI.")
+    json: Json = False
+    profile: Profile = None
+    region: Region = None
 
 
 @grouped
@@ -53,7 +56,7 @@ def pin(
     models: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[MODEL]...", show_default=False, help="On the Hub, as in Qwen/Qwen3-8B."
+            metavar="MODEL", show_default=False, help="On the Hub, as in Qwen/Qwen3-8B."
         ),
     ] = None,
 ) -> None:
@@ -64,8 +67,11 @@ def pin(
 
     Alone needs the network, and a token for what is private or gated: HF_TOKEN, or hf auth login.
 
-    Exit codes: 0 pinned, or with --check the same; 1 with --check something differs; 2 usage, or
-    nothing was written.
+    \b
+    Exit codes:
+      0  pinned; with --check: the same
+      1  with --check: something differs
+      2  usage, or nothing was written
 
     \b
     Examples:
@@ -80,30 +86,33 @@ def pin(
 
     names = list(dict.fromkeys(models or ()))
     _check_usage(names, options)
-    from .pin_jumpstart import has_jumpstart_alone, jumpstart_differs, pin_models_of_jumpstart
+    from .pin_jumpstart import has_jumpstart_alone, jumpstart_differences, pin_models_of_jumpstart
 
     if options.jumpstart and not options.check:
         pin_models_of_jumpstart(options)
         return
-    of_jumpstart = False
+    differing: dict[str, list[str]] = {}
     if options.jumpstart or (options.check and not names and options.lock.exists()):
-        of_jumpstart = jumpstart_differs(options)
+        differing = jumpstart_differences(options)
         if options.jumpstart or has_jumpstart_alone(options.lock):
-            raise typer.Exit(1 if of_jumpstart else 0)
+            _finish_check(differing, options)
     check_packages("huggingface_hub")
     _quieten()
     from ..hugging_face.hub_reading import Hub
 
     with progress_on_terminal("Reading the Hub") as say:
         if options.check:
-            differs = _compare(Hub(say), names, options.lock, say)
-            done: list[Pinning] = []
-            changed = False
+            differing |= _differences(Hub(say), names, options.lock, say)
         else:
             done, changed = _pin(Hub(say), names, options, say)
     if options.check:
-        if differs or of_jumpstart:
-            raise typer.Exit(1)
+        _finish_check(differing, options)
+    if options.json:
+        pinned = [
+            {"model": p.model, "revision": p.revision, "commit": p.commit}
+            for p in (each.pinned for each in done)
+        ]
+        print_json({"lock": str(options.lock), "changed": changed, "models": pinned})
         return
     for each in done:
         _show(each)
@@ -112,6 +121,17 @@ def pin(
         "Next: keep it under version control, and name the model in the settings:\n"
         f"  hugging_face: {{model: {names[0]}}}"
     )
+
+
+def _finish_check(differences: dict[str, list[str]], options: PinOptions) -> NoReturn:
+    """Say what differs, and end."""
+    if options.json:
+        print_json({"lock": str(options.lock), "differences": differences})
+    else:
+        for name, lines in differences.items():
+            for line in lines or ["as pinned"]:
+                typer.echo(f"{name}: {line}")
+    raise typer.Exit(1 if any(differences.values()) else 0)
 
 
 def _check_usage(names: list[str], options: PinOptions) -> None:
@@ -181,21 +201,19 @@ def _read(lock: Path, names: list[str]) -> dict[str, PinnedModel]:
         return read_lock(lock, without=names)
 
 
-def _compare(hub: Hub, names: list[str], lock: Path, say: Callable[[str], None]) -> bool:
-    """Print what differs."""
+def _differences(
+    hub: Hub, names: list[str], lock: Path, say: Callable[[str], None]
+) -> dict[str, list[str]]:
+    """What differs, by model."""
     from ..hugging_face.lock_file import read_lock
     from ..hugging_face.pinning import differences
     from ..plan.pinned_model import pinned_in
 
     there = read_lock(lock)
-    found = {
-        name: differences(hub, pinned_in(there, name, str(lock)), say)
+    return {
+        name: list(differences(hub, pinned_in(there, name, str(lock)), say))
         for name in names or sorted(there)
     }
-    for name, lines in found.items():
-        for line in lines or ["as pinned"]:
-            typer.echo(f"{name}: {line}")
-    return any(found.values())
 
 
 def _show(done: Pinning) -> None:

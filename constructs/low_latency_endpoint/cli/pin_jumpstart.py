@@ -17,7 +17,7 @@ def pin_models_of_jumpstart(options: PinOptions) -> None:
     """Pin all of them, then write."""
     from ..hugging_face.jumpstart_catalogue import bucket_reader, pin_jumpstart
     from ..hugging_face.lock_file import write_lock
-    from .output import progress_on_terminal
+    from .output import print_json, progress_on_terminal
     from .process import check_packages
 
     check_packages("boto3")
@@ -32,27 +32,31 @@ def pin_models_of_jumpstart(options: PinOptions) -> None:
             done.append(pin_jumpstart(read, name, region, options.version))
     there |= {each.model.model: each.model for each in done}
     changed = write_lock(options.lock, jumpstart=there.values())
+    if options.json:
+        models = [
+            {name: getattr(each.model, name) for name in ("model", "version", "region")}
+            for each in done
+        ]
+        print_json({"lock": str(options.lock), "changed": changed, "models": models})
+        return
     for each in done:
         _show(each)
     typer.echo(f"{'wrote' if changed else 'nothing changed in'} {options.lock}", err=True)
 
 
-def jumpstart_differs(options: PinOptions) -> bool:
-    """Print what differs; of all the lock file's models, or of those that are named."""
+def jumpstart_differences(options: PinOptions) -> dict[str, list[str]]:
+    """What differs; of all the lock file's models, or of those that are named."""
     from ..hugging_face.jumpstart_catalogue import bucket_reader, differences
     from ..hugging_face.lock_file import read_jumpstart_lock
     from ..plan.pinned_jumpstart import pinned_jumpstart_in
     from .process import check_packages
 
     there = read_jumpstart_lock(options.lock)
-    found = False
+    found = {}
     for name in options.jumpstart or sorted(there):
         pinned = pinned_jumpstart_in(there, name, str(options.lock))
         check_packages("boto3")
-        lines = differences(bucket_reader(pinned.region, options.profile), pinned)
-        for line in lines or ["as pinned"]:
-            typer.echo(f"{name}: {line}")
-        found = found or bool(lines)
+        found[name] = list(differences(bucket_reader(pinned.region, options.profile), pinned))
     return found
 
 

@@ -12,7 +12,17 @@ import typer
 
 from ..errors import LowLatencyEndpointError
 from .cost_view import along_line, cost_data, cost_parts, total_line, with_prices
-from .options import Json, SettingsFile, flag, grouped, option
+from .options import (
+    ENDPOINT_YAML,
+    Json,
+    Markdown,
+    Prices,
+    SettingsFile,
+    Strict,
+    flag,
+    grouped,
+    option,
+)
 from .output import print_json, print_parts
 
 if TYPE_CHECKING:
@@ -68,16 +78,13 @@ class PlanOptions:
         metavar="FILE",
     )
     minutes: bool = flag("Show only how long AWS takes to create and to delete the stack.")
-    price: list[str] | None = option(
-        "What an instance type, or interface_endpoint in one zone, costs for an hour; over the "
-        "settings' prices. Repeat it.",
-        metavar="ITEM=USD",
-    )
+    price: Prices = None
+    strict: Strict = False
     verbose: bool = flag(
         "Show every decision too, with its rule, its inputs, notes and source.", short="-v"
     )
     json: Json = False
-    markdown: bool = flag("Print Markdown, for a pull request.")
+    markdown: Markdown = False
 
     def check(self) -> None:
         """Refuse options that do not go together."""
@@ -113,15 +120,21 @@ class PlanOptions:
 
 
 @grouped
-def plan(settings: SettingsFile, options: PlanOptions) -> None:
+def plan(options: PlanOptions, settings: SettingsFile = ENDPOINT_YAML) -> None:
     """Show what follows from a settings file. Needs neither Node.js nor AWS.
 
     Six lines and the warnings for each endpoint; with --verbose, --json and --markdown every number
     with its reason. With --against, what deploying the file over another one does.
 
     \b
+    Exit codes:
+      0  planned; with --detailed-exitcode: no difference
+      1  with --strict: a warning; with --detailed-exitcode: usage, or a file is wrong
+      2  usage, or the settings file is wrong; with --detailed-exitcode: differences
+
+    \b
     Examples:
-      low-latency plan endpoint.yaml
+      low-latency plan                             endpoint.yaml of this folder
       low-latency plan endpoint.yaml --endpoint sentiment --json
       low-latency plan endpoint.yaml --against production.yaml
       low-latency plan new.yaml --against old.yaml --markdown --detailed-exitcode
@@ -155,13 +168,16 @@ def _plan(path: Path, options: PlanOptions) -> None:
     settings = _loaded(path, options) if adopted is None else _as_measured(adopted, path)
     different = False
     if options.against is not None:
-        different = bool(_compared(path, settings, options).differences)
+        comparison = _compared(path, settings, options)
+        different, warned = bool(comparison.differences), bool(comparison.warnings["gained"])
     else:
-        _show(path, settings, adopted, options)
+        warned = _show(path, settings, adopted, options)
     if adopted is not None:
         _adopt(adopted, path, options.write, quiet=options.json or options.markdown)
     if different and options.detailed_exitcode:
         raise typer.Exit(2)
+    if warned and options.strict:
+        raise typer.Exit(1)
 
 
 def _adopted(path: Path, options: PlanOptions) -> AdoptedLimit:
@@ -185,8 +201,8 @@ def _as_measured(adopted: AdoptedLimit, path: Path) -> Settings:
 
 def _show(
     path: Path, settings: Settings, adopted: AdoptedLimit | None, options: PlanOptions
-) -> None:
-    """Print the plans of a file's endpoints, or of the one that was asked for."""
+) -> bool:
+    """Print the plans of a file's endpoints, or of the one that was asked for; whether one warns."""
     named = options.endpoint
     plans = _plans(settings, named) if adopted is None else adopted.after
     if adopted is not None and named is not None:
@@ -219,6 +235,7 @@ def _show(
             print_parts(line)
         if not options.verbose:
             typer.echo("-v shows every decision with its rule and its source.")
+    return any(each.warnings for each in plans.values())
 
 
 def _compared(path: Path, after: Settings, options: PlanOptions) -> Comparison:

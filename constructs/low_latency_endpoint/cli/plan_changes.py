@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
+
+from ..report.markdown import code, escaped
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 MOST_CHARACTERS = 65_536
 """Of a comment on GitHub; more is refused."""
 
-_LONGEST_VALUE = 200  # characters of one value in a comment
 _ONE_LINE = 58  # characters of a setting and its two values that stand on one line
 _TONES = {
     "refused": "bold red",
@@ -242,7 +242,7 @@ def _hanging(text: str, style: str = "") -> RenderableType:
 def comparison_markdown(comparison: Comparison, before: str, after: str) -> str:
     """The comparison as a comment, never longer than GitHub takes."""
     lines = [
-        f"### low-latency plan: {_code(after)} against {_code(before)}",
+        f"### low-latency plan: {code(after)} against {code(before)}",
         "",
         f"**{headline(comparison)}**",
         "",
@@ -251,14 +251,14 @@ def comparison_markdown(comparison: Comparison, before: str, after: str) -> str:
         return "\n".join([*lines, "Deploying it changes nothing.", ""])
     lines += ["| Endpoint | Effect | What becomes of it |", "|---|---|---|"]
     lines += [
-        f"| {key} | {_marked(each.effect)} | {_escaped(each.text)} |"
+        f"| {key} | {_marked(each.effect)} | {escaped(each.text)} |"
         for key, each in comparison.outcomes.items()
     ]
     for line in cost_lines(*comparison.costs):
-        lines += ["", _escaped(line)]
+        lines += ["", escaped(line)]
     gained = comparison.warnings["gained"]
     if gained:
-        lines += ["", *(f"> :warning: {key}: {_escaped(text)}" for key, text in gained)]
+        lines += ["", *(f"> :warning: {key}: {escaped(text)}" for key, text in gained)]
     for key, found in _by_endpoint(comparison):
         lines += _details(
             f"{key or 'Shared by all endpoints'}: {len(found)} difference{'s' * (len(found) != 1)}",
@@ -276,9 +276,9 @@ def comparison_markdown(comparison: Comparison, before: str, after: str) -> str:
 def _row(difference: Difference) -> str:
     what = "<br>".join(_described(each, difference) for each in _ordered(difference))
     cells = (
-        _code(difference.path or "the endpoint"),
-        _code(difference.before) if difference.before else "",
-        _code(difference.after) if difference.after else "",
+        code(difference.path or "the endpoint"),
+        code(difference.before) if difference.before else "",
+        code(difference.after) if difference.after else "",
         _marked(difference.effect),
         what,
     )
@@ -291,7 +291,7 @@ def _ordered(difference: Difference) -> list[Consequence]:
 
 def _described(consequence: Consequence, difference: Difference) -> str:
     one = len(difference.consequences) == 1
-    return _escaped(consequence.text if one else f"{consequence.effect.word}: {consequence.text}")
+    return escaped(consequence.text if one else f"{consequence.effect.word}: {consequence.text}")
 
 
 def _plan_details(comparison: Comparison) -> list[str]:
@@ -304,8 +304,8 @@ def _plan_details(comparison: Comparison) -> list[str]:
                 "| Endpoint | Decision | Before | After |",
                 "|---|---|---|---|",
                 *(
-                    f"| {each['endpoint']} | {_escaped(each['title'])} | "
-                    f"{_escaped(each['before'] or '-')} | **{_escaped(each['after'] or '-')}** |"
+                    f"| {each['endpoint']} | {escaped(each['title'])} | "
+                    f"{escaped(each['before'] or '-')} | **{escaped(each['after'] or '-')}** |"
                     for each in changes
                 ),
             ],
@@ -315,7 +315,7 @@ def _plan_details(comparison: Comparison) -> list[str]:
         if found:
             lines += _details(
                 f"Warnings {name}: {len(found)}",
-                [f"- {key}: {_escaped(text)}" for key, text in found],
+                [f"- {key}: {escaped(text)}" for key, text in found],
             )
     return lines
 
@@ -357,19 +357,3 @@ def limited(lines: Sequence[str], most: int = MOST_CHARACTERS) -> str:
 
 def _marked(effect: Effect) -> str:
     return f"{_MARKS[effect.word]} {effect.word}"
-
-
-def _code(text: str) -> str:
-    """A value as code: GitHub reads no markup, no name and no number of an issue in it."""
-    text = " ".join(text.split())
-    if len(text) > _LONGEST_VALUE:
-        text = f"{text[: _LONGEST_VALUE - 3]}..."
-    if "`" in text or text.endswith("\\"):
-        return f"<code>{_escaped(text)}</code>"
-    return "`" + text.replace("|", "\\|") + "`"
-
-
-def _escaped(text: str) -> str:
-    """Text in which GitHub finds no markup, nobody's name and no issue's number."""
-    text = html.escape(" ".join(text.split()), quote=False)
-    return "".join(f"&#{ord(each)};" if each in "|*_`@#[]\\~" else each for each in text)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import typer
 
 from .checks import CheckOptions, with_progress
-from .options import SettingsFile, SettingsRegion, grouped, option
+from .options import ENDPOINT_YAML, Region, SettingsFile, grouped, option
 
 
 @dataclass
 class PreflightOptions(CheckOptions):
     """The same, and whether to wait."""
 
-    region: SettingsRegion = None
+    region: Region = None
     wait: str | None = option(
         "Wait up to this long, such as 15m, while a scaling action runs on the deployed "
         "endpoint; default: not at all.",
@@ -23,20 +23,20 @@ class PreflightOptions(CheckOptions):
 
 
 @grouped
-def preflight(settings: SettingsFile, options: PreflightOptions) -> None:
+def preflight(options: PreflightOptions, settings: SettingsFile = ENDPOINT_YAML) -> None:
     """Check an account before a deploy: zones, network, quotas, image, model, permissions.
 
     Changes nothing. What the credentials may not read is "unknown", never "pass".
 
     \b
-    Exit status:
+    Exit codes:
       0  everything passes, or only warns, or could not be read
       1  something fails; with --strict also a warning or an unknown
       2  the settings file is wrong, or AWS cannot be asked
 
     \b
     Examples:
-      low-latency preflight endpoint.yaml --quiet
+      low-latency preflight --quiet
       low-latency preflight endpoint.yaml --profile production --strict
       low-latency preflight endpoint.yaml --wait 15m
       low-latency preflight endpoint.yaml --json | jq '.results[] | select(.status == "fail")'

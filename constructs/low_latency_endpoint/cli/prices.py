@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import flag, grouped, option
+from .options import ENDPOINT_YAML, Json, Region, flag, grouped, option
+from .output import print_json
 
 if TYPE_CHECKING:
     from ..operate.price_list import FoundPrices
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 class PriceOptions:
     """What is read, from where, and where it is written."""
 
-    region: str | None = option("Of which Region; default: where the settings deploy.")
+    region: Region = None
     instance_type: list[str] | None = option(
-        "This instance type too, such as those to compare. Repeat it.", metavar="TYPE"
+        "This instance type too, such as those to compare. Repeat it.", metavar="TYPE", short="-t"
     )
     all: bool = flag("All instance types that can host.")
     from_: list[str] | None = option(
@@ -35,6 +36,7 @@ class PriceOptions:
         metavar="FILE",
         short="-o",
     )
+    json: Json = False
 
 
 @grouped
@@ -42,14 +44,23 @@ def prices(
     options: PriceOptions,
     settings: Annotated[
         Path | None,
-        typer.Argument(show_default=False, help="The settings file whose instance types to read."),
+        typer.Argument(
+            metavar="SETTINGS",
+            show_default=False,
+            help="The settings file whose instance types to read. Default: endpoint.yaml, unless "
+            "--region and the types are given.",
+        ),
     ] = None,
 ) -> None:
     """Read what things cost from AWS's Price List into a dated file. Needs no credentials.
 
     The settings name the file under prices; plan, simulate and load-test take it from there.
 
-    Exit codes: 0 all found; 1 written, and something has no price; 2 usage, or nothing written.
+    \b
+    Exit codes:
+      0  all found
+      1  written, and something has no price
+      2  usage, or nothing written
 
     \b
     Examples:
@@ -66,11 +77,11 @@ def prices(
     from .load_inputs import seconds_of
     from .output import progress_on_terminal
 
+    if settings is None and not (options.region and (options.instance_type or options.all)):
+        settings = ENDPOINT_YAML
     region, types = _region_and_types(settings, options)
     for each in types:
         INSTANCE_TYPE.check(each, "--instance-type")
-    if not types and not options.all:
-        raise typer.BadParameter("give a settings file, --instance-type or --all")
     wanted = Wanted(region, None if options.all else frozenset(types), datetime.now(UTC).date())
     with progress_on_terminal("Reading AWS's prices") as say:
         found = read_price_list(
@@ -87,7 +98,7 @@ def prices(
         output.write_text(price_file_text(found.prices), encoding="utf-8")
     except OSError as problem:
         raise typer.BadParameter(f"{output}: {problem.strerror}") from None
-    _show(found, output, settings)
+    _show(found, output, missing, as_json=options.json)
     for each in missing:
         typer.echo(f"No price: {each}.", err=True)
     if missing:
@@ -104,7 +115,7 @@ def _region_and_types(settings: Path | None, options: PriceOptions) -> tuple[str
         region = region or region_of(loaded)
         types += [each.plan.request.instance_type for each in planned_variants(loaded)]
     if region is None:
-        raise typer.BadParameter("give --region, or a settings file that says where it deploys")
+        raise typer.BadParameter("the settings do not say where they deploy: give --region")
     return region, list(dict.fromkeys(types))
 
 
@@ -120,7 +131,19 @@ def _missing(found: FoundPrices, types: list[str]) -> list[str]:
     ]
 
 
-def _show(found: FoundPrices, output: Path, settings: Path | None) -> None:
+def _show(found: FoundPrices, output: Path, missing: list[str], *, as_json: bool) -> None:
+    if as_json:
+        there = [
+            {
+                "item": each.item,
+                "usd": each.usd,
+                "unit": each.unit,
+                "published": str(each.published),
+            }
+            for each in found.prices
+        ]
+        print_json({"output": str(output), "prices": there, "missing": missing})
+        return
     from rich.text import Text
 
     from ..report.tables import Table

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .job_following import JobCommand, JobOptions, PreparedJob, opened
-from .options import SettingsFile, flag, grouped, option
+from .options import ENDPOINT_YAML, SettingsFile, flag, grouped, option
 from .output import print_parts
 
 if TYPE_CHECKING:
@@ -42,8 +42,9 @@ class Tests:
         "a test.",
         metavar="NAME=A,B",
     )
-    latency_threshold: str | None = option(
-        "Where a test ends, such as p95=150ms. Default: the settings' latency target.",
+    target: str | None = option(
+        "How long callers may wait, such as p95=150ms: beyond it a test ends. Default: the "
+        "settings'.",
         metavar="STAT=TIME",
     )
     max_invocations: int = option("Requests per minute at which a test ends.", 30_000, metavar="N")
@@ -61,16 +62,16 @@ class TestedModel:
     role_arn: str | None = option(
         "Role with which AWS makes the endpoints under test.", metavar="ARN"
     )
-    sample_payload: str | None = option(
-        "Request to send: s3://bucket/name.tar.gz, or a file. Default: the warm-up's payload "
-        "of the settings.",
-        metavar="FILE",
+    payload: str | None = option(
+        "Request to send: s3://bucket/name.tar.gz, or a file. Default: the settings' warm-up "
+        "payload.",
+        metavar="SOURCE",
     )
     upload_to: str | None = option(
         "Where a payload goes that is not in S3 yet.", metavar="S3_PREFIX"
     )
     content_type: str | None = option(
-        "Content type of the payload. Default: the warm-up's.", metavar="TYPE"
+        "Content type of the payload. Default: the warm-up's, or application/json.", metavar="TYPE"
     )
     model_name: str | None = option(
         "Model in SageMaker. Default: the deployed endpoint's.", metavar="NAME"
@@ -80,24 +81,27 @@ class TestedModel:
     )
     domain: str | None = option(
         "Of the model: COMPUTER_VISION, NATURAL_LANGUAGE_PROCESSING, MACHINE_LEARNING. "
-        "Default, here and below: what image and HF_TASK say."
+        "Default, here and below: what image and HF_TASK say.",
+        metavar="NAME",
     )
     task: str | None = option(
-        "Such as CLASSIFICATION, TEXT_GENERATION, IMAGE_CLASSIFICATION, OTHER."
+        "Such as CLASSIFICATION, TEXT_GENERATION, IMAGE_CLASSIFICATION, OTHER.", metavar="NAME"
     )
-    framework: str | None = option("TENSORFLOW, PYTORCH, XGBOOST, SAGEMAKER-SCIKIT-LEARN.")
+    framework: str | None = option(
+        "TENSORFLOW, PYTORCH, XGBOOST, SAGEMAKER-SCIKIT-LEARN.", metavar="NAME"
+    )
     framework_version: str | None = option("Such as 2.6.0.", metavar="VERSION")
 
 
 @grouped
 def recommend(
-    settings: SettingsFile,
     tests: Tests,
     model: TestedModel,
     options: JobOptions,
+    settings: SettingsFile = ENDPOINT_YAML,
     scaling: Annotated[
-        int | None, typer.Option(metavar="N", help="With --job: AWS's scaling policy for result N.")
-    ] = None,
+        bool, typer.Option("--scaling", help="With --result: ask for AWS's scaling policy, too.")
+    ] = False,
 ) -> None:
     """Find the instance type with SageMaker Inference Recommender. Costs instance hours.
 
@@ -105,7 +109,7 @@ def recommend(
     asks before it starts. Ctrl-C ends the watching, not the job: come back with --job.
 
     \b
-    Exit status:
+    Exit codes:
       0    there are results within the target; or the job was started, listed, stopped
       1    the job failed or was stopped, or no result is within the target
       2    usage, settings, or AWS refused
@@ -115,17 +119,19 @@ def recommend(
     Examples:
       low-latency recommend endpoint.yaml --role-arn ARN --upload-to s3://my-bucket/recommender/
       low-latency recommend endpoint.yaml -t ml.c6i.4xlarge -t ml.g5.xlarge --role-arn ARN \\
-          --sample-payload s3://my-bucket/payload.tar.gz --max-duration 90m
+          --payload s3://my-bucket/payload.tar.gz --max-duration 90m
       low-latency recommend endpoint.yaml --list
       low-latency recommend endpoint.yaml --job NAME               follow it, show its results
-      low-latency recommend endpoint.yaml --job NAME --adopt 2     write result 2 into the file
+      low-latency recommend endpoint.yaml --job NAME --result 2 --write
       low-latency recommend endpoint.yaml --job NAME --stop
     """
-    options.check(scaling=scaling)
+    options.check()
+    if scaling and options.result is None:
+        raise typer.BadParameter("--scaling goes with --result N.")
     if tests.any_type and tests.instance_type:
         raise typer.BadParameter("--any-type and --instance-type exclude each other.")
-    stated = tests.latency_threshold
-    again = f" --latency-threshold {stated}" if stated is not None else ""
+    stated = tests.target
+    again = f" --target {stated}" if stated is not None else ""
     command = opened("recommend", settings, options, again)
     from ..operate.recommend.jobs import INFERENCE
     from ..operate.recommend.threshold import parse_threshold, threshold_of
@@ -167,7 +173,7 @@ def _prepared(
             "FrameworkVersion": model.framework_version,
         },
     )
-    payload = sample_payload(model.sample_payload, model.upload_to, model.content_type, endpoint)
+    payload = sample_payload(model.payload, model.upload_to, model.content_type, endpoint)
     test = _load_test(types, tests, threshold, stated)
     doubts = check_types_to_try(types, endpoint)
     if types and threshold.note:
@@ -254,13 +260,14 @@ def _model(command: JobCommand, name: str | None, package: str | None) -> dict[s
 
 
 def _show(
-    command: JobCommand, job: Job[Recommendation], threshold: LatencyThreshold, scaling: int | None
+    command: JobCommand, job: Job[Recommendation], threshold: LatencyThreshold, scaling: bool
 ) -> None:
     from ..operate.recommend.adopting import adopt
     from ..operate.recommend.view import job_table
 
     if not command.options.json:
-        print_parts(*job_table(job, threshold, command.endpoint.instance_type))
+        parts = job_table(job, threshold, command.endpoint.instance_type)
+        print_parts(*parts, markdown=command.options.markdown)
     shown: dict[str, Any] = {
         "type": job.type,
         "completed": job.ended.isoformat() if job.ended else None,
@@ -268,11 +275,11 @@ def _show(
         "tests_ended_at_ms": job.threshold.milliseconds if job.threshold else None,
         "results": [each.to_dict(threshold) for each in job.results],
     }
-    if scaling is not None:
-        shown["scaling"] = _scaling(command, job, scaling)
+    if scaling and command.options.result is not None:
+        shown["scaling"] = _scaling(command, job, command.options.result)
     command.show(job, shown, lambda each: adopt(each, threshold, command.key, command.endpoint))
     within = any(each.within(threshold) for each in job.results)
-    if job.done and not (job.succeeded and (within or command.options.adopt is not None)):
+    if job.done and not (job.succeeded and (within or command.options.result is not None)):
         raise typer.Exit(1)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .job_following import JobCommand, JobOptions, PreparedJob, opened
-from .options import SettingsFile, flag, grouped, option
+from .options import ENDPOINT_YAML, SettingsFile, flag, grouped, option
 
 if TYPE_CHECKING:
     from ..operate.recommend.jobs import Job, JobRequest
@@ -25,8 +25,8 @@ class ModelOrEndpoint:
     role_arn: str | None = option(
         "Role with which AWS reads the model or calls the endpoint.", metavar="ARN"
     )
-    output: str | None = option("Where the results go.", metavar="S3_PREFIX")
-    model: str | None = option(
+    s3_output: str | None = option("Where the results go.", metavar="S3_PREFIX")
+    model_data: str | None = option(
         "Hugging Face checkpoint with SafeTensors. Default: s3_prefix of the settings' model data.",
         metavar="S3_PREFIX",
     )
@@ -38,7 +38,7 @@ class ModelOrEndpoint:
         metavar="TYPE",
         short="-t",
     )
-    framework: str | None = option("LMI or VLLM. Default: AWS chooses.")
+    framework: str | None = option("LMI or VLLM. Default: AWS chooses.", metavar="NAME")
     optimize: bool = flag(
         "Let AWS change the model too (speculative decoding, kernels): hours instead of minutes."
     )
@@ -56,7 +56,7 @@ class ModelOrEndpoint:
         from ..plan.limits import S3_URI
 
         JOB_ROLE.check(self.role_arn or "", "--role-arn")
-        S3_URI.check(self.output or "", "--output")
+        S3_URI.check(self.s3_output or "", "--s3-output")
 
 
 @dataclass
@@ -73,7 +73,7 @@ class TokenLoad:
     )
     input_tokens: int = option("Mean length of prompts.", 550, metavar="N")
     output_tokens: int = option("Mean length of answers.", 150, metavar="N")
-    concurrency: int = option("Requests in flight.", 10, metavar="N")
+    users: int = option("Closed loop: callers that each wait for their answer.", 10, metavar="N")
     requests: int = option("Requests in all.", 300, metavar="N")
     no_streaming: bool = flag("Whole answers instead of streams.")
     tokenizer: str | None = option(
@@ -100,13 +100,13 @@ class TokenLoad:
             specification = generative_requests.workload_of_file(self.workload_file)
         else:
             words = (
-                f"{self.requests} requests, {self.concurrency} in flight, {self.input_tokens} tokens "
+                f"{self.requests} requests, {self.users} in flight, {self.input_tokens} tokens "
                 f"in, {self.output_tokens} out, {'not ' if self.no_streaming else ''}streaming"
             )
             specification = generative_requests.workload_of_tokens(
                 self.input_tokens,
                 self.output_tokens,
-                self.concurrency,
+                self.users,
                 self.requests,
                 streaming=not self.no_streaming,
                 tokenizer=self.tokenizer,
@@ -117,7 +117,10 @@ class TokenLoad:
 
 @grouped
 def recommend_generative(
-    settings: SettingsFile, model: ModelOrEndpoint, load: TokenLoad, options: JobOptions
+    model: ModelOrEndpoint,
+    load: TokenLoad,
+    options: JobOptions,
+    settings: SettingsFile = ENDPOINT_YAML,
 ) -> None:
     """Find type and configuration for a language model, or benchmark one. Costs GPU hours.
 
@@ -125,7 +128,7 @@ def recommend_generative(
     and asks before it starts. Ctrl-C ends the watching, not the job: come back with --job.
 
     \b
-    Exit status:
+    Exit codes:
       0    the job is complete; or it was started, listed, stopped
       1    the job failed or was stopped
       2    usage, settings, or AWS refused
@@ -133,16 +136,16 @@ def recommend_generative(
 
     \b
     Examples:
-      low-latency recommend-generative llm.yaml --role-arn ARN --output s3://my-bucket/results/ \\
+      low-latency recommend-generative llm.yaml --role-arn ARN --s3-output s3://my-bucket/results/ \\
           -t ml.g6.12xlarge -t ml.g6e.12xlarge --input-tokens 2000 --output-tokens 500
       low-latency recommend-generative llm.yaml --benchmark --role-arn ARN \\
-          --output s3://my-bucket/results/ --concurrency 32
-      low-latency recommend-generative llm.yaml --job NAME --adopt 1
+          --s3-output s3://my-bucket/results/ --users 32
+      low-latency recommend-generative llm.yaml --job NAME --result 1 --write
       low-latency recommend-generative llm.yaml --benchmark --job NAME --stop
     """
     options.check()
-    if model.benchmark and options.adopt is not None:
-        raise typer.BadParameter("--adopt is for results of a recommendation job.")
+    if model.benchmark and options.result is not None:
+        raise typer.BadParameter("--result is of a recommendation job.")
     again = " --benchmark" if model.benchmark else ""
     command = opened("recommend-generative", settings, options, again)
     from ..operate.recommend.generative_requests import check_boto3
@@ -171,8 +174,8 @@ def _prepared(command: JobCommand, model: ModelOrEndpoint, load: TokenLoad) -> P
         job = recommendation_job(
             name,
             model.role_arn or "",
-            model.model or _checkpoint_of(command.endpoint),
-            model.output or "",
+            model.model_data or _checkpoint_of(command.endpoint),
+            model.s3_output or "",
             load.workload or name,
             goal=model.goal,
             instance_types=types,
@@ -194,9 +197,9 @@ def _checkpoint_of(endpoint: EndpointSettings) -> str:
     data = endpoint.containers[0].data if endpoint.containers else None
     if data is None or data.s3_prefix is None:
         raise typer.BadParameter(
-            "the settings name no uncompressed model (data: {s3_prefix: ...}): pass --model "
-            "s3://bucket/prefix/ with a Hugging Face checkpoint.",
-            param_hint="--model",
+            "the settings name no uncompressed model (data: {s3_prefix: ...}): pass "
+            "--model-data s3://bucket/prefix/ with a Hugging Face checkpoint.",
+            param_hint="--model-data",
         )
     return data.s3_prefix
 
@@ -218,7 +221,7 @@ def _benchmark(command: JobCommand, name: str, model: ModelOrEndpoint, workload:
             else find_deployed_model(account, command.settings, command.key).get("VpcConfig")
         )
     return benchmark_job(
-        name, model.role_arn or "", found, model.output or "", workload, components, vpc
+        name, model.role_arn or "", found, model.s3_output or "", workload, components, vpc
     )
 
 

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING
 import typer
 
 from .load_inputs import seconds_of
-from .options import Html, Json, SettingsFile, flag, grouped, option
+from .options import (
+    ENDPOINT_YAML,
+    Html,
+    Json,
+    Markdown,
+    Prices,
+    SettingsFile,
+    flag,
+    grouped,
+    option,
+)
 from .process import check_packages
 
 if TYPE_CHECKING:
@@ -17,6 +27,7 @@ if TYPE_CHECKING:
     from ..settings import EndpointSettings
     from ..simulate import InstanceStart, Shape
     from ..simulate.load_test_result import LoadTestResult
+    from ..simulate.search_goals import Goal
 
 
 @dataclass
@@ -27,8 +38,12 @@ class SimulationOptions:
         "Which endpoint of the file; the first without it.", metavar="NAME"
     )
     compare_routing: bool = flag("Compare the routing strategies.")
-    search: str | None = option(
-        'Search fleets and policies: "p99<200ms at 1000 TPS, cheapest".', metavar="GOAL"
+    search: bool = flag("Search the cheapest fleet and policy that hold the target.")
+    fastest: bool = flag("With --search: the fastest instead of the cheapest.")
+    target: str | None = option(
+        "With --search: how long callers may wait, such as p99=200ms. Default: the settings', of "
+        "its highest percentile.",
+        metavar="STAT=TIME",
     )
     traffic: str | None = option(
         "Traffic over time: steady, daily-wave, spike, deploy, zone-loss, or all; with the "
@@ -43,65 +58,71 @@ class SimulationOptions:
     from_load_test: Path | None = option(
         "Service times and throughput as a load test measured them.", metavar="FILE"
     )
-    tps: float | None = option("Requests per second at the peak; the settings' without it.")
-    instances: int | None = option("Instances; the plan's at peak without it.")
-    routing: str | None = option("Routing strategy; the plan's without it.", metavar="STRATEGY")
-    service_time: str | None = option(
-        "Mean time of a request that has an instance to itself, such as 45ms.", metavar="DURATION"
+    tps: float | None = option(
+        "Requests per second at the peak. Default: the settings'.", metavar="TPS"
     )
-    variation: float | None = option("Standard deviation of service times divided by their mean.")
-    concurrency: int | None = option("Requests that an instance works on at once.")
-    slope: float | None = option("By how much each neighbour lengthens a request: batching.")
+    instances: int | None = option("Instances. Default: the plan's at the peak.", metavar="N")
+    routing: str | None = option("Routing strategy. Default: the plan's.", metavar="STRATEGY")
+    service_time: str | None = option(
+        "Mean time of a request that has an instance to itself, such as 45ms.", metavar="TIME"
+    )
+    variation: float | None = option(
+        "Standard deviation of service times divided by their mean.", metavar="SHARE"
+    )
+    concurrency: int | None = option("Requests that an instance works on at once.", metavar="N")
+    slope: float | None = option(
+        "By how much each neighbour lengthens a request: batching.", metavar="SHARE"
+    )
     instance_start: str | None = option(
         "How long a new instance takes until it serves: 258s, or its phases: "
-        "provision=60s,image=333s,model=168s,container=127s,warm=10s. 300 s without it.",
-        metavar="DURATION",
+        "provision=60s,image=333s,model=168s,container=127s,warm=10s. Default: 5m.",
+        metavar="TIME",
     )
-    replications: int | None = option("Independent runs. Without it 8; 4 over time.")
+    replications: int | None = option("Independent runs. Default: 8; 4 over time.", metavar="N")
     requests: int | None = option(
-        "Requests of each run at a steady load. Without it as many as p99 needs at that load, up "
-        "to two million."
+        "Requests of each run at a steady load. Default: as many as p99 needs at that load, up to "
+        "two million.",
+        metavar="N",
     )
-    seed: int = option("The same seed gives the same results.", 1)
-    processes: int | None = option("Processes; as many as there are processors without it.")
-    price: list[str] | None = option(
-        "What an instance type costs for an hour; over the settings' prices. Repeat it.",
-        metavar="ITEM=USD",
+    seed: int = option("The same seed gives the same run.", 1, metavar="N")
+    processes: int | None = option(
+        "Processes on this machine. Default: one for each processor.", metavar="N"
     )
+    price: Prices = None
     json: Json = False
+    markdown: Markdown = False
     html: Html = None
-    point: int | None = option(
-        "With --search: the point of its tables to adopt; the best fixed fleet without it.",
-        metavar="NUMBER",
-    )
-    adopt: Path | None = option(
-        "With --search: write the plan with that point, its numbers naming the simulation as "
-        "their source (Markdown).",
-        metavar="FILE",
+    result: int | None = option(
+        "With --search: show what this result of its tables changes in the settings file. "
+        "Default: the best fixed fleet.",
+        metavar="N",
     )
     safety_factor: float | None = option(
         "With --search: share of its measured limit that an instance may be loaded with at the "
-        "peak; the settings' without it."
+        "peak. Default: the settings'.",
+        metavar="SHARE",
     )
     without_zone_reserve: bool = flag(
         "With --search: try fleets too that cannot hold the peak when a zone is lost."
     )
-    write: bool = flag("With --search: write that point into the settings file; comments stay.")
+    write: bool = flag("With --search: write the result into the settings file; comments stay.")
 
     def check(self) -> None:
         """Refuse what would be dropped in silence."""
         over_time = self.traffic is not None or self.traffic_from is not None
         if self.traffic is not None and self.traffic_from is not None:
             raise typer.BadParameter("give one of --traffic and --traffic-from")
-        if self.compare_routing and (self.search is not None or over_time):
+        if self.compare_routing and (self.search or over_time):
             raise typer.BadParameter("give one of --compare-routing, --search and --traffic")
-        if self.search is None:
-            for name in ("point", "adopt", "write", "safety_factor", "without_zone_reserve"):
+        if not self.search:
+            for name in (
+                *("target", "fastest", "result", "write"),
+                *("safety_factor", "without_zone_reserve"),
+            ):
                 if getattr(self, name) not in (None, False):
                     raise typer.BadParameter(f"--{name.replace('_', '-')} goes with --search")
         else:
             for name, why in (
-                ("tps", "the goal says how many"),
                 ("instances", "the search walks over them"),
                 ("routing", "the search tries the strategies"),
             ):
@@ -130,18 +151,24 @@ class SimulationOptions:
 
 
 @grouped
-def simulate(settings: SettingsFile, options: SimulationOptions) -> None:
+def simulate(options: SimulationOptions, settings: SettingsFile = ENDPOINT_YAML) -> None:
     """Say what would happen: latency, use and cost of an endpoint, without renting it.
 
     Answers with a sentence, then a table, then what it assumed. Quicker with the extra
     [simulation]; the results are the same.
 
     \b
+    Exit codes:
+      0  simulated
+      1  with --search: nothing holds the target
+      2  usage, or the settings file is wrong
+
+    \b
     Examples:
-      low-latency simulate endpoint.yaml
+      low-latency simulate
       low-latency simulate endpoint.yaml --compare-routing --from-load-test result.json
-      low-latency simulate endpoint.yaml --search "p99<200ms at 1000 TPS, cheapest"
-      low-latency simulate endpoint.yaml --search "p99<200ms at 1000 TPS" --point 3 --write
+      low-latency simulate endpoint.yaml --search --target p99=200ms --tps 1000
+      low-latency simulate endpoint.yaml --search --result 3 --write
       low-latency simulate endpoint.yaml --traffic spike --html spike.html
     """
     import os
@@ -149,15 +176,14 @@ def simulate(settings: SettingsFile, options: SimulationOptions) -> None:
     from ..settings.simulated_deployment import simulated_deployment
     from ..simulate.assumptions import model_of_plan
     from ..simulate.load_test_result import read_load_test_result
-    from ..simulate.search_goals import parse_goal
     from .simulate_cost import simulated_cost
     from .simulate_report import SimulationReport
 
     if options.html is not None:
         check_packages("jinja2")
     options.check()
-    goal = parse_goal(options.search) if options.search is not None else None
     name, plan, stated = _planned(settings, options.endpoint)
+    goal = _goal(options, stated) if options.search else None
     load_test = read_load_test_result(options.from_load_test) if options.from_load_test else None
     model = model_of_plan(
         plan,
@@ -176,7 +202,7 @@ def simulate(settings: SettingsFile, options: SimulationOptions) -> None:
         start=_instance_start(options.instance_start),
     )
     shapes = options.shapes
-    if shapes and options.search is None and options.instances is not None and model.scales:
+    if shapes and not options.search and options.instances is not None and model.scales:
         raise typer.BadParameter(
             "--instances goes with a fleet that does not scale: over time "
             "scaling decides, within the settings' instances"
@@ -195,8 +221,7 @@ def simulate(settings: SettingsFile, options: SimulationOptions) -> None:
         report.search(
             goal,
             shapes,
-            options.point,
-            options.adopt,
+            options.result,
             write=options.write,
             safety_factor=options.safety_factor,
             zone_reserve=not options.without_zone_reserve,
@@ -209,7 +234,19 @@ def simulate(settings: SettingsFile, options: SimulationOptions) -> None:
         report.steady()
     if load_test:
         report.warnings += _misfits(load_test, name, stated)
-    report.show(options.json, options.html)
+    report.show(options.json, options.html, markdown=options.markdown)
+
+
+def _goal(options: SimulationOptions, stated: EndpointSettings) -> Goal:
+    """What the search is for: by the options, else by the settings."""
+    from ..operate.diagnose.options import TARGET_FORM, parse_latencies
+    from ..simulate.search_goals import goal
+
+    targets = stated.latency.target.milliseconds if stated.latency else {}
+    if options.target is not None:
+        targets = parse_latencies([options.target], TARGET_FORM)
+    peak = options.tps or (stated.throughput.peak_tps if stated.throughput else None)
+    return goal(targets, peak, fastest=options.fastest)
 
 
 def _instance_start(text: str | None) -> InstanceStart | None:

@@ -15,6 +15,7 @@ from ..report.tables import Table
 from .output import print_json, print_parts
 
 if TYPE_CHECKING:
+    from ..plan.decisions import Explanation
     from ..plan.latency_plan import Plan
     from ..report.charts import Chart
     from ..settings.search_adoption import AdoptedPoint
@@ -51,6 +52,7 @@ class SimulationReport:
         self.data: dict[str, Any] = {}
         self.assumed = list(model.assumed)
         self.failed = False
+        self.adopted: Explanation | None = None
 
     def steady(self) -> None:
         """The fleet at its peak."""
@@ -178,7 +180,6 @@ class SimulationReport:
         goal: Goal,
         shapes: Sequence[Shape],
         number: int | None,
-        adopt_to: Path | None,
         *,
         write: bool,
         safety_factor: float | None,
@@ -215,7 +216,7 @@ class SimulationReport:
         self.charts.append(lambda: front_chart(result))
         self.data = {"search": search_data(result)}
         self.data["search"]["cost"] = [
-            {"point": number, **self.cost.to_dict(*fleet)}
+            {"result": number, **self.cost.to_dict(*fleet)}
             for number, fleet in enumerate(_paid(result), 1)
         ]
         if self.model.concurrency_target is not None:
@@ -234,49 +235,46 @@ class SimulationReport:
         points = result.points
         if number is not None and not 1 <= number <= len(points):
             raise typer.BadParameter(
-                f"--point {number}: the search found the points 1 to {len(points)}"
+                f"--result {number}: the search found the results 1 to {len(points)}"
             )
         found = result.best if number is None else points[number - 1]
         if found is None:
-            if adopt_to is not None or write:
+            if write:
                 self.failed = True
                 self.sentences.append(
-                    "Nothing holds the goal, so nothing was written; --point "
-                    "takes a point all the same."
+                    "Nothing holds the target, so nothing was written; --result takes one all the "
+                    "same."
                 )
             return
-        self._adopt(found, points.index(found) + 1, result, adopt_to, write=write)
+        self._adopt(found, points.index(found) + 1, result, write=write)
 
-    def _adopt(
-        self, found: Found, number: int, result: SearchResult, adopt_to: Path | None, *, write: bool
-    ) -> None:
+    def _adopt(self, found: Found, number: int, result: SearchResult, *, write: bool) -> None:
         """Show what a point changes in the settings, and write what was asked for."""
         from ..settings.search_adoption import adopt_found, check_measured
 
-        if adopt_to is not None or write:
+        if write:
             check_measured(result)
         try:
             adopted: AdoptedPoint = adopt_found(self.settings, self.name, found, result)
         except LowLatencyEndpointError as problem:
-            if adopt_to is not None or write:
+            if write:
                 raise
-            self.sentences.append(f"Point {number} cannot be put into {self.settings}: {problem}")
+            self.sentences.append(f"Result {number} cannot be put into {self.settings}: {problem}")
             return
+        self.adopted = adopted.after
         done = write and adopted.edit.changed
-        self.data["adoption"] = {"point": number, "diff": adopted.edit.diff(), "written": done}
+        self.data["adoption"] = {"result": number, "diff": adopted.edit.diff(), "written": done}
         if not adopted.edit.changed:
-            self.sentences.append(f"{self.settings} has point {number} already.")
+            self.sentences.append(f"{self.settings} has result {number} already.")
         else:
             self.code.append(
                 (
-                    f"Point {number} in the settings ("
+                    f"Result {number} in the settings ("
                     + ("written" if done else "--write changes them")
                     + ")",
                     adopted.edit.diff(),
                 )
             )
-        if adopt_to is not None:
-            _write(adopt_to, f"## {self.name}\n\n{adopted.after.to_markdown()}")
         if done:
             from ..settings.yaml_editing import write_edit
 
@@ -312,7 +310,7 @@ class SimulationReport:
             if each.name not in made()
         ]
 
-    def show(self, as_json: bool, html: Path | None) -> None:
+    def show(self, as_json: bool, html: Path | None, *, markdown: bool = False) -> None:
         """Print it, and write the page."""
         if html is not None:
             _write(html, self._page())
@@ -328,7 +326,7 @@ class SimulationReport:
                 }
             )
         else:
-            self._print()
+            self._print(markdown)
         if self.failed:
             raise typer.Exit(1)
 
@@ -354,18 +352,25 @@ class SimulationReport:
             good=not self.failed,
         )
 
-    def _print(self) -> None:
+    def _print(self, markdown: bool) -> None:
         from rich.padding import Padding
         from rich.text import Text
 
+        from ..report.markdown import code_block
+
         parts: list[Any] = [Padding(Text(sentence), (0, 0, 1, 0)) for sentence in self.sentences]
         parts += [Padding(Text(each, style="yellow"), (0, 0, 1, 0)) for each in self._warned()]
-        print_parts(*parts, *self.tables)
+        print_parts(*parts, *self.tables, markdown=markdown)
         for head, text in self.code:
-            typer.echo(f"{head}:\n\n{text}")  # lines stay whole, to be copied
+            block = code_block(text) if markdown else text  # lines stay whole, to be copied
+            typer.echo(f"{head}:\n\n{block}")
         print_parts(
-            Text("Assumed:"), *(Padding(Text(f"- {each}"), (0, 0, 0, 2)) for each in self.assumed)
+            Text("Assumed:"),
+            *(Padding(Text(f"- {each}"), (0, 0, 0, 2)) for each in self.assumed),
+            markdown=markdown,
         )
+        if markdown and self.adopted is not None:
+            typer.echo(f"\n## {self.name}\n\n{self.adopted.to_markdown()}", nl=False)
 
 
 def _say_how_long(shapes: Sequence[Shape], tps: float) -> None:

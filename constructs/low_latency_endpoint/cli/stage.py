@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Profile, Region, grouped, option
+from .options import Json, Profile, Region, grouped, option
+from .output import print_json
 
 if TYPE_CHECKING:
     from ..errors import ConfigurationError
@@ -28,15 +29,18 @@ _USER = "by-hand"
 class StageOptions:
     """Where from, and where to."""
 
-    bucket: str = option("The bucket, in the Region of the endpoints.", ...)
-    lock: Path = option("The lock file; default: models.lock.yaml.", Path("models.lock.yaml"))
+    bucket: str = option("The bucket, in the Region of the endpoints.", ..., metavar="BUCKET")
+    lock: Path = option("The lock file.", Path("models.lock.yaml"), metavar="FILE")
+    json: Json = False
     profile: Profile = None
     region: Region = None
 
 
 Models = Annotated[
     list[str] | None,
-    typer.Argument(show_default=False, help="Models of the lock file; default: all."),
+    typer.Argument(
+        metavar="MODEL", show_default=False, help="Of the lock file. Default: all of it."
+    ),
 ]
 
 
@@ -51,7 +55,7 @@ def stage(options: StageOptions, models: Models = None) -> None:
     Gated and private models need a token: HF_TOKEN, or hf auth login. HF_ENDPOINT names a mirror.
 
     \b
-    Exit status:
+    Exit codes:
       0  all files are there
       1  a file is not what the lock file pins, or the Hub or AWS refused
       2  the lock file or an argument is wrong, or AWS cannot be asked
@@ -81,8 +85,12 @@ def stage(options: StageOptions, models: Models = None) -> None:
     except StagingFailed as failed:
         typer.echo(f"Error: {_in_words(failed)}", err=True)
         raise typer.Exit(1) from None
-    for pinned in chosen:
-        typer.echo(f"s3://{options.bucket}/{pinned.prefix}")
+    staged = {pinned.model: f"s3://{options.bucket}/{pinned.prefix}" for pinned in chosen}
+    if options.json:
+        print_json({"staged": staged})
+        return
+    for uri in staged.values():
+        typer.echo(uri)
 
 
 def _stage(pinned: PinnedModel, bucket: Bucket) -> None:

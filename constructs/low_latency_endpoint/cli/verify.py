@@ -7,18 +7,21 @@ from typing import Annotated
 import typer
 
 from .checks import CheckOptions, with_progress
-from .options import Region, grouped
+from .options import ENDPOINT_YAML, OptionalSettings, Region, grouped
 
 
 @grouped
 def verify(
-    stack: Annotated[
-        str,
-        typer.Argument(
-            show_default=False, help="The CloudFormation stack, such as LowLatencyEndpoint."
-        ),
-    ],
     options: CheckOptions,
+    stack: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="STACK",
+            show_default=False,
+            help="The CloudFormation stack. Default: the settings'.",
+        ),
+    ] = None,
+    settings: OptionalSettings = None,
     region: Region = None,
 ) -> None:
     """Check a deployed stack against its plan: zones, DNS, TLS, policy, scaling, alarms.
@@ -27,21 +30,27 @@ def verify(
     outside these are "unknown".
 
     \b
-    Exit status:
+    Exit codes:
       0  everything passes, or only warns, or could not be read
       1  something fails; with --strict also a warning or an unknown
       2  there is no such stack, or AWS cannot be asked
 
     \b
     Examples:
-      low-latency verify LowLatencyEndpoint
+      low-latency verify                           the stack of endpoint.yaml
       low-latency verify LowLatencyEndpoint --region us-east-1 --strict --json
     """
     from ..account.sessions import open_clients
     from ..operate.verify import run_verification
 
+    if stack is None or settings is not None:
+        from ..settings import load_settings
+
+        loaded = load_settings(settings or ENDPOINT_YAML)
+        stack, region = stack or loaded.stack_name, region or loaded.region
+    name = stack
     client, chosen = open_clients(options.profile, region)
     report = with_progress(
-        lambda on_check: run_verification(stack, client, chosen, on_check=on_check)
+        lambda on_check: run_verification(name, client, chosen, on_check=on_check)
     )
     options.finish(report)

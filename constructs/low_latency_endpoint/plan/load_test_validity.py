@@ -70,7 +70,7 @@ def check_result_is_valid(content: Mapping[str, Any], where: str) -> None:
             )
     if not isinstance(limit, Mapping) and (content.get("interrupted") or content.get("failure")):
         raise LIMIT_NEEDED.error(
-            got=f"a run of --{content.get('mode', '?')} that did not come to its end",
+            got=f"a run with {content.get('mode', '?')} that did not come to its end",
             allowed="a run that did",
             where=where,
         )

@@ -17,7 +17,7 @@ API = "/sagemaker/latest/APIReference/API_"
 UNREADABLE = rule(
     "LLE901",
     "the settings file cannot be read",
-    fix="Give the path of a readable text file in UTF-8.",
+    fix="Give the path of a readable text file in UTF-8. low-latency init writes one.",
 )
 NOT_YAML = rule(
     "LLE902",

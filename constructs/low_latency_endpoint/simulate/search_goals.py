@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..errors import rule
@@ -15,15 +14,11 @@ from .traffic import Shape
 
 SEARCH_GOAL = rule(
     "LLS124",
-    "a search goal cannot be read",
-    fix='Write it as "p99<200ms at 1000 TPS, cheapest" or "p99<0.2s at 1000 TPS, fastest".',
+    "a search has no target, or no rate, to hold",
+    fix="Give --target p99=200ms and --tps 1000, or state latency and peak_tps in the settings.",
 )
 
-_GOAL = re.compile(
-    r"\s*p(50|90|95|99|99\.9)\s*<=?\s*(\d+(?:\.\d+)?)\s*(ms|s)\s+at\s+(\d[\d,]*(?:\.\d+)?)\s*TPS"
-    r"\s*(?:,\s*(cheapest|fastest)\s*)?",
-    re.IGNORECASE,
-)
+_PERCENTILES = ("p50", "p90", "p95", "p99", "p99.9")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,29 +48,37 @@ class Goal:
         )
 
 
-def parse_goal(text: str) -> Goal:
-    """Read a goal.
+def goal(targets: Mapping[str, float], tps: float | None, *, fastest: bool = False) -> Goal:
+    """The goal that a latency target and a peak make.
+
+    Parameters
+    ----------
+    targets : mapping of str to float
+        Milliseconds by statistic; the highest percentile counts.
+    tps : float or None
+        Requests per second at the peak.
+    fastest : bool
+        By default the cheapest is looked for.
 
     Raises
     ------
     ConfigurationError
-        ``LLS124`` for anything else.
+        ``LLS124`` without a peak, or a percentile that a search can estimate.
 
     Examples
     --------
-    >>> parse_goal("p99<200ms at 1000 TPS, cheapest")
-    Goal(percentile=99.0, seconds=0.2, tps=1000.0, wish='cheapest')
+    >>> goal({"p50": 40, "p99": 200}, 1000)
+    Goal(percentile=99.0, seconds=0.2, tps=1000, wish='cheapest')
     """
-    match = _GOAL.fullmatch(text)
-    if not match or float(match[2]) <= 0 or float(match[4].replace(",", "")) <= 0:
+    known = {name: ms for name, ms in targets.items() if name in _PERCENTILES}
+    if not known or not tps or tps <= 0:
         raise SEARCH_GOAL.error(
-            got=repr(text),
-            allowed="a percentile of p50, p90, p95, p99, p99.9 under a time at a rate",
+            got=f"{', '.join(targets) or 'no target'} at {f'{tps:g} TPS' if tps else 'no rate'}",
+            allowed=f"one of {', '.join(_PERCENTILES)}, at more than 0 TPS",
         )
-    seconds = float(match[2]) / (1000 if match[3].lower() == "ms" else 1)
-    return Goal(
-        float(match[1]), seconds, float(match[4].replace(",", "")), (match[5] or "cheapest").lower()
-    )
+    highest = max(known, key=lambda name: float(name[1:]))
+    wish = "fastest" if fastest else "cheapest"
+    return Goal(float(highest[1:]), known[highest] / 1000, tps, wish)
 
 
 @dataclass(frozen=True, slots=True)

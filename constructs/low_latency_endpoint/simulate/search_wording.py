@@ -138,7 +138,7 @@ def _table(
     failed = any(each.failed for each in found)
     zones = any(each.reserve.left for each in found)
     heads = [
-        "Point",
+        "Result",
         "Paid",
         "Latency",
         "Of limit",
@@ -175,7 +175,7 @@ def search_data(result: SearchResult) -> dict[str, Any]:
             return None
         one = each.candidate
         return {
-            "point": numbers.get(id(each)),
+            "result": numbers.get(id(each)),
             "routing": one.routing,
             "min_instances": one.minimum,
             "max_instances": one.maximum,

@@ -289,7 +289,7 @@ def test_a_recommendation_from_start_to_end(
         str(file),
         "--role-arn",
         ROLE,
-        "--output",
+        "--s3-output",
         OUT,
         "-t",
         "ml.g6e.12xlarge",
@@ -351,7 +351,7 @@ def test_a_benchmark_from_start_to_end(low_latency: Command, account: Account, f
         "--benchmark",
         "--role-arn",
         ROLE,
-        "--output",
+        "--s3-output",
         OUT,
         "--workload",
         "chat",
@@ -366,7 +366,7 @@ def test_a_benchmark_from_start_to_end(low_latency: Command, account: Account, f
 
 
 def test_it_asks_before_it_costs(low_latency: Command, account: Account, file: Path) -> None:
-    arguments = ("recommend-generative", str(file), "--role-arn", ROLE, "--output", OUT)
+    arguments = ("recommend-generative", str(file), "--role-arn", ROLE, "--s3-output", OUT)
     assert low_latency(*arguments, answer="n").status == 1
     assert low_latency(*arguments).status == 2
 
@@ -392,11 +392,11 @@ def test_adopting(low_latency: Command, account: Account, file: Path) -> None:
         recommendation(S3=[{"ChannelName": "model", "Uri": "s3://my-bucket/optimized/"}]),
     )
     done = low_latency(
-        "recommend-generative", str(file), "--job", "llm-1", "--adopt", "1", "-y", "--json"
+        "recommend-generative", str(file), "--job", "llm-1", "--result", "1", "--write", "--json"
     )
     assert done.status == 0, done
     adopted = json.loads(done.out)["adopted"]
-    assert adopted["changed"]
+    assert adopted["written"]
     [data, throughput, deploys] = adopted["notes"]
     assert "s3://my-bucket/optimized/" in data
     assert "tps_per_instance is still the old" in throughput
@@ -411,7 +411,9 @@ def test_adopting(low_latency: Command, account: Account, file: Path) -> None:
 
 def test_copies_are_not_adopted(low_latency: Command, account: Account, file: Path) -> None:
     describes(account, "llm-1", "Completed", recommendation(CopyCountPerInstance=2))
-    done = low_latency("recommend-generative", str(file), "--job", "llm-1", "--adopt", "1", "-y")
+    done = low_latency(
+        "recommend-generative", str(file), "--job", "llm-1", "--result", "1", "--write"
+    )
     assert done.status == 2
     assert "LLR109" in done.err
     assert file.read_text() == LANGUAGE_MODEL
@@ -434,7 +436,7 @@ def test_listing_and_stopping(low_latency: Command, account: Account, file: Path
         },
     )
     listed = low_latency("recommend-generative", str(file), "--benchmark", "--list", "--json")
-    assert json.loads(listed.out) == [
+    assert json.loads(listed.out)["jobs"] == [
         {
             "name": "b",
             "type": "benchmark",
@@ -456,14 +458,14 @@ def test_listing_and_stopping(low_latency: Command, account: Account, file: Path
     ("arguments", "said"),
     [
         (("--stop",), "add --job NAME"),
-        (("--benchmark", "--job", "j", "--adopt", "1"), "results of a recommendation job"),
+        (("--benchmark", "--job", "j", "--result", "1", "--write"), "of a recommendation job"),
         ((), "LLR102"),
         (("--benchmark",), "LLR102"),
         (("--role-arn", ROLE), "LLE418"),
         (("--benchmark", "--role-arn", ROLE), "LLE418"),
-        (("--role-arn", ROLE, "--output", OUT, "--goal", "speed"), "LLR110"),
-        (("--role-arn", ROLE, "--output", OUT, "-t", "ml.m5.large"), "LLR110"),
-        (("--role-arn", ROLE, "--output", OUT, "--requests", "0"), "LLR110"),
+        (("--role-arn", ROLE, "--s3-output", OUT, "--goal", "speed"), "LLR110"),
+        (("--role-arn", ROLE, "--s3-output", OUT, "-t", "ml.m5.large"), "LLR110"),
+        (("--role-arn", ROLE, "--s3-output", OUT, "--requests", "0"), "LLR110"),
         (("--workload", "w", "--dataset", "s3://b/"), "--workload names a configuration"),
     ],
 )
@@ -477,6 +479,6 @@ def test_mistakes_ask_aws_nothing(
 
 
 def test_the_shipped_settings_name_no_checkpoint(low_latency: Command) -> None:
-    done = low_latency("recommend-generative", str(SHIPPED), "--role-arn", ROLE, "--output", OUT)
+    done = low_latency("recommend-generative", str(SHIPPED), "--role-arn", ROLE, "--s3-output", OUT)
     assert done.status == 2
     assert "pass --model" in done.err

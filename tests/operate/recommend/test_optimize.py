@@ -373,7 +373,7 @@ def optimize(low_latency: Command, aws: LocalAws, tmp_path: Path) -> Optimize:
     return Optimize(low_latency, aws, written(tmp_path, STATED))
 
 
-TO = ("--role-arn", ROLE, "--output", OUT)
+TO = ("--role-arn", ROLE, "--s3-output", OUT)
 
 
 def test_from_the_question_to_the_adopted_model(optimize: Optimize, aws: LocalAws) -> None:
@@ -384,11 +384,11 @@ def test_from_the_question_to_the_adopted_model(optimize: Optimize, aws: LocalAw
     assert "changes the model's answers" in done.err
     assert "whole: INPROGRESS" in done.err
     assert "whole (optimization): COMPLETED" in done.out
-    assert "--job whole --adopt N" in done.out
+    assert "--job whole --result N --write" in done.out
     found = aws.client("s3").list_objects_v2(Bucket="my-bucket", Prefix="llama-awq/")
     assert "llama-awq/model.safetensors" in [each["Key"] for each in found["Contents"]]
 
-    done = optimize("--job", "whole", "--adopt", "1", "--yes")
+    done = optimize("--job", "whole", "--result", "1", "--write")
     assert done.status == 0, done
     container = load_settings(optimize.path).endpoints["llm"].containers[0]
     assert container.data is not None
@@ -419,7 +419,7 @@ def test_the_staged_model_of_the_hub_is_the_source(
 ) -> None:
     written_lock(tmp_path)
     optimize = Optimize(low_latency, aws, written(tmp_path, HUB))
-    to = ("--role-arn", ROLE, "--output", "s3://my-bucket/qwen-fp8/")
+    to = ("--role-arn", ROLE, "--s3-output", "s3://my-bucket/qwen-fp8/")
     done = optimize("--quantize", "fp8", *to, "--job-name", "hub", "--yes")
     assert done.status == 0, done
     job = aws.client("sagemaker").describe_optimization_job(OptimizationJobName="hub")
@@ -427,7 +427,7 @@ def test_the_staged_model_of_the_hub_is_the_source(
         "S3Uri": f"s3://my-bucket/{QWEN.prefix}",
         "ModelAccessConfig": {"AcceptEula": True},
     }
-    assert optimize("--job", "hub", "--adopt", "1", "--yes").status == 0
+    assert optimize("--job", "hub", "--result", "1", "--write").status == 0
     endpoint = load_settings(optimize.path).endpoints["llm"]
     assert endpoint.hugging_face is None
     assert endpoint.containers[0].environment["HF_HUB_OFFLINE"] == "1"
@@ -439,7 +439,7 @@ def test_the_stacks_own_bucket_is_found(
     written_lock(tmp_path)
     body = HUB.replace("      bucket: my-bucket\n", "")
     optimize = Optimize(low_latency, aws, written(tmp_path, body))
-    to = ("--quantize", "fp8", "--role-arn", ROLE, "--output", "s3://my-bucket/q/", "--dry-run")
+    to = ("--quantize", "fp8", "--role-arn", ROLE, "--s3-output", "s3://my-bucket/q/", "--dry-run")
     before = optimize(*to)
     assert before.status == 2
     assert "LLR112" in before.err
@@ -465,17 +465,17 @@ def test_the_stacks_own_bucket_is_found(
 
 
 def test_a_job_that_fails_says_why(optimize: Optimize) -> None:
-    model = ("--model", "s3://my-bucket/nothing-here/")
+    model = ("--model-data", "s3://my-bucket/nothing-here/")
     done = optimize("--quantize", "awq", *model, *TO, "--job-name", "empty", "--yes")
     assert done.status == 1
     assert "No S3 objects found" in done.out
-    again = optimize("--job", "empty", "--adopt", "1", "--yes")
+    again = optimize("--job", "empty", "--result", "1", "--write")
     assert again.status == 2
     assert "LLR108" in again.err
 
 
 def test_a_role_that_is_not_there_is_refused_at_the_start(optimize: Optimize) -> None:
-    to = ("--role-arn", ROLE.replace("recommender", "nobody"), "--output", OUT)
+    to = ("--role-arn", ROLE.replace("recommender", "nobody"), "--s3-output", OUT)
     done = optimize("--quantize", "awq", *to, "--job-name", "roleless", "--yes")
     assert done.status == 2
     assert "Could not assume role" in done.err

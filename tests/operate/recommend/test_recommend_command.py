@@ -20,7 +20,7 @@ from .test_requests import faults
 
 FAST = result("ml.c6i.4xlarge", latency=88, invocations=9000, cost=0.816)
 SLOW = result("ml.c6i.large", latency=450, invocations=800, cost=0.102)
-START = ("--role-arn", ROLE, "--sample-payload", "s3://b/p.tar.gz", "--job-name", "sentiment-1")
+START = ("--role-arn", ROLE, "--payload", "s3://b/p.tar.gz", "--job-name", "sentiment-1")
 
 
 def expect_start(account: Account) -> list[dict[str, Any]]:
@@ -146,7 +146,7 @@ def test_from_start_to_results(low_latency: Command, account: Account) -> None:
     rows = [line.split() for line in done.out.splitlines()]
     assert ["1", "yes", "ml.c6i.4xlarge", "1", "0.816", "1.51", "150.0", "88", "71", "22"] in rows
     assert ["2", "no", "ml.c6i.large", "1", "0.102", "2.12", "13.3", "450", "71", "22"] in rows
-    assert f"low-latency recommend {SHIPPED} --job sentiment-1 --adopt N" in done.out
+    assert f"low-latency recommend {SHIPPED} --job sentiment-1 --result N --write" in done.out
     account.all_asked()
 
 
@@ -157,7 +157,7 @@ def test_a_default_job_lets_aws_choose(low_latency: Command, account: Account) -
         "recommend", str(SHIPPED), *START, "--model-name", "mine", "--no-wait", "--json", "-y"
     )
     assert done.status == 0, done
-    assert json.loads(done.out) == {"job": "sentiment-1", "status": "PENDING"}
+    assert json.loads(done.out) == {"format_version": 1, "job": "sentiment-1", "status": "PENDING"}
     [request] = requests
     assert request["JobType"] == "Default"
     assert "VpcConfig" not in request["InputConfig"]
@@ -254,11 +254,11 @@ def test_exit_codes_of_a_job_that_ended(
 
 def test_another_threshold_is_kept_for_coming_back(low_latency: Command, account: Account) -> None:
     account.describes("j", "COMPLETED", results=[FAST])
-    done = low_latency("recommend", str(SHIPPED), "--job", "j", "--latency-threshold", "p95=50ms")
+    done = low_latency("recommend", str(SHIPPED), "--job", "j", "--target", "p95=50ms")
     assert done.status == 1  # 88 ms
     assert "Target: 50 ms" in done.out
     assert "The job's tests ended at p95 200 ms." in done.out
-    assert "--latency-threshold p95=50ms --job j --adopt N" in done.out
+    assert "--target p95=50ms --job j --result N --write" in done.out
 
 
 def test_a_running_job_looked_at_once(low_latency: Command, account: Account) -> None:
@@ -277,17 +277,19 @@ def test_json(low_latency: Command, account: Account) -> None:
     assert found["results"][0]["tps_per_instance"] == 150
 
 
-def test_adopting_shows_asks_and_writes(low_latency: Command, account: Account, file: Path) -> None:
-    for _ in range(3):
+def test_a_result_is_shown_and_written_when_asked(
+    low_latency: Command, account: Account, file: Path
+) -> None:
+    for _ in range(2):
         account.describes("j", "COMPLETED", results=[SLOW, FAST])
-    arguments = ("recommend", str(file), "--job", "j", "--adopt", "2")
+    arguments = ("recommend", str(file), "--job", "j", "--result", "2")
     shown = low_latency(*arguments)
-    assert shown.status == 2
+    assert shown.status == 0
     assert "+    instance_type: ml.c6i.4xlarge" in shown.out
     assert "scaling takes two deploys" in shown.out
-    assert low_latency(*arguments, answer="n").status == 1
+    assert "--write changes it" in shown.err
     assert file.read_text() == SHIPPED.read_text()  # never silently
-    done = low_latency(*arguments, "--yes")
+    done = low_latency(*arguments, "--write")
     assert done.status == 0, done
     sentiment = load_settings(file).endpoints["sentiment"]
     assert sentiment.instance_type == "ml.c6i.4xlarge"
@@ -300,13 +302,13 @@ def test_adopting_what_does_not_fit_writes_nothing(
     low_latency: Command, account: Account, file: Path
 ) -> None:
     account.describes("j", "COMPLETED", results=[SLOW])
-    beyond = low_latency("recommend", str(file), "--job", "j", "--adopt", "1", "--yes")
+    beyond = low_latency("recommend", str(file), "--job", "j", "--result", "1", "--write")
     assert beyond.status == 2
     assert "LLR109" in beyond.err
     account.describes(
         "j", "COMPLETED", results=[result("ml.m6g.xlarge", latency=10, invocations=6000)]
     )  # the image is for x86_64
-    wrong = low_latency("recommend", str(file), "--job", "j", "--adopt", "1", "--yes")
+    wrong = low_latency("recommend", str(file), "--job", "j", "--result", "1", "--write")
     assert wrong.status == 2
     assert "LLE334" in wrong.err
     assert file.read_text() == SHIPPED.read_text()
@@ -341,7 +343,7 @@ def test_scaling_beside_the_plan(low_latency: Command, account: Account) -> None
             }
         },
     )
-    done = low_latency("recommend", str(SHIPPED), "--job", "j", "--scaling", "1")
+    done = low_latency("recommend", str(SHIPPED), "--job", "j", "--result", "1", "--scaling")
     assert done.status == 0, done
     assert "  instances        2 to 9\n" in done.out
     assert "5400 (SageMakerVariantInvocationsPerInstance)" in done.out
@@ -367,9 +369,9 @@ def test_listing_and_stopping(low_latency: Command, account: Account) -> None:
     ("arguments", "said"),
     [
         (("--stop",), "add --job NAME"),
-        (("--adopt", "1"), "add --job NAME"),
+        (("--result", "1", "--write"), "add --job NAME"),
         (("--list", "--job", "j"), "exclude each other"),
-        (("--job", "j", "--stop", "--adopt", "1"), "--stop excludes"),
+        (("--job", "j", "--stop", "--result", "1", "--write"), "--stop excludes"),
         (("--endpoint", "other"), "there is no endpoint other"),
         ((), "LLR102"),
         (("--role-arn", "me"), "LLR102"),
@@ -380,7 +382,7 @@ def test_listing_and_stopping(low_latency: Command, account: Account) -> None:
         ((*START, "-t", "ml.c6i.large", "--vary", "A"), "write NAME=A,B"),
         ((*START, "-t", "ml.c6i.large", "--max-duration", "6h"), "LLR106"),
         ((*START, "-t", "ml.c6i.large", "--max-duration", "7200"), "LLR106"),
-        ((*START, "-t", "ml.c6i.large", "--latency-threshold", "p99"), "LLR106"),
+        ((*START, "-t", "ml.c6i.large", "--target", "p99"), "LLR106"),
         ((*START, "-t", "ml.t2.large"), "LLR104"),
         ((*START, "-t", "large"), "LLE405"),
         ((*START, "--model-name", "a", "--model-package-arn", "b"), "LLR103"),

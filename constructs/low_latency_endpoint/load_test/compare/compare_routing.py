@@ -121,12 +121,12 @@ class ComparisonPlan:
 
     def __post_init__(self) -> None:
         if (self.users is None) == (self.rate is None):
-            got = "none" if self.users is None else "--users and --rate"
+            got = "none" if self.users is None else "--users and --tps"
             raise LOAD_FORM.error(
                 got=got,
-                allowed="one of --users and --rate",
+                allowed="one of --users and --tps",
                 fix="Give --users (callers that each wait for their answer) or "
-                "--rate (requests per second, whoever waits).",
+                "--tps (requests per second, whoever waits).",
             )
         PAIRS.check(self.pairs, "pairs")
         CONFIDENCE.check(self.confidence, "confidence")

@@ -26,8 +26,8 @@ from ...account.scaling import scalable_targets
 from ...account.sessions import in_words, open_clients
 from ...errors import rule
 from ...plan.capacity import counted_instances
+from ...report.json_text import json_text
 from ...report.tables import Table
-from ..search.result_file import json_text
 from .compare_routing import ComparisonPlan, Watch
 from .comparison import Difference
 from .report import SCHEMA, RoutingComparison

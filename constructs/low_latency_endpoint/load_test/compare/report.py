@@ -9,11 +9,12 @@ from functools import cached_property
 from typing import Any
 
 from ... import __version__
+from ...report.json_text import json_text
 from ...report.numbers import percent
 from ...report.tables import Table
 from ..engine.latencies import LatencyHistogram
 from ..engine.steps import StepResult, summary_ms
-from ..search.result_file import iso_time, json_text
+from ..search.result_file import iso_time
 from .comparison import FEWEST_PAIRS, STATISTICS, Block, Difference, Pair, changes
 from .sides import Side, Sides
 

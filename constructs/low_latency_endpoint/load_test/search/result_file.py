@@ -8,7 +8,6 @@ so ``low-latency simulate --from-load-test`` reads it; ``low-latency plan --from
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from ...plan.load_test_fleet_cost import FleetCost
 from ...plan.load_test_validity import LIMIT_NEEDED, SCHEMA, check_result_is_valid, read_result
 from ...plan.prices import Price
 from ...plan.throughput import MeasuredThroughput
+from ...report.json_text import json_text
 from ..engine.latencies import LatencyHistogram
 from ..engine.target import Target
 from .joined_metrics import JoinedMetrics
@@ -239,11 +239,6 @@ def iso_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
-def json_text(content: Mapping[str, Any]) -> str:
-    """A file's text."""
-    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
 def write_text(path: Path, text: str) -> None:
     """Write a file of the load test.
 
@@ -304,7 +299,7 @@ def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> F
     if not isinstance(limit, Mapping):
         ended = " that did not come to its end" if content.get("interrupted") else ""
         raise LIMIT_NEEDED.error(
-            got=f"a run of --{content.get('mode', '?')}{ended}",
+            got=f"a run with {content.get('mode', '?')}{ended}",
             allowed="the result of --find-limit",
             where=where,
         )

@@ -15,7 +15,7 @@ from .search_plan import SearchPlan
 LOAD_FORM = rule(
     "LLT108",
     "a load test needs exactly one kind of load",
-    fix="Give --rate (requests per second, whoever waits), --users (callers that each wait for "
+    fix="Give --tps (requests per second, whoever waits), --users (callers that each wait for "
     "their answer), --find-limit, or --confirm.",
 )
 

@@ -28,6 +28,8 @@ class Check(Generic[C]):
         Stable, such as ``LLP101``.
     title : str
         What must hold, in a few words.
+    how : str
+        How it is found out; empty where the title says it.
     source : str
         Page on which AWS states it; empty when the check is the library's own.
     find : callable
@@ -37,6 +39,7 @@ class Check(Generic[C]):
 
     id: str
     title: str
+    how: str
     source: str
     find: Callable[[C], Iterable[Outcome]]
 
@@ -61,13 +64,13 @@ def of_part(part: str, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
 
 
 def check(
-    id: str, title: str, *, source: str = ""
+    id: str, title: str, *, how: str = "", source: str = ""
 ) -> Callable[[Callable[[C], Iterable[Outcome]]], Check[C]]:
     """Make a check of a function; a source that starts with ``/`` is a page of AWS's."""
 
     def made(find: Callable[[C], Iterable[Outcome]]) -> Check[C]:
         page = AWS_DOCS + source if source.startswith("/") else source
-        return Check(id, title, page, find)
+        return Check(id, title, how, page, find)
 
     return made
 

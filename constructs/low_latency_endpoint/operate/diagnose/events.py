@@ -16,18 +16,30 @@ from .view import WARMING, VariantView
 COLD_MODEL = kind(
     "LLD121",
     "New instances answer slowly until they are warm",
+    (
+        "four fifths of the slow periods lie within 10 minutes of a start of instances, "
+        "and none before it: a scale-out, a deployment, or a count of serving instances "
+        "that rose, or an instance's first metrics, without either"
+    ),
     GUIDE + "deployment-best-practices.html",
 )
 UPDATE_FAILED = kind(
-    "LLD701", "The last deployment failed or was rolled back", GUIDE + "deployment-guardrails.html"
+    "LLD701",
+    "The last deployment failed or was rolled back",
+    "the endpoint is Failed, UpdateRollbackFailed or RollingBack, or names a reason",
+    GUIDE + "deployment-guardrails.html",
 )
 NEW_VERSION = kind(
     "LLD702",
     "Slow since a deployment: the new version itself is slower",
+    ("slow from a deployment to the end of the window, not before, p50 at least 1.3 times higher"),
     GUIDE + "deployment-guardrails.html",
 )
 MISSING = kind(
-    "LLD703", "Fewer instances serve than are wanted", GUIDE + "deployment-best-practices.html"
+    "LLD703",
+    "Fewer instances serve than are wanted",
+    "InService with fewer instances than wanted",
+    GUIDE + "deployment-best-practices.html",
 )
 
 

@@ -20,19 +20,68 @@ from .findings import (
 from .throttled import throttled
 from .view import VariantView, runs
 
-OVERLOAD_ERRORS = kind("LLD401", "Saturated instances answer with server errors", LOAD_TESTING)
-SERVER_ERRORS = kind("LLD402", "The container fails on instances with room", LOAD_TESTING)
-CLIENT_ERRORS = kind("LLD403", "Callers send what SageMaker or the model refuses", MONITORING)
-MODEL_ERRORS = kind("LLD404", "The container answers with errors or not at all", MONITORING)
-TIMEOUTS = kind(
-    "LLD405", "Requests reach the time limit of an invocation", GUIDE + "deploy-model-options.html"
+OVERLOAD_ERRORS = kind(
+    "LLD401",
+    "Saturated instances answer with server errors",
+    "1 % of 5XX (or the alarm's rate), instances full at the time",
+    LOAD_TESTING,
 )
-BROKEN_STREAMS = kind("LLD406", "Streamed responses break off", MONITORING)
-THROTTLED = kind("LLD407", "More requests come than a limit lets in", MONITORING)
-CACHE_MISSES = kind("LLD301", "Requests wait for models that are not loaded", KNOWLEDGE_CENTER)
-SLOW_DOWNLOADS = kind("LLD302", "Models take long to download", KNOWLEDGE_CENTER)
-SILENCE = kind("LLD603", "No request arrives, and an alarm expects some", MONITORING)
-DISK = kind("LLD118", "The disk is nearly full", MONITORING)
+SERVER_ERRORS = kind(
+    "LLD402",
+    "The container fails on instances with room",
+    "1 % of 5XX, instances with room",
+    LOAD_TESTING,
+)
+CLIENT_ERRORS = kind(
+    "LLD403", "Callers send what SageMaker or the model refuses", "1 % of 4XX otherwise", MONITORING
+)
+MODEL_ERRORS = kind(
+    "LLD404",
+    "The container answers with errors or not at all",
+    "1 % of model errors beside 4XX and 5XX",
+    MONITORING,
+)
+TIMEOUTS = kind(
+    "LLD405",
+    "Requests reach the time limit of an invocation",
+    "5XX while the longest ModelLatency is 58 s or more",
+    GUIDE + "deploy-model-options.html",
+)
+BROKEN_STREAMS = kind(
+    "LLD406", "Streamed responses break off", "1 % of streams that break off", MONITORING
+)
+THROTTLED = kind(
+    "LLD407",
+    "More requests come than a limit lets in",
+    (
+        "1 % of 4XX, only in periods beyond a rate, and what is let in then is even "
+        "(middle half within 6 %) while what comes differs by 20 %: throttled, by "
+        "SageMaker or by the container"
+    ),
+    MONITORING,
+)
+CACHE_MISSES = kind(
+    "LLD301",
+    "Requests wait for models that are not loaded",
+    (
+        "less than 95 % of the requests find their model loaded, and the wait is a tenth "
+        "of the threshold or more"
+    ),
+    KNOWLEDGE_CENTER,
+)
+SLOW_DOWNLOADS = kind(
+    "LLD302",
+    "Models take long to download",
+    "the same; downloading takes twice as long as loading, and nothing is unloaded",
+    KNOWLEDGE_CENTER,
+)
+SILENCE = kind(
+    "LLD603",
+    "No request arrives, and an alarm expects some",
+    "no request, and an alarm on Invocations is in ALARM",
+    MONITORING,
+)
+DISK = kind("LLD118", "The disk is nearly full", "DiskUtilization reaches 90 % (risk)", MONITORING)
 
 _RATE = 0.01  # as the library's own alarm
 _LEAST = 5

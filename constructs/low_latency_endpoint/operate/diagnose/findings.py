@@ -31,21 +31,22 @@ SCALING = GUIDE + "endpoint-auto-scaling.html"
 
 @dataclass(frozen=True, slots=True)
 class FindingKind:
-    """What a finding means, apart from any one case."""
+    """What a finding means, apart from any one case, and when it is given."""
 
     id: str
     title: str
+    when: str
     source: str
 
 
 _KINDS: dict[str, FindingKind] = {}
 
 
-def kind(id: str, title: str, source: str) -> FindingKind:
+def kind(id: str, title: str, when: str, source: str) -> FindingKind:
     """Register a kind of finding; an id can be registered once."""
     if id in _KINDS:
         raise ValueError(f"finding {id} is already registered: {_KINDS[id].title}")
-    _KINDS[id] = made = FindingKind(id, title, source)
+    _KINDS[id] = made = FindingKind(id, title, when, source)
     return made
 
 

@@ -10,12 +10,30 @@ from .findings import KNOWLEDGE_CENTER, MONITORING, Evidence, Finding, Remedy, k
 from .instance_starts import after_starts
 from .view import WARMING, VariantView
 
-COLD = kind("LLD201", "OverheadLatency is high after new instances started", KNOWLEDGE_CENTER)
-INFREQUENT = kind(
-    "LLD202", "OverheadLatency is high because requests are infrequent", KNOWLEDGE_CENTER
+COLD = kind(
+    "LLD201",
+    "OverheadLatency is high after new instances started",
+    "the same of OverheadLatency",
+    KNOWLEDGE_CENTER,
 )
-STEADY = kind("LLD203", "OverheadLatency is high under steady traffic", KNOWLEDGE_CENTER)
-CLIENT = kind("LLD801", "The time is lost between the caller and SageMaker", MONITORING)
+INFREQUENT = kind(
+    "LLD202",
+    "OverheadLatency is high because requests are infrequent",
+    "OverheadLatency high at up to 5 requests a minute",
+    KNOWLEDGE_CENTER,
+)
+STEADY = kind(
+    "LLD203",
+    "OverheadLatency is high under steady traffic",
+    "OverheadLatency high otherwise: payload sizes, authentication, data capture",
+    KNOWLEDGE_CENTER,
+)
+CLIENT = kind(
+    "LLD801",
+    "The time is lost between the caller and SageMaker",
+    "`--client-latency` is more than model and overhead by a quarter and 5 ms",
+    MONITORING,
+)
 
 #: Requests per minute up to which AWS's "infrequent requests" is taken to apply; AWS names none.
 _INFREQUENT = 5.0

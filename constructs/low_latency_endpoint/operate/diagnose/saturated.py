@@ -29,22 +29,74 @@ _TRACKING = AWS_DOCS + (
     "/autoscaling/application/userguide/application-auto-scaling-target-tracking.html"
 )
 
-SATURATED = kind("LLD101", "The instances are saturated", LOAD_TESTING)
-AT_MAXIMUM = kind("LLD102", "The fleet is at its maximum and needs more instances", SCALING)
-SCALE_OUT_FAILED = kind("LLD103", "Instances that scaling asked for did not come", _ACTIVITIES)
-SCALING_LAGS = kind("LLD104", "Scaling follows the load too slowly", _TRACKING)
-NO_SCALING = kind("LLD105", "The fleet is saturated and does not scale", SCALING)
+SATURATED = kind(
+    "LLD101",
+    "The instances are saturated",
+    (
+        "CPU from 85 %, or GPU, of the whole instance while slow, or from 50 % (or not "
+        "published) with more load than a load test found, 1.2 times the scaling target's"
+        " invocations, or 1.5 times its requests in flight; scaling may not be read"
+    ),
+    LOAD_TESTING,
+)
+AT_MAXIMUM = kind(
+    "LLD102",
+    "The fleet is at its maximum and needs more instances",
+    (
+        "the same, and as many instances serve as scaling may start; also, as a risk, "
+        "five periods at the maximum above the scaling target, not slow"
+    ),
+    SCALING,
+)
+SCALE_OUT_FAILED = kind(
+    "LLD103",
+    "Instances that scaling asked for did not come",
+    (
+        "a scaling activity is Failed or Unfulfilled: capacity, quota, or AWS's own "
+        "words; a risk while latency holds"
+    ),
+    _ACTIVITIES,
+)
+SCALING_LAGS = kind(
+    "LLD104",
+    "Scaling follows the load too slowly",
+    (
+        "the same below the maximum, load (or requests in flight) above the scaling "
+        "target; names when the first instances were asked for"
+    ),
+    _TRACKING,
+)
+NO_SCALING = kind(
+    "LLD105",
+    "The fleet is saturated and does not scale",
+    "the same, and the variant is no scalable target",
+    SCALING,
+)
 SCALING_SUSPENDED = kind(
     "LLD106",
     "The fleet is saturated and scaling out is suspended",
+    "the same, and DynamicScalingOutSuspended",
     AWS_DOCS + "/autoscaling/application/userguide/"
     "application-auto-scaling-suspend-resume-scaling.html",
 )
 TARGET_TOO_HIGH = kind(
-    "LLD107", "Instances saturate before they reach the scaling target", LOAD_TESTING
+    "LLD107",
+    "Instances saturate before they reach the scaling target",
+    "the same, while what scaling tracks stays within its target",
+    LOAD_TESTING,
 )
-GPU_WAITS = kind("LLD108", "The CPU is saturated while the GPU waits for it", MONITORING)
-SPIKE = kind("LLD601", "A spike of traffic is shorter than scaling can follow", SCALING)
+GPU_WAITS = kind(
+    "LLD108",
+    "The CPU is saturated while the GPU waits for it",
+    "CPU full, GPU below 50 %",
+    MONITORING,
+)
+SPIKE = kind(
+    "LLD601",
+    "A spike of traffic is shorter than scaling can follow",
+    "slow for less than 10 minutes at three times the median traffic",
+    SCALING,
+)
 
 _ROOT = ("ModelLatency high", "instances saturated")
 #: An alarm on the metric takes three minutes, an instance several more to start.

@@ -11,10 +11,19 @@ from .findings import GUIDE, ROUTING, Evidence, Finding, Remedy, kind
 from .instance_starts import after_starts, instance_starts
 from .view import SLOW_OF_PERIODS, WARMING, VariantView
 
-SLOW_INSTANCE = kind("LLD501", "One instance is slower than the others", ROUTING)
+SLOW_INSTANCE = kind(
+    "LLD501",
+    "One instance is slower than the others",
+    (
+        "metrics per instance show one with twice the latency of the others; the first 10"
+        " minutes of a new instance do not count, unless most are as new"
+    ),
+    ROUTING,
+)
 SLOW_ZONE = kind(
     "LLD503",
     "One Availability Zone is slower than the others",
+    "metrics per zone show one with 1.5 times the latency of the others",
     GUIDE + "realtime-endpoints-privatelink.html",
 )
 

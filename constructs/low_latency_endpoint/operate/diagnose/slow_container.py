@@ -20,12 +20,48 @@ from .findings import (
 )
 from .view import FULL_MEMORY_PERCENT, VariantView
 
-WORKERS = kind("LLD111", "Requests queue in the container: too few workers", LOAD_TESTING)
-SLOW_MODEL = kind("LLD112", "Each request takes long on instances with room", KNOWLEDGE_CENTER)
-SLOW_TAIL = kind("LLD113", "Most requests are fast, some take far longer", LOAD_TESTING)
-GPU_IDLE = kind("LLD115", "The GPU does nothing", GUIDE + "monitoring-cloudwatch.html")
-MEMORY = kind("LLD117", "Memory is full", GUIDE + "monitoring-cloudwatch.html")
-UNEVEN = kind("LLD502", "Uneven latency under RANDOM routing", ROUTING)
+WORKERS = kind(
+    "LLD111",
+    "Requests queue in the container: too few workers",
+    (
+        "instances with room; requests in flight twice the workers that the environment "
+        "states, or latency that follows them (correlation from 0.7, both doubled)"
+    ),
+    LOAD_TESTING,
+)
+SLOW_MODEL = kind(
+    "LLD112",
+    "Each request takes long on instances with room",
+    (
+        "instances with room, nothing else fits: GPU instead of CPU, compiling for "
+        "Inferentia, framework, script"
+    ),
+    KNOWLEDGE_CENTER,
+)
+SLOW_TAIL = kind(
+    "LLD113",
+    "Most requests are fast, some take far longer",
+    "p50 within the threshold, p99 at least three times p50",
+    LOAD_TESTING,
+)
+GPU_IDLE = kind(
+    "LLD115",
+    "The GPU does nothing",
+    "GPUUtilization below 3 % while slow",
+    GUIDE + "monitoring-cloudwatch.html",
+)
+MEMORY = kind(
+    "LLD117",
+    "Memory is full",
+    "MemoryUtilization from 90 % while slow",
+    GUIDE + "monitoring-cloudwatch.html",
+)
+UNEVEN = kind(
+    "LLD502",
+    "Uneven latency under RANDOM routing",
+    ("only the tail is slow, RANDOM routing, no metrics per instance that would say more"),
+    ROUTING,
+)
 
 Span = tuple[datetime, datetime]
 

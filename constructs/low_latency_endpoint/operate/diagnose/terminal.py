@@ -32,14 +32,14 @@ _ROWS = 5
 
 def print_report(console: Console, diagnosis: Diagnosis) -> None:
     """Print the report; links stay whole where they are wider than the console."""
-    for part in _parts(diagnosis):
+    for part in report_parts(diagnosis):
         if isinstance(part, Text):  # the console forgets what a text itself says
             console.print(part, no_wrap=part.no_wrap, overflow=part.overflow, crop=False)
         else:
             console.print(part, crop=False)
 
 
-def _parts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
+def report_parts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     """The report from top to bottom: verdict, findings, where the time went, what happened."""
     m = diagnosis.measurements
     yield Text.assemble(

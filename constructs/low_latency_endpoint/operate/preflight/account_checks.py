@@ -19,6 +19,7 @@ _NEVER_CREATED = ("ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS")
 @check(
     "LLP101",
     "Credentials work, and are the account's",
+    how="STS tells the caller; the account is the settings'.",
     source="/STS/latest/APIReference/API_GetCallerIdentity.html",
 )
 def credentials(context: PreflightContext) -> Iterator[Outcome]:
@@ -38,6 +39,7 @@ def credentials(context: PreflightContext) -> Iterator[Outcome]:
 @check(
     "LLP102",
     "The region is the stack's, and enabled",
+    how="`--region` against the settings, and the account's opt-in.",
     source="/accounts/latest/reference/manage-acct-regions.html",
 )
 def region(context: PreflightContext) -> Iterator[Outcome]:
@@ -69,6 +71,10 @@ def region(context: PreflightContext) -> Iterator[Outcome]:
 @check(
     "LLP103",
     "The account and region are bootstrapped for the CDK",
+    how=(
+        "Version 6 or later in Parameter Store, for the default qualifier. `make "
+        "bootstrap` does it."
+    ),
     source="/cdk/v2/guide/bootstrapping.html",
 )
 def bootstrap(context: PreflightContext) -> Iterator[Outcome]:
@@ -96,7 +102,12 @@ def bootstrap(context: PreflightContext) -> Iterator[Outcome]:
         yield passed(f"bootstrap version {version}")
 
 
-@check("LLP104", "The stack can be created or updated", source=_STACK_STATES)
+@check(
+    "LLP104",
+    "The stack can be created or updated",
+    how="Not in progress, not stuck in a failed state.",
+    source=_STACK_STATES,
+)
 def stack_state(context: PreflightContext) -> Iterator[Outcome]:
     """No other operation runs on the stack, and it is not stuck in a failed state."""
     name = context.settings.stack_name

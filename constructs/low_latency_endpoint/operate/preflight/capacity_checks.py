@@ -35,7 +35,12 @@ def _quota(account: Account, instance_type: str) -> tuple[Mapping[str, Any] | No
     return None, ""
 
 
-@check("LLP301", "The instance type is offered for hosting in the region", source=_QUOTAS)
+@check(
+    "LLP301",
+    "The instance type is offered for hosting in the region",
+    how="By its quota: no API says it. Without a quota it warns.",
+    source=_QUOTAS,
+)
 def type_offered(context: PlannedEndpoint) -> Iterator[Outcome]:
     """Judged by its quota, since no API says it."""
     several = len(context.types) > 1
@@ -56,7 +61,16 @@ def type_offered(context: PlannedEndpoint) -> Iterator[Outcome]:
             )
 
 
-@check("LLP302", "The quota holds the largest fleet twice", source=_SAGEMAKER_QUOTAS)
+@check(
+    "LLP302",
+    "The quota holds the largest fleet twice",
+    how=(
+        "For all endpoints of a type together; with a rolling deployment the fleet and "
+        "one batch, for its rollback too: the template sets `RollbackMaximumBatchSize`, "
+        "without which SageMaker brings the whole old fleet back at once."
+    ),
+    source=_SAGEMAKER_QUOTAS,
+)
 def quota_holds(context: PreflightContext) -> Iterator[Outcome]:
     """All endpoints of one type share the type's quota; a blue/green update needs two fleets."""
     needed: dict[str, int] = {}
@@ -106,6 +120,11 @@ _EXECUTIONS_QUOTA = "L-B99A9384"  # Lambda's "Concurrent executions"
 @check(
     "LLP303",
     "Lambda has executions for the warm-up",
+    how=(
+        "`GetAccountSettings`: what `reserve_concurrency` reserves must leave what AWS "
+        "keeps unreserved (100, or a smaller quota as a whole); a quota below 100, as new"
+        " accounts have, warns."
+    ),
     source="/lambda/latest/dg/configuration-concurrency.html",
 )
 def functions_may_run(context: PreflightContext) -> Iterator[Outcome]:

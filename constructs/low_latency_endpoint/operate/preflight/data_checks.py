@@ -55,7 +55,12 @@ def _sizes(account: Account, bucket: str, key: str) -> list[int] | None:
     return None if answer is None else [answer["ContentLength"]]
 
 
-@check("LLP403", "The model data exists", source=_MODELS)
+@check(
+    "LLP403",
+    "The model data exists",
+    how="The object, or something under the prefix.",
+    source=_MODELS,
+)
 def data_exists(context: PlannedEndpoint) -> Iterator[Outcome]:
     """The object is there, or something lies under the prefix."""
     yield from _each_data(context, _exists)
@@ -73,7 +78,12 @@ def _exists(context: PlannedEndpoint, data: ModelDataSettings) -> Iterator[Outco
         yield passed(f"{uri}: {count}{_size(sum(sizes))}")
 
 
-@check("LLP404", "The model data's bucket is in the stack's region", source=_MODELS)
+@check(
+    "LLP404",
+    "The model data's bucket is in the stack's region",
+    how="S3 tells it even where it refuses the rest.",
+    source=_MODELS,
+)
 def bucket_region(context: PlannedEndpoint) -> Iterator[Outcome]:
     """SageMaker reads model data of its own region."""
     yield from _each_data(context, _in_region)
@@ -112,7 +122,12 @@ def _region(account: Account, bucket: str) -> str | None:
     return {"EU": "eu-west-1"}.get(region, region)  # the oldest spelling of Ireland
 
 
-@check("LLP405", "The model data arrives in time", source=_LARGE_MODELS)
+@check(
+    "LLP405",
+    "The model data arrives in time",
+    how="Size at an assumed 100 MB/s against `model_data_download_timeout`; only warns.",
+    source=_LARGE_MODELS,
+)
 def download_time(context: PlannedEndpoint) -> Iterator[Outcome]:
     """Size against the download timeout, at an assumed rate, and against the volume."""
     yield from _each_data(context, _in_time)

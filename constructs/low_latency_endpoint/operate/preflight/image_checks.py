@@ -118,7 +118,15 @@ def _manifest(account: Account, image: EcrImage) -> Mapping[str, Any] | None:
     return None
 
 
-@check("LLP401", "The image exists in the stack's region", source=_BATCH_GET_IMAGE)
+@check(
+    "LLP401",
+    "The image exists in the stack's region",
+    how=(
+        "`BatchGetImage`, which AWS's own registries allow. Images that the deploy builds"
+        " are left out."
+    ),
+    source=_BATCH_GET_IMAGE,
+)
 def image_exists(context: PlannedEndpoint) -> Iterator[Outcome]:
     """Asked of the registry, with the operation that pulling needs."""
     yield from _each_image(context, _exists)
@@ -143,6 +151,7 @@ def _exists(context: PlannedEndpoint, image: EcrImage) -> Iterator[Outcome]:
 @check(
     "LLP402",
     "The image's architecture is the instance type's",
+    how="From its index or its configuration.",
     source="https://github.com/opencontainers/image-spec/blob/main/config.md",
 )
 def architecture(context: PlannedEndpoint) -> Iterator[Outcome]:

@@ -24,7 +24,16 @@ _SAGEMAKER = "/sagemaker/latest/dg/interface-vpc-endpoint.html"
 _INVOKE = "sagemaker:InvokeEndpoint"
 
 
-@check("LLP203", "Nothing else owns the runtime's private DNS name in the VPC", source=_INTERFACE)
+@check(
+    "LLP203",
+    "Nothing else owns the runtime's private DNS name in the VPC",
+    how=(
+        "No other private-DNS endpoint of the service, no hosted zone of the name; tells "
+        "how to adopt the one that is there. The same for each VPC in "
+        "`hosted_zone_vpc_ids`, where Route 53 would answer `ConflictingDomainExists`."
+    ),
+    source=_INTERFACE,
+)
 def private_dns_is_free(context: PreflightContext) -> Iterator[Outcome]:
     """A VPC takes one private-DNS endpoint per service, and no hosted zone of the same name.
 
@@ -137,7 +146,12 @@ def _zone_name(context: PreflightContext) -> str:
     return f"{label}.sagemaker.{context.account.region}."
 
 
-@check("LLP204", "The adopted interface endpoint serves the callers", source=_SAGEMAKER)
+@check(
+    "LLP204",
+    "The adopted interface endpoint serves the callers",
+    how="Service, VPC, state, private DNS, a subnet in each zone, security group, policy.",
+    source=_SAGEMAKER,
+)
 def adopted_endpoint(context: PreflightContext) -> Iterator[Outcome]:
     """Right service, VPC and state, a subnet in each client zone, callers let in."""
     endpoint_id = context.settings.private_link.interface_endpoint_id

@@ -17,7 +17,9 @@ _ROLES = "/sagemaker/latest/dg/sagemaker-roles.html"
 _PASS = "/IAM/latest/UserGuide/id_roles_use_passrole.html"
 
 
-@check("LLP501", "The execution role exists and trusts SageMaker", source=_ROLES)
+@check(
+    "LLP501", "The execution role exists and trusts SageMaker", how="For `role_arn`.", source=_ROLES
+)
 def role_trusts(context: PlannedEndpoint) -> Iterator[Outcome]:
     """The role that the settings name; without one the stack makes it."""
     arn = context.settings.role_arn
@@ -57,7 +59,12 @@ def role_trusts(context: PlannedEndpoint) -> Iterator[Outcome]:
         )
 
 
-@check("LLP502", "The execution role may be passed to SageMaker", source=_PASS)
+@check(
+    "LLP502",
+    "The execution role may be passed to SageMaker",
+    how="IAM's simulation for who deploys: the CDK bootstrap's execution role, else you.",
+    source=_PASS,
+)
 def role_passable(context: PlannedEndpoint) -> Iterator[Outcome]:
     """Simulated for who deploys: CloudFormation's role of the CDK bootstrap, else the caller."""
     account, arn = context.account, context.settings.role_arn
@@ -120,6 +127,7 @@ def _deployer(account: Account) -> str | None:
 @check(
     "LLP503",
     "The alarm topic exists and reaches somebody",
+    how="Region, confirmed subscriptions, a key that CloudWatch may use.",
     source="/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html",
 )
 def alarm_topic(context: PreflightContext) -> Iterator[Outcome]:
@@ -156,7 +164,12 @@ def alarm_topic(context: PreflightContext) -> Iterator[Outcome]:
         yield passed(f"{arn.rpartition(':')[2]}: {confirmed} confirmed subscriptions")
 
 
-@check("LLP504", "The KMS keys are enabled", source="/kms/latest/developerguide/key-state.html")
+@check(
+    "LLP504",
+    "The KMS keys are enabled",
+    how="Keys of volumes and core dumps.",
+    source="/kms/latest/developerguide/key-state.html",
+)
 def keys_enabled(context: PlannedEndpoint) -> Iterator[Outcome]:
     """The keys of volumes and core dumps."""
     settings = context.settings

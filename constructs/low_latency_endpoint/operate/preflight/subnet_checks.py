@@ -18,7 +18,12 @@ _DNS = "/vpc/latest/userguide/vpc-dns.html"
 _HOST = "/sagemaker/latest/dg/host-vpc.html"
 
 
-@check("LLP205", "The VPC exists, with DNS support and DNS hostnames on", source=_DNS)
+@check(
+    "LLP205",
+    "The VPC exists, with DNS support and DNS hostnames on",
+    how="Both attributes; without private DNS neither is needed.",
+    source=_DNS,
+)
 def vpc_dns(context: PreflightContext) -> Iterator[Outcome]:
     """Private DNS of an interface endpoint needs both attributes."""
     vpc_id = context.settings.network.vpc_id
@@ -76,7 +81,12 @@ def subnets_by_zone(context: PreflightContext) -> dict[str, list[Subnet]]:
     return found
 
 
-@check("LLP206", "There is a subnet in each client zone", source=_HOST)
+@check(
+    "LLP206",
+    "There is a subnet in each client zone",
+    how="The named ones in their zones; else those the lookup may choose.",
+    source=_HOST,
+)
 def subnets_in_zones(context: PreflightContext) -> Iterator[Outcome]:
     """The named subnets lie in the VPC and in their zones; otherwise each zone has one."""
     if context.settings.network.vpc_id is None:
@@ -118,7 +128,16 @@ def _named(context: PreflightContext, zone: str, subnet_id: str, found: list[Sub
     return passed(f"{subnet_id} {subnet['CidrBlock']} in {place}", about=zone)
 
 
-@check("LLP207", "The subnets have room for twice the largest fleet", source=_HOST)
+@check(
+    "LLP207",
+    "The subnets have room for twice the largest fleet",
+    how=(
+        "The plan's rule. Fewer free addresses, yet enough when the fleets spread evenly,"
+        " only warn; so does a stack that is deployed, whose fleet is among the addresses"
+        " taken."
+    ),
+    source=_HOST,
+)
 def free_addresses(context: PreflightContext) -> Iterator[Outcome]:
     """By the plan's rule: two addresses per instance, two fleets, all possibly in one zone."""
     network, fleet = context.settings.network, context.largest_fleet
@@ -156,7 +175,15 @@ def free_addresses(context: PreflightContext) -> Iterator[Outcome]:
                 )
 
 
-@check("LLP208", "S3 is reachable from the existing VPC's subnets", source=_HOST)
+@check(
+    "LLP208",
+    "S3 is reachable from the existing VPC's subnets",
+    how=(
+        "Gateway endpoint, interface endpoint or a way out; fails with "
+        "`network_isolation`, else warns."
+    ),
+    source=_HOST,
+)
 def s3_reachable(context: PreflightContext) -> Iterator[Outcome]:
     """By a gateway endpoint on the subnet's route table, an interface endpoint, or a way out."""
     if context.settings.network.vpc_id is None:

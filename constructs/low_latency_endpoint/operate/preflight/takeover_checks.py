@@ -29,6 +29,14 @@ _NOT_IN_CLOUDTRAIL = "CloudTrail's event history has no invocations"
 @check(
     "LLP209",
     "Private DNS redirects no other SageMaker caller of the VPC",
+    how=(
+        "For an existing VPC with private DNS that is not there yet. Counts the account's"
+        " other endpoints in service. Who calls them: the network interfaces in the VPC's"
+        " flow log of the last hour, as far as ten pages of it and the runtime's changing"
+        " addresses tell; only a log of accepted packets in CloudWatch Logs in the "
+        "default format can be read. CloudTrail's event history has no invocations. Else "
+        "unknown."
+    ),
     source="/sagemaker/latest/dg/interface-vpc-endpoint.html",
 )
 def others_redirected(context: PreflightContext) -> Iterator[Outcome]:

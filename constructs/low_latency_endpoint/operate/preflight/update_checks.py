@@ -61,6 +61,7 @@ def _current(context: PlannedEndpoint) -> DeployedEndpoint | None:
 @check(
     "LLP601",
     "The update changes no scaled variant's instance type, and removes none",
+    how="`UpdateEndpoint` would fail; tells the way in two deploys. See updates.",
     source=_UPDATE,
 )
 def allowed_change(context: PlannedEndpoint) -> Iterator[Outcome]:
@@ -102,7 +103,12 @@ def _problems(
             yield f"the scaled variant {name} would change from {was} to {planned[name]}"
 
 
-@check("LLP602", "The deployed endpoint is in service", source=_STATES)
+@check(
+    "LLP602",
+    "The deployed endpoint is in service",
+    how=("An endpoint that is being updated or scaled takes no update; `--wait` waits for it."),
+    source=_STATES,
+)
 def endpoint_healthy(context: PlannedEndpoint) -> Iterator[Outcome]:
     """An endpoint that is being updated, or has failed, takes no update."""
     deployed = deployed_endpoint(context)
@@ -140,7 +146,12 @@ def endpoint_healthy(context: PlannedEndpoint) -> Iterator[Outcome]:
         )
 
 
-@check("LLP603", "The endpoint's name is free", source=_STATES)
+@check(
+    "LLP603",
+    "The endpoint's name is free",
+    how="For `endpoint_name`: no endpoint outside of the stack has it.",
+    source=_STATES,
+)
 def name_is_free(context: PlannedEndpoint) -> Iterator[Outcome]:
     """No endpoint outside of this stack has the name that the settings state."""
     name = context.settings.endpoint_name

@@ -24,6 +24,7 @@ def zone_pairs(context: PreflightContext) -> list[tuple[str, str, str]]:
 @check(
     "LLP201",
     "The client zones exist",
+    how="Each zone's name and ID in this account.",
     source="/AWSEC2/latest/UserGuide/using-regions-availability-zones.html",
 )
 def zones_exist(context: PreflightContext) -> Iterator[Outcome]:
@@ -52,6 +53,7 @@ def zones_exist(context: PreflightContext) -> Iterator[Outcome]:
 @check(
     "LLP202",
     "The interface endpoint's service is offered in each client zone",
+    how="`DescribeVpcEndpointServices`.",
     source="/AWSEC2/latest/APIReference/API_DescribeVpcEndpointServices.html",
 )
 def service_in_zones(context: PreflightContext) -> Iterator[Outcome]:

@@ -68,7 +68,7 @@ def workload_of_tokens(
     parameters: dict[str, Any] = {
         "prompt_input_tokens_mean": TOKENS.check(input_tokens, "--input-tokens"),
         "output_tokens_mean": TOKENS.check(output_tokens, "--output-tokens"),
-        "concurrency": TOKENS.check(concurrency, "--concurrency"),
+        "concurrency": TOKENS.check(concurrency, "--users"),
         "request_count": TOKENS.check(requests, "--requests"),
         "streaming": streaming,
     }
@@ -168,7 +168,7 @@ def recommendation_job(
     """
     GENERATIVE_TYPES.check(len(instance_types), "--instance-type")
     request = _common(GENERATIVE, name, role_arn, output, workload) | {
-        "ModelSource": {"S3": {"S3Uri": MODEL_DATA_URI.check(model, "--model")}},
+        "ModelSource": {"S3": {"S3Uri": MODEL_DATA_URI.check(model, "--model-data")}},
         "PerformanceTarget": {"Constraints": [{"Metric": GOAL.check(goal, "--goal")}]},
         "OptimizeModel": optimize,
     }
@@ -238,7 +238,7 @@ def _common(
     return {
         **kind.named(JOB_NAME.check(name, "--job-name")),
         "RoleArn": JOB_ROLE.check(role_arn, "--role-arn"),
-        "OutputConfig": {"S3OutputLocation": S3_URI.check(output, "--output")},
+        "OutputConfig": {"S3OutputLocation": S3_URI.check(output, "--s3-output")},
         "AIWorkloadConfigIdentifier": workload,
         "Tags": TAGS,
     }

@@ -33,7 +33,7 @@ OPTIMIZATION_FORM = rule(
 MODEL_TO_OPTIMIZE = rule(
     "LLR112",
     "an optimization job reads an uncompressed model from a prefix in S3",
-    fix="Pass --model s3://bucket/prefix/ with the model's files.",
+    fix="Pass --model-data s3://bucket/prefix/ with the model's files.",
     source=API + "OptimizationJobModelSource.html",
 )
 COMBINATION = rule(
@@ -207,16 +207,18 @@ def optimization_job(
         LLR101, LLR102, LLR111, LLR112, LLR113, LLE304 for places of data, LLE405 for the type.
     """
     techniques.check_for(instance_type)
-    _PREFIX.check(output, "--output")
+    _PREFIX.check(output, "--s3-output")
     if not model.startswith("s3://") or not model.endswith("/"):
-        raise MODEL_TO_OPTIMIZE.error(got=model, allowed="s3://bucket/prefix/", where="--model")
-    MODEL_DATA_URI.check(model, "--model")
+        raise MODEL_TO_OPTIMIZE.error(
+            got=model, allowed="s3://bucket/prefix/", where="--model-data"
+        )
+    MODEL_DATA_URI.check(model, "--model-data")
     if output.startswith(model) or model.startswith(output):
         raise OPTIMIZATION_FORM.error(
             got=f"{output} for the model in {model}",
             allowed="prefixes of which none lies in the other",
-            where="--output",
-            fix="Choose another --output: both models would be downloaded as one.",
+            where="--s3-output",
+            fix="Choose another --s3-output: both models would be downloaded as one.",
         )
     source: dict[str, Any] = {"S3Uri": model}
     if accept_eula:
@@ -241,7 +243,7 @@ def parse_runtime(text: str) -> timedelta:
     limit = duration_of(text)
     if limit is None or limit < timedelta(seconds=1) or limit % timedelta(seconds=1):
         raise OPTIMIZATION_FORM.error(
-            got=text, allowed="whole seconds with a unit, such as 12h", where="--max-runtime"
+            got=text, allowed="whole seconds with a unit, such as 12h", where="--max-duration"
         )
     return limit
 

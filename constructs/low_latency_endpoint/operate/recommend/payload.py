@@ -19,7 +19,7 @@ from ...settings import EndpointSettings
 SAMPLE_PAYLOAD = rule(
     "LLR107",
     "a recommendation job sends a sample payload: a .tar.gz in S3",
-    fix="Pass --sample-payload s3://bucket/payload.tar.gz; or a file, or nothing for the "
+    fix="Pass --payload s3://bucket/payload.tar.gz; or a file, or nothing for the "
     "warm-up's payload of the settings, with --upload-to s3://bucket/prefix/.",
     source=API + "RecommendationJobPayloadConfig.html",
 )
@@ -64,12 +64,12 @@ def sample_payload(
     if given is not None and given.startswith("s3://"):
         if not (_S3.fullmatch(given) and given.endswith(".tar.gz")):
             raise SAMPLE_PAYLOAD.error(
-                got=given, allowed="s3://bucket/name.tar.gz", where="--sample-payload"
+                got=given, allowed="s3://bucket/name.tar.gz", where="--payload"
             )
         return SamplePayload(given, content_type)
     if given is None and stated is None:
         raise SAMPLE_PAYLOAD.error(
-            got="no payload", allowed="a payload like the callers'", where="--sample-payload"
+            got="no payload", allowed="a payload like the callers'", where="--payload"
         )
     file = given or (stated.file if stated else None)
     if file is not None:
@@ -127,5 +127,5 @@ def _read(path: Path) -> bytes:
         raise SAMPLE_PAYLOAD.error(
             got=f"{path}: {getattr(error, 'strerror', None) or error}",
             allowed="a file, or s3://bucket/name.tar.gz",
-            where="--sample-payload",
+            where="--payload",
         ) from error

@@ -30,7 +30,7 @@ class Recommendation:
     Attributes
     ----------
     number : int
-        Its place in the job's answer, from 1: what ``--adopt`` takes.
+        Its place in the job's answer, from 1: what ``--result`` takes.
     recommendation_id : str
         AWS's own ID; empty for an endpoint that existed before.
     instance_type : str

@@ -14,7 +14,7 @@ from ...settings.fields import duration_of
 STOPPING = rule(
     "LLR106",
     "a limit of the job is out of range",
-    fix="Change --max-duration, --max-invocations, --max-parallel or --latency-threshold.",
+    fix="Change --max-duration, --max-invocations, --max-parallel or --target.",
     source=GUIDE + "inference-recommender-load-test.html",
 )
 #: The statistics of a target, in the order in which one stands in for P95.
@@ -61,8 +61,8 @@ LatencyTarget` holds them.
     if not targets:
         raise STOPPING.error(
             got="no latency target in the settings",
-            allowed="--latency-threshold p95=200ms, or latency in the settings",
-            where="--latency-threshold",
+            allowed="--target p95=200ms, or latency in the settings",
+            where="--target",
         )
     name = next(statistic for statistic in _NEAREST if statistic in targets)
     milliseconds = max(int(targets[name]), 1)
@@ -76,7 +76,7 @@ LatencyTarget` holds them.
     else:
         note = (
             f"AWS's load tests stop on p95 only: the target of {name.lower()} is stricter "
-            "for it. Pass --latency-threshold p95=... for another."
+            "for it. Pass --target p95=... for another."
         )
     if targets[name] < 1:
         note += " AWS takes whole milliseconds, 1 at least."
@@ -101,7 +101,5 @@ def parse_threshold(text: str) -> LatencyThreshold:
     milliseconds = duration.total_seconds() * 1000 if duration else 0.0
     whole = round(milliseconds)
     if match is None or whole < 1 or abs(milliseconds - whole) > 1e-6 or whole >= 2**31:
-        raise STOPPING.error(
-            got=text, allowed="p95=150ms, in whole milliseconds", where="--latency-threshold"
-        )
+        raise STOPPING.error(got=text, allowed="p95=150ms, in whole milliseconds", where="--target")
     return LatencyThreshold(f"P{match[1]}", whole)

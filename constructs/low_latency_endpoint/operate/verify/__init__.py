@@ -22,7 +22,11 @@ from .context import Machine, VerificationContext, VerifiedEndpoint
 __all__ = ["CHECKS", "ENDPOINT_CHECKS", "Machine", "run_verification"]
 
 
-@check("LLV102", "The template has endpoints, with their plans")
+@check(
+    "LLV102",
+    "The template has endpoints, with their plans",
+    how="Without a plan there is nothing to compare: unknown.",
+)
 def _has_plans(context: VerificationContext) -> list[Outcome]:
     """Without the template nothing can be compared."""
     found = stack_endpoints(context.account, context.stack_name)
@@ -45,7 +49,7 @@ def _without_endpoints(each: Check[VerifiedEndpoint]) -> Check[VerificationConte
     def find(context: VerificationContext) -> list[Outcome]:
         return [unknown(f"{endpoint.key} was not checked") for endpoint in context.endpoints]
 
-    return Check(each.id, each.title, each.source, find)
+    return Check(each.id, each.title, each.how, each.source, find)
 
 
 CHECKS: tuple[Check[VerificationContext], ...] = (

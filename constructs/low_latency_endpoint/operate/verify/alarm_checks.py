@@ -38,7 +38,12 @@ _COMPARED = (
 _IN_MICROSECONDS = "threshold in microseconds"
 
 
-@check("LLV501", "The stack's alarms are as the template has them", source=_ALARMS)
+@check(
+    "LLV501",
+    "The stack's alarms are as the template has them",
+    how="None deleted, changed or silenced.",
+    source=_ALARMS,
+)
 def as_stated(context: VerificationContext) -> Iterator[Outcome]:
     """None deleted, changed or silenced by hand."""
     names = stack_ids(context.account, context.stack_name, ALARM)
@@ -77,7 +82,12 @@ def as_stated(context: VerificationContext) -> Iterator[Outcome]:
         yield passed(f"{fine} of {len(names)} alarms as stated")
 
 
-@check("LLV502", "The alarms have the plan's thresholds", source=_METRICS)
+@check(
+    "LLV502",
+    "The alarms have the plan's thresholds",
+    how="Thresholds of your own win, and are named.",
+    source=_METRICS,
+)
 def planned_thresholds(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """One alarm per metric and statistic of the plan; a threshold of your own wins."""
     planned = [each for name, each in context.stated.plan.items() if name.startswith("alarm_")]
@@ -136,7 +146,12 @@ def _threshold(
     return failed(f"above {shown}, the plan says {wanted / 1000:g} ms", _DEPLOY, about=about)
 
 
-@check("LLV503", "The alarms have data, and none is in alarm", source=_METRICS)
+@check(
+    "LLV503",
+    "The alarms have data, and none is in alarm",
+    how="The last three hours.",
+    source=_METRICS,
+)
 def have_data(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """What each alarm watches had data in the last three hours."""
     names = stack_ids(context.account, context.stack.stack_name, ALARM)

@@ -71,7 +71,12 @@ def _each_variant(
             yield failed(f"{found}, the plan says {planned}", _DEPLOY, about=name)
 
 
-@check("LLV404", "As many instances run as are wanted", source=_DESCRIBE)
+@check(
+    "LLV404",
+    "As many instances run as are wanted",
+    how="Between the plan's minimum and maximum.",
+    source=_DESCRIBE,
+)
 def counts(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """All that are wanted, and between the plan's minimum and maximum."""
     endpoint = context.read()
@@ -99,7 +104,12 @@ def counts(context: VerifiedEndpoint) -> Iterator[Outcome]:
             yield passed(f"{evidence}; the plan says {lowest} to {highest}", about=name)
 
 
-@check("LLV405", "Scaling is registered with the plan's target", source=_SCALING)
+@check(
+    "LLV405",
+    "Scaling is registered with the plan's target",
+    how="Limits, target, nothing suspended.",
+    source=_SCALING,
+)
 def scaling(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """Limits and target as the plan and the template have them, and nothing suspended."""
     endpoint = context.read()
@@ -220,7 +230,12 @@ def _metric(policy: Mapping[str, Any]) -> str:
     return tracked_metric(policy) or str(policy.get("PolicyName", ""))
 
 
-@check("LLV406", "Updates are deployed as the template says", source=_GUARDRAILS)
+@check(
+    "LLV406",
+    "Updates are deployed as the template says",
+    how="Traffic policy and rollback alarms.",
+    source=_GUARDRAILS,
+)
 def deployment(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """The traffic policy, and the alarms that roll an update back."""
     endpoint = context.read()
@@ -248,7 +263,15 @@ def deployment(context: VerifiedEndpoint) -> Iterator[Outcome]:
         yield passed(f"{kind}; rolls back on {', '.join(sorted(alarms)) or 'no alarm'}")
 
 
-@check("LLV407", "SageMaker serves the stack's configuration", source=_DESCRIBE)
+@check(
+    "LLV407",
+    "SageMaker serves the stack's configuration",
+    how=(
+        "`DescribeEndpoint` against the stack's resource: after an update that SageMaker "
+        "rolled back it serves the former one. See updates."
+    ),
+    source=_DESCRIBE,
+)
 def configuration(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """After an update that SageMaker rolled back it serves the former one, in service as ever."""
     # What serves may have no configuration any more.
@@ -278,7 +301,12 @@ def configuration(context: VerifiedEndpoint) -> Iterator[Outcome]:
         )
 
 
-@check("LLV408", "SageMaker names no failure of the last change", source=_DESCRIBE)
+@check(
+    "LLV408",
+    "SageMaker names no failure of the last change",
+    how="A `FailureReason`, also beside `InService`.",
+    source=_DESCRIBE,
+)
 def no_failure(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """A failed update or scaling may leave its reason beside InService."""
     # What serves may have no configuration any more.
@@ -298,6 +326,7 @@ def no_failure(context: VerifiedEndpoint) -> Iterator[Outcome]:
 @check(
     "LLV409",
     "The configuration that serves exists",
+    how="SageMaker lets it be deleted; the next update or scaling then fails.",
     source="/sagemaker/latest/APIReference/API_DeleteEndpointConfig.html",
 )
 def configuration_exists(context: VerifiedEndpoint) -> Iterator[Outcome]:

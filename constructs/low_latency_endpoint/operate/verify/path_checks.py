@@ -64,6 +64,7 @@ def _resolved(context: VerificationContext, link: Mapping[str, Any]) -> tuple[st
 @check(
     "LLV301",
     "The runtime's name resolves to the interface endpoint in the same zone",
+    how="From where it runs; not where the template states no private DNS.",
     source=_PRIVATE_LINK,
 )
 def name_resolves(context: VerificationContext) -> Iterator[Outcome]:
@@ -124,7 +125,12 @@ def _same_zone(name: str, zones: Mapping[str, str], own: str | None) -> Outcome:
     return failed(f"{evidence}; this machine is in {own}: each call changes the zone", fix)
 
 
-@check("LLV302", "TLS is valid on the zonal names", source=_ZONAL)
+@check(
+    "LLV302",
+    "TLS is valid on the zonal names",
+    how="Connects, from inside the VPC only.",
+    source=_ZONAL,
+)
 def tls_valid(context: VerificationContext) -> Iterator[Outcome]:
     """Connects to each zone's address as callers do, from inside the VPC only."""
     link = chosen_interface_endpoint(context)
@@ -176,7 +182,12 @@ def _tls(context: VerificationContext, zone: str, name: str) -> Outcome:
     return passed(f"{name}: certificate for {', '.join(covered[:3])}", about=zone)
 
 
-@check("LLV303", "The security group lets the callers in", source=_INTERFACE)
+@check(
+    "LLV303",
+    "The security group lets the callers in",
+    how="Port 443, from the zones' subnets or named groups.",
+    source=_INTERFACE,
+)
 def callers_let_in(context: VerificationContext) -> Iterator[Outcome]:
     """Port 443, for the client zones' subnets or for named groups."""
     link = chosen_interface_endpoint(context)
@@ -207,7 +218,13 @@ def callers_let_in(context: VerificationContext) -> Iterator[Outcome]:
 
 
 @check(
-    "LLV304", "The endpoint policy lets this endpoint be invoked, and others not", source=_POLICY
+    "LLV304",
+    "The endpoint policy lets this endpoint be invoked, and others not",
+    how=(
+        "From the policy's text; a policy for all endpoints of the account is no matter "
+        "where the template states one, as in an existing VPC."
+    ),
+    source=_POLICY,
 )
 def policy_narrow(context: VerifiedEndpoint) -> Iterator[Outcome]:
     """Judged from the policy's text, for principals of this account and of another.

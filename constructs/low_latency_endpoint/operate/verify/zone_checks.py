@@ -26,6 +26,7 @@ _DEPLOY = "Deploy the stack again from its settings."
 @check(
     "LLV101",
     "The stack is complete",
+    how="And not rolled back.",
     source="/AWSCloudFormation/latest/UserGuide/view-stack-events.html",
 )
 def stack_complete(context: VerificationContext) -> Iterator[Outcome]:
@@ -72,6 +73,7 @@ def chosen_interface_endpoint(context: VerificationContext) -> Mapping[str, Any]
 @check(
     "LLV201",
     "The interface endpoint is in the callers' zones, with private DNS",
+    how="Zones of the plan; private DNS unless the template states none.",
     source=_PRIVATE_LINK,
 )
 def link_in_zones(context: VerificationContext) -> Iterator[Outcome]:
@@ -136,6 +138,7 @@ def _zones_equal(
 @check(
     "LLV202",
     "The model is in the callers' zones, in the interface endpoint's subnets",
+    how="Zones of the plan; the same subnets, as AWS advises.",
     source=_PRIVATE_LINK,
 )
 def model_in_zones(context: VerifiedEndpoint) -> Iterator[Outcome]:

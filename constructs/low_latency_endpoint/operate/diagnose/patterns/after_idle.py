@@ -20,7 +20,15 @@ from .yardstick import (
     then_and_otherwise,
 )
 
-AFTER_IDLE = kind("LLD132", "Slow in the first minutes after a pause", KNOWLEDGE_CENTER)
+AFTER_IDLE = kind(
+    "LLD132",
+    "Slow in the first minutes after a pause",
+    (
+        "after 70 % of the pauses without requests, of at least 5 minutes and five times "
+        "the usual distance between requests; no new instances then"
+    ),
+    KNOWLEDGE_CENTER,
+)
 
 #: A pause: so long, and so many times the usual distance between periods with requests.
 _PAUSE, _LONGER = timedelta(minutes=5), 5

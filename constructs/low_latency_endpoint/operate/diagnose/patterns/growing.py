@@ -13,7 +13,12 @@ from ..view import PERIODS, WARMING, VariantView, runs
 from .trend import Creep, creep, kendall
 from .yardstick import Judged, Pattern, all_slow, hit_words, judged, kept, requests
 
-GROWING = kind("LLD133", "Latency grows while the load stays the same", MONITORING)
+GROWING = kind(
+    "LLD133",
+    "Latency grows while the load stays the same",
+    "doubled at least, in many steps, load per instance within 25 %",
+    MONITORING,
+)
 
 #: How much the load may differ between the first and the last third.
 _FLAT = 1.25

@@ -15,6 +15,10 @@ from .yardstick import Pattern, all_slow, hit_words, kept, requests, share
 LOST_INSTANCES = kind(
     "LLD135",
     "Instances went away while the load stayed the same",
+    (
+        "a sixth of the fleet or more at once, requests within 25 %, no scale-in and no "
+        "deployment; slow, full or failing since, and not before"
+    ),
     GUIDE + "deployment-best-practices.html",
 )
 

@@ -22,7 +22,15 @@ from .yardstick import (
     then_and_otherwise,
 )
 
-PERIODIC = kind("LLD131", "Slow at regular intervals", KNOWLEDGE_CENTER)
+PERIODIC = kind(
+    "LLD131",
+    "Slow at regular intervals",
+    (
+        "from four cycles on, slow in 70 % of them, twice as slow as otherwise, at a "
+        "chance of at most 1 %"
+    ),
+    KNOWLEDGE_CENTER,
+)
 
 #: How much slower than otherwise, and how much more load makes it the load's rhythm.
 _SLOWER, _MORE_LOAD = 2.0, 1.25

@@ -12,7 +12,15 @@ from ..findings import MONITORING, Evidence, Remedy, kind
 from ..view import WARMING, VariantView
 from .yardstick import Pattern, all_slow, hit_words, kept, requests
 
-SAW_TOOTH = kind("LLD134", "Memory fills up and instances restart, again and again", MONITORING)
+SAW_TOOTH = kind(
+    "LLD134",
+    "Memory fills up and instances restart, again and again",
+    (
+        "memory climbed by 20 points to 80 % or more and fell within three periods, at "
+        "least twice, and most times fewer instances served or the container failed"
+    ),
+    MONITORING,
+)
 
 #: Percent of memory, in the mean of the instances, from which it is nearly full, and how much it
 #: must climb and fall: instances fill one after another, so the mean stays below their own.

@@ -22,7 +22,12 @@ from .yardstick import (
     then_and_otherwise,
 )
 
-SCATTERED = kind("LLD136", "Single periods are slow, again and again", KNOWLEDGE_CENTER)
+SCATTERED = kind(
+    "LLD136",
+    "Single periods are slow, again and again",
+    "no rhythm, never three of five periods, and a tenth of all requests came in them",
+    KNOWLEDGE_CENTER,
+)
 
 #: Share of all requests that came in slow periods: a few are anyone's.
 _SHARE = 0.1

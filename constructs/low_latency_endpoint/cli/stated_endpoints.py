@@ -1,4 +1,4 @@
-"""The two sides of a comparison, from the options and from a settings file."""
+"""Which endpoint is meant, and which sides of a comparison: by the options and a settings file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import typer
+from .options import ENDPOINT_YAML
 
 if TYPE_CHECKING:
     from ..settings import Settings
@@ -30,6 +30,30 @@ class StatedSides(NamedTuple):
     meant: str
 
 
+def stated_name(
+    path: Path, profile: str | None, region: str | None, given: str | None = None
+) -> str:
+    """The name at AWS of a settings file's endpoint; of the deployed one, if it states none.
+
+    Parameters
+    ----------
+    path : Path
+    profile, region : str or None
+    given : str or None
+        Its key or its name; not needed for a file with one endpoint.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLT111`` for a file with several endpoints, or one that is not deployed.
+    """
+    from ..settings import load_settings
+
+    settings = load_settings(path)
+    key = _key(settings, [given] if given is not None else [], path)
+    return settings.endpoints[key].endpoint_name or _deployed_name(settings, key, profile, region)
+
+
 def stated_sides(
     endpoints: Sequence[str],
     variants: Sequence[str],
@@ -46,9 +70,9 @@ def stated_sides(
         not two variants.
     """
     if path is None:
-        if not endpoints:
-            raise typer.BadParameter("name an endpoint, or give --settings")
-        return StatedSides(list(endpoints), list(variants), endpoints[0])
+        if endpoints:
+            return StatedSides(list(endpoints), list(variants), endpoints[0])
+        path = ENDPOINT_YAML
     from ..settings import load_settings
 
     settings = load_settings(path)

@@ -1,0 +1,139 @@
+"""What this library has deployed in an account and Region: endpoints, their stacks and dashboards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..errors import rule
+from .calls import Account
+from .endpoints import read_endpoint
+from .stacks import owner_of, stack_endpoints, stack_ids, template_resources
+
+DASHBOARD_OF = rule(
+    "LLA104",
+    "There must be one dashboard of this name, or of the endpoint or stack of this name.",
+    fix="Name one of those that low-latency list shows.",
+)
+_DASHBOARD = "AWS::CloudWatch::Dashboard"
+_MISSING = ("ResourceNotFound", "ResourceNotFoundException")
+
+
+@dataclass(frozen=True)
+class ListedEndpoint:
+    """One endpoint of a stack of this library.
+
+    Attributes
+    ----------
+    endpoint, stack, region, status : str
+    variants : tuple of str
+        Each with its instances, such as ``primary: 2 of 2 x ml.g5.xlarge``.
+    dashboard : str or None
+        Its name.
+    """
+
+    endpoint: str
+    stack: str
+    region: str
+    status: str
+    variants: tuple[str, ...]
+    dashboard: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe data."""
+        return {
+            **asdict(self),
+            "variants": list(self.variants),
+            "dashboard_url": self.dashboard_url,
+        }
+
+    @property
+    def dashboard_url(self) -> str | None:
+        """In CloudWatch's console of the commercial partition."""
+        if self.dashboard is None:
+            return None
+        return (
+            f"https://{self.region}.console.aws.amazon.com/cloudwatch/home?region={self.region}"
+            f"#dashboards/dashboard/{self.dashboard}"
+        )
+
+
+def deployed_endpoints(account: Account) -> list[ListedEndpoint]:
+    """All endpoints of the Region whose stack holds a plan of this library, by stack and name.
+
+    Raises
+    ------
+    Unreadable
+        Where ``sagemaker:ListEndpoints``, ``cloudformation:DescribeStackResources``,
+        ``ListStackResources`` or ``GetTemplate`` is denied.
+    """
+    arns = [
+        str(each["EndpointArn"])
+        for each in account.every("sagemaker", "list_endpoints", "Endpoints")
+    ]
+    stacks = {owner[0] for arn in arns if (owner := owner_of(account, arn)) is not None}
+    return [found for stack in sorted(stacks) for found in _of_stack(account, stack)]
+
+
+def dashboard_named(account: Account, name: str) -> str:
+    """The dashboard of this name, or the one of the endpoint or the stack of this name.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLA104``.
+    """
+    found = account.read("cloudwatch", "get_dashboard", _MISSING, DashboardName=name)
+    if found is not None:
+        return name
+    deployed = deployed_endpoints(account)
+    named = {
+        each.dashboard
+        for each in deployed
+        if name in (each.endpoint, each.stack) and each.dashboard is not None
+    }
+    if len(named) != 1:
+        raise DASHBOARD_OF.error(
+            got=f"{name}: {', '.join(sorted(named)) or 'no dashboard'}",
+            allowed=", ".join(each.endpoint for each in deployed if each.dashboard) or "none here",
+        )
+    return named.pop()
+
+
+def _of_stack(account: Account, stack: str) -> Iterable[ListedEndpoint]:
+    dashboards = stack_ids(account, stack, _DASHBOARD)
+    bodies = {
+        physical: json.dumps(template_resources(account, stack).get(logical, {}))
+        for logical, physical in dashboards.items()
+    }
+    for each in stack_endpoints(account, stack):
+        if not each.plan or not each.arn:
+            continue
+        deployed = read_endpoint(account, each.name)
+        if deployed is None:
+            continue
+        yield ListedEndpoint(
+            deployed.name,
+            stack,
+            account.region,
+            deployed.status,
+            tuple(
+                f"{name}: {_count(one.current_instances)} of {_count(one.desired_instances)} x "
+                f"{', '.join(one.instance_types)}"
+                for name, one in deployed.variants.items()
+            ),
+            next(
+                (
+                    physical
+                    for physical, body in bodies.items()
+                    if each.logical_id in body or f'"{each.name}"' in body.replace("\\", "")
+                ),
+                None,
+            ),
+        )
+
+
+def _count(number: int | None) -> str:
+    return "?" if number is None else str(number)

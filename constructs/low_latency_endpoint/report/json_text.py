@@ -1,0 +1,16 @@
+"""What programs read: of every command that prints or writes a result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+FORMAT_VERSION = 1
+"""Of all of them together; another one may rename or drop keys, the same one only adds."""
+
+
+def json_text(content: Mapping[str, Any]) -> str:
+    """A result as JSON, with the version of its format before all else."""
+    versioned = {"format_version": FORMAT_VERSION, **content}
+    return json.dumps(versioned, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

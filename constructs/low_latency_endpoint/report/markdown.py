@@ -1,0 +1,131 @@
+"""What people read in the terminal as Markdown that GitHub takes."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+LONGEST_VALUE = 200
+"""Characters of one value in a comment."""
+
+
+def as_markdown(parts: Iterable[Any]) -> str:
+    """Tables, lists and paragraphs of what ``rich`` would draw.
+
+    Parameters
+    ----------
+    parts : iterable
+        Text, tables of ours or of ``rich``, and groups of them. Anything else is drawn as it is, in a
+        block of code.
+
+    Examples
+    --------
+    >>> print(as_markdown(["Two <b>instances</b>."]))
+    Two &lt;b&gt;instances&lt;/b&gt;.
+    <BLANKLINE>
+    """
+    blocks = [block for part in parts for block in _blocks(part) if block]
+    lines: list[str] = []
+    for number, block in enumerate(blocks):
+        listed = block.startswith("- ") and number and blocks[number - 1].startswith("- ")
+        lines += [*([""] * bool(lines and not listed)), block]
+    return "\n".join([*lines, ""])
+
+
+def escaped(text: str) -> str:
+    """Text in which GitHub finds no markup, nobody's name and no issue's number."""
+    text = html.escape(" ".join(text.split()), quote=False)
+    return "".join(f"&#{ord(each)};" if each in "|*_`@#[]\\~" else each for each in text)
+
+
+def code(text: str) -> str:
+    """A value as code: GitHub reads no markup, no name and no number of an issue in it."""
+    text = " ".join(text.split())
+    if len(text) > LONGEST_VALUE:
+        text = f"{text[: LONGEST_VALUE - 3]}..."
+    if "`" in text or text.endswith("\\"):
+        return f"<code>{escaped(text)}</code>"
+    return "`" + text.replace("|", "\\|") + "`"
+
+
+def code_block(text: str) -> str:
+    """Lines as they are; a fence that none of them can close."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{text.rstrip()}\n{fence}"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], align: str = "l") -> str:
+    """A table, with everything in it escaped.
+
+    Parameters
+    ----------
+    heads : sequence of str
+    rows : iterable of sequences of str
+    align : str
+        Of each column, ``l`` or ``r``; the last one holds for all further columns.
+    """
+    sides = [align[min(number, len(align) - 1)] for number in range(len(heads))]
+    lines = [
+        f"| {' | '.join(map(_cell, heads))} |",
+        f"|{'|'.join('---:' if side == 'r' else '---' for side in sides)}|",
+        *(f"| {' | '.join(map(_cell, row))} |" for row in rows),
+    ]
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return "<br>".join(map(escaped, str(text).splitlines()))
+
+
+def _blocks(part: Any) -> Iterator[str]:
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    from .tables import Table
+
+    if isinstance(part, str | Text):
+        yield from _paragraphs(part)
+    elif isinstance(part, Table):
+        if part.title:
+            yield f"**{escaped(part.title)}**"
+        yield table(part.heads, [[str(cell) for cell in row] for row in part.rows], part.align)
+    elif isinstance(part, Group):
+        for each in part.renderables:
+            yield from _blocks(each)
+    elif isinstance(part, Padding):
+        yield from _blocks(part.renderable)
+    elif isinstance(part, RichTable) and not part.show_header:
+        for row in zip(*(column.cells for column in part.columns), strict=True):
+            yield f"- {escaped(': '.join(filter(None, map(_plain, row))))}"
+    elif hasattr(part, "markdown_parts"):
+        for each in part.markdown_parts():
+            yield from _blocks(each)
+    else:
+        yield code_block(_drawn(part))
+
+
+def _paragraphs(text: Any) -> Iterator[str]:
+    plain, bold = str(text), "bold" in str(getattr(text, "style", ""))
+    for line in filter(None, map(str.strip, plain.splitlines())):
+        if line.startswith("- "):
+            yield f"- {escaped(line[2:])}"
+        else:
+            yield f"**{escaped(line)}**" if bold else escaped(line)
+
+
+def _plain(part: Any) -> str:
+    return str(getattr(part, "plain", part))
+
+
+def _drawn(part: Any) -> str:
+    from rich.console import Console
+
+    console = Console(width=100, highlight=False, color_system=None)
+    with console.capture() as captured:
+        console.print(part)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())

@@ -1,0 +1,166 @@
+"""All commands together: one word for each meaning, JSON with a version, exit codes in each help."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from low_latency_endpoint.cli.application import COMMANDS, app
+from low_latency_endpoint.report.markdown import as_markdown
+from low_latency_endpoint.report.tables import Table
+
+SHIPPED = str(Path(__file__).parents[2] / "endpoint.yaml")
+GROUP: Any = typer.main.get_command(app)
+
+#: What stands for the value of an option that several commands have; another meaning is another word.
+VALUES = {
+    "--endpoint": {"NAME"},
+    "--from-load-test": {"FILE"},
+    "--html": {"FILE"},
+    "--inference-component": {"NAME"},
+    "--instance-type": {"TYPE"},
+    "--instances": {"N"},
+    "--lock": {"FILE"},
+    "--max-duration": {"TIME"},
+    "--model-data": {"S3_URI", "S3_PREFIX"},
+    "--output": {"FILE", "FOLDER"},
+    "--payload": {"SOURCE"},
+    "--price": {"ITEM=USD"},
+    "--processes": {"N"},
+    "--profile": {"NAME"},
+    "--region": {"REGION"},
+    "--requests": {"N"},
+    "--result": {"N"},
+    "--role-arn": {"ARN"},
+    "--s3-output": {"S3_PREFIX"},
+    "--safety-factor": {"SHARE"},
+    "--seed": {"N"},
+    "--settings": {"FILE"},
+    "--since": {"TIME"},
+    "--target": {"STAT=TIME"},
+    "--timeout": {"TIME"},
+    "--tps": {"TPS"},
+    "--traffic": {"SHAPE"},
+    "--traffic-from": {"FILE"},
+    "--until": {"TIME"},
+    "--users": {"N"},
+    "--variant": {"NAME"},
+}
+#: Options without a value that several commands have, and a word that each of their helps has.
+FLAGS = {
+    "--json": "Print JSON.",
+    "--markdown": "Markdown",
+    "--quiet": "Leave out what is in order.",
+    "--strict": "Exit with 1 on a warning",
+    "--write": "into the settings file",
+    "--yes": "not ask",
+}
+#: Names that were other words for the same: nobody brings them back.
+GONE = {
+    *("--rate", "--latency-threshold", "--sample-payload", "--adopt", "--point", "--hours"),
+    *("--hourly-price", "--max-runtime"),
+}
+#: What they print is no result: a schema that is JSON already, and a server.
+WITHOUT_JSON = {"schema", "local-aws"}
+WITH_MARKDOWN = {
+    *("plan", "preflight", "verify", "diagnose", "load-test", "compare-routing", "simulate"),
+    *("compare-instance-types", "recommend", "recommend-generative", "optimize", "list", "errors"),
+}
+
+
+def _options(command: str) -> dict[str, Any]:
+    return {
+        name: each
+        for each in GROUP.commands[command].params
+        if each.param_type_name == "option"
+        for name in each.opts
+    }
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_option_has_the_same_word_everywhere(command: str) -> None:
+    options = _options(command)
+    assert not GONE & set(options)
+    for name, option in options.items():
+        if name in VALUES:
+            assert option.metavar in VALUES[name], name
+        elif name in FLAGS:
+            assert option.is_flag, name
+            assert FLAGS[name] in option.help, name
+        elif name.startswith("--") and not option.is_flag:
+            assert option.metavar or name in ("--template", "--preset"), f"{name} <str>"
+
+
+def test_an_option_of_several_commands_is_in_the_table() -> None:
+    seen: dict[str, int] = {}
+    for command in COMMANDS:
+        for name, option in _options(command).items():
+            if name.startswith("--") and not option.is_flag:
+                seen[name] = seen.get(name, 0) + 1
+    several = {name for name, count in seen.items() if count > 1}
+    # Of one meaning only by accident of the word: what follows is said in each help.
+    assert several - set(VALUES) <= {
+        *("--bucket", "--framework", "--content-type", "--accept", "--expect", "--zonal"),
+        *("--allowed-errors", "--job", "--job-name"),
+    }
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - WITHOUT_JSON))
+def test_a_command_with_a_result_prints_json(command: str) -> None:
+    assert "--json" in _options(command)
+
+
+def test_what_people_paste_is_printed_as_markdown() -> None:
+    assert {each for each in COMMANDS if "--markdown" in _options(each)} == WITH_MARKDOWN
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"schema"}))
+def test_exit_codes_stand_in_the_help(command: str) -> None:
+    done = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "80"})
+    codes = re.search(r"\n  Exit codes:\n((?:    .*\n)+)", done.output)
+    assert codes, done.output
+    found = re.findall(r"^    (\d+)  ", codes[1], re.MULTILINE)
+    assert found[0] == "0"
+    assert found == sorted(found, key=int)
+    assert "2" in found
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_usage_names_arguments_in_capitals(command: str) -> None:
+    usage = (
+        CliRunner().invoke(app, [command, "--help"], prog_name="low-latency").output.splitlines()[0]
+    )
+    assert re.fullmatch(
+        rf"Usage: low-latency {command} \[OPTIONS\]( [\[{{][A-Z]+[\]}}](\.\.\.)?)*", usage
+    ), usage
+
+
+def test_json_begins_with_the_version_of_its_format() -> None:
+    for arguments in (["plan", SHIPPED, "--json"], ["errors", "LLE604", "--json"]):
+        done = CliRunner().invoke(app, arguments)
+        assert next(iter(json.loads(done.stdout).items())) == ("format_version", 1)
+
+
+def test_markdown_takes_no_markup_from_others() -> None:
+    evil = "<img src=x onerror=alert(1)> | @everyone [x](https://evil) # 1 `code`"
+    text = as_markdown([evil, Table(("a", "b"), [(evil, "1")], title=evil)])
+    for mark in ("<img", "@everyone", "](https", " # ", "`"):
+        assert mark not in text
+    row = text.strip().splitlines()[-1]
+    assert row.count("|") == 3
+
+
+def test_completion_completes_commands_and_options() -> None:
+    environment = {
+        "_LOW_LATENCY_COMPLETE": "complete_bash",
+        "COMP_WORDS": "low-latency dia",
+        "COMP_CWORD": "1",
+    }
+    done = CliRunner().invoke(app, [], env=environment, prog_name="low-latency")
+    assert done.output.split() == ["diagnose"]
