@@ -9,6 +9,7 @@ import typer
 
 from .. import __version__
 from . import (
+    check_pull_request,
     compare_instance_types,
     compare_routing,
     dashboard,
@@ -42,6 +43,7 @@ app = typer.Typer(
 COMMANDS: dict[str, Callable[..., None]] = {
     "init": init.init,
     "plan": plan.plan,
+    "check-pull-request": check_pull_request.check_pull_request,
     "prices": prices.prices,
     "pin": pin.pin,
     "preflight": preflight.preflight,
@@ -87,6 +89,7 @@ def _options(
       low-latency init                             start a CDK app, or add to one
       low-latency plan endpoint.yaml               every number of the stack, with its reason
       low-latency plan a.yaml --against b.yaml     what another settings file changes
+      low-latency check-pull-request --post        the same as a comment that updates itself
       low-latency prices endpoint.yaml             AWS's prices, so that the plan says dollars
       low-latency pin Qwen/Qwen3-8B                a model of the Hugging Face Hub, by its commit
       low-latency preflight endpoint.yaml          would it deploy and work in this account?

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,9 @@ MOST_CHARACTERS = 65_536
 
 _LONGEST_VALUE = 200  # characters of one value in a comment
 _ONE_LINE = 58  # characters of a setting and its two values that stand on one line
+_LINKED = re.compile(
+    r"[@#]|\bGH-|www(?=\.)|:(?=//)|:(?=[+-]1:|[\w+-]*[a-z][\w+-]*:)", re.IGNORECASE
+)
 _TONES = {
     "refused": "bold red",
     "deleted": "red",
@@ -128,7 +133,9 @@ def decision_table(changes: Sequence[dict[str, Any]], before: str, after: str) -
     )
 
 
-def cost_lines(before: StackCost, after: StackCost) -> Iterator[str]:
+def cost_lines(
+    before: StackCost, after: StackCost, hint: str = ", or give --price ITEM=USD"
+) -> Iterator[str]:
     """What the stack costs before and after; in instances where a price is missing."""
     from ..plan.hourly_cost import MOMENTS
 
@@ -166,7 +173,7 @@ def cost_lines(before: StackCost, after: StackCost) -> Iterator[str]:
     missing = dict.fromkeys(priceless)
     yield (
         f"In dollars it is not known, without prices of {', '.join(missing)}: low-latency prices "
-        "reads AWS's, or give --price ITEM=USD"
+        f"reads AWS's{hint}"
     )
 
 
@@ -241,27 +248,30 @@ def _hanging(text: str, style: str = "") -> RenderableType:
 
 def comparison_markdown(comparison: Comparison, before: str, after: str) -> str:
     """The comparison as a comment, never longer than GitHub takes."""
-    lines = [
-        f"### low-latency plan: {_code(after)} against {_code(before)}",
-        "",
-        f"**{headline(comparison)}**",
-        "",
-    ]
+    title = f"### low-latency plan: {code(after)} against {code(before)}"
+    costs = cost_lines(*comparison.costs)
+    return limited([title, "", *comparison_lines(comparison, *map(_paragraph, costs))])
+
+
+def _paragraph(text: str) -> str:
+    return f"\n{escaped(text)}"
+
+
+def comparison_lines(comparison: Comparison, *facts: str) -> list[str]:
+    """The comparison as Markdown, without a title; ``facts`` stand below what becomes of it."""
+    lines = [f"**{headline(comparison)}**", ""]
     if not comparison.differences:
-        return "\n".join([*lines, "Deploying it changes nothing.", ""])
+        return [*lines, "Deploying it changes nothing."]
     lines += ["| Endpoint | Effect | What becomes of it |", "|---|---|---|"]
     lines += [
-        f"| {key} | {_marked(each.effect)} | {_escaped(each.text)} |"
+        f"| {escaped(key)} | {marked(each.effect)} | {escaped(each.text)} |"
         for key, each in comparison.outcomes.items()
     ]
-    for line in cost_lines(*comparison.costs):
-        lines += ["", _escaped(line)]
-    gained = comparison.warnings["gained"]
-    if gained:
-        lines += ["", *(f"> :warning: {key}: {_escaped(text)}" for key, text in gained)]
+    lines += facts
+    lines += warning_lines(comparison.warnings["gained"])
     for key, found in _by_endpoint(comparison):
         lines += _details(
-            f"{key or 'Shared by all endpoints'}: {len(found)} difference{'s' * (len(found) != 1)}",
+            f"{escaped(key or 'Shared by all endpoints')}: {len(found)} difference{'s' * (len(found) != 1)}",
             [
                 "| Setting | Before | After | Effect | What it does |",
                 "|---|---|---|---|---|",
@@ -269,17 +279,22 @@ def comparison_markdown(comparison: Comparison, before: str, after: str) -> str:
             ],
             shown=len(comparison.differences) <= 10,
         )
-    lines += _plan_details(comparison)
-    return limited(lines)
+    return lines + _plan_details(comparison)
+
+
+def warning_lines(warnings: Sequence[tuple[str, str]]) -> list[str]:
+    """Warnings that were not there before."""
+    said = [f"> :warning: {escaped(key)}: {escaped(text)}" for key, text in warnings]
+    return ["", *said] if said else []
 
 
 def _row(difference: Difference) -> str:
     what = "<br>".join(_described(each, difference) for each in _ordered(difference))
     cells = (
-        _code(difference.path or "the endpoint"),
-        _code(difference.before) if difference.before else "",
-        _code(difference.after) if difference.after else "",
-        _marked(difference.effect),
+        code(difference.path or "the endpoint"),
+        code(difference.before) if difference.before else "",
+        code(difference.after) if difference.after else "",
+        marked(difference.effect),
         what,
     )
     return f"| {' | '.join(cells)} |"
@@ -291,7 +306,7 @@ def _ordered(difference: Difference) -> list[Consequence]:
 
 def _described(consequence: Consequence, difference: Difference) -> str:
     one = len(difference.consequences) == 1
-    return _escaped(consequence.text if one else f"{consequence.effect.word}: {consequence.text}")
+    return escaped(consequence.text if one else f"{consequence.effect.word}: {consequence.text}")
 
 
 def _plan_details(comparison: Comparison) -> list[str]:
@@ -304,8 +319,8 @@ def _plan_details(comparison: Comparison) -> list[str]:
                 "| Endpoint | Decision | Before | After |",
                 "|---|---|---|---|",
                 *(
-                    f"| {each['endpoint']} | {_escaped(each['title'])} | "
-                    f"{_escaped(each['before'] or '-')} | **{_escaped(each['after'] or '-')}** |"
+                    f"| {escaped(each['endpoint'])} | {escaped(each['title'])} | "
+                    f"{escaped(each['before'] or '-')} | **{escaped(each['after'] or '-')}** |"
                     for each in changes
                 ),
             ],
@@ -315,7 +330,7 @@ def _plan_details(comparison: Comparison) -> list[str]:
         if found:
             lines += _details(
                 f"Warnings {name}: {len(found)}",
-                [f"- {key}: {_escaped(text)}" for key, text in found],
+                [f"- {escaped(key)}: {escaped(text)}" for key, text in found],
             )
     return lines
 
@@ -325,7 +340,11 @@ def _details(title: str, lines: Sequence[str], *, shown: bool = False) -> list[s
     return ["", f"<details{opened}><summary>{title}</summary>", "", *lines, "", "</details>"]
 
 
-def limited(lines: Sequence[str], most: int = MOST_CHARACTERS) -> str:
+def limited(
+    lines: Sequence[str],
+    most: int = MOST_CHARACTERS,
+    rest: str = "Without --markdown the command prints everything.",
+) -> str:
     """The lines, or as many as a comment takes and a last one that says how many are missing.
 
     Examples
@@ -341,13 +360,16 @@ def limited(lines: Sequence[str], most: int = MOST_CHARACTERS) -> str:
         return text
     kept = list(lines)
     while True:
-        kept.pop()
+        # Long before the last lines each one counts: at least as many as are too long go at once.
+        too_long = len(text) - most
+        while too_long > 0:
+            too_long -= len(kept.pop()) + 1
         opened = sum(line.startswith("<details") for line in kept) > kept.count("</details>")
         end = ["", "</details>"] * opened
         end += [
             "",
             f"**Cut to what a comment takes: {len(lines) - len(kept)} of {len(lines)} lines are "
-            "missing.** Without --markdown the command prints everything.",
+            f"missing.** {rest}",
             "",
         ]
         text = "\n".join([*kept, *end])
@@ -355,21 +377,39 @@ def limited(lines: Sequence[str], most: int = MOST_CHARACTERS) -> str:
             return text
 
 
-def _marked(effect: Effect) -> str:
+def marked(effect: Effect) -> str:
     return f"{_MARKS[effect.word]} {effect.word}"
 
 
-def _code(text: str) -> str:
+def code(text: str) -> str:
     """A value as code: GitHub reads no markup, no name and no number of an issue in it."""
-    text = " ".join(text.split())
+    text = _visible(text)
     if len(text) > _LONGEST_VALUE:
         text = f"{text[: _LONGEST_VALUE - 3]}..."
-    if "`" in text or text.endswith("\\"):
-        return f"<code>{_escaped(text)}</code>"
+    if not text or "`" in text or text.endswith("\\"):
+        return f"<code>{escaped(text)}</code>"
     return "`" + text.replace("|", "\\|") + "`"
 
 
-def _escaped(text: str) -> str:
-    """Text in which GitHub finds no markup, nobody's name and no issue's number."""
-    text = html.escape(" ".join(text.split()), quote=False)
-    return "".join(f"&#{ord(each)};" if each in "|*_`@#[]\\~" else each for each in text)
+def escaped(text: str) -> str:
+    """Text in which GitHub finds no markup, nobody's name, no issue's number and no address.
+
+    GitHub looks for names, numbers and emoji in what Markdown has become, where an entity is its
+    character again: an invisible space after it is what ends them.
+
+    Examples
+    --------
+    >>> ascii(escaped("@nobody #1 *a*"))
+    "'&#64;\\\\u200bnobody &#35;\\\\u200b1 &#42;a&#42;'"
+    """
+    text = _LINKED.sub(lambda found: f"{found[0]}\u200b", _visible(text))
+    text = html.escape(text, quote=False)
+    return "".join(f"&#{ord(each)};" if each in "|*_`@#[]\\~$" else each for each in text)
+
+
+def _visible(text: str) -> str:
+    """One line, in which characters that change the order of others, or hide, are spelt out."""
+    return "".join(
+        f"\\u{ord(each):04x}" if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Co") else each
+        for each in " ".join(text.split())
+    )
