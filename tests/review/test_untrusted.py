@@ -7,6 +7,7 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 from low_latency_endpoint.cli.plan_changes import MOST_CHARACTERS, escaped
 
@@ -17,7 +18,7 @@ SECRET = "c2VjcmV0LXRva2Vu"
 EVIL = (
     "a|b `c` @nobody/team ``` <img src=https://evil.example/x.png onerror=alert(1)> *d* #1 GH-2 "
     "octocat/x#3 https://evil.example www.evil.example ![p](//evil) [l](//evil) </details> "
-    "<!-- low-latency-endpoint: check-pull-request --> :white_check_mark: $x$ \\ ~~s~~\n"
+    "<!-- low-latency-endpoint: check-pull-request --> :tada: $x$ \\ ~~s~~\n"
     "::error::from the settings\n\n# A title\n\u202eabc\u2066"
 )
 
@@ -26,25 +27,31 @@ def container(**changes: object) -> list[dict[str, object]]:
     return [{**SHIPPED["endpoints"]["sentiment"]["containers"][0], **changes}]
 
 
-def rendered(text: str) -> str:
-    """What GitHub looks for names and numbers in: text outside of code, entities resolved."""
-    return unescape(re.sub(r"`[^`\n]*`|<code>.*?</code>", "", text))
+OURS = {
+    *("blockquote", "br", "code", "details", "h3", "h4", "li", "p", "strong", "sub", "summary"),
+    *("table", "tbody", "td", "th", "thead", "tr", "ul"),
+}
+MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 
 
 def no_markup(text: str) -> None:
+    """Nothing but our own markup, and nothing that GitHub makes a link, a picture or a name of."""
     lines = text.splitlines()
     assert text.count("<!--") == 1
     assert lines[0].startswith("<!-- low-latency-endpoint")
     assert text.count("<details") == text.count("</details>")
     assert not [line for line in lines if line.startswith(("::", "# ", "```"))]
     assert not set("\u202e\u2066") & set(text)
-    outside = re.sub(r"`[^`\n]*`", "", text)
-    assert re.findall(r"<(?!/?(?:details|summary|sub|br|code)\b|!--)", outside) == []
-    plain = rendered(text)
-    assert not re.search(r"@\w|#\d|\bGH-\d|://|www\.", plain)
-    assert "](" not in outside
-    for row in (line for line in lines if line.startswith("| `")):
-        assert len(re.findall(r"(?<!\\)\|", row)) == 6
+    html = MARKDOWN.render(text)
+    assert set(re.findall(r"<([a-zA-Z]\w*)", html)) <= OURS
+    assert set(re.findall(r"<\w+ ([^>]*)>", html)) <= {"open"}
+    # GitHub looks for names and numbers in the text of what Markdown has become, but for code.
+    shown = unescape(re.sub(r"<code>.*?</code>|<[^>]*>", " ", html, flags=re.DOTALL))
+    assert not re.search(r"@\w|#\d|\bGH-\d|://|www\.", shown)
+    assert set(re.findall(r":[a-z_]+:", shown)) <= {
+        *(":no_entry:", ":x:", ":grey_question:", ":large_orange_diamond:", ":new:"),
+        *(":white_check_mark:", ":warning:"),
+    }
 
 
 def test_text_of_the_settings_is_text(check: Check, checkout: Checkout, workflow: Workflow) -> None:
@@ -69,8 +76,7 @@ def test_mistakes_of_the_settings_are_text(check: Check, checkout: Checkout) -> 
     answer = check("--base", "main")
     assert answer.code == 1
     assert "LLE904" in answer.out
-    plain = answer.out.replace("https://docs.aws.amazon.com", "")
-    no_markup(plain)
+    no_markup(answer.out)
 
 
 def test_names_of_files_are_text(check: Check, checkout: Checkout) -> None:
@@ -149,18 +155,13 @@ def test_files_outside_of_the_repository_are_not_read(
         ),
     }[setting]
     base, head = checkout.pull_request({"endpoint.yaml": text})
-    for inside in (True, False):
-        if inside:
-            workflow("pull_request", base, head)
-            answer = check()
-        else:  # the same in the working tree
-            for each in ("GITHUB_EVENT_PATH", "GITHUB_STEP_SUMMARY"):
-                with pytest.MonkeyPatch.context() as patch:
-                    patch.delenv(each)
-            answer = check("--base", base)
+    local = check("--base", base)  # the same in the working tree
+    workflow("pull_request", base, head)
+    for answer in (local, check()):
         assert answer.code == 1
         assert SECRET not in answer.out + answer.err
-        assert "LLE983" in answer.out or (how == "of Git's" and "LLE" in answer.out)
+        # What a commit holds never has a .git.
+        assert "LLE983" in answer.out or (how == "of Git's" and answer is not local)
 
 
 @pytest.mark.parametrize("to", ["{outside}/secret.csv", ".git/config", "/proc/self/environ"])
@@ -199,6 +200,7 @@ def test_what_other_steps_of_the_job_wrote_is_not_read(
     workflow("pull_request", base, head)
     answer = check()
     assert answer.code == 1
+    assert "No such file" in answer.out
     assert SECRET not in answer.out
 
 

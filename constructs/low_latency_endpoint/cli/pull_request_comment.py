@@ -128,7 +128,7 @@ def _latency_lines(latencies: dict[str, Latency]) -> Iterator[str]:
     yield ""
     texts = {each for one in latencies.values() for each in (one.before, one.after)}
     if texts <= {"", NOT_MEASURED}:
-        yield escaped(f"p99: {NOT_MEASURED}.")
+        yield escaped(f"p99 is {NOT_MEASURED}.")
         return
     yield "| Endpoint | p99 of the model at the peak, before | after |"
     yield "|---|---|---|"
