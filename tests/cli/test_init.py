@@ -183,10 +183,17 @@ def test_the_feature_flags_are_this_repositorys(run: Run, tmp_path: Path) -> Non
 def test_the_pull_request_check_runs_what_it_says(run: Run, tmp_path: Path) -> None:
     run("init", "--yes", "--model-data", ARCHIVE, *NEW_VPC, "--settings", "mine.yaml")
     text = (tmp_path / ".github/workflows/low-latency-endpoint.yml").read_text()
-    steps = yaml.safe_load(text)["jobs"]["settings"]["steps"]
-    commands = "\n".join(step.get("run", "") for step in steps)
-    for each in ("low-latency plan mine.yaml --against", "pytest tests", "cdk synth"):
-        assert each in commands
+    jobs = yaml.safe_load(text)["jobs"]
+    commands = {
+        name: "\n".join(step.get("run", "") for step in job["steps"]) for name, job in jobs.items()
+    }
+    assert '/low-latency" check-pull-request mine.yaml --post' in commands["settings"]
+    for each in ("pytest tests", "cdk synth"):
+        assert each in commands["template"]
+    # What runs code of the pull request has a token that only reads.
+    assert jobs["settings"]["permissions"]["pull-requests"] == "write"
+    assert "permissions" not in jobs["template"]
+    assert yaml.safe_load(text)["permissions"] == {"contents": "read"}
 
 
 # --- with credentials ---------------------------------------------------------------------------

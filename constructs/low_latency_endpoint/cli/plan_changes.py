@@ -128,7 +128,9 @@ def decision_table(changes: Sequence[dict[str, Any]], before: str, after: str) -
     )
 
 
-def cost_lines(before: StackCost, after: StackCost) -> Iterator[str]:
+def cost_lines(
+    before: StackCost, after: StackCost, hint: str = ", or give --price ITEM=USD"
+) -> Iterator[str]:
     """What the stack costs before and after; in instances where a price is missing."""
     from ..plan.hourly_cost import MOMENTS
 
@@ -166,7 +168,7 @@ def cost_lines(before: StackCost, after: StackCost) -> Iterator[str]:
     missing = dict.fromkeys(priceless)
     yield (
         f"In dollars it is not known, without prices of {', '.join(missing)}: low-latency prices "
-        "reads AWS's, or give --price ITEM=USD"
+        f"reads AWS's{hint}"
     )
 
 
@@ -241,27 +243,30 @@ def _hanging(text: str, style: str = "") -> RenderableType:
 
 def comparison_markdown(comparison: Comparison, before: str, after: str) -> str:
     """The comparison as a comment, never longer than GitHub takes."""
-    lines = [
-        f"### low-latency plan: {code(after)} against {code(before)}",
-        "",
-        f"**{headline(comparison)}**",
-        "",
-    ]
+    title = f"### low-latency plan: {code(after)} against {code(before)}"
+    costs = cost_lines(*comparison.costs)
+    return limited([title, "", *comparison_lines(comparison, *map(_paragraph, costs))])
+
+
+def _paragraph(text: str) -> str:
+    return f"\n{escaped(text)}"
+
+
+def comparison_lines(comparison: Comparison, *facts: str) -> list[str]:
+    """The comparison as Markdown, without a title; ``facts`` stand below what becomes of it."""
+    lines = [f"**{headline(comparison)}**", ""]
     if not comparison.differences:
-        return "\n".join([*lines, "Deploying it changes nothing.", ""])
+        return [*lines, "Deploying it changes nothing."]
     lines += ["| Endpoint | Effect | What becomes of it |", "|---|---|---|"]
     lines += [
-        f"| {key} | {_marked(each.effect)} | {escaped(each.text)} |"
+        f"| {escaped(key)} | {marked(each.effect)} | {escaped(each.text)} |"
         for key, each in comparison.outcomes.items()
     ]
-    for line in cost_lines(*comparison.costs):
-        lines += ["", escaped(line)]
-    gained = comparison.warnings["gained"]
-    if gained:
-        lines += ["", *(f"> :warning: {key}: {escaped(text)}" for key, text in gained)]
+    lines += facts
+    lines += warning_lines(comparison.warnings["gained"])
     for key, found in _by_endpoint(comparison):
         lines += _details(
-            f"{key or 'Shared by all endpoints'}: {len(found)} difference{'s' * (len(found) != 1)}",
+            f"{escaped(key or 'Shared by all endpoints')}: {len(found)} difference{'s' * (len(found) != 1)}",
             [
                 "| Setting | Before | After | Effect | What it does |",
                 "|---|---|---|---|---|",
@@ -269,8 +274,13 @@ def comparison_markdown(comparison: Comparison, before: str, after: str) -> str:
             ],
             shown=len(comparison.differences) <= 10,
         )
-    lines += _plan_details(comparison)
-    return limited(lines)
+    return lines + _plan_details(comparison)
+
+
+def warning_lines(warnings: Sequence[tuple[str, str]]) -> list[str]:
+    """Warnings that were not there before."""
+    said = [f"> :warning: {escaped(key)}: {escaped(text)}" for key, text in warnings]
+    return ["", *said] if said else []
 
 
 def _row(difference: Difference) -> str:
@@ -279,7 +289,7 @@ def _row(difference: Difference) -> str:
         code(difference.path or "the endpoint"),
         code(difference.before) if difference.before else "",
         code(difference.after) if difference.after else "",
-        _marked(difference.effect),
+        marked(difference.effect),
         what,
     )
     return f"| {' | '.join(cells)} |"
@@ -304,7 +314,7 @@ def _plan_details(comparison: Comparison) -> list[str]:
                 "| Endpoint | Decision | Before | After |",
                 "|---|---|---|---|",
                 *(
-                    f"| {each['endpoint']} | {escaped(each['title'])} | "
+                    f"| {escaped(each['endpoint'])} | {escaped(each['title'])} | "
                     f"{escaped(each['before'] or '-')} | **{escaped(each['after'] or '-')}** |"
                     for each in changes
                 ),
@@ -315,7 +325,7 @@ def _plan_details(comparison: Comparison) -> list[str]:
         if found:
             lines += _details(
                 f"Warnings {name}: {len(found)}",
-                [f"- {key}: {escaped(text)}" for key, text in found],
+                [f"- {escaped(key)}: {escaped(text)}" for key, text in found],
             )
     return lines
 
@@ -325,7 +335,11 @@ def _details(title: str, lines: Sequence[str], *, shown: bool = False) -> list[s
     return ["", f"<details{opened}><summary>{title}</summary>", "", *lines, "", "</details>"]
 
 
-def limited(lines: Sequence[str], most: int = MOST_CHARACTERS) -> str:
+def limited(
+    lines: Sequence[str],
+    most: int = MOST_CHARACTERS,
+    rest: str = "Without --markdown the command prints everything.",
+) -> str:
     """The lines, or as many as a comment takes and a last one that says how many are missing.
 
     Examples
@@ -341,13 +355,16 @@ def limited(lines: Sequence[str], most: int = MOST_CHARACTERS) -> str:
         return text
     kept = list(lines)
     while True:
-        kept.pop()
+        # Long before the last lines each one counts: at least as many as are too long go at once.
+        too_long = len(text) - most
+        while too_long > 0:
+            too_long -= len(kept.pop()) + 1
         opened = sum(line.startswith("<details") for line in kept) > kept.count("</details>")
         end = ["", "</details>"] * opened
         end += [
             "",
             f"**Cut to what a comment takes: {len(lines) - len(kept)} of {len(lines)} lines are "
-            "missing.** Without --markdown the command prints everything.",
+            f"missing.** {rest}",
             "",
         ]
         text = "\n".join([*kept, *end])
@@ -355,5 +372,5 @@ def limited(lines: Sequence[str], most: int = MOST_CHARACTERS) -> str:
             return text
 
 
-def _marked(effect: Effect) -> str:
+def marked(effect: Effect) -> str:
     return f"{_MARKS[effect.word]} {effect.word}"

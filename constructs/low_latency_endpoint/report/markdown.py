@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import html
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 LONGEST_VALUE = 200
 """Characters of one value in a comment."""
+_LINKED = re.compile(
+    r"[@#]|\bGH-|www(?=\.)|:(?=//)|:(?=[+-]1:|[\w+-]*[a-z][\w+-]*:)", re.IGNORECASE
+)
 
 
 def as_markdown(parts: Iterable[Any]) -> str:
@@ -34,20 +38,38 @@ def as_markdown(parts: Iterable[Any]) -> str:
     return "\n".join([*lines, ""])
 
 
-def escaped(text: str) -> str:
-    """Text in which GitHub finds no markup, nobody's name and no issue's number."""
-    text = html.escape(" ".join(text.split()), quote=False)
-    return "".join(f"&#{ord(each)};" if each in "|*_`@#[]\\~" else each for each in text)
-
-
 def code(text: str) -> str:
     """A value as code: GitHub reads no markup, no name and no number of an issue in it."""
-    text = " ".join(text.split())
+    text = _visible(text)
     if len(text) > LONGEST_VALUE:
         text = f"{text[: LONGEST_VALUE - 3]}..."
-    if "`" in text or text.endswith("\\"):
+    if not text or "`" in text or text.endswith("\\"):
         return f"<code>{escaped(text)}</code>"
     return "`" + text.replace("|", "\\|") + "`"
+
+
+def escaped(text: str) -> str:
+    """Text in which GitHub finds no markup, nobody's name, no issue's number and no address.
+
+    GitHub looks for names, numbers and emoji in what Markdown has become, where an entity is its
+    character again: an invisible space after it is what ends them.
+
+    Examples
+    --------
+    >>> ascii(escaped("@nobody #1 *a*"))
+    "'&#64;\\\\u200bnobody &#35;\\\\u200b1 &#42;a&#42;'"
+    """
+    text = _LINKED.sub(lambda found: f"{found[0]}\u200b", _visible(text))
+    text = html.escape(text, quote=False)
+    return "".join(f"&#{ord(each)};" if each in "|*_`@#[]\\~$" else each for each in text)
+
+
+def _visible(text: str) -> str:
+    """One line, in which characters that change the order of others, or hide, are spelt out."""
+    return "".join(
+        f"\\u{ord(each):04x}" if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Co") else each
+        for each in " ".join(text.split())
+    )
 
 
 def code_block(text: str) -> str:

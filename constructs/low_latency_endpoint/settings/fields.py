@@ -16,7 +16,7 @@ from pydantic_core import CoreSchema, core_schema
 from ..errors import ConfigurationError
 from ..plan.limits import Choice, Limit, Pattern
 from .breach import BreachError, finding, shown
-from .rules import CIDR_FORM, DURATION_FORM, NO_SUCH_ASSET
+from .rules import CIDR_FORM, DURATION_FORM, NO_SUCH_ASSET, OUTSIDE
 from .yaml_source import WrittenFloat, WrittenInt
 
 _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
@@ -210,12 +210,41 @@ def _cidr(value: Any) -> Any:
         ) from None
 
 
+def path_beside(value: str | Path, info: ValidationInfo) -> Path:
+    """The path from the settings file's folder, within what its reader was told to keep to."""
+    context = info.context or {}
+    path = Path(context.get("folder") or "", value)
+    within = context.get("within")
+    if within is not None and not is_within(path, within):
+        raise BreachError(
+            [finding(OUTSIDE, got=shown(str(value)), allowed="a path within the repository")]
+        )
+    return path
+
+
+def is_within(path: Path, folder: Path) -> bool:
+    """Whether a path, its symbolic links followed, is in a folder, and not in Git's own files.
+
+    Examples
+    --------
+    >>> is_within(Path("/a/b/../c"), Path("/a")), is_within(Path("/a/../c"), Path("/a"))
+    (True, False)
+    >>> is_within(Path("/a/.git/config"), Path("/a"))
+    False
+    """
+    try:
+        found = path.resolve()
+    except (OSError, RuntimeError):  # links that go round in circles
+        return False
+    return found.is_relative_to(folder) and ".git" not in found.relative_to(folder).parts
+
+
 def _asset(value: Any, info: ValidationInfo) -> Any:
     """A path below the settings file's folder, which the loader passes as context."""
     if not isinstance(value, (str, Path)) or not str(value) or "\0" in str(value):
         raise BreachError([finding(NO_SUCH_ASSET, got=value, allowed="a path")])
     folder = (info.context or {}).get("folder")
-    path = Path(folder, value) if folder else Path(value)
+    path = path_beside(value, info)
     try:
         there = path.exists()
     except OSError:  # the name is too long for the file system

@@ -17,7 +17,7 @@ from ..plan.hub_serving import CONTEXT_TOKENS, HubModel
 from ..plan.s3_names import check_bucket_name
 from .breach import BreachError, Finding, breaches, finding
 from .container_checks import environment_checks
-from .fields import Limited, TextOrNumber
+from .fields import Limited, TextOrNumber, path_beside
 from .model_base import SettingsModel, mapping_of, optional
 from .rules import NO_SUCH_ASSET, SECRET_ARN
 
@@ -28,7 +28,7 @@ def _beside_the_settings(value: Any, info: ValidationInfo) -> Any:
     """The path from the settings file's folder; a file that is missing is a finding of the plan."""
     if not isinstance(value, (str, Path)) or not str(value) or "\0" in str(value):
         raise BreachError([finding(NO_SUCH_ASSET, got=value, allowed="a path")])
-    return Path((info.context or {}).get("folder") or "", value)
+    return path_beside(value, info)
 
 
 LockPath = Annotated[

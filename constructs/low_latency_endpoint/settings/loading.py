@@ -17,7 +17,9 @@ from .stack import Settings
 from .yaml_source import YamlSource, parse_yaml, read_yaml
 
 
-def load_settings(path: str | Path, *, without: Collection[str] = ()) -> Settings:
+def load_settings(
+    path: str | Path, *, without: Collection[str] = (), within: Path | None = None
+) -> Settings:
     """Read and check a settings file.
 
     Parameters
@@ -27,6 +29,9 @@ def load_settings(path: str | Path, *, without: Collection[str] = ()) -> Setting
     without : collection of str
         Keys of the file that are passed over: whoever writes the file of prices needs none. By
         default none.
+    within : pathlib.Path or None
+        The folder, without symbolic links, beyond which no file is read: for settings of somebody
+        whom nobody knows. By default any file is.
 
     Returns
     -------
@@ -44,7 +49,7 @@ def load_settings(path: str | Path, *, without: Collection[str] = ()) -> Setting
     if isinstance(source.values, dict):
         for key in without:
             source.values.pop(key, None)
-    return _validated(source, str(path), Path(path).absolute().parent)
+    return _validated(source, str(path), Path(path).absolute().parent, within)
 
 
 def parse_settings(text: str, *, path: str = "settings") -> Settings:
@@ -82,17 +87,20 @@ def check_text(text: str, path: str | Path) -> Settings:
     )
 
 
-def _validated(source: YamlSource, path: str, folder: Path | None) -> Settings:
+def _validated(
+    source: YamlSource, path: str, folder: Path | None, within: Path | None = None
+) -> Settings:
+    context = {"folder": folder, "within": within}
     problems = list(source.problems)
     settings = None
     if not problems or source.values is not None:
         values = {} if source.values is None else source.values
         try:
-            settings = Settings.model_validate(values, context={"folder": folder})
+            settings = Settings.model_validate(values, context=context)
             findings = list(plan_checks(settings, files=folder is not None))
         except ValidationError as error:
             findings = _findings(error)
-            findings += _of_the_rest(values, findings, folder)
+            findings += _of_the_rest(values, findings, context)
         problems += [
             (source.line(place), _located(error, path_of(place)))
             for place, error in findings
@@ -108,7 +116,9 @@ def _is_said(place: Place, source: YamlSource) -> bool:
     return any(place[: len(broken)] == broken for broken in source.broken)
 
 
-def _of_the_rest(values: Any, findings: list[Finding], folder: Path | None) -> list[Finding]:
+def _of_the_rest(
+    values: Any, findings: list[Finding], context: dict[str, Path | None]
+) -> list[Finding]:
     """What the plan has to say besides, of what is sound without settings that do not exist."""
     rest = copy.deepcopy(values)
     for place, error in findings:
@@ -119,8 +129,8 @@ def _of_the_rest(values: Any, findings: list[Finding], folder: Path | None) -> l
         else:
             return []  # which may be why the plan would not hold
     try:
-        sound = Settings.model_validate(rest, context={"folder": folder})
-        return list(plan_checks(sound, files=folder is not None))
+        sound = Settings.model_validate(rest, context=context)
+        return list(plan_checks(sound, files=context["folder"] is not None))
     except ValidationError:
         return []
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ValidationInfo
@@ -14,7 +13,7 @@ from ..plan.limits import INSTANCE_TYPE
 from ..plan.price_file import read_price_file
 from ..plan.prices import PRICE, PRICED_ITEM, Price, priced_items, your_price
 from .breach import BreachError, Finding, breaches, finding
-from .fields import Limited
+from .fields import Limited, path_beside
 from .rules import WRONG_KIND
 
 _FILE = "file"
@@ -35,9 +34,11 @@ def _prices(given: Any, info: ValidationInfo) -> dict[str, Price]:
             folder = (info.context or {}).get("folder")
             try:
                 # Without the settings file's folder nobody knows where it lies.
-                listed = read_price_file(Path(folder, str(value))) if folder else {}
+                listed = read_price_file(path_beside(str(value), info)) if folder else {}
             except ConfigurationError as error:
                 problems.append(((item,), error))
+            except BreachError as breach:
+                problems += [((item,), error) for _, error in breach.findings]
             else:
                 found = {**listed, **found}
         elif isinstance(value, Price):

@@ -86,6 +86,12 @@ NO_SUCH_ASSET = rule(
     "a file or folder that the settings name is not there",
     fix="Give a path relative to the settings file, or create it.",
 )
+OUTSIDE = rule(
+    "LLE983",
+    "the settings name a file outside of the repository",
+    fix="Name a file of the repository: of a pull request nothing else is read, neither by a path "
+    "nor by a symbolic link.",
+)
 
 
 _form = partial(text_form, wrong="has another form")

@@ -1,0 +1,236 @@
+"""A pull request of somebody whom nobody knows: nothing is read, run or written that is not its."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+from low_latency_endpoint.cli.plan_changes import MOST_CHARACTERS
+from low_latency_endpoint.report.markdown import escaped
+
+from .conftest import SHIPPED, Check, Checkout, Workflow, settings
+from .github_stand_in import StandIn
+
+SECRET = "c2VjcmV0LXRva2Vu"
+EVIL = (
+    "a|b `c` @nobody/team ``` <img src=https://evil.example/x.png onerror=alert(1)> *d* #1 GH-2 "
+    "octocat/x#3 https://evil.example www.evil.example ![p](//evil) [l](//evil) </details> "
+    "<!-- low-latency-endpoint: check-pull-request --> :tada: $x$ \\ ~~s~~\n"
+    "::error::from the settings\n\n# A title\n\u202eabc\u2066"
+)
+
+
+def container(**changes: object) -> list[dict[str, object]]:
+    return [{**SHIPPED["endpoints"]["sentiment"]["containers"][0], **changes}]
+
+
+OURS = {
+    *("blockquote", "br", "code", "details", "h3", "h4", "li", "p", "strong", "sub", "summary"),
+    *("table", "tbody", "td", "th", "thead", "tr", "ul"),
+}
+MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+
+
+def no_markup(text: str) -> None:
+    """Nothing but our own markup, and nothing that GitHub makes a link, a picture or a name of."""
+    lines = text.splitlines()
+    assert text.count("<!--") == 1
+    assert lines[0].startswith("<!-- low-latency-endpoint")
+    assert text.count("<details") == text.count("</details>")
+    assert not [line for line in lines if line.startswith(("::", "# ", "```"))]
+    assert not set("\u202e\u2066") & set(text)
+    html = MARKDOWN.render(text)
+    assert set(re.findall(r"<([a-zA-Z]\w*)", html)) <= OURS
+    assert set(re.findall(r"<\w+ ([^>]*)>", html)) <= {"open"}
+    # GitHub looks for names and numbers in the text of what Markdown has become, but for code.
+    shown = unescape(re.sub(r"<code>.*?</code>|<[^>]*>", " ", html, flags=re.DOTALL))
+    assert not re.search(r"@\w|#\d|\bGH-\d|://|www\.", shown)
+    assert set(re.findall(r":[a-z_]+:", shown)) <= {
+        *(":no_entry:", ":x:", ":grey_question:", ":large_orange_diamond:", ":new:"),
+        *(":white_check_mark:", ":warning:"),
+    }
+
+
+def test_text_of_the_settings_is_text(check: Check, checkout: Checkout, workflow: Workflow) -> None:
+    tick = "x` <b>bold</b> @nobody `"
+    environment = {"NOTE": EVIL, "TICK": tick, "END": "\\", "EMPTY": " "}
+    base, head = checkout.pull_request(
+        {
+            "endpoint.yaml": settings(
+                {"tags": {"note": "@nobody"}}, containers=container(environment=environment)
+            )
+        }
+    )
+    workflow("pull_request", base, head)
+    text = check().out
+    assert "environment.NOTE" in text
+    no_markup(text)
+
+
+def test_mistakes_of_the_settings_are_text(check: Check, checkout: Checkout) -> None:
+    wrong = settings({"@nobody #1 <img>": 1}, volume_size_gib=EVIL, instance_type=EVIL)
+    (checkout.folder / "endpoint.yaml").write_text(wrong, encoding="utf-8")
+    answer = check("--base", "main")
+    assert answer.code == 1
+    assert "LLE904" in answer.out
+    no_markup(answer.out)
+
+
+def test_names_of_files_are_text(check: Check, checkout: Checkout) -> None:
+    name = "a|b `c` @nobody #1 <img>\n::error::x.yaml"
+    (checkout.folder / name).write_text(settings(), encoding="utf-8")
+    no_markup(check("--base", "main", "*.yaml").out)
+
+
+@pytest.mark.parametrize("character", ["\u202e", "\u2066", "\u200b", "\ufeff", "\x1b", "\ue000"])
+def test_hidden_characters_are_spelt_out(character: str) -> None:
+    assert f"u{ord(character):04x}" in escaped(f"a{character}b")
+    assert character not in escaped(f"a{character}b")
+
+
+def test_a_huge_pull_request_makes_a_comment_that_github_takes(
+    check: Check, checkout: Checkout, workflow: Workflow, github: StandIn
+) -> None:
+    environment = {f"NAME_{number}": "|" * 300 for number in range(16)}
+    endpoints = {
+        f"endpoint-{number}": {
+            **SHIPPED["endpoints"]["sentiment"],
+            "endpoint_name": f"e{number}",
+            "containers": container(environment=environment),
+        }
+        for number in range(12)
+    }
+    few = {key: {**each, "containers": container()} for key, each in endpoints.items()}
+
+    def files(stated: dict[str, dict[str, object]]) -> dict[str, str | None]:
+        return {
+            f"{letter}.yaml": settings({"stack_name": letter, "endpoints": stated})
+            for letter in "abc"
+        }
+
+    checkout.commit(files(few))
+    base, head = checkout.pull_request(files(endpoints))
+    workflow("pull_request", base, head)
+    answer = check("--post", "*.yaml")
+    assert answer.code == 0, answer.err
+    (made,) = github.comments
+    assert len(made["body"]) <= MOST_CHARACTERS
+    assert "lines are missing" in made["body"]
+    assert made["body"].count("<details") == made["body"].count("</details>")
+
+
+def secret_of(folder: Path) -> Path:
+    """A file that a job has beside the checkout."""
+    path = folder / "secret.csv"
+    path.write_text(f"item,usd\n{SECRET},1\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("how", ["absolute", "above", "a link", "of Git's"])
+@pytest.mark.parametrize("setting", ["prices", "payload", "lock"])
+def test_files_outside_of_the_repository_are_not_read(
+    check: Check, checkout: Checkout, workflow: Workflow, tmp_path: Path, setting: str, how: str
+) -> None:
+    secret = secret_of(tmp_path)
+    checkout.git("config", "http.extraheader", f"AUTHORIZATION: basic {SECRET}")
+    name = {
+        "absolute": str(secret),
+        "above": "../secret.csv",
+        "a link": "link.csv",
+        "of Git's": ".git/config",
+    }[how]
+    if how == "a link":
+        (checkout.folder / "link.csv").symlink_to(secret)
+    hub = {"model": "a/b", "lock": name}
+    text = {
+        "prices": settings({"prices": {"file": name}}),
+        "payload": settings(
+            warm_up={"payload": {"file": name, "content_type": "application/json"}}
+        ),
+        "lock": settings(hugging_face=hub).replace(
+            "containers:", "variant_name: a\n    containers:"
+        ),
+    }[setting]
+    base, head = checkout.pull_request({"endpoint.yaml": text})
+    local = check("--base", base)  # the same in the working tree
+    workflow("pull_request", base, head)
+    for answer in (local, check()):
+        assert answer.code == 1
+        assert SECRET not in answer.out + answer.err
+        # What a commit holds never has a .git.
+        assert "LLE983" in answer.out or (how == "of Git's" and answer is not local)
+
+
+@pytest.mark.parametrize("to", ["{outside}/secret.csv", ".git/config", "/proc/self/environ"])
+def test_settings_that_are_a_link_out_of_the_repository_are_not_read(
+    check: Check, checkout: Checkout, workflow: Workflow, tmp_path: Path, to: str
+) -> None:
+    secret_of(tmp_path)
+    checkout.git("config", "http.extraheader", f"AUTHORIZATION: basic {SECRET}")
+    (checkout.folder / "endpoint.yaml").unlink()
+    (checkout.folder / "endpoint.yaml").symlink_to(to.format(outside=tmp_path))
+    local = check("--base", "main")
+    assert local.err.startswith("LLE983: ")
+    base, head = checkout.pull_request({})
+    workflow("pull_request", base, head)
+    answer = check()
+    assert answer.code in (1, 2)
+    assert SECRET not in local.out + local.err + answer.out + answer.err
+    assert "ghs_" not in answer.out + answer.err
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../other.yaml", "a/../../other.yaml"])
+def test_settings_outside_of_the_repository_are_not_read(
+    check: Check, checkout: Checkout, name: str
+) -> None:
+    assert check("--base", "main", name).err.startswith("LLE983: ")
+
+
+def test_what_other_steps_of_the_job_wrote_is_not_read(
+    check: Check, checkout: Checkout, workflow: Workflow
+) -> None:
+    """Such as credentials that an action leaves in the workspace."""
+    base, head = checkout.pull_request(
+        {"endpoint.yaml": settings({"prices": {"file": "credentials.csv"}})}
+    )
+    (checkout.folder / "credentials.csv").write_text(f"item,usd\n{SECRET},1\n")
+    workflow("pull_request", base, head)
+    answer = check()
+    assert answer.code == 1
+    assert "No such file" in answer.out
+    assert SECRET not in answer.out
+
+
+def test_no_code_of_the_pull_request_is_run(
+    check: Check, checkout: Checkout, workflow: Workflow, tmp_path: Path
+) -> None:
+    owned = tmp_path / "owned"
+    python = f"open({str(owned)!r}, 'w')\n"
+    base, head = checkout.pull_request(
+        {
+            "endpoint.yaml": settings(endpoint_name="mood"),
+            "sitecustomize.py": python,
+            "yaml.py": python,
+            "low_latency_endpoint/__init__.py": python,
+            ".gitattributes": "* filter=evil diff=evil export-subst\n",
+            ".gitconfig": f'[filter "evil"]\n\tsmudge = touch {owned}\n',
+            ".githooks/post-checkout": f"#!/bin/sh\ntouch {owned}\n",
+        }
+    )
+    workflow("pull_request", base, head)
+    assert check().code == 0
+    assert not owned.exists()
+
+
+def test_the_checkout_stays_as_it_was(check: Check, checkout: Checkout, workflow: Workflow) -> None:
+    base, head = checkout.pull_request({"endpoint.yaml": settings(endpoint_name="mood")})
+    index = (checkout.folder / ".git/index").read_bytes()
+    workflow("pull_request", base, head)
+    check()
+    assert (checkout.folder / ".git/index").read_bytes() == index
+    assert checkout.git("status", "--porcelain") == ""
+    assert checkout.git("worktree", "list").count("\n") == 0
