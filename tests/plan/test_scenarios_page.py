@@ -1,7 +1,8 @@
 """``docs/explanation/scenarios.md`` says what the commands print. ``UPDATE_DOCS=1 pytest <this file>`` renews it.
 
 The page itself holds the settings: of each scenario its YAML block is the file that its commands
-name, and what stands below a command is what the command prints.
+name, and what stands below a command is what the command prints. A line ``...`` stands for lines that
+the page leaves out.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import re
 import shlex
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from difflib import SequenceMatcher
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +24,7 @@ from low_latency_endpoint.cli import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "scenarios.md"
 _COMMAND = re.compile(r"^\$ low-latency (.+)\n((?:(?!```|\$ ).*\n)*)", re.MULTILINE)
-_LEFT_OUT = re.compile(r"^(Assumed:|Point \d+ in the settings)", re.MULTILINE)
+_LEFT_OUT = "..."
 
 
 class Scenario(NamedTuple):
@@ -46,20 +49,47 @@ def scenarios() -> list[Scenario]:
 
 
 def printed(command: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What a terminal of 80 columns shows, without what every answer has below it."""
+    """What a terminal of 80 columns shows."""
     out, err = io.StringIO(), io.StringIO()
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(sys, "argv", ["low-latency", *shlex.split(command)])
     with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as left:
         main()
-    text = _LEFT_OUT.split(out.getvalue() + (err.getvalue() if left.value.code else ""))[0]
+    text = out.getvalue() + (err.getvalue() if left.value.code else "")
     return "\n".join(line.rstrip() for line in text.strip().splitlines()) + "\n"
+
+
+def shortened(output: str, shown: str) -> str:
+    """Leave out what the page leaves out; where the page's lines are gone, all is shown."""
+    lines, wanted = output.splitlines(), shown.splitlines()
+    parts = [list(part) for left_out, part in groupby(wanted, _LEFT_OUT.__eq__) if not left_out]
+    assert parts, "nothing is shown"
+    kept: list[str] = [_LEFT_OUT] if wanted[0] == _LEFT_OUT else []
+    at = 0
+    for number, part in enumerate(parts):
+        first = _nearest(lines, part[0], at) if wanted[0] == _LEFT_OUT or number else 0
+        open_end = wanted[-1] == _LEFT_OUT or number + 1 < len(parts)
+        last = None if first is None else _nearest(lines, part[-1], first)
+        last = last if open_end else len(lines) - 1
+        if first is None or last is None:
+            return output
+        kept += lines[first : last + 1] + ([_LEFT_OUT] if open_end else [])
+        at = last + 1
+    return "\n".join(kept) + "\n"
+
+
+def _nearest(lines: list[str], line: str, start: int) -> int | None:
+    """The line that is most like this one, numbers may differ."""
+    likeness = [SequenceMatcher(None, each, line).ratio() for each in lines[start:]]
+    best = max(likeness, default=0.0)
+    return start + likeness.index(best) if best > 0.6 else None
 
 
 def renewed(scenario: Scenario, kind: str, monkeypatch: pytest.MonkeyPatch) -> str:
     text = scenario.text
     for each in reversed(scenario.commands(kind)):
-        text = f"{text[: each.start(2)]}{printed(each[1], monkeypatch)}{text[each.end(2) :]}"
+        found = shortened(printed(each[1], monkeypatch), each[2])
+        text = f"{text[: each.start(2)]}{found}{text[each.end(2) :]}"
     return text
 
 
@@ -96,3 +126,17 @@ def test_twelve_that_are_simulated_and_searched() -> None:
         assert len(each.commands("plan")) == 1, each.title
         assert any("--search" in one[1] for one in each.commands("simulate")), each.title
         assert any("--search" not in one[1] for one in each.commands("simulate")), each.title
+
+
+def test_an_output_is_shortened_as_the_page_is() -> None:
+    output = "Fleet  8 at most\nRouting  least\nCost  3.30\nWarning  lost\n"
+    assert shortened(output, output) == output
+    assert shortened(output, "Fleet  8 at most\n...\nCost  3.30\n...\n") == (
+        "Fleet  8 at most\n...\nCost  3.30\n...\n"
+    )
+    assert shortened(output, "...\nCost  9.90\n...\n") == "...\nCost  3.30\n...\n"  # what is new
+    assert shortened(output, "...\nRouting  random\nWarning  lost\n") == (
+        "...\nRouting  least\nCost  3.30\nWarning  lost\n"
+    )
+    assert shortened(output, "...\nSubnets of 10.0.0.0/24\n") == output  # such a line is gone
+    assert shortened(output, "Fleet  8 at most\n") == output  # nothing says that lines are left out
