@@ -52,7 +52,11 @@ def write_sbom(project: Project, wheel: Path, target: Path) -> int:
         sbom = json.loads(made.read_text(encoding="utf-8"))
     version = metadata["version"]
     direct = {canonicalize_name(Requirement(line).name) for line in lines}
-    by_name = {canonicalize_name(each["name"]): each["bom-ref"] for each in sbom["components"]}
+    by_name = {}
+    for each in sbom["components"]:
+        # cyclonedx-py names components by their line, and describes them by it.
+        by_name[canonicalize_name(each["name"])] = each["bom-ref"] = each["purl"]
+        del each["description"]
     sbom["metadata"]["component"] = {
         "bom-ref": project.name,
         "type": "library",
@@ -61,7 +65,8 @@ def write_sbom(project: Project, wheel: Path, target: Path) -> int:
         "licenses": [{"license": {"id": "Apache-2.0"}}],
         "purl": f"pkg:pypi/{project.name}@{version}",
     }
-    own = {"ref": project.name, "dependsOn": sorted(by_name[n] for n in direct if n in by_name)}
-    sbom["dependencies"] = [own, *sbom.get("dependencies", [])]
+    # What each of them needs in turn is not said: an entry without `dependsOn` would say nothing.
+    own = sorted(by_name[name] for name in direct if name in by_name)
+    sbom["dependencies"] = [{"ref": project.name, "dependsOn": own}]
     target.write_text(json.dumps(sbom, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     return len(names)

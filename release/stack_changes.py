@@ -65,7 +65,7 @@ class _Rules:
 
     fixed: frozenset[str]
     sometimes_fixed: frozenset[str]
-    identifier: frozenset[str]
+    name: str | None
 
 
 def changes_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, ResourceChange]:
@@ -192,13 +192,12 @@ def _value(value: Any, parts: list[str]) -> Any:
 
 def _same_name(was: Mapping[str, Any], now: Mapping[str, Any], other: set[str]) -> bool:
     """Whether the new one would have the old one's name, which CloudFormation refuses."""
-    names = _rules(now["Type"]).identifier
-    given = now.get("Properties", {})
+    name = _rules(now["Type"]).name
     return bool(
         was["Type"] == now["Type"]
-        and names
-        and all(name in given for name in names)
-        and not _at(names, was, now, other)
+        and name is not None
+        and name in now.get("Properties", {})
+        and not _at(frozenset({name}), was, now, other)
     )
 
 
@@ -206,22 +205,27 @@ def _same_name(was: Mapping[str, Any], now: Mapping[str, Any], other: set[str]) 
 def _rules(kind: str) -> _Rules:
     # A custom resource of another provider is another resource.
     if kind.startswith("Custom::") or kind == "AWS::CloudFormation::CustomResource":
-        return _Rules(frozenset({"ServiceToken"}), frozenset(), frozenset())
+        return _Rules(frozenset({"ServiceToken"}), frozenset(), None)
     from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema
-    read_only = schema.get("readOnlyProperties", [])
-    identifier = schema.get("primaryIdentifier", [])
+
+    def paths(key: str) -> frozenset[str]:
+        return frozenset(path.removeprefix("/properties/") for path in schema.get(key, []))
+
     return _Rules(
-        *(
-            frozenset(path.removeprefix("/properties/") for path in paths)
-            for paths in (
-                schema.get("createOnlyProperties", []),
-                schema.get("conditionalCreateOnlyProperties", []),
-                [] if set(identifier) & set(read_only) else identifier,
-            )
-        )
+        paths("createOnlyProperties"), paths("conditionalCreateOnlyProperties"), _name_of(kind)
     )
+
+
+def _name_of(kind: str) -> str | None:
+    """The property that names a resource, as no schema says; the local AWS knows it."""
+    from local_sagemaker import resources
+    from local_sagemaker.resources.resource_type import find_type
+
+    resources.load()
+    known = find_type(kind)
+    return known.name_property if known else None
 
 
 def _references(value: Any) -> set[str]:
