@@ -55,32 +55,33 @@ $(VENV)/bin/python:
 	@echo "Creating the virtual environment $(VENV) with $$("$(PYTHON)" --version)"
 	@"$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "Python's venv module did not work. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
-	@$@ -m pip install --quiet "$$(grep -E '^uv==' requirements-dev.txt)" || true
+	@$(call pin,uv,requirements-dev.txt)
+	@$@ -m pip install --quiet -r $(VENV)/pin.txt || true
+
+# $(call pin,NAME,FILE): one package of a requirements file, with its hashes, as a file.
+pin = sed -n '/^$(1)==/,/[^\\]$$/p' $(2) > $(VENV)/pin.txt
 
 # $(call install,ARGUMENTS): uv installs in seconds what pip takes two minutes for, nearly all of it
 # byte code. pip does it where uv cannot: an index of packages that only pip's settings name.
 install = { [ -x $(BIN)/uv ] && $(BIN)/uv pip install --quiet --python $(BIN)/python $(1); } \
 	|| { echo "Installing with pip instead of uv"; $(BIN)/python -m pip install --quiet $(1); }
 
-# What `cdk deploy` needs; the rest of the tools only when a target asks for them. aws-cdk-lib brings
+# What `make deploy` needs; the rest of the tools only when a target asks for them. aws-cdk-lib brings
 # aws_cdk/cloud_assembly_schema once more, and its own is the one that has to stay: uv installs in
-# any order, so the package of that name comes before.
+# any order, so the package of that name comes before. A checkout has no hash: what is ours is
+# installed by itself, with the pinned hatchling.
 $(VENV)/.installed: $(VENV)/bin/python requirements.txt pyproject.toml
-	@echo "Installing the deploy set: AWS CDK, Node.js and the library"
-	@$(call install,"$$(grep -E '^aws-cdk-cloud-assembly-schema==' requirements.txt)")
+	@echo "Installing the deploy set: AWS CDK, Node.js, boto3 and the library"
+	@$(call pin,aws-cdk-cloud-assembly-schema,requirements.txt)
+	@$(call install,--no-deps -r $(VENV)/pin.txt)
 	@$(call install,-r requirements.txt)
+	@$(call install,--no-deps --no-build-isolation -e .)
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt local_sagemaker/pyproject.toml
 	@echo "Installing the tools for demo, tests and benchmarks"
 	@$(call install,-r requirements-dev.txt)
-	@touch $(VENV)/.installed-operations $@
-
-# What preflight asks an account with: boto3, in the version of the other tools.
-$(VENV)/.installed-operations: $(VENV)/.installed requirements-dev.txt
-	@echo "Installing boto3, with which preflight asks your account"
-	@grep -v '^-e' requirements-dev.txt > $(VENV)/pins.txt
-	@$(call install,--constraint $(VENV)/pins.txt -e '.[operations]')
+	@$(call install,--no-deps --no-build-isolation -e ./local_sagemaker)
 	@touch $@
 
 node_modules/.installed: $(VENV)/.installed package.json package-lock.json
@@ -136,9 +137,6 @@ bootstrap: $(VENV)/.installed node_modules/.installed  ## Prepare your AWS accou
 	@$(CDK) bootstrap -c settings="$(SETTINGS)" $(ARGS)
 
 .PHONY: deploy
-ifneq ($(PREFLIGHT),no)
-deploy: $(VENV)/.installed-operations
-endif
 deploy: $(VENV)/.installed node_modules/.installed  ## Say cost and minutes, preflight (unless PREFLIGHT=no), deploy SETTINGS
 	@low-latency plan "$(SETTINGS)" --cost --minutes $(addprefix --price ,$(PRICES))
 ifneq ($(PREFLIGHT),no)
@@ -207,16 +205,30 @@ wheel: $(VENV)/.installed-dev  ## Build both wheels into dist/, for your own CDK
 	@python -m build --wheel --no-isolation --outdir dist local_sagemaker >/dev/null
 	@echo "Built" dist/*.whl
 
+.PHONY: release-check
+release-check: $(VENV)/.installed-dev  ## Build both distributions twice from COMMIT (HEAD): same bytes? complete?
+	@python -m release build --commit "$(or $(COMMIT),HEAD)"
+
+.PHONY: release-dry-run
+release-dry-run: setup  ## Make every file of a release from HEAD, and say what only the workflow can do
+	@$(OFFLINE) python -m release all --tag "$(TAG)"
+
+.PHONY: upgrade-page
+upgrade-page: setup  ## What an upgrade from wheel OLD to wheel NEW does to the examples' stacks
+	@$(OFFLINE) python -m release upgrade-effects "$(OLD)" "$(NEW)"
+
 .PHONY: pins
-pins: $(VENV)/.installed-dev  ## Rewrite both requirements files (UPGRADE=1 for newer versions)
-	@for set in "requirements.txt --group deploy" "requirements-dev.txt --all-extras --group dev"; do \
+pins: $(VENV)/.installed-dev  ## Rewrite the requirements files, with hashes (UPGRADE=1 for newer versions)
+	@for set in "requirements.txt --extra operations --group deploy" "requirements-dev.txt --all-extras --group dev"; do \
 	  read -r file options <<<"$$set"; \
-	  grep -E '^(#|-e)' $$file > $(VENV)/head.txt; \
-	  grep -vE '^(#|-e)' $$file > $(VENV)/pins.txt; \
+	  grep -E '^#' $$file > $(VENV)/head.txt; \
+	  grep -vE '^#' $$file > $(VENV)/pins.txt; \
 	  uv pip compile pyproject.toml $$options --universal --python-version 3.11 --quiet --no-header \
-	    --no-annotate --no-emit-index-url --no-emit-package local-sagemaker $(if $(UPGRADE),--upgrade) --output-file $(VENV)/pins.txt >/dev/null; \
+	    --generate-hashes --no-strip-extras --no-annotate --no-emit-index-url \
+	    --no-emit-package local-sagemaker $(if $(UPGRADE),--upgrade) --output-file $(VENV)/pins.txt >/dev/null; \
 	  cat $(VENV)/head.txt $(VENV)/pins.txt > $$file; echo "wrote $$file"; \
 	done
+	@python -m release image-pins
 
 .PHONY: clean
 clean:  ## Remove everything that setup and the builds made

@@ -11,8 +11,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+
+from release.installed import required
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -65,26 +65,6 @@ def requirements_of(wheel: Path) -> list[str]:
     archive = zipfile.ZipFile(wheel)
     (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
     return email.message_from_bytes(archive.read(name)).get_all("Requires-Dist", [])
-
-
-def required(requirements: list[str]) -> dict[str, importlib.metadata.Distribution]:
-    """The installed distributions that pip would install for these, by name."""
-    found: dict[str, importlib.metadata.Distribution] = {}
-    seen: set[tuple[str, frozenset[str]]] = set()
-
-    def add(lines: list[str], extras: frozenset[str]) -> None:
-        for requirement in map(Requirement, lines):
-            marker = requirement.marker
-            if marker and not any(marker.evaluate({"extra": each}) for each in extras | {""}):
-                continue
-            name, wanted = canonicalize_name(requirement.name), frozenset(requirement.extras)
-            if (name, wanted) not in seen:
-                seen.add((name, wanted))
-                found[name] = importlib.metadata.distribution(name)
-                add(found[name].requires or [], wanted)
-
-    add(requirements, frozenset())
-    return found
 
 
 def link(distribution: importlib.metadata.Distribution, links: Path) -> None:

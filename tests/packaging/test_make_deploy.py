@@ -18,10 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = load_settings(ROOT / "endpoint.yaml")
 OUTER_MAKE = ("ARGS", "MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS")
 # The environment that the tests run in is the one to test: nothing is to be installed into it.
-INSTALLED = [
-    f"--old-file={folder}/.installed{kind}"
-    for folder, kind in ((".venv", ""), (".venv", "-operations"), ("node_modules", ""))
-]
+INSTALLED = [f"--old-file={folder}/.installed" for folder in (".venv", "node_modules")]
 
 
 @pytest.fixture(scope="module")

