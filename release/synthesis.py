@@ -18,11 +18,14 @@ from typing import Any
 from .repository import ROOT, Refused
 
 _SCRIPT = """
-import os, pathlib, runpy, sys
+import pathlib, runpy, sys
+import aws_cdk
 target = pathlib.Path(sys.argv[1])
+made = aws_cdk.App.__init__
 for path in sys.argv[2:]:
     output = target / pathlib.Path(path).name
-    os.environ["CDK_OUTDIR"] = str(output)
+    # By argument: Node.js has read CDK_OUTDIR when the first app has started it.
+    aws_cdk.App.__init__ = lambda app, outdir=str(output), **given: made(app, outdir=outdir, **given)
     try:
         if path.endswith(".py"):
             runpy.run_path(path, run_name="__main__")

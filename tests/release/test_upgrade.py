@@ -69,7 +69,7 @@ def checkouts(tmp_path):
 def rows(text, app):
     """The rows of one app's resources: what, type, what changed."""
     part = text.partition(f"## {app}\n")[2].partition("\n## ")[0]
-    cells = [line.strip("| ").split(" | ") for line in part.splitlines() if line.startswith("| ")]
+    cells = [line[2:-2].split(" | ") for line in part.splitlines() if line.startswith("| ")]
     return {(row[0], row[2], row[4]) for row in cells[1:]}
 
 
