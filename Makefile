@@ -147,6 +147,11 @@ ifneq ($(PREFLIGHT),no)
 endif
 	@$(CDK) deploy --all -c settings="$(SETTINGS)" $(ARGS)
 
+.PHONY: synth
+synth: $(VENV)/.installed node_modules/.installed  ## Write the templates of SETTINGS into cdk.out: no AWS account
+	@$(OFFLINE) $(CDK) synth --quiet -c settings="$(SETTINGS)" $(ARGS)
+	@echo "Templates: cdk.out/*.template.json"
+
 .PHONY: diff
 diff: $(VENV)/.installed node_modules/.installed  ## Show what `make deploy` would change
 	@$(CDK) diff -c settings="$(SETTINGS)" $(ARGS)

@@ -39,12 +39,11 @@ def list_(
     if not found:
         typer.echo(f"This library has deployed no endpoint in {found_in}.")
         return
-    rows = [
-        (each.endpoint, each.status, "\n".join(each.variants), each.stack, each.dashboard or "-")
-        for each in found
-    ]
-    heads = ("Endpoint", "Status", "Instances", "Stack", "Dashboard")
-    print_parts(Table(heads, rows, align="l"), markdown=markdown)
+    rows = [(each.endpoint, each.status, "\n".join(each.variants), each.stack) for each in found]
+    # Names that CloudFormation made are long: below the table they stay whole.
+    dashboards = [f"Dashboard of {each.endpoint}: {each.dashboard or 'none'}" for each in found]
+    heads = ("Endpoint", "Status", "Instances", "Stack")
+    print_parts(Table(heads, rows, align="l"), *dashboards, markdown=markdown)
     if not markdown:
         typer.echo(
             f"Next: low-latency diagnose {found[0].endpoint}, "

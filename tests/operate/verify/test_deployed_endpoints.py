@@ -65,7 +65,8 @@ def test_the_command(shipped: LocalAws, monkeypatch: pytest.MonkeyPatch, form: s
         data = json.loads(done.stdout)
         assert (data["format_version"], data["endpoints"][0]["endpoint"]) == (1, NAME)
     elif form == "markdown":
-        assert done.stdout.startswith("| Endpoint | Status | Instances | Stack | Dashboard |\n")
+        assert done.stdout.startswith("| Endpoint | Status | Instances | Stack |\n")
     else:
-        assert NAME in done.stdout
+        assert f"Dashboard of {NAME}: " in done.stdout
+        assert STACK in done.stdout  # in one line
         assert f"low-latency diagnose {NAME}" in done.stdout

@@ -281,6 +281,11 @@ def alarms_text(m: Measurements) -> Iterator[str]:
         return
     if not m.alarms:
         yield "no alarm watches this endpoint"
-    firing = [each.name for each in m.alarms if each.state == "ALARM"]
+    # Application Auto Scaling's own are on whenever it may scale in: nothing is wrong then.
+    firing = [
+        each.name
+        for each in m.alarms
+        if each.state == "ALARM" and not each.name.startswith("TargetTracking-")
+    ]
     if firing:
         yield f"in ALARM now: {', '.join(firing)}"
