@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -132,4 +133,6 @@ def test_a_comparison_needs_two_variants_in_the_file(tmp_path: Path) -> None:
         arguments = ["compare-routing", "--settings", str(path), "--users", "2", "--payload", "{}"]
         answer = CliRunner().invoke(app, arguments)
         assert answer.exception.code == code
-    assert CliRunner().invoke(app, ["compare-routing", "--users", "2"]).exit_code == 2
+    with chdir(tmp_path):  # without an endpoint: the endpoint.yaml of the folder
+        answer = CliRunner().invoke(app, ["compare-routing", "--users", "2", "--payload", "{}"])
+    assert answer.exception.code == "LLT111"

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import rule
 from .calls import Account
-from .endpoints import read_endpoint
+from .endpoints import endpoints_of_region, read_endpoint
 from .stacks import owner_of, stack_endpoints, stack_ids, template_resources
 
 DASHBOARD_OF = rule(
@@ -69,10 +69,7 @@ def deployed_endpoints(account: Account) -> list[ListedEndpoint]:
         Where ``sagemaker:ListEndpoints``, ``cloudformation:DescribeStackResources``,
         ``ListStackResources`` or ``GetTemplate`` is denied.
     """
-    arns = [
-        str(each["EndpointArn"])
-        for each in account.every("sagemaker", "list_endpoints", "Endpoints")
-    ]
+    arns = [str(each["EndpointArn"]) for each in endpoints_of_region(account)]
     stacks = {owner[0] for arn in arns if (owner := owner_of(account, arn)) is not None}
     return [found for stack in sorted(stacks) for found in _of_stack(account, stack)]
 
