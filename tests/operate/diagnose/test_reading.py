@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from botocore.exceptions import NoCredentialsError
@@ -11,7 +12,7 @@ from botocore.exceptions import NoCredentialsError
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.operate.diagnose import diagnose
 from low_latency_endpoint.operate.diagnose.measurements import Threshold
-from low_latency_endpoint.operate.diagnose.terminal import verdict
+from low_latency_endpoint.operate.diagnose.terminal import alarms_text, verdict
 
 from .conftest import Run
 from .faults import FAULTS
@@ -367,3 +368,11 @@ def test_the_rate_of_an_alarm_on_errors(run: Run) -> None:
     )
     assert run(scenario, account).findings == ()
     assert [finding.id for finding in run(scenario).findings] == ["LLD402"]
+
+
+def test_alarms_of_scaling_are_no_incident() -> None:
+    """Application Auto Scaling's low alarm is on whenever it may scale in."""
+    named = ("p99", "TargetTracking-endpoint/sentiment/variant/primary-AlarmLow-1")
+    alarms = [SimpleNamespace(name=name, state="ALARM") for name in named]
+    said = list(alarms_text(SimpleNamespace(alarms=alarms)))
+    assert said == ["in ALARM now: p99"]
