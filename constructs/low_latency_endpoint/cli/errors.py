@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,10 +15,7 @@ from ..errors import ErrorRule, rules
 from .options import Json, Markdown
 from .output import print_json
 
-if TYPE_CHECKING:
-    from ..operate.checking.checks import Check
-
-_REGISTERS = re.compile(r'\b(?:rule|number_range|text_form)\(\s*"LL[A-Z]\d{3}"')
+_REGISTERS = re.compile(r'\b(?:rule|number_range|text_form|check|kind)\(\s*"LL[A-Z]\d{3}"')
 
 #: By how a code begins, in the order of the page.
 _AREAS = {
@@ -76,16 +73,15 @@ class Explained:
 
 def all_codes() -> list[Explained]:
     """Every code of every command, in the order of the page; never loads the CDK."""
-    from ..operate import preflight, verify
-    from ..operate.diagnose.findings import kinds
-
     found = [Explained(each.code, each.title, each.fix, each.source) for each in all_rules()]
-    checks: list[Check[Any]] = [*preflight.CHECKS, *preflight.ENDPOINT_CHECKS]
-    checks += [*verify.CHECKS, *verify.ENDPOINT_CHECKS]
-    found += [Explained(each.id, each.title, each.how, each.source) for each in checks]
-    found += [
-        Explained(each.id, each.title, f"When: {each.when}.", each.source) for each in kinds()
-    ]
+    with suppress(ModuleNotFoundError):  # without boto3 nothing is checked, nor diagnosed
+        from ..operate.checking.checks import checks
+        from ..operate.diagnose.findings import kinds
+
+        found += [Explained(each.id, each.title, each.how, each.source) for each in checks()]
+        found += [
+            Explained(each.id, each.title, f"When: {each.when}.", each.source) for each in kinds()
+        ]
     areas = list(_AREAS)
     return sorted(
         found,
@@ -96,7 +92,8 @@ def all_codes() -> list[Explained]:
 def all_rules() -> list[ErrorRule]:
     """Every rule of the library by code; never loads the CDK.
 
-    A rule stands beside the code that checks it, so this imports each module that registers one.
+    A rule, a check or a finding stands beside the code that uses it, so this imports each module
+    that registers one.
     """
     package = Path(__file__).parents[1]
     for path in sorted(package.rglob("*.py")):

@@ -57,6 +57,9 @@ class Check(Generic[C]):
             )
 
 
+_CHECKS: dict[str, Check[Any]] = {}
+
+
 def of_part(part: str, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
     """Outcomes that say of which part of the check's subject they are."""
     for each in outcomes:
@@ -66,13 +69,19 @@ def of_part(part: str, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
 def check(
     id: str, title: str, *, how: str = "", source: str = ""
 ) -> Callable[[Callable[[C], Iterable[Outcome]]], Check[C]]:
-    """Make a check of a function; a source that starts with ``/`` is a page of AWS's."""
+    """Make and register a check; a source that starts with ``/`` is a page of AWS's."""
 
-    def made(find: Callable[[C], Iterable[Outcome]]) -> Check[C]:
+    def checking(find: Callable[[C], Iterable[Outcome]]) -> Check[C]:
         page = AWS_DOCS + source if source.startswith("/") else source
-        return Check(id, title, how, page, find)
+        _CHECKS[id] = made = Check(id, title, how, page, find)
+        return made
 
-    return made
+    return checking
+
+
+def checks() -> Iterator[Check[Any]]:
+    """All checks registered, by id."""
+    return iter(sorted(_CHECKS.values(), key=lambda each: each.id))
 
 
 def guarded(
