@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from low_latency_endpoint.cli import app
+from low_latency_endpoint.cli.stated_endpoints import stated_name
 from low_latency_endpoint.settings import (
     explain_variants,
     fleets_along,
@@ -136,3 +137,34 @@ def test_a_comparison_needs_two_variants_in_the_file(tmp_path: Path) -> None:
     with chdir(tmp_path):  # without an endpoint: the endpoint.yaml of the folder
         answer = CliRunner().invoke(app, ["compare-routing", "--users", "2", "--payload", "{}"])
     assert answer.exception.code == "LLT111"
+
+
+def test_without_an_endpoint_its_payload_is_the_settings_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payload = "    endpoint_name: scores\n    warm_up: {payload: {data: {inputs: a}}}\n"
+    (tmp_path / "endpoint.yaml").write_text(f"region: us-east-1\n{TESTED}{payload}", "utf-8")
+    asked = []
+    monkeypatch.setattr(
+        "low_latency_endpoint.load_test.compare.compare_routing.compare_routing",
+        lambda *given, **named: asked.append((given[0], given[1].bodies, named["variants"])),
+    )
+    with chdir(tmp_path):
+        CliRunner().invoke(app, ["compare-routing", "--users", "2"])
+    assert asked == [(["scores"], (b'{"inputs":"a"}',), ["primary", "b"])]
+
+
+def test_of_several_endpoints_none_is_taken_unasked(tmp_path: Path) -> None:
+    """One with variants is what a comparison means; a load test, or a diagnosis, may mean any."""
+    path = tmp_path / "endpoint.yaml"
+    path.write_text(TESTED + FILE[FILE.index("  mood") :].replace("mood", "topics"), "utf-8")
+    for command in (["load-test", "--tps", "1", "--payload", "{}"], ["diagnose"]):
+        answer = CliRunner().invoke(app, [*command, "--settings", str(path)])
+        assert answer.exception.code == "LLT111", command
+
+
+def test_the_region_is_the_settings(tmp_path: Path) -> None:
+    path = tmp_path / "endpoint.yaml"
+    path.write_text(f"region: us-east-1\n{FILE}    endpoint_name: scores\n", "utf-8")
+    assert stated_name(path, None, None) == ("scores", "us-east-1")
+    assert stated_name(path, None, None, "mood") == ("scores", "us-east-1")

@@ -124,7 +124,11 @@ def compare_routing(
 
     walk.check(blocks)
     endpoints, variants, meant = stated_sides(
-        endpoints or [], variant or [], sending.settings, sending.profile, sending.region
+        endpoints or [],
+        variant or [],
+        sending.settings if endpoints else sending.needed_settings(),
+        sending.profile,
+        sending.region,
     )
     plan = ComparisonPlan(
         users=4 if walk.preset else blocks.users,

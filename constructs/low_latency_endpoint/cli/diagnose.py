@@ -78,7 +78,10 @@ def diagnose(
     if endpoint is None or settings is not None:
         from .stated_endpoints import stated_name
 
-        endpoint = stated_name(settings or ENDPOINT_YAML, options.profile, options.region, endpoint)
+        endpoint, stated = stated_name(
+            settings or ENDPOINT_YAML, options.profile, options.region, endpoint
+        )
+        options.region = options.region or stated
     made = _diagnose(endpoint, options)
     if options.html is not None:
         from ..operate.diagnose.page import write_page

@@ -67,14 +67,18 @@ class Sending:
     profile: Profile = None
     region: Region = None
 
+    def needed_settings(self) -> Path:
+        """The settings file, which is ``endpoint.yaml`` unless another is given; read from then on."""
+        self.settings = self.settings or ENDPOINT_YAML
+        return self.settings
+
     def endpoint(self, given: str | None) -> str:
-        """The endpoint that is given, else the settings'; these are read from then on."""
+        """The endpoint that is given, else the settings'."""
         if given is not None:
             return given
-        self.settings = self.settings or ENDPOINT_YAML
         from .stated_endpoints import stated_name
 
-        return stated_name(self.settings, self.profile, self.region)
+        return stated_name(self.needed_settings(), self.profile, self.region)[0]
 
     def stated(self, endpoint: str) -> StatedEndpoint | None:
         """What the settings say of an endpoint."""

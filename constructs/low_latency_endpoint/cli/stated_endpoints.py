@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from .options import ENDPOINT_YAML
-
 if TYPE_CHECKING:
     from ..settings import Settings
 
@@ -32,13 +30,14 @@ class StatedSides(NamedTuple):
 
 def stated_name(
     path: Path, profile: str | None, region: str | None, given: str | None = None
-) -> str:
-    """The name at AWS of a settings file's endpoint; of the deployed one, if it states none.
+) -> tuple[str, str | None]:
+    """The name at AWS of a settings file's endpoint, and the Region that the file states.
 
     Parameters
     ----------
     path : Path
     profile, region : str or None
+        To ask for the name of an endpoint of which the file states none.
     given : str or None
         Its key or its name; not needed for a file with one endpoint.
 
@@ -47,11 +46,17 @@ def stated_name(
     ConfigurationError
         ``LLT111`` for a file with several endpoints, or one that is not deployed.
     """
+    from ..load_test.search.endpoint_settings import endpoint_key
     from ..settings import load_settings
 
     settings = load_settings(path)
-    key = _key(settings, [given] if given is not None else [], path)
-    return settings.endpoints[key].endpoint_name or _deployed_name(settings, key, profile, region)
+    key = (
+        _only(list(settings.endpoints), path)
+        if given is None
+        else endpoint_key(settings, given, str(path))
+    )
+    name = settings.endpoints[key].endpoint_name
+    return name or _deployed_name(settings, key, profile, region), settings.region
 
 
 def stated_sides(
@@ -70,9 +75,7 @@ def stated_sides(
         not two variants.
     """
     if path is None:
-        if endpoints:
-            return StatedSides(list(endpoints), list(variants), endpoints[0])
-        path = ENDPOINT_YAML
+        return StatedSides(list(endpoints), list(variants), endpoints[0])
     from ..settings import load_settings
 
     settings = load_settings(path)
@@ -89,12 +92,17 @@ def stated_sides(
 
 
 def _key(settings: Settings, endpoints: Sequence[str], path: Path) -> str:
-    from ..load_test.search.endpoint_settings import SETTINGS_ENDPOINT, endpoint_key
+    from ..load_test.search.endpoint_settings import endpoint_key
 
     if endpoints:
         return endpoint_key(settings, endpoints[0], str(path))
     several = [key for key, each in settings.endpoints.items() if each.variants]
-    keys = several or list(settings.endpoints)
+    return _only(several or list(settings.endpoints), path)
+
+
+def _only(keys: Sequence[str], path: Path) -> str:
+    from ..load_test.search.endpoint_settings import SETTINGS_ENDPOINT
+
     if len(keys) == 1:
         return keys[0]
     raise SETTINGS_ENDPOINT.error(
