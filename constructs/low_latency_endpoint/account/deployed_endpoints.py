@@ -32,6 +32,8 @@ class ListedEndpoint:
         Each with its instances, such as ``primary: 2 of 2 x ml.g5.xlarge``.
     dashboard : str or None
         Its name.
+    dashboard_url : str or None
+        In CloudWatch's console, where that is the one of the commercial partition.
     """
 
     endpoint: str
@@ -40,24 +42,11 @@ class ListedEndpoint:
     status: str
     variants: tuple[str, ...]
     dashboard: str | None
+    dashboard_url: str | None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe data."""
-        return {
-            **asdict(self),
-            "variants": list(self.variants),
-            "dashboard_url": self.dashboard_url,
-        }
-
-    @property
-    def dashboard_url(self) -> str | None:
-        """In CloudWatch's console of the commercial partition."""
-        if self.dashboard is None:
-            return None
-        return (
-            f"https://{self.region}.console.aws.amazon.com/cloudwatch/home?region={self.region}"
-            f"#dashboards/dashboard/{self.dashboard}"
-        )
+        return asdict(self)
 
 
 def deployed_endpoints(account: Account) -> list[ListedEndpoint]:
@@ -100,10 +89,10 @@ def dashboard_named(account: Account, name: str) -> str:
 
 
 def _of_stack(account: Account, stack: str) -> Iterable[ListedEndpoint]:
-    dashboards = stack_ids(account, stack, _DASHBOARD)
+    resources = template_resources(account, stack)
     bodies = {
-        physical: json.dumps(template_resources(account, stack).get(logical, {}))
-        for logical, physical in dashboards.items()
+        physical: json.dumps(resources.get(logical, {}))
+        for logical, physical in stack_ids(account, stack, _DASHBOARD).items()
     }
     for each in stack_endpoints(account, stack):
         if not each.plan or not each.arn:
@@ -111,6 +100,14 @@ def _of_stack(account: Account, stack: str) -> Iterable[ListedEndpoint]:
         deployed = read_endpoint(account, each.name)
         if deployed is None:
             continue
+        dashboard = next(
+            (
+                physical
+                for physical, body in bodies.items()
+                if each.logical_id in body or f'"{each.name}"' in body.replace("\\", "")
+            ),
+            None,
+        )
         yield ListedEndpoint(
             deployed.name,
             stack,
@@ -121,15 +118,18 @@ def _of_stack(account: Account, stack: str) -> Iterable[ListedEndpoint]:
                 f"{', '.join(one.instance_types)}"
                 for name, one in deployed.variants.items()
             ),
-            next(
-                (
-                    physical
-                    for physical, body in bodies.items()
-                    if each.logical_id in body or f'"{each.name}"' in body.replace("\\", "")
-                ),
-                None,
-            ),
+            dashboard,
+            _console(account, dashboard),
         )
+
+
+def _console(account: Account, dashboard: str | None) -> str | None:
+    if dashboard is None or account.partition() != "aws":
+        return None
+    return (
+        f"https://{account.region}.console.aws.amazon.com/cloudwatch/home?region={account.region}"
+        f"#dashboards/dashboard/{dashboard}"
+    )
 
 
 def _count(number: int | None) -> str:

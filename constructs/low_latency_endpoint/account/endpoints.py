@@ -181,13 +181,13 @@ def _serving(account: Account, name: str) -> Mapping[str, Any]:
 
 def endpoints_in_service(account: Account) -> list[str]:
     """The names of all endpoints of the account and region that are in service."""
-    found = endpoints_of_region(account)
-    return [str(each["EndpointName"]) for each in found if each["EndpointStatus"] == "InService"]
+    found = endpoints_of_region(account, StatusEquals="InService")
+    return [str(each["EndpointName"]) for each in found]
 
 
-def endpoints_of_region(account: Account) -> list[Mapping[str, Any]]:
-    """ListEndpoints' summaries of all endpoints of the account and region."""
-    return list(account.every("sagemaker", "list_endpoints", "Endpoints"))
+def endpoints_of_region(account: Account, **chosen: str) -> list[Mapping[str, Any]]:
+    """ListEndpoints' summaries of the account and region; of all without its arguments."""
+    return list(account.every("sagemaker", "list_endpoints", "Endpoints", **chosen))
 
 
 def find_model(account: Account, name: str) -> Mapping[str, Any] | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Json, flag, grouped, option
+from .options import ENDPOINT_YAML, Json, flag, grouped, option
 from .output import print_json
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def check_pull_request(
         after = repository.root
         if event is not None:  # what other steps of the job wrote is no part of the pull request
             after = folders.enter_context(repository.extracted(repository.commit("HEAD")))
-        reviews = _reviews(repository, before, after, settings or ["endpoint.yaml"], options)
+        reviews = _reviews(repository, before, after, settings or [str(ENDPOINT_YAML)], options)
         found = breaches(reviews, limits)
         text = comment(reviews, found, limits, _against(base, options, event), _head(event))
         files = [each.to_dict() for each in reviews] if options.json else []

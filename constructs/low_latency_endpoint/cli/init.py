@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Json, Profile, Region, flag, grouped, option
+from .options import ENDPOINT_YAML, Json, Profile, Region, flag, grouped, option
 from .output import print_json
 
 
@@ -63,7 +63,7 @@ class InitOptions:
     region: Region = None
     settings: str = option(
         "The settings file to write; another name where an app has one.",
-        "endpoint.yaml",
+        str(ENDPOINT_YAML),
         metavar="FILE",
     )
     yes: bool = flag("Do not ask: take what is given, found and usual.", short="-y")
