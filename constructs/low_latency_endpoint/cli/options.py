@@ -67,7 +67,8 @@ Prices = Annotated[
     typer.Option(
         "--price",
         metavar="ITEM=USD",
-        help="What an instance type costs for an hour, over the settings' prices. Repeat it.",
+        help="What an instance type, or interface_endpoint in one zone, costs for an hour; over the "
+        "settings' prices. Repeat it.",
         show_default=False,
     ),
 ]
