@@ -60,9 +60,17 @@ def graphs(cloudwatch: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     body = dashboard_body(
         endpoint_name="sentiment",
         region="us-east-1",
-        targets={"p99": 160},
+        thresholds={"p99": 160},
+        targets={"p99": 200},
         variants=[
-            DashboardVariant(name="primary", vcpus=48, max_instances=16, scaling_target=7800)
+            DashboardVariant(
+                name="primary",
+                vcpus=48,
+                max_instances=16,
+                scaling_target=7800,
+                utilization_limits={"CPU": 85, "memory": 85},
+                zones=True,
+            )
         ],
         alarm_arns=[f"arn:aws:cloudwatch:us-east-1:123456789012:alarm:{name}" for name in ALARMS],
     )
@@ -89,9 +97,8 @@ def test_model_and_overhead_stack_to_the_whole(graphs):
 def test_traffic_is_per_second_and_instances_follow_from_it(graphs):
     (per_second, _) = graphs["Traffic"].series
     assert per_second.values[0] == pytest.approx(_per_second(0))
-    load, instances = graphs["Instances and what each gets"].series
-    assert instances.right
-    assert not load.right
+    (load,) = graphs["What does each instance get?"].series
+    (instances,) = graphs["Instances"].series
     assert instances.values[0] == pytest.approx(BEFORE)
     assert instances.values[-1] == pytest.approx(AFTER)
     assert load.values[0] == pytest.approx(_per_second(0) * 60 / BEFORE)

@@ -15,7 +15,8 @@ def _body(**variant):
         endpoint_name="sentiment",
         region="us-east-1",
         variants=[DashboardVariant(name="primary", **variant)],
-        targets={"p99": 160.0, "p99.9": 400.0},
+        thresholds={"p99": 160.0, "p99.9": 400.0},
+        targets={"p99": 200.0},
         alarm_arns=["arn:aws:cloudwatch:::alarm:a"],
     )
 
@@ -34,9 +35,9 @@ def test_panels_answer_the_questions_in_order():
         "Where does the time go?",
         "Traffic",
         "Errors",
-        "Instances and what each gets",
         "Utilization of the instance",
-        "Zones",
+        "What does each instance get?",
+        "Instances",
     ]
 
 
@@ -50,11 +51,12 @@ def test_every_latency_is_divided_into_milliseconds():
                 assert f"{row[-1]['id']} / 1000" in formulas
 
 
-def test_targets_are_drawn_in_milliseconds_with_their_percentiles():
+def test_the_callers_target_stands_beside_what_alarms():
     target = _graphs(_body())["Is the target met?"]
     assert [(line["value"], line["label"]) for line in target["annotations"]["horizontal"]] == [
-        (160.0, "p99 target 160 ms"),
-        (400.0, "p99.9 target 400 ms"),
+        (160.0, "alarm: p99 above 160 ms"),
+        (400.0, "alarm: p99.9 above 400 ms"),
+        (200.0, "callers' target of the whole call: p99 200 ms"),
     ]
     shown = [row[0]["label"] for row in target["metrics"] if len(row) == 1]
     assert shown == ["p50", "p90", "p99", "p99.9"]
@@ -86,11 +88,34 @@ def test_utilization_is_of_the_whole_instance(variant, expected):
 
 
 def test_scaling_lines_appear_where_the_variant_scales():
-    lines = _graphs(_body(max_instances=16, scaling_target=7800.0))["Instances and what each gets"][
-        "annotations"
-    ]["horizontal"]
-    assert [(line["value"], line["yAxis"]) for line in lines] == [(7800.0, "left"), (16, "right")]
-    assert "annotations" not in _graphs(_body())["Instances and what each gets"]
+    graphs = _graphs(_body(max_instances=16, scaling_target=7800.0))
+    for title, value in (("What does each instance get?", 7800.0), ("Instances", 16)):
+        (line,) = graphs[title]["annotations"]["horizontal"]
+        assert line["value"] == value
+        assert "annotations" not in _graphs(_body())[title]
+
+
+def test_lines_of_utilization_are_the_alarms_one_for_each_percentage():
+    limits = {"CPU": 85, "memory": 85, "GPU": 95, "GPU memory": 90}
+
+    def lines(**variant):
+        panel = _graphs(_body(**variant))["Utilization of the instance"]
+        return [
+            (line["value"], line["label"])
+            for line in panel.get("annotations", {}).get("horizontal", [])
+        ]
+
+    assert lines(utilization_limits=limits) == [(85, "alarm: CPU, memory above 85 %")]
+    assert lines(utilization_limits=limits, gpus=1)[1:] == [
+        (95, "alarm: GPU above 95 %"),
+        (90, "alarm: GPU memory above 90 %"),
+    ]
+    assert lines() == []
+
+
+def test_zones_are_drawn_only_where_asked():
+    assert "Zones" not in _graphs(_body())
+    assert "Zones" in _graphs(_body(zones=True))
 
 
 def test_the_multi_model_panel_only_where_models_are_loaded_on_demand():

@@ -125,6 +125,8 @@ class LatencyAlarms(Construct):
         one type of several instance pools by ``.../<instance type>``.
     composites : dict of str to aws_cloudwatch.CompositeAlarm
         By severity; ``""`` for alarms without one.
+    options : AlarmOptions
+        What was asked for.
 
     Raises
     ------
@@ -166,7 +168,7 @@ class LatencyAlarms(Construct):
     ) -> None:
         super().__init__(scope, id)
         self._endpoint = endpoint
-        self._options = options = AlarmOptions(
+        self.options = options = AlarmOptions(
             model_latency=model_latency,
             overhead_latency=overhead_latency,
             error_rate=error_rate,
@@ -221,11 +223,11 @@ class LatencyAlarms(Construct):
             self._compose(rules)
 
     def _max_instances(self, variant: EndpointVariant) -> int | None:
-        if not self._options.capacity_at_maximum:
+        if not self.options.capacity_at_maximum:
             return None
         scaling = self._endpoint.scaling_of(variant.name)
         if scaling is None:
-            if self._options.capacity_at_maximum == "scaled":
+            if self.options.capacity_at_maximum == "scaled":
                 return None
             raise SCALED_VARIANTS_ONLY.error(
                 got=f"{variant.name}, which does not scale",
@@ -268,7 +270,7 @@ class LatencyAlarms(Construct):
         return cloudwatch.AnomalyDetectionAlarm(
             self,
             f"{variant.name}-{name}-{statistic}-Anomaly",
-            metric=variant.metric(name, statistic=statistic, period=self._options.period),
+            metric=variant.metric(name, statistic=statistic, period=self.options.period),
             std_devs=2,
             evaluation_periods=evaluation_periods,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
@@ -291,7 +293,7 @@ class LatencyAlarms(Construct):
     def _compose(self, rules: dict[str, list[str]]) -> None:
         held_back = ""
         suppression: dict[str, Any] = {}
-        if self._options.quiet_during_deployments:
+        if self.options.quiet_during_deployments:
             suppression = {
                 "actions_suppressor": self._suppressor(),
                 "actions_suppressor_wait_period": Duration.minutes(_WAIT_MINUTES),
@@ -302,7 +304,7 @@ class LatencyAlarms(Construct):
                 f"{_QUIET_AFTER_MINUTES} minutes after, for {self._too_long()[0]} such minutes at "
                 "most. "
             )
-        if not self._options.actions:
+        if not self.options.actions:
             warn(
                 self,
                 "alarmsNotifyNobody",
@@ -321,7 +323,7 @@ class LatencyAlarms(Construct):
                 ),
                 **suppression,
             )
-            for action in self._options.actions:
+            for action in self.options.actions:
                 composite.add_alarm_action(action)
             self.composites[severity] = composite
         if len(self.composites) == 1:

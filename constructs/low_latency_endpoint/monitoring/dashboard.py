@@ -12,6 +12,7 @@ from constructs import Construct
 from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.endpoint_metrics import EndpointVariant
 from ..plan.argument_kinds import checked_arguments
+from ..plan.latency_target import LatencyTarget
 from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS
 from ..synthesis.asked_once import alarm_arn_of, path_below, stack_of
 from ..synthesis.validation import check_milliseconds
@@ -20,15 +21,16 @@ from .alarms import LatencyAlarms
 if TYPE_CHECKING:
     from ..plan.dashboard import DashboardVariant
     from ..plan.instance_types import InstanceFacts
+    from .alarm_options import AlarmOptions
 
 
 @checked_arguments
 class LatencyDashboard(Construct):
-    """Target, split of the time, traffic, errors, instances, utilization, models, zones.
+    """Target, split of the time, traffic, errors, utilization, instances, models, zones.
 
     Latencies are in milliseconds, utilization in percent of the whole instance. A shadow variant's
     latency and errors are drawn against production's.
-    ``low-latency dashboard`` draws the same body as a picture.
+    ``low-latency dashboard`` draws the same body as a picture, or writes it for Grafana.
 
     Parameters
     ----------
@@ -37,9 +39,12 @@ class LatencyDashboard(Construct):
     endpoint : IEndpoint
         An :class:`Endpoint`, or one imported with its variants.
     model_latency : mapping of str to Duration, optional
-        Thresholds by statistic, drawn as lines.
+        What its alarms watch, by statistic, drawn as lines.
+    latency : LatencyTarget, optional
+        What callers must see, drawn beside them.
     alarms : LatencyAlarms, optional
-        Their states are shown in a row.
+        Their states are shown in a row, and their limits of utilization as lines. With
+        ``zone_imbalance`` the traffic of each zone is drawn too.
     dashboard_name : str, optional
         By default CloudFormation chooses one.
 
@@ -62,6 +67,7 @@ class LatencyDashboard(Construct):
         *,
         endpoint: IEndpoint,
         model_latency: Mapping[str, Duration] | None = None,
+        latency: LatencyTarget | None = None,
         alarms: LatencyAlarms | None = None,
         dashboard_name: str | None = None,
     ) -> None:
@@ -74,10 +80,11 @@ class LatencyDashboard(Construct):
             endpoint_name=endpoint.name_at_synth,
             region=Aws.REGION,
             variants=[
-                _described(endpoint, endpoint.variant(variant.name))
+                _described(endpoint, endpoint.variant(variant.name), alarms)
                 for variant in endpoint.known_variants()
             ],
-            targets={
+            targets=latency.milliseconds if latency else {},
+            thresholds={
                 statistic: check_milliseconds(ALARM_THRESHOLD_MILLISECONDS, threshold, path)
                 for statistic, threshold in (model_latency or {}).items()
             },
@@ -92,7 +99,9 @@ class LatencyDashboard(Construct):
         )
 
 
-def _described(endpoint: IEndpoint, variant: EndpointVariant) -> DashboardVariant:
+def _described(
+    endpoint: IEndpoint, variant: EndpointVariant, alarms: LatencyAlarms | None = None
+) -> DashboardVariant:
     from ..plan.dashboard import DashboardVariant, PoolType
 
     types = variant.attributes.instance_types
@@ -110,7 +119,19 @@ def _described(endpoint: IEndpoint, variant: EndpointVariant) -> DashboardVarian
         multi_model=variant.attributes.shape == "multi-model",
         max_instances=scaling.highest_maximum if scaling else None,
         scaling_target=scaling.target_invocations if scaling else None,
+        utilization_limits=_utilization_limits(alarms.options) if alarms else {},
+        zones=alarms is not None and alarms.options.zone_imbalance is not None,
     )
+
+
+def _utilization_limits(options: AlarmOptions) -> dict[str, float]:
+    limits = {
+        "CPU": options.cpu_utilization,
+        "memory": options.memory_utilization,
+        "GPU": options.gpu_utilization,
+        "GPU memory": options.gpu_memory_utilization,
+    }
+    return {quantity: percent for quantity, percent in limits.items() if percent is not None}
 
 
 def _vcpus(facts: InstanceFacts | None) -> int:

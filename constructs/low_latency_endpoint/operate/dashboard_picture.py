@@ -138,6 +138,7 @@ def _short(name: str) -> str:
 
 def _draw(axes: Any, graph: Graph, start: datetime, end: datetime) -> None:
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+    from matplotlib.ticker import MaxNLocator
 
     axes.set_title(graph.title, loc="left", fontsize=11, weight="bold")
     both = {False: axes}
@@ -166,29 +167,45 @@ def _draw(axes: Any, graph: Graph, start: datetime, end: datetime) -> None:
                 linewidth=1.5,
                 linestyle=(0, (2, 1.5)) if each.right else "-",
             )
-    for line in graph.lines:
+    for number, line in enumerate(sorted(graph.lines, key=lambda line: float(line["value"]))):
         right, color = line.get("yAxis") == "right", line.get("color", "#d62728")
         target, value = both.get(right, axes), float(line["value"])
         target.axhline(value, color=color, linewidth=1.1, linestyle=(0, (5, 3)))
-        # Lines of the right axis are labelled on the left, so that two close ones stay readable.
+        # Every second label is at the left end, so that two close ones stay readable.
+        at_left = number % 2 == 1
         target.annotate(
             line.get("label", ""),
-            (0 if right else 1, value),
+            (0 if at_left else 1, value),
             xycoords=("axes fraction", "data"),
-            xytext=(3 if right else -3, 3),
+            xytext=(3 if at_left else -3, 3),
             textcoords="offset points",
-            ha="left" if right else "right",
+            ha="left" if at_left else "right",
             fontsize=8,
             color=color,
         )
-    for each in both.values():
-        each.set_ylim(bottom=0, top=max(each.get_ylim()[1] * 1.12, 1e-9))
+    for on_right, each in both.items():
+        values = [value for one in drawn if one.right is on_right for value in one.values]
+        # Nothing but zeros has an axis to 1, whole numbers have no tick between two.
+        each.set_ylim(bottom=0, top=each.get_ylim()[1] * 1.12 if any(values) else 1)
+        if all(value == round(value) for value in values):
+            each.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
         each.tick_params(length=0)
     axes.set_xlim(start, end)
     locator = AutoDateLocator(maxticks=8)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
     formatter = ConciseDateFormatter(locator, show_offset=False)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_formatter(formatter)
+    axes.annotate(
+        "UTC",
+        (1, 0),
+        xycoords="axes fraction",
+        xytext=(0, -14),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+        fontsize=8,
+        color=_GREY,
+    )
     axes.grid(axis="y", color="#eaeded", linewidth=0.8)
     axes.set_axisbelow(True)
     if not drawn:

@@ -327,6 +327,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
                 "Dashboard",
                 endpoint=self.endpoint,
                 model_latency=_by_statistic(watched["model_latency"] or {}),
+                latency=latency,
                 alarms=self.alarms,
             )
             if dashboard

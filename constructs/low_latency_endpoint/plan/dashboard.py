@@ -8,7 +8,7 @@ Latencies are shown in milliseconds: every panel divides SageMaker's microsecond
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .dashboard_panel import PERIOD, Panel
@@ -17,6 +17,7 @@ from .metrics import MICROSECONDS_PER_MILLISECOND
 
 _COLUMNS = 24
 _HALF, _HEIGHT = _COLUMNS // 2, 6
+_CALLERS = "#2ca02c"  # what callers must see, beside the red of what alarms
 # One hue per quantity, everywhere the same; percentiles from light to dark.
 _BLUE = {"p50": "#9ecae1", "p90": "#4292c6", "p99": "#084594"}
 _MODEL, _OVERHEAD = "#2171b5", "#fd8d3c"
@@ -56,6 +57,12 @@ class DashboardVariant:
         Invocations per instance and minute.
     pools : tuple of PoolType
         The types of several instance pools, each drawn for itself; else empty.
+    utilization_limits : mapping of str to float
+        Percent of the whole instance above which an alarm is on, by ``"CPU"``, ``"memory"``,
+        ``"GPU"``, ``"GPU memory"``.
+    zones : bool
+        Whether to draw the traffic of each zone. By default not, since the graph would be empty
+        where nothing publishes that dimension.
     """
 
     name: str
@@ -65,6 +72,8 @@ class DashboardVariant:
     max_instances: int | None = None
     scaling_target: float | None = None
     pools: tuple[PoolType, ...] = ()
+    utilization_limits: Mapping[str, float] = field(default_factory=dict)
+    zones: bool = False
 
 
 def dashboard_body(
@@ -72,7 +81,8 @@ def dashboard_body(
     endpoint_name: str,
     region: str,
     variants: Sequence[DashboardVariant],
-    targets: Mapping[str, float],
+    thresholds: Mapping[str, float],
+    targets: Mapping[str, float] | None = None,
     alarm_arns: Sequence[str] = (),
     shadow: DashboardVariant | None = None,
 ) -> dict[str, Any]:
@@ -82,8 +92,10 @@ def dashboard_body(
     ----------
     endpoint_name, region : str
     variants : sequence of DashboardVariant
-    targets : mapping of str to float
-        ModelLatency threshold in milliseconds by statistic, drawn as lines.
+    thresholds : mapping of str to float
+        ModelLatency above which an alarm is on, in milliseconds by statistic, drawn as lines.
+    targets : mapping of str to float, optional
+        What callers must see of the whole call, in milliseconds by statistic, drawn beside them.
     alarm_arns : sequence of str
         Shown as a row of states.
     shadow : DashboardVariant, optional
@@ -92,33 +104,39 @@ def dashboard_body(
     Examples
     --------
     >>> body = dashboard_body(endpoint_name="sentiment", region="us-east-1",
-    ...                       variants=[DashboardVariant(name="primary")], targets={"p99": 160})
+    ...                       variants=[DashboardVariant(name="primary")],
+    ...                       thresholds={"p99": 160}, targets={"p99": 200})
     >>> [widget["properties"].get("title") for widget in body["widgets"]][1:3]
     ['Is the target met?', 'Where does the time go?']
     """
+    targets = targets or {}
     graphs = []
     for variant in variants:
         suffix = f" · {variant.name}" if len(variants) > 1 else ""
         panels = _Panels(endpoint_name, region, variant, suffix)
         graphs += [
-            panels.target(targets),
+            panels.target(thresholds, targets),
             panels.split(),
             panels.traffic(),
             panels.errors(),
-            panels.instances(),
             panels.utilization(),
+            panels.load(),
+            panels.instances(),
         ]
         if variant.pools:
-            graphs += [panels.latency_by_type(targets), panels.instances_by_type()]
+            graphs += [panels.latency_by_type(thresholds), panels.instances_by_type()]
         if variant.multi_model:
             graphs.append(panels.multi_model())
-        graphs.append(panels.zones())
+        if variant.zones:
+            graphs.append(panels.zones())
     if shadow is not None:
         graphs += shadow_panels(endpoint_name, region, variants[0].name, shadow.name)
         panels = _Panels(endpoint_name, region, shadow, f" · shadow {shadow.name}")
         graphs += [panels.instances(), panels.utilization()]
     widgets: list[dict[str, Any]] = [
-        _widget("text", 0, 0, _COLUMNS, 2, {"markdown": _header(endpoint_name, targets)})
+        _widget(
+            "text", 0, 0, _COLUMNS, 2, {"markdown": _header(endpoint_name, thresholds, targets)}
+        )
     ]
     top = 2
     if alarm_arns:
@@ -130,11 +148,8 @@ def dashboard_body(
         )
         top += height
     for index, graph in enumerate(graphs):
-        widgets.append(
-            _widget(
-                "metric", (index % 2) * _HALF, top + (index // 2) * _HEIGHT, _HALF, _HEIGHT, graph
-            )
-        )
+        x, y = (index % 2) * _HALF, top + (index // 2) * _HEIGHT
+        widgets.append(_widget("metric", x, y, _HALF, _HEIGHT, graph))
     return {"start": "-PT3H", "periodOverride": "inherit", "widgets": widgets}
 
 
@@ -151,12 +166,16 @@ def _widget(
     }
 
 
-def _header(endpoint_name: str, targets: Mapping[str, float]) -> str:
-    stated = ", ".join(f"{statistic} {value:g} ms" for statistic, value in targets.items())
+def _header(
+    endpoint_name: str, thresholds: Mapping[str, float], targets: Mapping[str, float]
+) -> str:
+    def stated(limits: Mapping[str, float]) -> str:
+        return ", ".join(f"{statistic} {value:g} ms" for statistic, value in limits.items())
+
     return (
         f"# {endpoint_name}\n"
-        f"ModelLatency target: **{stated or 'none'}**. Slow? `low-latency diagnose "
-        f"{endpoint_name}`"
+        f"Callers' target: **{stated(targets) or 'none'}**. Alarm on ModelLatency above: "
+        f"**{stated(thresholds) or 'none'}**. Slow? `low-latency diagnose {endpoint_name}`"
     )
 
 
@@ -175,9 +194,11 @@ class _Panels:
     def _panel(self, title: str, left: str, **options: Any) -> Panel:
         return Panel(title + self._suffix, self._region, left, **options)
 
-    def target(self, targets: Mapping[str, float]) -> dict[str, Any]:
+    def target(
+        self, thresholds: Mapping[str, float], targets: Mapping[str, float]
+    ) -> dict[str, Any]:
         panel = self._panel("Is the target met?", "ModelLatency in ms")
-        for statistic in dict.fromkeys(["p50", "p90", "p99", *targets]):
+        for statistic in dict.fromkeys(["p50", "p90", "p99", *thresholds, *targets]):
             key = statistic.lower().replace(".", "_")
             panel.raw(self._dimensions, "ModelLatency", statistic, f"{key}_us")
             panel.formula(
@@ -186,8 +207,12 @@ class _Panels:
                 statistic,
                 _BLUE.get(statistic, ""),
             )
+        for statistic, value in thresholds.items():
+            panel.line(value, f"alarm: {statistic} above {value:g} ms")
         for statistic, value in targets.items():
-            panel.line(value, f"{statistic} target {value:g} ms")
+            panel.line(
+                value, f"callers' target of the whole call: {statistic} {value:g} ms", _CALLERS
+            )
         return panel.properties()
 
     def split(self) -> dict[str, Any]:
@@ -220,27 +245,25 @@ class _Panels:
             panel.shown(self._dimensions, name, "Sum", name, color)
         return panel.properties()
 
-    def instances(self) -> dict[str, Any]:
-        variant = self._variant
-        panel = self._panel(
-            "Instances and what each gets",
-            "invocations per instance and minute",
-            right_label="instances",
-        )
-        panel.raw(self._dimensions, "Invocations", "Sum", "invocations")
+    def load(self) -> dict[str, Any]:
+        target = self._variant.scaling_target
+        panel = self._panel("What does each instance get?", "invocations per instance and minute")
         panel.raw(self._dimensions, "InvocationsPerInstance", "Sum", "each")
         panel.formula("each * 60 / PERIOD(each)", "load", "invocations per instance", _MODEL)
+        if target is not None:
+            panel.line(target, f"scaling target {target:g}")
+        return panel.properties()
+
+    def instances(self) -> dict[str, Any]:
+        most = self._variant.max_instances
+        panel = self._panel("Instances", "instances that serve")
+        panel.raw(self._dimensions, "Invocations", "Sum", "invocations")
+        panel.raw(self._dimensions, "InvocationsPerInstance", "Sum", "each")
         panel.formula(
-            "IF(each > 0, invocations / each, 0)",
-            "instances",
-            "instances that serve",
-            "#2ca02c",
-            "right",
+            "IF(each > 0, invocations / each, 0)", "instances", "instances that serve", _CALLERS
         )
-        if variant.scaling_target is not None:
-            panel.line(variant.scaling_target, f"scaling target {variant.scaling_target:g}")
-        if variant.max_instances is not None:
-            panel.line(variant.max_instances, f"at most {variant.max_instances}", "right")
+        if most is not None:
+            panel.line(most, f"at most {most}")
         return panel.properties()
 
     def utilization(self) -> dict[str, Any]:
@@ -248,6 +271,7 @@ class _Panels:
         panel = self._panel("Utilization of the instance", "percent")
         if variant.pools:
             self._utilization_by_type(panel)
+            self._limits(panel, gpus=any(pool.gpus for pool in variant.pools))
             return panel.properties()
         shares = [
             ("CPUUtilization", "cpu", "CPU", variant.vcpus, _MODEL),
@@ -261,8 +285,17 @@ class _Panels:
         for name, key, label, units, color in shares:
             panel.raw(self._dimensions, name, "Average", f"{key}_raw")
             panel.formula(f"{key}_raw / {units or 1}", key, label, color)
-        panel.line(70, "70: seldom worth going above")
+        self._limits(panel, gpus=bool(variant.gpus))
         return panel.properties()
+
+    def _limits(self, panel: Panel, *, gpus: bool) -> None:
+        """One line for each percentage, with all that alarm above it."""
+        quantities: dict[float, list[str]] = {}
+        for quantity, percent in self._variant.utilization_limits.items():
+            if gpus or "GPU" not in quantity:
+                quantities.setdefault(percent, []).append(quantity)
+        for percent, names in quantities.items():
+            panel.line(percent, f"alarm: {', '.join(names)} above {percent:g} %")
 
     def _utilization_by_type(self, panel: Panel) -> None:
         """Each type with its own number of vCPUs and GPUs: their sum over types means nothing."""
@@ -279,9 +312,8 @@ class _Panels:
                     f"{label} of {pool.name}",
                     colors[number],
                 )
-        panel.line(70, "70: seldom worth going above")
 
-    def latency_by_type(self, targets: Mapping[str, float]) -> dict[str, Any]:
+    def latency_by_type(self, thresholds: Mapping[str, float]) -> dict[str, Any]:
         panel = self._panel("How fast is each instance type?", "ModelLatency p99 in ms")
         for number, pool in enumerate(self._variant.pools):
             dimensions = (*self._dimensions, "InstanceType", pool.name)
@@ -292,8 +324,8 @@ class _Panels:
                 pool.name,
                 _POOLS[0][number],
             )
-        if "p99" in targets:
-            panel.line(targets["p99"], f"p99 target {targets['p99']:g} ms")
+        if "p99" in thresholds:
+            panel.line(thresholds["p99"], f"alarm: p99 above {thresholds['p99']:g} ms")
         return panel.properties()
 
     def instances_by_type(self) -> dict[str, Any]:

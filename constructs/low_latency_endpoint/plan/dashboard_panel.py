@@ -9,7 +9,7 @@ from typing import Any
 from .metrics import metric_facts
 
 PERIOD = 60
-_TARGET = "#d62728"
+_LIMIT = "#d62728"
 
 
 @dataclass
@@ -60,9 +60,9 @@ class Panel:
             options["color"] = color
         self.metrics.append([options])
 
-    def line(self, value: float, label: str, axis: str = "left") -> None:
+    def line(self, value: float, label: str, color: str = _LIMIT) -> None:
         """A horizontal line."""
-        self.annotations.append({"value": value, "label": label, "color": _TARGET, "yAxis": axis})
+        self.annotations.append({"value": value, "label": label, "color": color})
 
     def properties(self) -> dict[str, Any]:
         """The widget's properties."""
