@@ -184,10 +184,10 @@ def _draw(axes: Any, graph: Graph, start: datetime, end: datetime) -> None:
             color=color,
         )
     for on_right, each in both.items():
-        values = [value for one in drawn if one.right is on_right for value in one.values]
+        shown = [value for one in drawn if one.right is on_right for value in one.values]
         # Nothing but zeros has an axis to 1, whole numbers have no tick between two.
-        each.set_ylim(bottom=0, top=each.get_ylim()[1] * 1.12 if any(values) else 1)
-        if all(value == round(value) for value in values):
+        each.set_ylim(bottom=0, top=each.get_ylim()[1] * 1.12 if any(shown) else 1)
+        if all(value == round(value) for value in shown):
             each.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
         each.tick_params(length=0)
     axes.set_xlim(start, end)
