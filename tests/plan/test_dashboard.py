@@ -62,6 +62,32 @@ def test_the_callers_target_stands_beside_what_alarms():
     assert shown == ["p50", "p90", "p99", "p99.9"]
 
 
+def test_every_severity_has_a_line_of_its_own():
+    body = dashboard_body(
+        endpoint_name="sentiment",
+        region="us-east-1",
+        variants=[DashboardVariant(name="primary")],
+        thresholds={"page": {"p99": 300}, "ticket": {"p99": 160, "p50": 50}},
+    )
+    assert [
+        line["label"] for line in _graphs(body)["Is the target met?"]["annotations"]["horizontal"]
+    ] == [
+        "page alarm: p99 above 300 ms",
+        "ticket alarm: p99 above 160 ms",
+        "ticket alarm: p50 above 50 ms",
+    ]
+    assert "page p99 300 ms, ticket p99 160 ms" in body["widgets"][0]["properties"]["markdown"]
+
+
+def test_errors_are_shares_beside_their_alarms():
+    errors = _graphs(_body(error_limits={"Invocation5XXErrors": 0.01}))["Errors"]
+    assert "IF(invocations > 0, 100 * errors1 / invocations, 0)" in [
+        row[0].get("expression") for row in errors["metrics"] if len(row) == 1
+    ]
+    (line,) = errors["annotations"]["horizontal"]
+    assert (line["value"], line["label"]) == (1, "alarm: Invocation5XXErrors above 1 %")
+
+
 def test_model_and_overhead_are_stacked():
     split = _graphs(_body())["Where does the time go?"]
     assert split["stacked"] is True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from json import dumps
 from pathlib import Path
 from typing import Annotated
 
@@ -18,10 +20,12 @@ def dashboard(
             metavar="NAME", help="Of an endpoint, a stack or a dashboard.", show_default=False
         ),
     ],
-    picture: Annotated[
+    file: Annotated[
         Path,
         typer.Argument(
-            metavar="PICTURE", help="File to write: .svg, .png or .pdf.", show_default=False
+            metavar="FILE",
+            help="To write: .svg, .png or .pdf, or .json for Grafana.",
+            show_default=False,
         ),
     ],
     since: Since = "3h",
@@ -30,17 +34,18 @@ def dashboard(
     profile: Profile = None,
     region: Region = None,
 ) -> None:
-    """Draw a CloudWatch dashboard with its data into a file.
+    """Draw a CloudWatch dashboard with its data into a file, or write it for Grafana.
 
     \b
     Exit codes:
-      0  drawn
+      0  written
       2  usage, there is no such dashboard, or AWS could not be read
 
     \b
     Examples:
       low-latency dashboard sentiment last-night.png --since 12h
       low-latency dashboard sentiment night.svg --since 2h --until 2026-11-20T03:30Z
+      low-latency dashboard sentiment grafana.json
     """
     from ..account.calls import Account
     from ..account.clock import account_now
@@ -49,13 +54,24 @@ def dashboard(
     from ..operate.dashboard_data import read_dashboard_body
     from ..operate.dashboard_picture import draw_dashboard
     from ..operate.diagnose.options import parse_window
+    from ..operate.grafana import grafana_dashboard
 
-    with aws_errors_in_words(), progress_on_terminal(f"Reading and drawing {name}"):
+    with aws_errors_in_words(), progress_on_terminal(f"Reading {name}"):
         account = Account(*open_clients(profile, region))
         start, end = parse_window(since, until, account_now())
         found = dashboard_named(account, name)
-        draw_dashboard(account, read_dashboard_body(account, found), picture, start=start, end=end)
+        body = read_dashboard_body(account, found)
+        if file.suffix == ".json":
+            window = (
+                (start.isoformat(), end.isoformat())
+                if until
+                else (f"now-{(end - start) // timedelta(minutes=1)}m", "now")
+            )
+            twin = grafana_dashboard(body, found, since=window[0], until=window[1])
+            file.write_text(dumps(twin, indent=2) + "\n")
+        else:
+            draw_dashboard(account, body, file, start=start, end=end)
     if json:
-        print_json({"dashboard": found, "picture": str(picture)})
+        print_json({"dashboard": found, "file": str(file)})
     else:
-        typer.echo(f"wrote {picture}")
+        typer.echo(f"wrote {file}")

@@ -156,7 +156,7 @@ class _Watch:
                 )
 
     def error_rates(self) -> Iterator[AlarmSpecification]:
-        for option, metric, means, look_first in _ERROR_TEXTS:
+        for option, metric, means, look_first in ERROR_TEXTS:
             rate: float | None = getattr(self._options, option)
             if rate is None:
                 continue
@@ -403,7 +403,7 @@ _LATENCY_TEXTS = {
         "payload sizes, and recent deployments and scaling activities",
     ),
 }
-_ERROR_TEXTS = (
+ERROR_TEXTS = (
     (
         "error_rate",
         "Invocation5XXErrors",

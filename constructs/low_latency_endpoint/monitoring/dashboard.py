@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
-from aws_cdk import Aws, Duration
+from aws_cdk import Aws
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
@@ -16,12 +17,13 @@ from ..plan.latency_target import LatencyTarget
 from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS
 from ..synthesis.asked_once import alarm_arn_of, path_below, stack_of
 from ..synthesis.validation import check_milliseconds
+from .alarm_options import AlarmOptions, Thresholds
+from .alarm_specifications import ERROR_TEXTS
 from .alarms import LatencyAlarms
 
 if TYPE_CHECKING:
     from ..plan.dashboard import DashboardVariant
     from ..plan.instance_types import InstanceFacts
-    from .alarm_options import AlarmOptions
 
 
 @checked_arguments
@@ -38,12 +40,12 @@ class LatencyDashboard(Construct):
         As for every construct.
     endpoint : IEndpoint
         An :class:`Endpoint`, or one imported with its variants.
-    model_latency : mapping of str to Duration, optional
-        What its alarms watch, by statistic, drawn as lines.
+    model_latency : mapping, optional
+        What its alarms watch, Durations by statistic or by severity and statistic, drawn as lines.
     latency : LatencyTarget, optional
         What callers must see, drawn beside them.
     alarms : LatencyAlarms, optional
-        Their states are shown in a row, and their limits of utilization as lines. With
+        Their states are shown in a row, their limits of utilization and errors as lines. With
         ``zone_imbalance`` the traffic of each zone is drawn too.
     dashboard_name : str, optional
         By default CloudFormation chooses one.
@@ -66,7 +68,7 @@ class LatencyDashboard(Construct):
         id: str,
         *,
         endpoint: IEndpoint,
-        model_latency: Mapping[str, Duration] | None = None,
+        model_latency: Thresholds | None = None,
         latency: LatencyTarget | None = None,
         alarms: LatencyAlarms | None = None,
         dashboard_name: str | None = None,
@@ -75,6 +77,7 @@ class LatencyDashboard(Construct):
         path = path_below(self, scope, id)
         from ..plan.dashboard import dashboard_body  # with the first dashboard
 
+        milliseconds = partial(check_milliseconds, ALARM_THRESHOLD_MILLISECONDS, where=path)
         shadow = endpoint.shadow
         self.body = dashboard_body(
             endpoint_name=endpoint.name_at_synth,
@@ -85,8 +88,10 @@ class LatencyDashboard(Construct):
             ],
             targets=latency.milliseconds if latency else {},
             thresholds={
-                statistic: check_milliseconds(ALARM_THRESHOLD_MILLISECONDS, threshold, path)
-                for statistic, threshold in (model_latency or {}).items()
+                name: {statistic: milliseconds(each) for statistic, each in value.items()}
+                if isinstance(value, Mapping)
+                else milliseconds(value)
+                for name, value in (model_latency or {}).items()
             },
             alarm_arns=[alarm_arn_of(alarm) for alarm in alarms.alarms.values()] if alarms else [],
             shadow=_described(endpoint, endpoint.variant(shadow.name)) if shadow else None,
@@ -120,6 +125,7 @@ def _described(
         max_instances=scaling.highest_maximum if scaling else None,
         scaling_target=scaling.target_invocations if scaling else None,
         utilization_limits=_utilization_limits(alarms.options) if alarms else {},
+        error_limits=_error_limits(alarms.options) if alarms else {},
         zones=alarms is not None and alarms.options.zone_imbalance is not None,
     )
 
@@ -131,6 +137,14 @@ def _utilization_limits(options: AlarmOptions) -> dict[str, float]:
         "GPU": options.gpu_utilization,
         "GPU memory": options.gpu_memory_utilization,
     }
+    return _stated(limits)
+
+
+def _error_limits(options: AlarmOptions) -> dict[str, float]:
+    return _stated({metric: getattr(options, option) for option, metric, _, _ in ERROR_TEXTS})
+
+
+def _stated(limits: Mapping[str, float | None]) -> dict[str, float]:
     return {quantity: percent for quantity, percent in limits.items() if percent is not None}
 
 

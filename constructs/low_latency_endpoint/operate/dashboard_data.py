@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -78,7 +78,7 @@ def read_graphs(
 
 def _graph(account: Account, widget: dict[str, Any], start: datetime, end: datetime) -> Graph:
     properties = widget["properties"]
-    rows = list(_rows(properties["metrics"]))
+    rows = list(metric_rows(properties["metrics"]))
     period = _period(int(properties.get("period", 60)), end - start)
     found: dict[str, list[Mapping[str, Any]]] = {}
     queries = [_query(index, row, period) for index, row in enumerate(rows)]
@@ -96,12 +96,32 @@ def _graph(account: Account, widget: dict[str, Any], start: datetime, end: datet
     )
 
 
-def _rows(metrics: Sequence[Sequence[Any]]) -> Iterator[tuple[list[str], dict[str, Any]]]:
-    """Names and options of each row of a widget's ``metrics``."""
+def metric_rows(metrics: Iterable[Sequence[Any]]) -> Iterator[tuple[list[str], dict[str, Any]]]:
+    """Names and options of each row of a widget's ``metrics``, written out.
+
+    CloudWatch's console shortens what it saves: ``"."`` repeats the row before at that place,
+    ``"..."`` all before the rest (`Dashboard Body Structure and Syntax
+    <https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html#CloudWatch-Dashboard-Properties-Metrics-Array-Format>`_).
+
+    Examples
+    --------
+    >>> rows = [["AWS/SageMaker", "Invocations", "EndpointName", "a"], ["...", "b"], [".", "CPU"]]
+    >>> for names, _ in metric_rows(rows):
+    ...     print(*names)
+    AWS/SageMaker Invocations EndpointName a
+    AWS/SageMaker Invocations EndpointName b
+    AWS/SageMaker CPU
+    """
+    before: list[str] = []
     for row in metrics:
-        options = row[-1] if isinstance(row[-1], dict) else {}
+        options = row[-1] if row and isinstance(row[-1], dict) else {}
         names = [part for part in row if not isinstance(part, dict)]
+        if names and names[0] == "...":
+            rest = names[1:]
+            names = before[: len(before) - len(rest)] + rest
+        names = [before[place] if name == "." else name for place, name in enumerate(names)]
         yield names, options
+        before = names or before
 
 
 def _query(index: int, row: tuple[list[str], dict[str, Any]], period: int) -> dict[str, Any]:

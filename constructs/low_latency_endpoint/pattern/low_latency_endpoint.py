@@ -19,7 +19,7 @@ from ..hosting.endpoint_metrics import MetricSource
 from ..hosting.instance_type import InstanceType
 from ..hosting.model import Model
 from ..hosting.variant import InstancePool, VariantOptions
-from ..monitoring.alarm_options import AlarmOptions, Thresholds
+from ..monitoring.alarm_options import AlarmOptions
 from ..monitoring.alarms import LatencyAlarms
 from ..monitoring.dashboard import LatencyDashboard
 from ..network.client_zones import ClientZones
@@ -326,7 +326,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
                 self,
                 "Dashboard",
                 endpoint=self.endpoint,
-                model_latency=_by_statistic(watched["model_latency"] or {}),
+                model_latency=watched["model_latency"],
                 latency=latency,
                 alarms=self.alarms,
             )
@@ -482,14 +482,6 @@ class LowLatencyEndpoint(MetricSource, Construct):
         for warning_id, message in warnings_of(self.plans):
             say = warn_once if message.id in _OF_THE_TEAM else warn
             say(self, warning_id, message)
-
-
-def _by_statistic(thresholds: Thresholds) -> dict[str, Duration]:
-    """Thresholds without severities; of several severities the last one stated."""
-    flat: dict[str, Duration] = {}
-    for name, value in thresholds.items():
-        flat.update(value if isinstance(value, Mapping) else {name: value})
-    return flat
 
 
 def _request(

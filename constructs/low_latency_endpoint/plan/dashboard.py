@@ -7,7 +7,7 @@ Latencies are shown in milliseconds: every panel divides SageMaker's microsecond
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -31,6 +31,22 @@ _ERRORS = {
     "Invocation5XXErrors": "#d62728",
     "InvocationModelErrors": "#9467bd",
 }
+
+
+Limits = Mapping[str, float | Mapping[str, float]]
+"""Milliseconds by statistic, or by severity and statistic."""
+
+
+class _Limit(NamedTuple):
+    """Where an alarm starts, in milliseconds; severity with its blank, or empty."""
+
+    severity: str
+    statistic: str
+    value: float
+
+    @property
+    def label(self) -> str:
+        return f"{self.severity}alarm: {self.statistic} above {self.value:g} ms"
 
 
 class PoolType(NamedTuple):
@@ -60,6 +76,8 @@ class DashboardVariant:
     utilization_limits : mapping of str to float
         Percent of the whole instance above which an alarm is on, by ``"CPU"``, ``"memory"``,
         ``"GPU"``, ``"GPU memory"``.
+    error_limits : mapping of str to float
+        Share of the invocations above which an alarm is on, by metric.
     zones : bool
         Whether to draw the traffic of each zone. By default not, since the graph would be empty
         where nothing publishes that dimension.
@@ -73,6 +91,7 @@ class DashboardVariant:
     scaling_target: float | None = None
     pools: tuple[PoolType, ...] = ()
     utilization_limits: Mapping[str, float] = field(default_factory=dict)
+    error_limits: Mapping[str, float] = field(default_factory=dict)
     zones: bool = False
 
 
@@ -81,7 +100,7 @@ def dashboard_body(
     endpoint_name: str,
     region: str,
     variants: Sequence[DashboardVariant],
-    thresholds: Mapping[str, float],
+    thresholds: Limits,
     targets: Mapping[str, float] | None = None,
     alarm_arns: Sequence[str] = (),
     shadow: DashboardVariant | None = None,
@@ -92,8 +111,9 @@ def dashboard_body(
     ----------
     endpoint_name, region : str
     variants : sequence of DashboardVariant
-    thresholds : mapping of str to float
-        ModelLatency above which an alarm is on, in milliseconds by statistic, drawn as lines.
+    thresholds : mapping
+        ModelLatency above which an alarm is on, in milliseconds by statistic, or by severity and
+        statistic, drawn as lines.
     targets : mapping of str to float, optional
         What callers must see of the whole call, in milliseconds by statistic, drawn beside them.
     alarm_arns : sequence of str
@@ -110,12 +130,13 @@ def dashboard_body(
     ['Is the target met?', 'Where does the time go?']
     """
     targets = targets or {}
+    limits = list(_limits(thresholds))
     graphs = []
     for variant in variants:
         suffix = f" · {variant.name}" if len(variants) > 1 else ""
         panels = _Panels(endpoint_name, region, variant, suffix)
         graphs += [
-            panels.target(thresholds, targets),
+            panels.target(limits, targets),
             panels.split(),
             panels.traffic(),
             panels.errors(),
@@ -124,7 +145,7 @@ def dashboard_body(
             panels.instances(),
         ]
         if variant.pools:
-            graphs += [panels.latency_by_type(thresholds), panels.instances_by_type()]
+            graphs += [panels.latency_by_type(limits), panels.instances_by_type()]
         if variant.multi_model:
             graphs.append(panels.multi_model())
         if variant.zones:
@@ -134,9 +155,7 @@ def dashboard_body(
         panels = _Panels(endpoint_name, region, shadow, f" · shadow {shadow.name}")
         graphs += [panels.instances(), panels.utilization()]
     widgets: list[dict[str, Any]] = [
-        _widget(
-            "text", 0, 0, _COLUMNS, 2, {"markdown": _header(endpoint_name, thresholds, targets)}
-        )
+        _widget("text", 0, 0, _COLUMNS, 2, {"markdown": _header(endpoint_name, limits, targets)})
     ]
     top = 2
     if alarm_arns:
@@ -166,16 +185,21 @@ def _widget(
     }
 
 
-def _header(
-    endpoint_name: str, thresholds: Mapping[str, float], targets: Mapping[str, float]
-) -> str:
-    def stated(limits: Mapping[str, float]) -> str:
-        return ", ".join(f"{statistic} {value:g} ms" for statistic, value in limits.items())
+def _limits(thresholds: Limits) -> Iterator[_Limit]:
+    for name, value in thresholds.items():
+        if isinstance(value, Mapping):
+            yield from (_Limit(f"{name} ", *each) for each in value.items())
+        else:
+            yield _Limit("", name, value)
 
+
+def _header(endpoint_name: str, limits: Sequence[_Limit], targets: Mapping[str, float]) -> str:
+    target = ", ".join(f"{statistic} {value:g} ms" for statistic, value in targets.items())
+    alarms = ", ".join(f"{each.severity}{each.statistic} {each.value:g} ms" for each in limits)
     return (
         f"# {endpoint_name}\n"
-        f"Callers' target: **{stated(targets) or 'none'}**. Alarm on ModelLatency above: "
-        f"**{stated(thresholds) or 'none'}**. Slow? `low-latency diagnose {endpoint_name}`"
+        f"Callers' target: **{target or 'none'}**. Alarm on ModelLatency above: "
+        f"**{alarms or 'none'}**. Slow? `low-latency diagnose {endpoint_name}`"
     )
 
 
@@ -194,11 +218,11 @@ class _Panels:
     def _panel(self, title: str, left: str, **options: Any) -> Panel:
         return Panel(title + self._suffix, self._region, left, **options)
 
-    def target(
-        self, thresholds: Mapping[str, float], targets: Mapping[str, float]
-    ) -> dict[str, Any]:
+    def target(self, limits: Sequence[_Limit], targets: Mapping[str, float]) -> dict[str, Any]:
         panel = self._panel("Is the target met?", "ModelLatency in ms")
-        for statistic in dict.fromkeys(["p50", "p90", "p99", *thresholds, *targets]):
+        for statistic in dict.fromkeys(
+            ["p50", "p90", "p99", *(limit.statistic for limit in limits), *targets]
+        ):
             key = statistic.lower().replace(".", "_")
             panel.raw(self._dimensions, "ModelLatency", statistic, f"{key}_us")
             panel.formula(
@@ -207,8 +231,8 @@ class _Panels:
                 statistic,
                 _BLUE.get(statistic, ""),
             )
-        for statistic, value in thresholds.items():
-            panel.line(value, f"alarm: {statistic} above {value:g} ms")
+        for limit in limits:
+            panel.line(limit.value, limit.label)
         for statistic, value in targets.items():
             panel.line(
                 value, f"callers' target of the whole call: {statistic} {value:g} ms", _CALLERS
@@ -240,9 +264,17 @@ class _Panels:
         return panel.properties()
 
     def errors(self) -> dict[str, Any]:
-        panel = self._panel("Errors", "requests per minute")
-        for name, color in _ERRORS.items():
-            panel.shown(self._dimensions, name, "Sum", name, color)
+        panel = self._panel("Errors", "percent of the invocations")
+        panel.raw(self._dimensions, "Invocations", "Sum", "invocations")
+        for number, (name, color) in enumerate(_ERRORS.items()):
+            panel.raw(self._dimensions, name, "Sum", f"errors{number}")
+            panel.formula(
+                f"IF(invocations > 0, 100 * errors{number} / invocations, 0)",
+                f"share{number}",
+                name,
+                color,
+            )
+        panel.limits({name: 100 * share for name, share in self._variant.error_limits.items()})
         return panel.properties()
 
     def load(self) -> dict[str, Any]:
@@ -271,7 +303,7 @@ class _Panels:
         panel = self._panel("Utilization of the instance", "percent")
         if variant.pools:
             self._utilization_by_type(panel)
-            self._limits(panel, gpus=any(pool.gpus for pool in variant.pools))
+            panel.limits(self._utilization_limits(any(pool.gpus for pool in variant.pools)))
             return panel.properties()
         shares = [
             ("CPUUtilization", "cpu", "CPU", variant.vcpus, _MODEL),
@@ -285,17 +317,12 @@ class _Panels:
         for name, key, label, units, color in shares:
             panel.raw(self._dimensions, name, "Average", f"{key}_raw")
             panel.formula(f"{key}_raw / {units or 1}", key, label, color)
-        self._limits(panel, gpus=bool(variant.gpus))
+        panel.limits(self._utilization_limits(bool(variant.gpus)))
         return panel.properties()
 
-    def _limits(self, panel: Panel, *, gpus: bool) -> None:
-        """One line for each percentage, with all that alarm above it."""
-        quantities: dict[float, list[str]] = {}
-        for quantity, percent in self._variant.utilization_limits.items():
-            if gpus or "GPU" not in quantity:
-                quantities.setdefault(percent, []).append(quantity)
-        for percent, names in quantities.items():
-            panel.line(percent, f"alarm: {', '.join(names)} above {percent:g} %")
+    def _utilization_limits(self, gpus: bool) -> dict[str, float]:
+        limits = self._variant.utilization_limits
+        return {name: limit for name, limit in limits.items() if gpus or "GPU" not in name}
 
     def _utilization_by_type(self, panel: Panel) -> None:
         """Each type with its own number of vCPUs and GPUs: their sum over types means nothing."""
@@ -313,7 +340,7 @@ class _Panels:
                     colors[number],
                 )
 
-    def latency_by_type(self, thresholds: Mapping[str, float]) -> dict[str, Any]:
+    def latency_by_type(self, limits: Sequence[_Limit]) -> dict[str, Any]:
         panel = self._panel("How fast is each instance type?", "ModelLatency p99 in ms")
         for number, pool in enumerate(self._variant.pools):
             dimensions = (*self._dimensions, "InstanceType", pool.name)
@@ -324,8 +351,9 @@ class _Panels:
                 pool.name,
                 _POOLS[0][number],
             )
-        if "p99" in thresholds:
-            panel.line(thresholds["p99"], f"alarm: p99 above {thresholds['p99']:g} ms")
+        for limit in limits:
+            if limit.statistic == "p99":
+                panel.line(limit.value, limit.label)
         return panel.properties()
 
     def instances_by_type(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,6 +63,14 @@ class Panel:
     def line(self, value: float, label: str, color: str = _LIMIT) -> None:
         """A horizontal line."""
         self.annotations.append({"value": value, "label": label, "color": color})
+
+    def limits(self, percents: Mapping[str, float]) -> None:
+        """One line for each percentage, with all that alarm above it."""
+        quantities: dict[float, list[str]] = {}
+        for quantity, percent in percents.items():
+            quantities.setdefault(percent, []).append(quantity)
+        for percent, names in quantities.items():
+            self.line(percent, f"alarm: {', '.join(names)} above {percent:g} %")
 
     def properties(self) -> dict[str, Any]:
         """The widget's properties."""

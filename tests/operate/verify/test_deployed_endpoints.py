@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -70,3 +71,32 @@ def test_the_command(shipped: LocalAws, monkeypatch: pytest.MonkeyPatch, form: s
         assert f"Dashboard of {NAME}: " in done.stdout
         assert STACK in done.stdout  # in one line
         assert f"low-latency diagnose {NAME}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("window", "time"),
+    [
+        (["--since", "12h"], {"from": "now-720m", "to": "now"}),
+        (
+            ["--since", "2h", "--until", "2026-11-20T03:30Z"],
+            {"from": "2026-11-20T01:30:00+00:00", "to": "2026-11-20T03:30:00+00:00"},
+        ),
+    ],
+)
+def test_the_dashboard_is_written_for_grafana(
+    shipped: LocalAws,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    window: list[str],
+    time: dict[str, str],
+) -> None:
+    for name, value in shipped.exports().items():
+        monkeypatch.setenv(name, value)
+    file = tmp_path / "sentiment.json"
+    done = CliRunner().invoke(app, ["dashboard", NAME, str(file), *window, "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["file"] == str(file)
+    twin = json.loads(file.read_text())
+    assert twin["time"] == time
+    assert twin["panels"][1]["title"] == "Is the target met?"
+    assert twin["panels"][1]["targets"][0]["dimensions"]["EndpointName"] == NAME
