@@ -78,6 +78,11 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     return re.sub(r"(?<=<code>)~[\w.]*\.(?=\w+</code>)", "", html)
 
 
+def on_post_page(html: str, page: Page, config: MkDocsConfig) -> str:
+    """Name the theme's search dialog, which screen readers say when it opens."""
+    return html.replace('role="dialog"', 'role="dialog" aria-label="Search"')
+
+
 def _repository_uri(path: Path) -> str:
     return f"repository/{path.relative_to(ROOT).as_posix()}"
 

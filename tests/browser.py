@@ -1,4 +1,4 @@
-"""Opens a page in headless Chromium: what its console says, and which charts one can see."""
+"""Opens a page in headless Chromium: its console, its charts, what axe finds inaccessible."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="no Chromium on this machine: install the package `chromium`"
 )
 
-# Runs before the page's own scripts, so that it hears their errors. When all is drawn, it writes
-# down of each chart its size on the page and how much ink it has: lines of more than one point,
+_AXE = Path(__file__).parents[1] / "node_modules" / "axe-core" / "axe.min.js"
+# Runs before the page's own scripts, so that it hears their errors, and before its content security
+# policy, which would forbid it. When all is drawn, it writes down what axe finds serious, and of each chart its size on the page and how much ink it has: lines of more than one point,
 # bars, markers.
 _PROBE = """<script>
 const told = [];
 window.addEventListener("error", event => told.push(String(event.message)));
-window.addEventListener("load", () => setTimeout(() => {
+window.addEventListener("load", () => setTimeout(async () => {
   const charts = {};
   for (const chart of document.querySelectorAll("[id^=chart-]")) {
     const box = chart.getBoundingClientRect();
@@ -36,9 +37,11 @@ window.addEventListener("load", () => setTimeout(() => {
       titles: [...chart.querySelectorAll("b, span, p")].map(text => text.textContent.trim()),
     };
   }
+  const { violations } = await axe.run(document, { resultTypes: ["violations"] });
   const found = document.createElement("pre");
   found.id = "probe";
-  found.textContent = JSON.stringify({told, charts, overflow:
+  found.textContent = JSON.stringify({told, charts,
+    inaccessible: violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`)), overflow:
     document.documentElement.scrollWidth - document.documentElement.clientWidth});
   document.body.append(found);
 }, 1500));
@@ -67,15 +70,18 @@ class Seen:
     errors: list[str]
     charts: dict[str, Chart]
     overflow: float
+    inaccessible: list[str]
 
 
-def opened(page: Path, folder: Path, width: int = 1280) -> Seen:
-    """Open a page; it may fetch nothing, there being no network for it."""
+def opened(page: Path, folder: Path, width: int = 1280, then: str = "") -> Seen:
+    """Open a page and run a script; it may fetch nothing, there being no network for it."""
     assert CHROMIUM is not None
     probed = folder / f"probed-{page.name}"
     text = page.read_text("utf-8")
     assert "<head>" in text
-    probed.write_text(text.replace("<head>", f"<head>{_PROBE}", 1), "utf-8")
+    loaded = f'window.addEventListener("load", () => {{ {then} }});' if then else ""
+    before = f"<script>{_AXE.read_text('utf-8')}</script>{_PROBE}<script>{loaded}</script>"
+    probed.write_text(text.replace("<head>", f"<head>{before}", 1), "utf-8")
     done = subprocess.run(
         [
             CHROMIUM,
@@ -105,4 +111,5 @@ def opened(page: Path, folder: Path, width: int = 1280) -> Seen:
         probe["told"] + console,
         {name.removeprefix("chart-"): Chart(**chart) for name, chart in probe["charts"].items()},
         probe["overflow"],
+        probe["inaccessible"],
     )

@@ -660,7 +660,7 @@ def test_the_pages_in_a_browser(tmp_path):
         page = tmp_path / f"{name}.html"
         page.write_text(text)
         seen = opened(page, tmp_path)
-        assert seen.errors == []
+        assert (seen.errors, seen.inaccessible) == ([], [])
         assert len(seen.charts) == charts
         assert all(chart.visible for chart in seen.charts.values()), seen.charts
         assert seen.overflow <= 0

@@ -134,17 +134,48 @@ def test_the_pointer_reads_values(tmp_path):
         ends=(0, 10),
     )
     file = tmp_path / "page.html"
-    file.write_text(
-        page("made", [chart]).replace(
-            "</body>",
-            """<script>
+    file.write_text(page("made", [chart]), "utf-8")
+    seen = opened(
+        file,
+        tmp_path,
+        then="""
       const box = document.querySelector(".plot").getBoundingClientRect();
       document.querySelector("figure").dispatchEvent(new PointerEvent("pointermove", {
-        clientX: box.left + box.width * 0.5 / 1.03, clientY: box.top + 5}));
-      </script></body>""",
-        ),
-        "utf-8",
+        clientX: box.left + box.width * 0.5 / 1.03, clientY: box.top + 5}));""",
     )
-    seen = opened(file, tmp_path)
-    assert seen.errors == []
+    assert (seen.errors, seen.inaccessible) == ([], [])
     assert {"straight 50 ms", "powers 10 ms", "bars 15"} <= set(seen.charts["made"].titles)
+
+
+def test_long_times_are_in_seconds():
+    panel = Panel("a", [Line("a", [1, 2], [100, 600_000], "red")], " ms", logarithmic=True)
+    labels = [label for _, label in Chart("made", [panel]).drawn().panels[0].ticks]
+    assert labels == ["0.1 s", "1 s", "10 s", "100 s"]
+
+
+@needs_chromium
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "<script>document.title = 'taken'; console.error('it ran')</script>",
+        "<img src=x onerror=\"console.error('it ran')\">",
+        "<a id=a href=\"javascript:console.error('it ran')\">a</a>",
+        '<script src="https://evil.invalid/a.js"></script>',
+        "<iframe srcdoc=\"<script>parent.console.error('it ran')</script>\"></iframe>",
+        '<base href="https://evil.invalid/">',
+    ],
+)
+def test_markup_that_got_through_does_nothing(tmp_path, attack):
+    """Every text is escaped; were one not, the page's content security policy would stop it."""
+    file = tmp_path / "page.html"
+    file.write_text(page("made", ["HERE"]).replace("HERE", attack), "utf-8")
+    seen = opened(file, tmp_path, then="document.getElementById('a')?.click();")
+    assert not any("it ran" in error and "Content Security" not in error for error in seen.errors)
+    assert any("Content Security Policy" in error for error in seen.errors), seen.errors
+
+
+@needs_chromium
+def test_axe_would_tell(tmp_path):
+    file = tmp_path / "page.html"
+    file.write_text('<html><head></head><body><img src="data:,"></body></html>', "utf-8")
+    assert any(found.startswith("image-alt") for found in opened(file, tmp_path).inaccessible)

@@ -220,7 +220,7 @@ def test_what_befalls_an_endpoint_over_time_is_told() -> None:
     output = run(SHIPPED, "--traffic", "spike", "--tps", "100", "--replications", "2")
     # Nobody measured: 160 ms x 0.6 / 2.53 (p99 of the law over its mean), for 8 at once.
     assert output.startswith("If a call takes 36 ms on average: spike: 99 of 100 requests within")
-    assert "made, not recorded" in output
+    assert "made by hand, not recorded" in output
 
 
 def test_json_holds_the_time_over_the_target_and_the_timeline() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -52,6 +52,7 @@ class SimulationReport:
         self.data: dict[str, Any] = {}
         self.assumed = list(model.assumed)
         self.failed = False
+        self.tone: Literal["good", "careful", "bad", "none"] = "none"
         self.adopted: Explanation | None = None
 
     def steady(self) -> None:
@@ -61,6 +62,7 @@ class SimulationReport:
         from .simulate_charts import latency_chart
 
         if not self.model.measured:
+            self.tone = "careful"
             self._if_a_call_takes()
             self._say_cost(self.model.instances, self.model.peak_tps)
             return
@@ -68,6 +70,10 @@ class SimulationReport:
         self.sentences += steady_sentences(self.model, result)
         self.tables.append(Table(*steady_table({self.model.routing: result})))
         self.charts.append(lambda: latency_chart({self.model.routing: result}, self.model))
+        found = [
+            verdict(result.percentile(each.percentile), each.model) for each in self.model.targets
+        ]
+        self._judge(met=set(found) <= {"within"}, missed="above" in found)
         self.data = {
             "steady": result.to_dict(),
             "verdicts": {
@@ -118,6 +124,10 @@ class SimulationReport:
             {"requests": self.requests} if self.requests else {}
         )
 
+    def _judge(self, *, met: bool, missed: bool) -> None:
+        """Good is only what rests on a measured service time."""
+        self.tone = "bad" if missed else "good" if met and self.model.measured else "careful"
+
     def compare(self) -> None:
         """The strategies under the same chance."""
         from ..simulate import compare
@@ -146,10 +156,11 @@ class SimulationReport:
     def over_time(self, shapes: Sequence[Shape]) -> None:
         """The plan's scaling on shapes of traffic."""
         from ..simulate import simulate as run
-        from ..simulate.wording import shape_row, shape_sentence, shape_titles
+        from ..simulate.wording import gives_up, shape_row, shape_sentence, shape_titles
         from .simulate_charts import timeline_chart
 
         rows, self.data = [], {"traffic": {}}
+        late = False
         # Hours of requests, in which luck evens out: fewer replications do.
         replications = self._replications(4)
         for one in shapes:
@@ -158,6 +169,8 @@ class SimulationReport:
             )
             self.sentences.append(self.model.condition + shape_sentence(self.model, one, result))
             rows.append(shape_row(one, result))
+            over = result.time_over_target
+            late = late or gives_up(result) or (over is not None and over.mean > 0)
             self.charts.append(partial(timeline_chart, one, result, self.model))
             self.data["traffic"][one.name] = result.to_dict()
             paid = result.instance_hours.mean * 3600 / one.seconds
@@ -168,6 +181,7 @@ class SimulationReport:
                 f"{one.name}, on average {self.cost.sentence(paid, tps, month=day)}"
             )
             self.data["traffic"][one.name]["cost"] = self.cost.to_dict(paid, tps)
+        self._judge(met=not late, missed=late)
         self.tables.append(Table(shape_titles(), rows, f"{replications} replications"))
         self._assume_over_time(
             shapes,
@@ -206,6 +220,7 @@ class SimulationReport:
             **self.options,
         )
         self.sentences += search_sentences(result)
+        self._judge(met=result.best is not None, missed=result.best is None)
         self._say_prefix_aware("searched")
         tables = points_tables(result)
         if self.cost.known:
@@ -302,7 +317,7 @@ class SimulationReport:
 
         self.assumed += said
         if any(each.name in made() for each in shapes):
-            self.assumed.append("the shapes are made, not recorded: see shapes.json")
+            self.assumed.append("the shapes are made by hand, not recorded from an endpoint")
         self.assumed += [
             f"the traffic of {each.name} ({each.description}) has its peak at "
             f"{peak_tps:,g} requests per second"
@@ -349,7 +364,7 @@ class SimulationReport:
                 Section("Assumed", [Listed(self.assumed, soft=True)]),
             ],
             verdict=first,
-            good=not self.failed,
+            tone="bad" if self.failed else self.tone,
         )
 
     def _print(self, markdown: bool) -> None:

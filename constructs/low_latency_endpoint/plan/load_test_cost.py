@@ -97,14 +97,14 @@ class LoadTestCost:
         serving = f"its {self.instances} instance{'s' * (self.instances != 1)}"
         if self.usd is None:
             yield (
-                f"The load test took {self.instance_hours:.2g} instance hours. The price of "
+                f"The load test took {max(self.instance_hours, 0.01):.2g} instance hours. The price of "
                 f"{self.instance_type or 'its instance type'} is not known: low-latency prices "
                 "reads it for the settings file, or give --price."
             )
         else:
             yield (
                 f"While the load test ran, {serving} cost {self.usd:,.2f} US dollars "
-                f"({self.instance_hours:.2g} instance hours)."
+                f"({max(self.instance_hours, 0.01):.2g} instance hours)."
             )
         if self.tasks is not None:
             yield f"The load-test fleet: {self.tasks}."

@@ -233,7 +233,9 @@ class _DrawnPanel:
     def ticks(self) -> list[tuple[float, str]]:
         """Places and labels of its values."""
         values = self.y.ticks(self.chart.chart.height // 30)
-        return [(self.y(value), f"{value:,.6g}") for value in values]
+        in_seconds = self.panel.unit == " ms" and self.y.high >= 20_000
+        factor, unit = (0.001, " s") if in_seconds else (1, self.panel.unit)
+        return [(self.y(value), f"{factor * value:,.6g}{unit}") for value in values]
 
     @property
     def limits(self) -> list[tuple[float, str]]:

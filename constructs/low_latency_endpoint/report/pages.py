@@ -5,12 +5,22 @@ Needs Jinja2, of the ``report`` extra.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
+from typing import Literal
 
 from .charts import Chart
 from .colours import COLOURS
 from .tables import Table
+
+# A page loads nothing and sends nothing; it runs the one script whose hash this is.
+_POLICY = (
+    "default-src 'none'; script-src 'sha256-{}'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
 
 
 @dataclass(frozen=True)
@@ -78,7 +88,7 @@ def page(
     head: str = "",
     under: str = "",
     verdict: str = "",
-    good: bool = True,
+    tone: Literal["good", "careful", "bad", "none"] = "good",
 ) -> str:
     """The page's text.
 
@@ -91,8 +101,8 @@ def page(
         The first line, and what it is about.
     verdict : str
         The answer, which stands out.
-    good : bool
-        Whether it is a good one.
+    tone : str
+        Of the answer; ``"none"`` where it judges nothing.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -103,12 +113,15 @@ def page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    script = (files(__package__) / "templates" / "pointer.js").read_text("utf-8")
     return environment.get_template("page.html.jinja").render(
         title=title,
         parts=parts,
         head=head or title,
         under=under,
         verdict=verdict,
-        good=good,
+        tone=tone,
+        script=script,
+        policy=_POLICY.format(b64encode(sha256(script.encode()).digest()).decode()),
         colours=COLOURS,
     )

@@ -261,12 +261,17 @@ def shape_sentence(model: SimulatedEndpoint, shape: Shape, result: SimulationRes
             if over.mean
             else f"; p99 within {target} in every minute"
         )
-    if result.percentile(99.0).mean > _GIVES_UP:
+    if gives_up(result):
         text += (
             "; SageMaker gives up after 60 s, so these would be errors, and the queue shorter "
             "than simulated"
         )
     return text + "."
+
+
+def gives_up(result: SimulationResult) -> bool:
+    """Whether calls wait for longer than SageMaker lets them, which the simulation does not end."""
+    return result.percentile(99.0).mean > _GIVES_UP
 
 
 def shape_titles() -> list[str]:
@@ -291,7 +296,7 @@ def shape_row(shape: Shape, result: SimulationResult) -> list[str]:
         milliseconds(result.percentile(99.0)),
         f"{result.slow_share.mean:.2%}",
         minutes(over) if over else "no target",
-        f"{result.failed / len(result.replications):,.0f}",
+        "unknown" if gives_up(result) else f"{result.failed / len(result.replications):,.0f}",
         f"{min(serving)} to {max(serving)}",
         f"{result.instance_hours.mean:,.2f}",
     ]

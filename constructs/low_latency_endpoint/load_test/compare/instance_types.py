@@ -224,7 +224,15 @@ class TypeComparison:
         wide = max(values) > 30 * min(values)
         return Chart(
             "types",
-            [Panel(self.statistic, lines, " ms", [("target", self.target)], logarithmic=wide)],
+            [
+                Panel(
+                    self.statistic,
+                    lines,
+                    " ms",
+                    [(f"target {self.target:g} ms", self.target)],
+                    logarithmic=wide,
+                )
+            ],
             title="US dollars for a million requests",
             height=360,
         )
@@ -264,7 +272,12 @@ class TypeComparison:
             Section("At their limits, and on the frontier", [self.table()]),
             Section("What it rests on", [Listed(list(self.remarks()))]),
         ]
-        text = page("Instance types compared", parts, verdict=self.sentence, good=bool(self.front))
+        text = page(
+            "Instance types compared",
+            parts,
+            verdict=self.sentence,
+            tone="good" if self.front else "bad",
+        )
         write_text(path, text)
 
 

@@ -118,7 +118,7 @@ def _page(title: str, report: RoutingComparison | PublishedComparison, parts: li
         title,
         [*(f"Careful: {each}" for each in report.warnings), *parts],
         verdict=report.sentence,
-        good=report.valid,
+        tone="none" if report.valid else "bad",
     )
 
 

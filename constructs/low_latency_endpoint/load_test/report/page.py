@@ -128,7 +128,7 @@ def page(report: LoadTestReport) -> str:
         head=f"Load test of {report.target.endpoint_name}",
         under=f"{about}; {_clock(run.started_at, '%Y-%m-%d %H:%M:%S')} to "
         f"{_clock(run.ended_at, '%H:%M:%S %Z')}; {report.payload}; goal: {run.goal.text}",
-        good=run.held and not report.invalid,
+        tone="good" if run.held and not report.invalid else "bad",
     )
 
 

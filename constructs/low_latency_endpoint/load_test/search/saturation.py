@@ -148,7 +148,7 @@ def _client_bound(run: LoadTestRun) -> Iterator[Verdict]:
         "invalid" if whole else "risk",
         "Client-bound: result invalid"
         if whole
-        else "Client-bound: the figures of some steps are the generator's",
+        else f"Client-bound in {', '.join(_name(each) for each in bound)}: those figures are the generator's",
         tuple(f"{_name(last)}: {reason}" for reason in last.result.client_bound),
         "Run the load test where it has more processors: --processes, another machine, or a fleet.",
     )

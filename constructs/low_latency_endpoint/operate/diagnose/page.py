@@ -34,7 +34,8 @@ _TONES = {"high": "bad", "medium": "careful", "low": "soft"}
 def page(diagnosis: Diagnosis) -> str:
     """The page's text; it loads nothing from anywhere."""
     m = diagnosis.measurements
-    parts: list[Part] = [_finding(each, m) for each in diagnosis.findings]
+    found = [_finding(each, m) for each in diagnosis.findings]
+    parts: list[Part] = [Section("Findings", found)] if found else []
     parts += [_variant(diagnosis, each) for each in m.variants]
     if diagnosis.events:
         parts.append(Section("What happened", [events_table(diagnosis.events, "%Y-%m-%d %H:%M")]))
@@ -60,7 +61,7 @@ def page(diagnosis: Diagnosis) -> str:
         under=", ".join(
             filter(None, (m.region, m.status, window_text(m), f"periods of {minutes:g} min"))
         ),
-        good=diagnosis.healthy,
+        tone="good" if diagnosis.healthy else "bad",
     )
 
 
