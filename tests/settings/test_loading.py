@@ -123,6 +123,53 @@ def test_an_error_says_what_to_do() -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "instead", "fix"),
+    [
+        ("latency: {p99: 200ms}", "latency: 50ms", "Write {p99: 50ms}."),
+        ("instance_type: ml.m5.large", "instance_type: m5.large", "Write ml.m5.large."),
+        ("instance_type: ml.m5.large", "instance_type: gpu", "Change the instance type to the"),
+        (
+            "instance_type: ml.m5.large",
+            "instance_type: ml.m5.large\n    routing: prefix_aware",
+            "Write {prefix_aware: {prefix_length: 1024, concurrency_threshold: 16}}.",
+        ),
+        (
+            "instance_type: ml.m5.large",
+            "instance_type: ml.m5.large\n    routing: randon",
+            "Did you mean random?",
+        ),
+        (
+            "instance_type: ml.m5.large",
+            "instance_type: ml.m5.large\n    throughput: {peak_tps: 100}",
+            "Not measured yet? Leave out throughput",
+        ),
+        (
+            "instance_type: ml.m5.large",
+            "instance_type: ml.m5.large\n    instances: 4",
+            "Write a mapping, such as {min: 2}.",
+        ),
+    ],
+)
+def test_an_error_names_the_form_that_was_meant(written: str, instead: str, fix: str) -> None:
+    assert written in SHORT
+    with pytest.raises(SettingsError) as caught:
+        parse_settings(SHORT.replace(written, instead))
+    [(_, error)] = caught.value.problems
+    assert fix in error.fix
+
+
+def test_an_image_and_data_as_plain_text_name_their_form() -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse_settings(
+            SHORT[: SHORT.index("    containers:")]
+            + "    containers:\n      - image: a.b/c:1\n        data: s3://b/m/\n"
+            + SHORT[SHORT.index("    instance_type:") :]
+        )
+    fixes = [error.fix for _, error in caught.value.problems]
+    assert fixes == ["Write {uri: a.b/c:1}.", "Write {s3: s3://b/m/}."]
+
+
+@pytest.mark.parametrize(
     ("given", "meant"), [("yes", "true"), ("on", "true"), ("no", "false"), ("off", "false")]
 )
 def test_yaml_1_1_booleans_are_refused_with_the_fix(given: str, meant: str) -> None:

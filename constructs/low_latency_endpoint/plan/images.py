@@ -23,6 +23,10 @@ _HANGS = "https://github.com/aws/deep-learning-containers/pull/6187"
 _SINCE_CUDA = 13  # older majors of CUDA run on newer drivers, as NVIDIA says
 _IMAGES = "https://github.com/aws/deep-learning-containers/blob/master/available_images.md"
 _AMI = "/sagemaker/latest/APIReference/API_ProductionVariant.html"
+_IMAGE_FOR = {
+    "nvidia": "take its gpu tag",
+    "neuron": "take one for Neuron, such as huggingface-pytorch-inference-neuronx",
+}
 _TGI = "huggingface-pytorch-tgi-inference"
 _TGI_ARCHIVED = (
     "Text Generation Inference is in maintenance since 2025-12-11 and archived since 2026-03-21, and "
@@ -160,7 +164,8 @@ def check_image_runs_on(
     []
     >>> check_image_runs_on("pytorch-inference:2.6.0-cpu-py312-ubuntu22.04-sagemaker",
     ...                     "ml.g5.xlarge")
-    ['the image is built for CPUs; ml.g5.xlarge has NVIDIA A10G that would stand idle']
+    ['the image is built for CPUs; ml.g5.xlarge has NVIDIA A10G that would stand idle: take its gpu \
+tag']
     """
     facts = instance_facts(instance_type)
     warnings = [_TGI_ARCHIVED] if _TGI in image else []
@@ -178,7 +183,7 @@ def check_image_runs_on(
     if needs.cpu_only and facts.accelerator:
         warnings.append(
             f"the image is built for CPUs; {instance_type} has {facts.accelerator_name} "
-            "that would stand idle"
+            f"that would stand idle: {_IMAGE_FOR.get(facts.accelerator, 'take a type without it')}"
         )
     return warnings + _ami_doubts(needs, facts, ami)
 

@@ -94,6 +94,7 @@ class Pattern:
     allowed: str
     max_length: int | None = None
     unicode: bool = False
+    prefix: str = ""  # what is often left out
 
     def holds(self, value: Any) -> bool:
         """Whether the value is text of this form and length."""
@@ -109,7 +110,13 @@ class Pattern:
             raise _token_error(self, where)
         if not self.holds(value):
             length = f", at most {self.max_length} characters" if self.max_length else ""
-            raise self.rule.error(got=repr(value), allowed=self.allowed + length, where=where)
+            meant = f"{self.prefix}{value}"
+            raise self.rule.error(
+                got=repr(value),
+                allowed=self.allowed + length,
+                where=where,
+                fix=f"Write {meant}." if self.prefix and self.holds(meant) else "",
+            )
         return value
 
 
@@ -191,13 +198,14 @@ def text_form(
     source: str = "",
     fix: str = "",
     unicode: bool = False,
+    prefix: str = "",
     wrong: str = "has a form that AWS refuses",
 ) -> Pattern:
     """A form of text with the rule that it states."""
     made = rule(
         code, f"{name} {wrong}", fix=fix or f"Change {name} to the allowed form.", source=source
     )
-    return Pattern(made, name, regex, allowed, max_length, unicode)
+    return Pattern(made, name, regex, allowed, max_length, unicode, prefix)
 
 
 def _choice(
@@ -374,6 +382,7 @@ INSTANCE_TYPE = text_form(
     "the instance type",
     r"ml\.[a-z0-9-]+\.[a-z0-9-]+",
     "ml.<family>.<size>, such as ml.g5.xlarge",
+    prefix="ml.",
     source=_VARIANT,
 )
 CONTAINER_STARTUP_SECONDS = number_range(

@@ -53,6 +53,8 @@ class EcrImageSettings(SettingsModel):
 class ImageSettings(SettingsModel):
     """Where the container's image comes from: exactly one of dlc, uri, ecr and asset."""
 
+    plain_value = "uri"
+
     exactly_one_of: ClassVar[tuple[str, ...]] = ("dlc", "uri", "ecr", "asset")
 
     dlc: DeepLearningContainerSettings | None = optional(
@@ -119,6 +121,8 @@ class ImageSettings(SettingsModel):
 
 class ModelDataSettings(SettingsModel):
     """Where the model's files come from: exactly one of the three."""
+
+    plain_value = "s3"
 
     exactly_one_of: ClassVar[tuple[str, ...]] = ("s3", "s3_prefix", "asset")
 

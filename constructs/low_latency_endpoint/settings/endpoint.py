@@ -25,6 +25,7 @@ from .model_base import SettingsModel, items_of, optional
 from .recommendation import RecommendationSettings
 from .rules import KMS_KEY_ARN, ROLE_ARN, SAMPLES_NOTHING, TAG_KEY, TAG_VALUE
 from .traffic import (
+    OTHER_ROUTING,
     InstanceCountSettings,
     LatencySettings,
     Routing,
@@ -114,6 +115,8 @@ class MetricSettings(SettingsModel):
 
 class EndpointSettings(SettingsModel):
     """One endpoint: its production variant, and further ones beside it."""
+
+    other_forms = OTHER_ROUTING
 
     endpoint_name: Annotated[str, Limited(limits.ENDPOINT_NAME)] | None = optional(
         "Name that callers invoke. Default: derived from the stack and the key, so another one when "

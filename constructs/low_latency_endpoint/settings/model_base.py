@@ -68,6 +68,9 @@ class SettingsModel(BaseModel):
     )
 
     exactly_one_of: ClassVar[tuple[str, ...]] = ()
+    plain_value: ClassVar[str] = ""  # the setting that is meant where a plain value stands instead
+    left_out: ClassVar[Mapping[str, str]] = {}  # what to do without a required setting
+    other_forms: ClassVar[Mapping[str, str]] = {}  # of a setting with choices, beside these
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -86,6 +89,7 @@ class SettingsModel(BaseModel):
                         WRONG_KIND,
                         got=given,
                         allowed="a mapping with " + ", ".join(cls.model_fields),
+                        fix=_as_mapping(cls, given),
                     )
                 ]
             )
@@ -212,17 +216,20 @@ def _translated(
     if kind == "extra_forbidden":
         return _unknown(cls, name, suggest)
     if kind == "missing":
-        return _missing(name, field)
+        return _missing(name, field, cls.left_out.get(name, ""))
     if kind in ("literal_error", "enum"):
-        allowed = context.get("expected", "").replace("'", "").replace(" or ", ", ")
+        choices = context.get("expected", "").replace("'", "").replace(" or ", ", ").split(", ")
+        other = cls.other_forms.get(name, "")
+        given = shown(got)
+        meant = f"Write {other}." if given and given in other else _meant(given, choices)
         return NOT_A_CHOICE.error(
-            got=shown(got), allowed=allowed, fix=_meant(shown(got), allowed.split(", "))
+            got=given, allowed=", ".join(filter(None, [*choices, other])), fix=meant
         )
     allowed = _KINDS.get(kind, field.description or "" if field else "")
     fix = ""
     if kind.startswith("bool") and isinstance(got, str):
-        meant = _SWITCHES.get(got.lower())
-        fix = f"Write {meant}." if meant else "Write true or false, without quotes."
+        switch = _SWITCHES.get(got.lower())
+        fix = f"Write {switch}." if switch else "Write true or false, without quotes."
     elif kind == "string_type" and isinstance(got, bool):
         fix = f'Put it in quotes: "{shown(got)}".'
     elif kind in ("int_type", "float_type") and isinstance(got, str):
@@ -237,9 +244,20 @@ def _unknown(cls: type[SettingsModel], name: str, suggest: bool) -> Configuratio
     )
 
 
-def _missing(name: str, field: FieldInfo | None) -> ConfigurationError:
+def _as_mapping(cls: type[SettingsModel], given: Any) -> str:
+    """What to write where a plain value stands for a group."""
+    if cls.plain_value and isinstance(given, (str, int, float)):
+        return f"Write {{{cls.plain_value}: {shown(given)}}}."
+    for name, field in cls.model_fields.items():
+        if field.examples:
+            return f"Write a mapping, such as {_inline({name: field.examples[0]})}."
+    return ""
+
+
+def _missing(name: str, field: FieldInfo | None, left_out: str) -> ConfigurationError:
     examples = (field.examples or []) if field else []
     fix = f"Add {name}" + (f", such as {name}: {_inline(examples[0])}." if examples else ".")
+    fix += f" {left_out}" if left_out else ""
     return MISSING_SETTING.error(
         got="nothing",
         allowed=(field.description if field else "") or "a value",

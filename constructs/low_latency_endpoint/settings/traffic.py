@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag
 
@@ -31,6 +31,8 @@ PERCENTILES = ("p50", "p90", "p95", "p99", "p99_9")
 
 class LatencySettings(SettingsModel):
     """How long callers may wait; a statistic that is left out gets no alarm."""
+
+    plain_value = "p99"
 
     p50: Latency | None = optional("Median.", example="40ms")
     p90: Latency | None = optional("90th percentile.", example="100ms")
@@ -71,6 +73,10 @@ class LatencySettings(SettingsModel):
 
 class ThroughputSettings(SettingsModel):
     """What the endpoint must hold, and what a load test showed one instance to hold."""
+
+    left_out: ClassVar[Mapping[str, str]] = {
+        "tps_per_instance": "Not measured yet? Leave out throughput and state instances."
+    }
 
     peak_tps: Annotated[float, Limited(limits.PEAK_TPS)] = Field(
         examples=[1000], description="Highest rate of requests per second to hold."
@@ -143,6 +149,7 @@ class PrefixAwareRouting(SettingsModel):
     )
 
 
+OTHER_ROUTING = {"routing": "{prefix_aware: {prefix_length: 1024, concurrency_threshold: 16}}"}
 Routing = Annotated[
     Annotated[Literal["least_outstanding_requests", "random"], Tag("#strategy")]
     | Annotated[PrefixAwareRouting, Tag("#prefix_aware")],

@@ -20,7 +20,7 @@ from .inference_ami import InferenceAmi
 from .jumpstart import JumpStartSettings
 from .model_base import SettingsModel, optional
 from .rules import SHADOW_SHARE
-from .traffic import InstanceCountSettings, Routing, ScalingSettings
+from .traffic import OTHER_ROUTING, InstanceCountSettings, Routing, ScalingSettings
 
 if TYPE_CHECKING:
     from .endpoint import EndpointSettings
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 class FurtherSettings(SettingsModel):
     """What variants and a shadow have alike; what they leave out is the first variant's."""
+
+    other_forms = OTHER_ROUTING
 
     containers: tuple[ContainerSettings, ...] = optional(
         "The containers of a model of its own. Default: the first variant's model itself.",
