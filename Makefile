@@ -154,7 +154,8 @@ synth: $(VENV)/.installed node_modules/.installed  ## Write the templates of SET
 
 .PHONY: diff
 diff: $(VENV)/.installed node_modules/.installed  ## Show what `make deploy` would change
-	@$(CDK) diff -c settings="$(SETTINGS)" $(ARGS)
+	@$(CDK) diff -c settings="$(SETTINGS)" $(ARGS) || { echo "No account at hand? 'make synth' and \
+	'low-latency plan --against' need none." >&2; exit 1; }
 
 .PHONY: destroy
 destroy: $(VENV)/.installed node_modules/.installed  ## Delete what `make deploy` created

@@ -164,3 +164,11 @@ def test_completion_completes_commands_and_options() -> None:
     }
     done = CliRunner().invoke(app, [], env=environment, prog_name="low-latency")
     assert done.output.split() == ["diagnose"]
+
+
+@pytest.mark.parametrize("command", sorted(WITH_MARKDOWN))
+@pytest.mark.parametrize("forms", [("--json", "--markdown"), ("--markdown", "--json")])
+def test_two_forms_of_output_are_refused(command: str, forms: tuple[str, str]) -> None:
+    done = CliRunner().invoke(app, [command, *forms])
+    assert done.exit_code == 2
+    assert "give --json or --markdown, not both" in " ".join(done.output.split())

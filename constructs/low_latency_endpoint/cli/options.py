@@ -39,10 +39,25 @@ Html = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write one self-contained page with charts.")
 ]
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+def _one_form(context: typer.Context, value: bool) -> bool:
+    """Refuse two forms of output at once; ``plan`` does so itself, for --detailed-exitcode."""
+    if (
+        value
+        and context.info_name != "plan"
+        and (context.params.get("json") or context.params.get("markdown"))
+    ):
+        raise typer.BadParameter("give --json or --markdown, not both")
+    return value
+
+
+Json = Annotated[bool, typer.Option("--json", callback=_one_form, help="Print JSON.")]
 
 Markdown = Annotated[
-    bool, typer.Option("--markdown", help="Print Markdown, for a comment or a summary.")
+    bool,
+    typer.Option(
+        "--markdown", callback=_one_form, help="Print Markdown, for a comment or a summary."
+    ),
 ]
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Leave out what is in order.")]

@@ -107,6 +107,8 @@ def serve(
     if context.invoked_subcommand is not None:
         return
 
+    typer.echo("# Starting", err=True)
+
     def announce(aws: LocalAws) -> None:
         for uri in image or ():
             aws.add_image(uri)
