@@ -177,7 +177,8 @@ def test_the_feature_flags_are_this_repositorys(run: Run, tmp_path: Path) -> Non
     ours = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))
     assert json.loads((tmp_path / "cdk.json").read_text())["context"] == ours["context"]
     cli = json.loads((ROOT / "package.json").read_text(encoding="utf-8"))["devDependencies"]
-    assert json.loads((tmp_path / "package.json").read_text())["devDependencies"] == cli
+    started = json.loads((tmp_path / "package.json").read_text())["devDependencies"]
+    assert started == {"aws-cdk": cli["aws-cdk"]}  # axe is for the pages of this repository's tests
 
 
 def test_the_pull_request_check_runs_what_it_says(run: Run, tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_the_chart_has_a_line_for_each_type_and_the_frontier(tmp_path: Path) -> 
     assert [line.name for line in panel.lines] == ["ml.g5.xlarge", "ml.c5.xlarge", "frontier"]
     assert list(panel.lines[0].marks) == ["●", "●", "●", "✕"]
     assert list(panel.lines[2].x) == [2.0, 4.0, 8.0]
-    assert panel.limits == [("target", 200.0)]
+    assert panel.limits == [("target 200 ms", 200.0)]
 
 
 def test_steps_that_the_generator_limited_count_for_nothing(tmp_path: Path) -> None:
