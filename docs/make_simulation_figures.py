@@ -7,6 +7,7 @@ Takes about a minute; the seed is fixed, so a second run writes the same numbers
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from pathlib import Path
@@ -23,7 +24,6 @@ from low_latency_endpoint.load_test.compare.published import (  # noqa: E402
     PUBLISHED_P99_CUT,
     PUBLISHED_THROUGHPUT_GAIN,
     SIZES,
-    USERS_EACH,
 )
 
 DOCS = Path(__file__).parent
@@ -40,7 +40,8 @@ BATCHING = "#1f6f8b"
 def simulated() -> list[list[Gain]]:
     """Every case at every size."""
     return [
-        gains(case, SIZES, requests=200_000, replications=8, seed=1, processes=2) for case in CASES
+        gains(case, SIZES, requests=1_000_000, replications=8, seed=1, processes=2)
+        for case in CASES
     ]
 
 
@@ -106,32 +107,35 @@ def draw(found: list[list[Gain]]) -> None:
 
 
 def table(found: list[list[Gain]]) -> str:
-    """The published table beside the simulated one."""
+    """What was published and what is simulated, over 5 to 20 instances; the figure has each size."""
     rows = [
-        "| Instances, users | "
-        + " | ".join(f"{size}, {USERS_EACH * size}" for size in SIZES[1:])
-        + " | Within what was published |",
-        "|---|" + "---|" * len(SIZES),
+        "| Instances | Throughput | P99 shorter | Within what was published |",
+        "|---|---|---|---|",
+        "| **AWS, published** | +15 to 16 % | 4 to 33 % | |",
     ]
-    rows.append(
-        "| **AWS, published** | "
-        + " | ".join(["+15 to 16 %, P99 4 to 33 % shorter"] + ["same"] * (len(SIZES) - 2))
-        + " | |"
-    )
     for case_gains in found:
         points = [gain for gain in case_gains if gain.instances >= 5]
         widest = [
             max(gain.throughput.half_width for gain in points),
             max(gain.p99.half_width for gain in points),
         ]
-        if widest[0] > 0.01 or widest[1] > 0.03:
+        tells = math.isfinite(widest[1])
+        if widest[0] > 0.01 or (tells and widest[1] > 0.03):
             raise SystemExit(f"{case_gains[0].case.name}: the page says narrower than {widest}")
+        if case_gains[0].case.variation == 0.25:
+            continue  # in the figure
         throughput = [gain.throughput.mean for gain in points]
         cut = [-gain.p99.mean for gain in points]
         low, high = PUBLISHED_THROUGHPUT_GAIN
         least, most = PUBLISHED_P99_CUT
         both = (
-            ("yes" if least <= min(cut) and max(cut) <= most else "no")
+            (
+                "not certain"
+                if not tells
+                else "yes"
+                if least <= min(cut) and max(cut) <= most
+                else "no"
+            )
             + " for P99, "
             + (
                 "yes"
@@ -143,12 +147,10 @@ def table(found: list[list[Gain]]) -> str:
             + " for throughput"
         )
         rows.append(
-            f"| {case_gains[0].case.name} | "
-            + " | ".join(
-                f"{100 * gain.throughput.mean:+.1f} %, {-100 * gain.p99.mean:.0f} % shorter"
-                for gain in points
-            )
-            + f" | {both} |"
+            f"| {case_gains[0].case.name} "
+            f"| {100 * min(throughput):+.1f} to {100 * max(throughput):.1f} % "
+            f"| {f'{100 * min(cut):.0f} to {100 * max(cut):.0f} %' if tells else 'too short to tell'} "
+            f"| {both} |"
         )
     return "\n".join(rows)
 
