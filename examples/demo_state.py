@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
@@ -50,7 +51,9 @@ def changes_table(before: Mapping[str, State], after: Mapping[str, State]) -> Ta
 
 
 def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
-    table = Table(title=Text(title, style="bold"), title_justify="left")
+    table = Table(
+        title=Text(title, style="bold"), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1)
+    )
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:

@@ -35,7 +35,9 @@ WIDTH = 128
 
 LONGEST = 110  # a dashboard's body is one line of 8,000 characters
 
-console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH + 6)
+# In a pipe as wide as a table needs, unless COLUMNS says otherwise.
+_STATED = sys.stdout.isatty() or "COLUMNS" in os.environ
+console = Console(highlight=False, width=None if _STATED else WIDTH + 6)
 
 
 class StepFailed(Exception):
@@ -180,7 +182,7 @@ def low_latency(
     done = subprocess.run(
         [str(Path(sys.executable).with_name("low-latency")), *arguments],
         cwd=ROOT,
-        env={**aws.environment(), "COLUMNS": "120"},
+        env={**aws.environment(), "COLUMNS": str(min(120, console.width - 6))},
         capture_output=True,
         text=True,
         check=False,
