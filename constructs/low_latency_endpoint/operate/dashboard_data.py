@@ -78,10 +78,10 @@ def read_graphs(
 
 def _graph(account: Account, widget: dict[str, Any], start: datetime, end: datetime) -> Graph:
     properties = widget["properties"]
-    rows = list(metric_rows(properties["metrics"]))
+    rows = metric_rows(properties["metrics"])
     period = _period(int(properties.get("period", 60)), end - start)
     found: dict[str, list[Mapping[str, Any]]] = {}
-    queries = [_query(index, row, period) for index, row in enumerate(rows)]
+    queries = [_query(row, period) for row in rows]
     for result in metric_data(account, queries, start, end):
         found.setdefault(result["Id"], []).append(result)
     axes = properties.get("yAxis", {})
@@ -91,13 +91,33 @@ def _graph(account: Account, widget: dict[str, Any], start: datetime, end: datet
         left_label=axes.get("left", {}).get("label", ""),
         right_label=axes.get("right", {}).get("label", ""),
         stacked=bool(properties.get("stacked")),
-        series=tuple(_series(rows, queries, found)),
+        series=tuple(_series(rows, found)),
         lines=tuple(properties.get("annotations", {}).get("horizontal", ())),
     )
 
 
-def metric_rows(metrics: Iterable[Sequence[Any]]) -> Iterator[tuple[list[str], dict[str, Any]]]:
-    """Names and options of each row of a widget's ``metrics``, written out.
+@dataclass(frozen=True)
+class MetricRow:
+    """One row of a widget's ``metrics``: a metric, or an expression over others.
+
+    ``expression`` is empty for a metric, ``namespace``, ``metric`` and ``dimensions`` are for an
+    expression.
+    """
+
+    id: str
+    label: str
+    color: str
+    visible: bool
+    right: bool
+    statistic: str
+    expression: str
+    namespace: str
+    metric: str
+    dimensions: Mapping[str, str]
+
+
+def metric_rows(metrics: Iterable[Sequence[Any]]) -> list[MetricRow]:
+    """The rows of a widget's ``metrics``, written out.
 
     CloudWatch's console shortens what it saves: ``"."`` repeats the row before at that place,
     ``"..."`` all before the rest (`Dashboard Body Structure and Syntax
@@ -105,71 +125,80 @@ def metric_rows(metrics: Iterable[Sequence[Any]]) -> Iterator[tuple[list[str], d
 
     Examples
     --------
-    >>> rows = [["AWS/SageMaker", "Invocations", "EndpointName", "a"], ["...", "b"], [".", "CPU"]]
-    >>> for names, _ in metric_rows(rows):
-    ...     print(*names)
-    AWS/SageMaker Invocations EndpointName a
-    AWS/SageMaker Invocations EndpointName b
-    AWS/SageMaker CPU
+    >>> rows = [["AWS/SageMaker", "Invocations", "EndpointName", "a"], ["...", "b"],
+    ...         [".", "CPUUtilization", ".", "."]]
+    >>> for row in metric_rows(rows):
+    ...     print(row.id, row.metric, row.dimensions)
+    row0 Invocations {'EndpointName': 'a'}
+    row1 Invocations {'EndpointName': 'b'}
+    row2 CPUUtilization {'EndpointName': 'b'}
     """
+    found = []
     before: list[str] = []
-    for row in metrics:
+    for number, row in enumerate(metrics):
         options = row[-1] if row and isinstance(row[-1], dict) else {}
         names = [part for part in row if not isinstance(part, dict)]
         if names and names[0] == "...":
             rest = names[1:]
             names = before[: len(before) - len(rest)] + rest
         names = [before[place] if name == "." else name for place, name in enumerate(names)]
-        yield names, options
         before = names or before
+        namespace, metric, *dimensions = names or ("", "")
+        found.append(
+            MetricRow(
+                id=options.get("id", f"row{number}"),
+                label=options.get("label", ""),
+                color=options.get("color", ""),
+                visible=options.get("visible", True),
+                right=options.get("yAxis") == "right",
+                statistic=options.get("stat", "Average"),
+                expression=options.get("expression", ""),
+                namespace=namespace,
+                metric=metric,
+                dimensions=dict(zip(dimensions[::2], dimensions[1::2], strict=True)),
+            )
+        )
+    return found
 
 
-def _query(index: int, row: tuple[list[str], dict[str, Any]], period: int) -> dict[str, Any]:
-    names, options = row
-    query: dict[str, Any] = {
-        "Id": options.get("id", f"row{index}"),
-        "ReturnData": options.get("visible", True),
-    }
-    if options.get("label"):
-        query["Label"] = options["label"]
-    if "expression" in options:
-        return {**query, "Expression": options["expression"], "Period": period}
-    namespace, metric, *dimensions = names
+def _query(row: MetricRow, period: int) -> dict[str, Any]:
+    query: dict[str, Any] = {"Id": row.id, "ReturnData": row.visible}
+    if row.label:
+        query["Label"] = row.label
+    if row.expression:
+        return {**query, "Expression": row.expression, "Period": period}
     return {
         **query,
         "MetricStat": {
             "Metric": {
-                "Namespace": namespace,
-                "MetricName": metric,
+                "Namespace": row.namespace,
+                "MetricName": row.metric,
                 "Dimensions": [
-                    {"Name": name, "Value": value}
-                    for name, value in zip(dimensions[::2], dimensions[1::2], strict=True)
+                    {"Name": name, "Value": value} for name, value in row.dimensions.items()
                 ],
             },
             "Period": period,
-            "Stat": options.get("stat", "Average"),
+            "Stat": row.statistic,
         },
     }
 
 
 def _series(
-    rows: Sequence[tuple[list[str], dict[str, Any]]],
-    queries: Sequence[dict[str, Any]],
-    found: Mapping[str, list[Mapping[str, Any]]],
+    rows: Sequence[MetricRow], found: Mapping[str, list[Mapping[str, Any]]]
 ) -> Iterator[GraphSeries]:
-    for (_, options), query in zip(rows, queries, strict=True):
-        if not query["ReturnData"]:
+    for row in rows:
+        if not row.visible:
             continue
         by_label: dict[str, list[tuple[datetime, float]]] = {}
-        for result in found.get(query["Id"], []):
-            points = by_label.setdefault(result.get("Label") or query.get("Label", ""), [])
+        for result in found.get(row.id, []):
+            points = by_label.setdefault(result.get("Label") or row.label, [])
             points += zip(result["Timestamps"], result["Values"], strict=True)
         for label, points in by_label.items():
             points.sort()
             yield GraphSeries(
                 label=label,
-                color=options.get("color", ""),
-                right=options.get("yAxis") == "right",
+                color=row.color,
+                right=row.right,
                 times=tuple(time.astimezone(UTC) for time, _ in points),
                 values=tuple(value for _, value in points),
             )

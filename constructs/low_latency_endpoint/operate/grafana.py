@@ -68,18 +68,18 @@ def grafana_dashboard(
         "panels": [
             {
                 "id": number,
-                "gridPos": {
-                    "x": widget["x"],
-                    "y": round(widget["y"] * _ROW),
-                    "w": widget["width"],
-                    "h": round(widget["height"] * _ROW),
-                },
+                "gridPos": _place(widget),
                 **panels[widget["type"]](widget["properties"]),
             }
             for number, widget in enumerate(body["widgets"], 1)
             if widget["type"] in panels
         ],
     }
+
+
+def _place(widget: Mapping[str, Any]) -> dict[str, int]:
+    top, bottom = (round(y * _ROW) for y in (widget["y"], widget["y"] + widget["height"]))
+    return {"x": widget["x"], "y": top, "w": widget["width"], "h": bottom - top}
 
 
 def _text(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,42 +115,36 @@ def _graph(properties: Mapping[str, Any]) -> dict[str, Any]:
             )
 
     axes = properties.get("yAxis", {})
-    for number, (names, options) in enumerate(metric_rows(properties["metrics"])):
-        query = {
-            "id": options.get("id", f"row{number}"),
-            "label": options.get("label", ""),
-            "hide": not options.get("visible", True),
+    for row in metric_rows(properties["metrics"]):
+        query: dict[str, Any] = {
+            "id": row.id,
+            "label": row.label,
+            "hide": not row.visible,
+            "expression": row.expression,
         }
         look: dict[str, Any] = {}
-        if options.get("color"):
-            look["color"] = _fixed(options["color"])
-        if options.get("yAxis") == "right":
+        if row.color:
+            look["color"] = _fixed(row.color)
+        if row.right:
             look["custom.axisPlacement"] = "right"
             look["custom.axisLabel"] = axes.get("right", {}).get("label", "")
-        if "expression" in options:
-            add({**query, "expression": options["expression"]}, look)
-            continue
-        namespace, metric, *dimensions = names
-        add(
-            {
-                **query,
+        if not row.expression:
+            query |= {
                 "metricEditorMode": _BUILDER,
-                "namespace": namespace,
-                "metricName": metric,
-                "dimensions": dict(zip(dimensions[::2], dimensions[1::2], strict=True)),
+                "namespace": row.namespace,
+                "metricName": row.metric,
+                "dimensions": dict(row.dimensions),
                 "matchExact": True,
-                "statistic": options.get("stat", "Average"),
-                "expression": "",
-            },
-            look,
-        )
+                "statistic": row.statistic,
+            }
+        add(query, look)
     for number, line in enumerate(properties.get("annotations", {}).get("horizontal", ())):
         add(
             {
                 "id": f"line{number}",
                 "label": line.get("label", ""),
                 "hide": False,
-                "expression": f"TIME_SERIES({line['value']:g})",
+                "expression": f"TIME_SERIES({line['value']:.15g})",
             },
             {
                 **({"color": _fixed(line["color"])} if line.get("color") else {}),
