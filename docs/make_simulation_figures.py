@@ -2,7 +2,7 @@
 
     python docs/make_simulation_figures.py
 
-Takes about a minute; the seed is fixed, so a second run writes the same numbers.
+Takes about two minutes; the seed is fixed, so a second run writes the same numbers.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ needs_chromium = pytest.mark.skipif(
 
 _AXE = Path(__file__).parents[1] / "node_modules" / "axe-core" / "axe.min.js"
 # Runs before the page's own scripts, so that it hears their errors, and before its content security
-# policy, which would forbid it. When all is drawn, it writes down what axe finds serious, and of each chart its size on the page and how much ink it has: lines of more than one point,
-# bars, markers.
+# policy, which would forbid it. When all is drawn, it writes down what axe finds, and of each chart
+# its size on the page and how much ink it has: lines of more than one point, bars, markers.
 _PROBE = """<script>
 const told = [];
 window.addEventListener("error", event => told.push(String(event.message)));

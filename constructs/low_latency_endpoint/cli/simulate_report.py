@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..plan.decisions import Explanation
     from ..plan.latency_plan import Plan
     from ..report.charts import Chart
+    from ..report.pages import Tone
     from ..settings.search_adoption import AdoptedPoint
     from ..simulate import Comparison, Shape, SimulationResult
     from ..simulate.assumptions import SimulatedEndpoint
@@ -52,7 +53,7 @@ class SimulationReport:
         self.data: dict[str, Any] = {}
         self.assumed = list(model.assumed)
         self.failed = False
-        self.tone: Literal["good", "careful", "bad", "none"] = "none"
+        self.tone: Tone = "none"
         self.adopted: Explanation | None = None
 
     def steady(self) -> None:
@@ -70,10 +71,6 @@ class SimulationReport:
         self.sentences += steady_sentences(self.model, result)
         self.tables.append(Table(*steady_table({self.model.routing: result})))
         self.charts.append(lambda: latency_chart({self.model.routing: result}, self.model))
-        found = [
-            verdict(result.percentile(each.percentile), each.model) for each in self.model.targets
-        ]
-        self._judge(met=set(found) <= {"within"}, missed="above" in found)
         self.data = {
             "steady": result.to_dict(),
             "verdicts": {
@@ -85,6 +82,8 @@ class SimulationReport:
                 for each in self.model.targets
             },
         }
+        found = {each["verdict"] for each in self.data["verdicts"].values()}
+        self._judge(missed="above" in found, sure=found <= {"above", "within"})
         self._say_cost(self.model.instances, self.model.peak_tps)
 
     def _if_a_call_takes(self) -> None:
@@ -124,9 +123,9 @@ class SimulationReport:
             {"requests": self.requests} if self.requests else {}
         )
 
-    def _judge(self, *, met: bool, missed: bool) -> None:
+    def _judge(self, *, missed: bool, sure: bool = True) -> None:
         """Good is only what rests on a measured service time."""
-        self.tone = "bad" if missed else "good" if met and self.model.measured else "careful"
+        self.tone = "bad" if missed else "good" if sure and self.model.measured else "careful"
 
     def compare(self) -> None:
         """The strategies under the same chance."""
@@ -181,7 +180,7 @@ class SimulationReport:
                 f"{one.name}, on average {self.cost.sentence(paid, tps, month=day)}"
             )
             self.data["traffic"][one.name]["cost"] = self.cost.to_dict(paid, tps)
-        self._judge(met=not late, missed=late)
+        self._judge(missed=late)
         self.tables.append(Table(shape_titles(), rows, f"{replications} replications"))
         self._assume_over_time(
             shapes,
@@ -220,7 +219,7 @@ class SimulationReport:
             **self.options,
         )
         self.sentences += search_sentences(result)
-        self._judge(met=result.best is not None, missed=result.best is None)
+        self._judge(missed=result.best is None)
         self._say_prefix_aware("searched")
         tables = points_tables(result)
         if self.cost.known:

@@ -80,6 +80,10 @@ class LoadTestCost:
             return None
         return usd_per_million(self.price.usd, self.tps_per_instance)
 
+    @property
+    def _hours(self) -> str:
+        return f"{self.instance_hours:.2g}" if self.instance_hours >= 0.01 else "less than 0.01"
+
     def lines(self) -> Iterator[str]:
         """For people."""
         million = self.usd_per_million
@@ -97,14 +101,14 @@ class LoadTestCost:
         serving = f"its {self.instances} instance{'s' * (self.instances != 1)}"
         if self.usd is None:
             yield (
-                f"The load test took {max(self.instance_hours, 0.01):.2g} instance hours. The price of "
+                f"The load test took {self._hours} instance hours. The price of "
                 f"{self.instance_type or 'its instance type'} is not known: low-latency prices "
                 "reads it for the settings file, or give --price."
             )
         else:
             yield (
                 f"While the load test ran, {serving} cost {self.usd:,.2f} US dollars "
-                f"({max(self.instance_hours, 0.01):.2g} instance hours)."
+                f"({self._hours} instance hours)."
             )
         if self.tasks is not None:
             yield f"The load-test fleet: {self.tasks}."

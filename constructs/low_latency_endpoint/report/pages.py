@@ -16,6 +16,8 @@ from .charts import Chart
 from .colours import COLOURS
 from .tables import Table
 
+Tone = Literal["good", "careful", "bad", "none"]
+
 # A page loads nothing and sends nothing; it runs the one script whose hash this is.
 _POLICY = (
     "default-src 'none'; script-src 'sha256-{}'; style-src 'unsafe-inline'; img-src data:; "
@@ -88,7 +90,7 @@ def page(
     head: str = "",
     under: str = "",
     verdict: str = "",
-    tone: Literal["good", "careful", "bad", "none"] = "good",
+    tone: Tone = "good",
 ) -> str:
     """The page's text.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -25,9 +25,9 @@ from .model_base import SettingsModel, items_of, optional
 from .recommendation import RecommendationSettings
 from .rules import KMS_KEY_ARN, ROLE_ARN, SAMPLES_NOTHING, TAG_KEY, TAG_VALUE
 from .traffic import (
-    OTHER_ROUTING,
     InstanceCountSettings,
     LatencySettings,
+    PrefixAwareRouting,
     Routing,
     ScalingSettings,
     ThroughputSettings,
@@ -116,7 +116,7 @@ class MetricSettings(SettingsModel):
 class EndpointSettings(SettingsModel):
     """One endpoint: its production variant, and further ones beside it."""
 
-    other_forms = OTHER_ROUTING
+    other_forms: ClassVar[Mapping[str, type[SettingsModel]]] = {"routing": PrefixAwareRouting}
 
     endpoint_name: Annotated[str, Limited(limits.ENDPOINT_NAME)] | None = optional(
         "Name that callers invoke. Default: derived from the stack and the key, so another one when "

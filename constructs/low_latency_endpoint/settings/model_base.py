@@ -70,7 +70,7 @@ class SettingsModel(BaseModel):
     exactly_one_of: ClassVar[tuple[str, ...]] = ()
     plain_value: ClassVar[str] = ""  # the setting that is meant where a plain value stands instead
     left_out: ClassVar[Mapping[str, str]] = {}  # what to do without a required setting
-    other_forms: ClassVar[Mapping[str, str]] = {}  # of a setting with choices, beside these
+    other_forms: ClassVar[Mapping[str, type[SettingsModel]]] = {}  # of a setting with choices
 
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
@@ -219,11 +219,14 @@ def _translated(
         return _missing(name, field, cls.left_out.get(name, ""))
     if kind in ("literal_error", "enum"):
         choices = context.get("expected", "").replace("'", "").replace(" or ", ", ").split(", ")
-        other = cls.other_forms.get(name, "")
         given = shown(got)
-        meant = f"Write {other}." if given and given in other else _meant(given, choices)
+        form = cls.other_forms.get(name)
+        other = _example(form) if form else ""
+        meant = form is not None and given.lower() in form.model_fields
         return NOT_A_CHOICE.error(
-            got=given, allowed=", ".join(filter(None, [*choices, other])), fix=meant
+            got=given,
+            allowed=", ".join(filter(None, [*choices, other])),
+            fix=f"Write {other}." if meant else _meant(given, choices),
         )
     allowed = _KINDS.get(kind, field.description or "" if field else "")
     fix = ""
@@ -248,9 +251,15 @@ def _as_mapping(cls: type[SettingsModel], given: Any) -> str:
     """What to write where a plain value stands for a group."""
     if cls.plain_value and isinstance(given, (str, int, float)):
         return f"Write {{{cls.plain_value}: {shown(given)}}}."
+    example = _example(cls)
+    return f"Write a mapping, such as {example}." if example else ""
+
+
+def _example(cls: type[SettingsModel]) -> str:
+    """The group with its first setting that has an example."""
     for name, field in cls.model_fields.items():
         if field.examples:
-            return f"Write a mapping, such as {_inline({name: field.examples[0]})}."
+            return _inline({name: field.examples[0]})
     return ""
 
 

@@ -149,7 +149,6 @@ class PrefixAwareRouting(SettingsModel):
     )
 
 
-OTHER_ROUTING = {"routing": "{prefix_aware: {prefix_length: 1024, concurrency_threshold: 16}}"}
 Routing = Annotated[
     Annotated[Literal["least_outstanding_requests", "random"], Tag("#strategy")]
     | Annotated[PrefixAwareRouting, Tag("#prefix_aware")],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -20,7 +20,7 @@ from .inference_ami import InferenceAmi
 from .jumpstart import JumpStartSettings
 from .model_base import SettingsModel, optional
 from .rules import SHADOW_SHARE
-from .traffic import OTHER_ROUTING, InstanceCountSettings, Routing, ScalingSettings
+from .traffic import InstanceCountSettings, PrefixAwareRouting, Routing, ScalingSettings
 
 if TYPE_CHECKING:
     from .endpoint import EndpointSettings
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class FurtherSettings(SettingsModel):
     """What variants and a shadow have alike; what they leave out is the first variant's."""
 
-    other_forms = OTHER_ROUTING
+    other_forms: ClassVar[Mapping[str, type[SettingsModel]]] = {"routing": PrefixAwareRouting}
 
     containers: tuple[ContainerSettings, ...] = optional(
         "The containers of a model of its own. Default: the first variant's model itself.",
