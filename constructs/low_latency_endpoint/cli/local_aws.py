@@ -28,6 +28,7 @@ def local_aws(context: typer.Context) -> None:
       low-latency local-aws --port 5000
       low-latency local-aws --model-server '*=simulated' --clock-speed 60
       low-latency local-aws --model-server 'team/ranker=python serve.py --fast'
+      low-latency local-aws --image 123456789012.dkr.ecr.us-east-1.amazonaws.com/team/ranker:1
       low-latency local-aws add-model-server 'team/ranker=python serve.py'
       low-latency local-aws add-image 123456789012.dkr.ecr.us-east-1.amazonaws.com/team/ranker:1
     """
