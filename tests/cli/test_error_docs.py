@@ -55,6 +55,16 @@ def test_a_rule_is_complete(rule: ErrorRule) -> None:
     assert rule.fix in text
 
 
+def test_a_limit_says_what_it_allows() -> None:
+    codes = {each.code: each for each in all_codes()}
+    assert codes["LLE104"].meaning == "Allowed: 16 to 28."
+    assert codes["LLE602"].allowed == "8.51592e-109 to 1.17427e+108"
+    assert codes["LLE703"].meaning.startswith("Allowed: 0.000001 to 1. Give a share")
+    assert codes["LLE402"].meaning.endswith(", at most 63 characters.")
+    assert codes["LLR105"].allowed == ""  # of five limits
+    assert "Allowed: ml.&lt;family>.&lt;size>, such as" in errors_markdown()
+
+
 @pytest.mark.parametrize("missing", ["", "botocore"])
 def test_listing_the_rules_needs_neither_the_cdk_nor_the_extras(missing: str) -> None:
     code = (

@@ -127,7 +127,7 @@ def test_an_error_says_what_to_do() -> None:
     [
         ("latency: {p99: 200ms}", "latency: 50ms", "Write {p99: 50ms}."),
         ("instance_type: ml.m5.large", "instance_type: m5.large", "Write ml.m5.large."),
-        ("instance_type: ml.m5.large", "instance_type: gpu", "Change the instance type to the"),
+        ("instance_type: ml.m5.large", "instance_type: gpu", "Use an allowed value"),
         (
             "instance_type: ml.m5.large",
             "instance_type: ml.m5.large\n    routing: prefix_aware",

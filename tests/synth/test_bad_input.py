@@ -1207,7 +1207,7 @@ row(
 out_of(
     "LLE603",
     lambda w, v: w.scaled().track_invocations(max_tps_per_instance=v),
-    "at least 1e-06",
+    "at least 0.000001",
     0,
     -1,
 )
@@ -1230,7 +1230,7 @@ for cooldown in ("scale_in_cooldown", "scale_out_cooldown"):
 out_of(
     "LLE606",
     lambda _, v: MeasuredThroughput(peak_tps=v, tps_per_instance=1),
-    "at least 1e-06",
+    "at least 0.000001",
     0,
     -5,
 )
@@ -1452,7 +1452,7 @@ row(
     "1 to 1440",
 )
 for option in ("error_rate", "client_error_rate", "model_error_rate", "cache_miss_rate"):
-    out_of("LLE703", lambda w, v, option=option: w.alarms(**{option: v}), "1e-06 to 1", 0, 1.01)
+    out_of("LLE703", lambda w, v, option=option: w.alarms(**{option: v}), "0.000001 to 1", 0, 1.01)
 out_of("LLE704", lambda w, v: w.alarms(error_rate=0.01, minimum_invocations=v), "at least 0", -1)
 row("LLE721", lambda w: w.alarms(evaluation_periods=2, datapoints_to_alarm=3), "3 of 2", "most 2")
 row(

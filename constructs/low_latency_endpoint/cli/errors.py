@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 import typer
 
 from ..errors import ErrorRule, rules
+from ..plan.limits import USE_AN_ALLOWED_VALUE, Limit
 from .options import Json, Markdown
 from .output import print_json
 
@@ -59,21 +62,40 @@ class Explained:
         How to fix it, how a check finds it out, or when a finding is given.
     source : str
         The page that states it; empty where the rule is the library's own.
+    allowed : str
+        What a limit allows, as its error says it; empty where there is more than one limit.
     """
 
     code: str
     title: str
     text: str = ""
     source: str = ""
+    allowed: str = ""
 
     def __str__(self) -> str:
         source = f"Source: {self.source}" if self.source else ""
-        return "\n\n".join(filter(None, (f"{self.code}: {self.title}", self.text, source)))
+        return "\n\n".join(filter(None, (f"{self.code}: {self.title}", self.meaning, source)))
+
+    @property
+    def meaning(self) -> str:
+        """What is allowed, and the text."""
+        return " ".join(filter(None, (self.allowed and f"Allowed: {self.allowed}.", self.text)))
 
 
 def all_codes() -> list[Explained]:
     """Every code of every command, in the order of the page; never loads the CDK."""
-    found = [Explained(each.code, each.title, each.fix, each.source) for each in all_rules()]
+    modules = _registering()
+    allowed = _allowed(modules)
+    found = [
+        Explained(
+            each.code,
+            each.title,
+            "" if each.fix == USE_AN_ALLOWED_VALUE else each.fix,
+            each.source,
+            allowed.get(each.code, ""),
+        )
+        for each in rules()
+    ]
     with suppress(ModuleNotFoundError):  # without boto3 nothing is checked, nor diagnosed
         from ..operate.checking.checks import checks
         from ..operate.diagnose.findings import kinds
@@ -90,19 +112,31 @@ def all_codes() -> list[Explained]:
 
 
 def all_rules() -> list[ErrorRule]:
-    """Every rule of the library by code; never loads the CDK.
+    """Every rule of the library by code; never loads the CDK."""
+    _registering()
+    return list(rules())
 
-    A rule, a check or a finding stands beside the code that uses it, so this imports each module
-    that registers one.
-    """
+
+def _registering() -> list[ModuleType]:
+    """Each module that registers a rule, a check or a finding, beside the code that uses it."""
     package = Path(__file__).parents[1]
+    found = []
     for path in sorted(package.rglob("*.py")):
         if _REGISTERS.search(path.read_text(encoding="utf-8")):
             name = ".".join(path.relative_to(package).with_suffix("").parts)
             # Without the extra that a module needs, its errors cannot occur either.
             with suppress(ModuleNotFoundError):
-                import_module(f"{package.name}.{name}")
-    return list(rules())
+                found.append(import_module(f"{package.name}.{name}"))
+    return found
+
+
+def _allowed(modules: Iterable[ModuleType]) -> dict[str, str]:
+    """What the limit of each code allows; nothing for a code of several limits."""
+    found: dict[str, set[str]] = {}
+    for limit in (each for module in modules for each in vars(module).values()):
+        if isinstance(limit, Limit):
+            found.setdefault(limit.rule.code, set()).add(limit.allowed)
+    return {code: allowed.pop() for code, allowed in found.items() if len(allowed) == 1}
 
 
 def errors_markdown() -> str:
@@ -118,7 +152,8 @@ def errors_markdown() -> str:
 def _section(each: Explained) -> str:
     source = f" ([source]({each.source}))" if each.source else ""
     title = each.title[0].upper() + each.title[1:].rstrip(".")
-    return f"### {each.code}\n\n**{title}.** {each.text}".rstrip() + f"{source}\n"
+    meaning = replace(each, allowed=each.allowed.replace("<", "&lt;")).meaning  # else it is a tag
+    return f"### {each.code}\n\n**{title}.** {meaning}".rstrip() + f"{source}\n"
 
 
 def errors(

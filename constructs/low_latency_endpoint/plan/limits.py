@@ -34,6 +34,9 @@ _TARGET_TRACKING = (
 )
 _ALARM = "/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html"
 
+#: The fix of a limit that the allowed values say all about.
+USE_AN_ALLOWED_VALUE = "Use an allowed value."
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -50,13 +53,12 @@ class Range:
     def allowed(self) -> str:
         """The allowed values in words."""
         unit = f" {self.unit}" if self.unit else ""
-        if self.minimum is None and self.maximum is None:
-            return f"any number{unit}"
-        if self.minimum is None:
-            return f"at most {self.maximum:g}{unit}"
         if self.maximum is None:
-            return f"at least {self.minimum:g}{unit}"
-        return f"{self.minimum:g} to {self.maximum:g}{unit}"
+            low = "any number" if self.minimum is None else f"at least {_digits(self.minimum)}"
+            return low + unit
+        if self.minimum is None:
+            return f"at most {_digits(self.maximum)}{unit}"
+        return f"{_digits(self.minimum)} to {_digits(self.maximum)}{unit}"
 
     def holds(self, value: Any) -> bool:
         """Whether the value is a number of the right kind inside the range."""
@@ -91,10 +93,15 @@ class Pattern:
     rule: ErrorRule
     name: str
     regex: str
-    allowed: str
+    form: str  # the regular expression in words
     max_length: int | None = None
     unicode: bool = False
     prefix: str = ""  # what is often left out
+
+    @property
+    def allowed(self) -> str:
+        """The allowed form and length in words."""
+        return self.form + (f", at most {self.max_length} characters" if self.max_length else "")
 
     def holds(self, value: Any) -> bool:
         """Whether the value is text of this form and length."""
@@ -109,11 +116,10 @@ class Pattern:
         if is_token(value):
             raise _token_error(self, where)
         if not self.holds(value):
-            length = f", at most {self.max_length} characters" if self.max_length else ""
             meant = f"{self.prefix}{value}"
             raise self.rule.error(
                 got=repr(value),
-                allowed=self.allowed + length,
+                allowed=self.allowed,
                 where=where,
                 fix=f"Write {meant}." if self.prefix and self.holds(meant) else "",
             )
@@ -159,6 +165,12 @@ def _token_error(limit: Limit, where: str) -> ConfigurationError:
     )
 
 
+def _digits(number: float) -> str:
+    """A number without an exponent, unless that would be long: ``1000000``, ``0.000001``."""
+    plain = f"{number:.6f}".rstrip("0").rstrip(".")
+    return plain if float(plain) == number and len(plain) <= 12 else f"{number:g}"
+
+
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) or (
         isinstance(value, float) and math.isfinite(value) and value == int(value)
@@ -174,49 +186,39 @@ def number_range(
     unit: str = "",
     source: str = "",
     whole: bool = True,
-    fix: str = "",
+    fix: str = USE_AN_ALLOWED_VALUE,
 ) -> Range:
     """A range with the rule that it states: what is named is out of range."""
-    title = f"{name} is out of range"
-    return Range(
-        rule(code, title, fix=fix or f"Give {name} a value in the allowed range.", source=source),
-        name,
-        minimum,
-        maximum,
-        unit,
-        whole,
-    )
+    made = rule(code, f"{name} is out of range", fix=fix, source=source)
+    return Range(made, name, minimum, maximum, unit, whole)
 
 
 def text_form(
     code: str,
     name: str,
     regex: str,
-    allowed: str,
+    form: str,
     *,
     max_length: int | None = None,
     source: str = "",
-    fix: str = "",
+    fix: str = USE_AN_ALLOWED_VALUE,
     unicode: bool = False,
     prefix: str = "",
-    wrong: str = "has a form that AWS refuses",
 ) -> Pattern:
     """A form of text with the rule that it states."""
-    made = rule(
-        code, f"{name} {wrong}", fix=fix or f"Change {name} to the allowed form.", source=source
-    )
-    return Pattern(made, name, regex, allowed, max_length, unicode, prefix)
+    made = rule(code, f"{name} is not valid", fix=fix, source=source)
+    return Pattern(made, name, regex, form, max_length, unicode, prefix)
 
 
 def _choice(
-    code: str, name: str, values: tuple[Any, ...], *, source: str = "", fix: str = ""
+    code: str,
+    name: str,
+    values: tuple[Any, ...],
+    *,
+    source: str = "",
+    fix: str = USE_AN_ALLOWED_VALUE,
 ) -> Choice:
-    made = rule(
-        code,
-        f"{name} is not one of the values AWS takes",
-        fix=fix or f"Choose one of the allowed values for {name}.",
-        source=source,
-    )
+    made = rule(code, f"{name} is not valid", fix=fix, source=source)
     return Choice(made, name, values)
 
 
@@ -491,7 +493,7 @@ S3_URI = text_form(
 )
 CAPTURE_MODE = _choice(
     "LLE427",
-    "what data capture records",
+    "the mode of data capture",
     ("Input", "Output", "InputAndOutput"),
     source=API + "CaptureOption.html",
 )

@@ -90,7 +90,7 @@ PRICE = number_range(
 )
 PRICE_FORM = rule(
     "LLE884",
-    "--price has another form",
+    "--price is not valid",
     fix="Write the item, =, and US dollars: --price ml.g5.xlarge=1.00 for an hour.",
     source=HOSTING_PRICES,
 )

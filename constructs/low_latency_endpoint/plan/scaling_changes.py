@@ -23,14 +23,14 @@ SCHEDULE_NAME = text_form(
     "LLE611",
     "the name of a scheduled action",
     r"(?!.*[:/|\x00-\x1f\x7f-\x9f])[^ ](?:.*[^ ])?",
-    "up to 256 characters, no space at either end, none of : / | and no control character",
+    "no space at either end, none of : / | and no control character",
     max_length=256,
     source=_API + "API_PutScheduledAction.html",
     unicode=True,
 )
 SCHEDULE_EXPRESSION = text_form(
     "LLE612",
-    "the times of a scheduled action",
+    "the time of a scheduled action",
     rf"cron\({_FIELD}(?: {_FIELD}){{5}}\)"
     r"|at\(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\)"
     r"|rate\([1-9]\d* (?:minute|hour|day)s?\)",

@@ -5,8 +5,6 @@ Data and nothing else, so that docs/reference/errors.md and `low-latency errors`
 
 from __future__ import annotations
 
-from functools import partial
-
 from ..errors import rule
 from ..plan import limits
 from ..plan.limits import GUIDE, Pattern, number_range, text_form
@@ -94,9 +92,7 @@ OUTSIDE = rule(
 )
 
 
-_form = partial(text_form, wrong="has another form")
-
-STACK_NAME = _form(
+STACK_NAME = text_form(
     "LLE912",
     "the stack name",
     r"[a-zA-Z][-a-zA-Z0-9]*",
@@ -104,14 +100,14 @@ STACK_NAME = _form(
     max_length=128,
     source="/AWSCloudFormation/latest/APIReference/API_CreateStack.html",
 )
-REGION = _form(
+REGION = text_form(
     "LLE913",
     "the region",
     r"[a-z]{2,4}(?:-[a-z]+)+-\d{1,2}",
     "a region's code such as us-east-1",
     source="/general/latest/gr/rande.html",
 )
-ACCOUNT = _form(
+ACCOUNT = text_form(
     "LLE914",
     "the account",
     r"\d{12}",
@@ -120,7 +116,7 @@ ACCOUNT = _form(
     '"012345678901".',
     source="/accounts/latest/reference/manage-acct-identifiers.html",
 )
-ENDPOINT_KEY = _form(
+ENDPOINT_KEY = text_form(
     "LLE915",
     "the key of an endpoint",
     r"[a-zA-Z][-a-zA-Z0-9]*",
@@ -128,7 +124,7 @@ ENDPOINT_KEY = _form(
     max_length=63,
     fix="Rename the key: it becomes the construct's id and part of the endpoint's name.",
 )
-ECR_REPOSITORY = _form(
+ECR_REPOSITORY = text_form(
     "LLE916",
     "the name of the ECR repository",
     r"[a-z0-9]+(?:[._-][a-z0-9]+)*(?:/[a-z0-9]+(?:[._-][a-z0-9]+)*)*",
@@ -136,7 +132,7 @@ ECR_REPOSITORY = _form(
     max_length=256,
     source="/AmazonECR/latest/APIReference/API_CreateRepository.html",
 )
-IMAGE_TAG = _form(
+IMAGE_TAG = text_form(
     "LLE917",
     "the image tag",
     r"[a-zA-Z0-9_][a-zA-Z0-9._-]*",
@@ -144,20 +140,20 @@ IMAGE_TAG = _form(
     max_length=128,
     source="https://github.com/opencontainers/distribution-spec/blob/main/spec.md",
 )
-TAG_KEY = _form(
+TAG_KEY = text_form(
     "LLE918",
     "the key of a tag",
     limits.TAG_KEY.regex,
-    limits.TAG_KEY.allowed,
+    limits.TAG_KEY.form,
     max_length=limits.TAG_KEY.max_length,
     unicode=True,
     source="/sagemaker/latest/APIReference/API_Tag.html",
 )
-TAG_VALUE = _form(
+TAG_VALUE = text_form(
     "LLE919",
     "the value of a tag",
     limits.TAG_VALUE.regex,
-    limits.TAG_VALUE.allowed,
+    limits.TAG_VALUE.form,
     max_length=limits.TAG_VALUE.max_length,
     unicode=True,
     source="/sagemaker/latest/APIReference/API_Tag.html",
@@ -165,7 +161,7 @@ TAG_VALUE = _form(
 
 
 def _resource_id(code: str, name: str, prefix: str) -> Pattern:
-    return _form(
+    return text_form(
         code,
         name,
         rf"{prefix}-(?:[0-9a-f]{{8}}|[0-9a-f]{{17}})",
@@ -181,7 +177,7 @@ SECURITY_GROUP_ID = _resource_id("LLE923", "the ID of the security group", "sg")
 
 
 def _arn(code: str, name: str, service: str, resource: str, example: str) -> Pattern:
-    return _form(
+    return text_form(
         code,
         name,
         rf"arn:aws[a-z\-]*:{service}:{resource}",
@@ -281,7 +277,7 @@ TARGET_ABOVE_ZERO = rule(
     "invocations per minute.",
     source=GUIDE + "endpoint-auto-scaling-add-code-define.html",
 )
-CUSTOM_AMI = _form(
+CUSTOM_AMI = text_form(
     "LLE935",
     "the custom inference AMI version",
     r"[a-z0-9][a-z0-9-]*",

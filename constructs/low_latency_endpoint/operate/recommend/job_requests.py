@@ -32,13 +32,14 @@ from .threshold import STOPPING, LatencyThreshold
 JOB_NAME = Pattern(
     rule(
         "LLR101",
-        "the name of a recommendation job has a form that AWS refuses",
+        "the name of a recommendation job is not valid",
         fix="Choose another --job-name, or leave it out.",
         source=API + "CreateInferenceRecommendationsJob.html",
     ),
     "the job's name",
     r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}",
-    "letters, digits and inner hyphens, at most 63 characters",
+    "letters, digits and inner hyphens",
+    max_length=63,
 )
 JOB_ROLE = Pattern(
     rule(
