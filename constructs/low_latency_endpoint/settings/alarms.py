@@ -66,8 +66,8 @@ class AlarmSettings(SettingsModel):
         ]
         | None
     ) = optional(
-        "Longest ModelLatency by statistic: Average, Maximum or a percentile such as "
-        "p99 or p99.9. Default: the latency target less the share kept for overhead.",
+        "Longest ModelLatency by statistic: Average, Maximum or a percentile such as p99 or "
+        "p99.9. Default: the target less the share for overhead.",
         example={"p99": "200ms"},
     )
     overhead_latency: (
@@ -76,8 +76,8 @@ class AlarmSettings(SettingsModel):
         ]
         | None
     ) = optional(
-        "Longest OverheadLatency by statistic: Average or Maximum; AWS lists no "
-        "percentiles for it. Default: the share of the target kept for overhead.",
+        "Longest OverheadLatency by statistic: Average or Maximum; AWS lists no percentiles for "
+        "it. Default: the target's share for overhead.",
         example={"Average": "20ms"},
     )
     error_rate: Rate | None = optional(
@@ -93,8 +93,8 @@ class AlarmSettings(SettingsModel):
         example=0.01,
     )
     minimum_invocations: Annotated[int, Limited(limits.MINIMUM_INVOCATIONS)] | None = optional(
-        "Requests per minute below which error rates count as zero, so that one "
-        "failure in the night pages nobody. Default: 20.",
+        "Requests per minute below which error rates count as zero, so that single failures page "
+        "nobody. Default: 20.",
         example=20,
     )
     slow_requests: SlowRequestSettings | None = optional(
@@ -124,17 +124,16 @@ class AlarmSettings(SettingsModel):
         "Default: true where the endpoint scales."
     )
     zone_imbalance: Annotated[float, Limited(ZONE_IMBALANCE)] | None = optional(
-        "Alarm when the busiest zone gets this many times its even share. Rests on a "
-        "dimension whose switch AWS does not name. Default: no alarm.",
+        "Alarm when the busiest zone gets this many times its even share. AWS does not say what "
+        "switches its metric on. Default: no alarm.",
         example=1.5,
     )
     expect_traffic: bool | None = optional(
         "Alarm when no request arrives for five minutes. Default: false."
     )
     quiet_during_deployments: bool | None = optional(
-        "Hold pages back while both fleets of a deployment take requests and ten "
-        "minutes after, an hour of such minutes at most. Not seen on AWS yet. "
-        "Default: false."
+        "Hold pages back while both fleets of a deployment take requests and ten minutes after, "
+        "an hour at most. Not seen on AWS yet. Default: false."
     )
 
     @classmethod

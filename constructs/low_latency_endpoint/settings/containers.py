@@ -73,8 +73,8 @@ class ImageSettings(SettingsModel):
         example={"repository": "team/my-model", "tag": "1.4.2"},
     )
     private_registry: bool = optional(
-        "With uri: pull the image from a registry that the VPC reaches, and not from ECR. "
-        "Default: false.",
+        "With uri: pull the image from a registry that the VPC reaches, not from ECR. Default: "
+        "false.",
         default=False,
     )
     credentials_function_arn: Annotated[str, Limited(FUNCTION_ARN)] | None = optional(
@@ -139,8 +139,8 @@ class ModelDataSettings(SettingsModel):
     )
 
     accept_eula: bool = optional(
-        "With s3 or s3_prefix: whether you accept the end-user license agreement that the data "
-        "asks for, as gated models of JumpStart do. Default: false.",
+        "With s3 or s3_prefix: accept the end-user license agreement that gated models of "
+        "JumpStart ask for. Default: false.",
         example=True,
         default=False,
     )
@@ -189,14 +189,14 @@ class ContainerSettings(SettingsModel):
         default=False,
     )
     model_cache: bool | None = optional(
-        "With multi_model: keep models in memory; false suits many that are each called rarely. "
+        "With multi_model: keep models in memory; false suits many models with few calls each. "
         "Default: SageMaker's, which keeps them.",
         example=False,
     )
     model_package: Annotated[str, Limited(limits.MODEL_PACKAGE)] | None = optional(
-        "A version in SageMaker's model registry, which the model is then made of. image and data "
-        "say what it holds, for the role's rights and for checks. Default: none, the model is made "
-        "of image and data.",
+        "A version in SageMaker's model registry that the model is made of; image and data then "
+        "say what it holds, for rights and checks. Default: none, the model is made of image and "
+        "data.",
         example="arn:aws:sagemaker:us-east-1:123456789012:model-package/fraud/7",
     )
 

@@ -98,9 +98,8 @@ class DeploymentSettings(SettingsModel):
         )
     )
     rollback_on_alarms: bool | None = optional(
-        "Go back to the old version when the new fleet misses the "
-        "latency target or fails. Default: true, except on Inf1, which "
-        "SageMaker excludes."
+        "Go back to the old version when the new fleet misses the latency target or fails. "
+        "Default: true, except on Inf1."
     )
 
     @property

@@ -119,8 +119,8 @@ class EndpointSettings(SettingsModel):
     other_forms: ClassVar[Mapping[str, type[SettingsModel]]] = {"routing": PrefixAwareRouting}
 
     endpoint_name: Annotated[str, Limited(limits.ENDPOINT_NAME)] | None = optional(
-        "Name that callers invoke. Default: derived from the stack and the key, so another one when "
-        "these change: set it in production.",
+        "Name that callers invoke. Default: derived from the stack and the key, so it changes "
+        "with them: set it in production.",
         example="sentiment",
     )
     containers: tuple[ContainerSettings, ...] = optional(
@@ -136,28 +136,28 @@ class EndpointSettings(SettingsModel):
         strict=False,
     )
     hugging_face: HuggingFaceSettings | None = optional(
-        "Instead of containers: a model of the Hugging Face Hub, which low-latency pin has pinned. "
-        "Image, environment and time-outs follow from it and the instance type.",
+        "Instead of containers: a model of the Hugging Face Hub that low-latency pin has pinned. "
+        "Image, environment and timeouts follow from it and the instance type.",
         example={"model": "Qwen/Qwen3-8B"},
     )
     jumpstart: JumpStartSettings | None = optional(
-        "Instead of containers: a model of SageMaker JumpStart, which low-latency pin --jumpstart "
-        "has pinned. Image, files, environment and time-outs follow from it and the instance type.",
+        "Instead of containers: a JumpStart model that low-latency pin --jumpstart has pinned. "
+        "Image, files, environment and timeouts follow from it and the instance type.",
         example={"model": "meta-textgeneration-llama-3-1-8b-instruct", "accept_eula": True},
     )
     inference_mode: Annotated[str, Limited(limits.INFERENCE_MODE)] | None = optional(
-        "How several containers work: Serial pipes each one's answer into the next, "
-        "Direct lets callers choose one by hostname. Needed with several containers.",
+        "How several containers work: Serial pipes each answer into the next, Direct lets "
+        "callers choose one by hostname. Needed with several containers.",
         example="Serial",
     )
     instance_type: Annotated[str, Limited(limits.INSTANCE_TYPE)] = Field(
         examples=["ml.m5.12xlarge"],
-        description="Instance type of the variant; with instance_pools the slowest of them, which "
-        "the plan is made for.",
+        description="Instance type of the variant; with instance_pools the slowest, for which the "
+        "plan is made.",
     )
     instance_pools: tuple[InstancePoolSettings, ...] = optional(
-        "Several instance types that the first variant may run on, tried by priority: where AWS has "
-        "no capacity of one, the next serves. Default: instance_type alone.",
+        "Instance types of the first variant, tried by priority: where AWS has no capacity of "
+        "one, the next serves. Default: instance_type alone.",
         example=[
             {"instance_type": "ml.g6.xlarge", "priority": 1, "tps_per_instance": 300},
             {"instance_type": "ml.g5.xlarge", "priority": 2, "tps_per_instance": 200},
@@ -172,13 +172,13 @@ class EndpointSettings(SettingsModel):
         "Share of the requests relative to those of variants. Default: 1.", example=9, default=1.0
     )
     variants: dict[Annotated[str, Limited(limits.VARIANT_NAME)], VariantSettings] = optional(
-        "Further production variants by name, which get a part of the requests by weight: an A/B "
-        "test. Default: none.",
+        "Further production variants by name, which share the requests by weight: an A/B test. "
+        "Default: none.",
         example={"challenger": {"weight": 1, "routing": "random"}},
         default={},
     )
     shadow: ShadowSettings | None = optional(
-        "A variant that gets copies of the requests, and whose answers nobody sees; without "
+        "A variant that gets copies of the requests and whose answers nobody sees; not with "
         "variants. Default: none.",
         example={"name": "candidate", "share": 0.5, "instance_type": "ml.g6.xlarge"},
     )
@@ -187,13 +187,13 @@ class EndpointSettings(SettingsModel):
         example={"p99": "200ms"},
     )
     throughput: ThroughputSettings | None = optional(
-        "Load to hold and measured throughput. Default: not measured yet; one "
-        "instance per client zone and no scaling.",
+        "Load to hold and measured throughput. Default: not measured, so one instance per client "
+        "zone and no scaling.",
         example={"peak_tps": 1000, "tps_per_instance": 200},
     )
     payload_bytes: Annotated[int, Limited(PAYLOAD)] | None = optional(
-        "Size of the callers' largest request, which the plan holds against what SageMaker takes. "
-        "Default: not checked.",
+        "Size of the callers' largest request, to check it against SageMaker's limits. Default: "
+        "not checked.",
         example=8_000_000,
     )
     routing: Routing | None = optional(
@@ -212,13 +212,12 @@ class EndpointSettings(SettingsModel):
         "invocations per instance.",
     )
     confirm_updates: bool = optional(
-        "Fail a deployment after which SageMaker does not serve this "
-        "version, because it rolled the update back. Default: true.",
+        "Fail a deployment after which SageMaker does not serve this version. Default: true.",
         default=True,
     )
     deployment: DeploymentSettings | None = optional(
-        "How a new version takes over. Default: a canary of 10 percent for 5m; all at "
-        "once on Inf1, which SageMaker excludes from canaries.",
+        "How a new version takes over. Default: a canary of 10 percent for 5m; all at once on "
+        "Inf1, which takes no canary.",
         example={"canary": {"size_percent": 10, "wait": "5m"}},
     )
     alarms: AlarmSettings | None = optional(
@@ -235,9 +234,8 @@ class EndpointSettings(SettingsModel):
         example={"enhanced": True, "publish_frequency": "10s"},
     )
     network_isolation: bool | None = optional(
-        "Cut the containers off from the network; model data still "
-        "arrives through the VPC. Default: true with hugging_face, with jumpstart as JumpStart "
-        "itself does, else false.",
+        "Cut the containers off from the network; model data still arrives. Default: true with "
+        "hugging_face, JumpStart's own choice with jumpstart, else false.",
         example=True,
     )
     role_arn: Annotated[str, Limited(ROLE_ARN)] | None = optional(
@@ -261,9 +259,8 @@ class EndpointSettings(SettingsModel):
         example=64,
     )
     inference_ami: InferenceAmi | None = optional(
-        "Version of the instances' system image, which sets the driver; one that AWS "
-        "added since as {custom: name}. Default: the one that CUDA 13 images need, "
-        "else SageMaker's for the instance type.",
+        "System image of the instances, which sets the driver; {custom: name} for one that is "
+        "not listed here. Default: the one that CUDA 13 images need, else SageMaker's.",
         example="al2023-ami-sagemaker-inference-gpu-4-1",
     )
     ssm_access: bool = optional(
@@ -284,8 +281,8 @@ class EndpointSettings(SettingsModel):
         "KMS key for the instances' EBS volumes. Default: a key of AWS's.", example=KMS_KEY_EXAMPLE
     )
     kms_key_with_local_storage: bool = optional(
-        "Give the key to a type with local storage too, on whose effect "
-        "AWS's pages disagree. Default: false, which refuses it.",
+        "Give the key to a type with local storage too; AWS's pages disagree on the effect. "
+        "Default: false, which refuses it.",
         default=False,
     )
     data_capture: DataCaptureSettings | None = optional(
@@ -295,8 +292,8 @@ class EndpointSettings(SettingsModel):
     tags: Tags = Field(
         default_factory=dict,
         examples=[{"team": "nlp"}],
-        description="Tags of everything that belongs to this endpoint; they win over those of the "
-        "whole stack. Up to 50 together.",
+        description="Tags of all that belongs to this endpoint; they win over the stack's. Up to "
+        "50 together.",
     )
     recommendation: RecommendationSettings | None = optional(
         "What low-latency recommend tries; nothing of the stack. Default: what its options say.",

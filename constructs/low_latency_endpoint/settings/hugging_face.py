@@ -48,13 +48,13 @@ class HuggingFaceSettings(SettingsModel):
         f"{LOCK_NAME}.",
     )
     accept_license: str | None = optional(
-        "The model's licence by its name, which you have read. Default: only permissive licences "
-        "such as apache-2.0 and mit are taken.",
+        "Name of the model's licence, which you have read. Default: only permissive licences "
+        "such as apache-2.0 and mit.",
         example="llama3.1",
     )
     server: Server | None = optional(
-        "What serves it. Default: by its task and the accelerator, such as vllm for text "
-        "generation on GPUs.",
+        "What serves it. Default: by task and accelerator, such as vllm for text generation on "
+        "GPUs.",
         example="sglang",
     )
     context_length: Annotated[int, Limited(CONTEXT_TOKENS)] | None = optional(
@@ -63,7 +63,7 @@ class HuggingFaceSettings(SettingsModel):
         example=8192,
     )
     trust_remote_code: bool | None = optional(
-        "Whether Python code that comes with the model runs; has to be said where there is some.",
+        "Whether Python code that comes with the model runs; needed where there is some.",
         example=False,
     )
     environment: dict[Annotated[str, Limited(limits.ENVIRONMENT_KEY)], TextOrNumber] = Field(
@@ -72,8 +72,8 @@ class HuggingFaceSettings(SettingsModel):
         description="Environment variables beside those that the model needs; they win over them.",
     )
     bucket: str | None = optional(
-        "Bucket of this account and region for the model's files, which several stacks may share. "
-        "Default: one that the stack makes.",
+        "Bucket of this account and region for the model's files; stacks may share it. Default: "
+        "one that the stack makes.",
         example="my-models",
     )
     token_secret_arn: Annotated[str, Limited(SECRET_ARN)] | None = optional(

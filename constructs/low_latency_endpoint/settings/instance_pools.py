@@ -25,8 +25,8 @@ class InstancePoolSettings(SettingsModel):
         examples=[1], description="1 is tried first, 5 last."
     )
     tps_per_instance: Annotated[float, Limited(limits.TPS_PER_INSTANCE)] | None = optional(
-        "What one instance of the type held, from a load test; needed with throughput, whose own is "
-        "that of the slowest. Default: not measured.",
+        "Requests per second that one instance of the type held; needed with throughput, whose "
+        "own is that of the slowest. Default: not measured.",
         example=300,
     )
 

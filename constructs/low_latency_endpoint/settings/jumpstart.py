@@ -31,8 +31,8 @@ class JumpStartSettings(SettingsModel):
         f"Default: {LOCK_NAME}.",
     )
     accept_eula: bool = optional(
-        "Whether you accept the model's end-user license agreement, which you have read. Default: "
-        "false, which refuses models that ask for it.",
+        "Accept the model's end-user license agreement, which you have read. Default: false, "
+        "which refuses models that ask for it.",
         example=True,
         default=False,
     )

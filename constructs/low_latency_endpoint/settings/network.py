@@ -105,38 +105,37 @@ class NetworkSettings(SettingsModel):
         example="vpc-0123456789abcdef0",
     )
     subnets: dict[str, Annotated[str, Limited(SUBNET_ID)]] | None = optional(
-        "The existing VPC's subnet for each client zone. Needed when the zones are "
-        "given by ID. Default: with zone names, one is chosen per zone.",
+        "The existing VPC's subnet for each client zone; needed with zone IDs. Default: with "
+        "zone names, one is chosen per zone.",
         example={"use1-az1": "subnet-0123456789abcdef0", "use1-az2": "subnet-0123456789abcdef1"},
     )
     cidr: str | None = optional(
         "IPv4 range of the new VPC. Default: 10.0.0.0/16.", example="10.0.0.0/16"
     )
     subnet_prefix_length: Annotated[int, Limited(limits.SUBNET_PREFIX_LENGTH)] | None = optional(
-        "Size of each subnet of the new VPC. Default: derived from the largest fleet "
-        "of all endpoints, twice over for blue/green deployments.",
+        "Size of the new VPC's subnets. Default: room for the instances of all endpoints, twice "
+        "for blue/green deployments.",
         example=24,
     )
     flow_logs: FlowLogs | None = optional(
-        "Packets that the new VPC's flow log records in CloudWatch Logs: reject, "
-        "accept or all; true is reject, false none. Default: reject.",
+        "Packets that the new VPC's flow log records: reject, accept or all; true is reject, "
+        "false none. Default: reject.",
         example="all",
     )
     s3_prefix_list: Annotated[str, Limited(PREFIX_LIST_ID)] | None = optional(
-        "AWS's prefix list com.amazonaws.<region>.s3 of the Region (aws ec2 "
-        "describe-managed-prefix-lists): models reach it by HTTPS and nothing else. "
-        "Default: HTTPS to every address, of which a new VPC leads to S3 only.",
+        "AWS's prefix list com.amazonaws.<region>.s3 (aws ec2 describe-managed-prefix-lists): "
+        "models reach it by HTTPS and nothing else. Default: HTTPS to every address; a new VPC "
+        "leads to S3 only.",
         example="pl-63a5400a",
     )
     narrow_s3: bool = optional(
-        "Let the new VPC's S3 endpoint pass only the buckets that the endpoints and "
-        "s3_buckets name. Default: false, all buckets of the account pass, and of "
-        "other accounts those that are named.",
+        "Let the new VPC's S3 endpoint pass only the buckets that the endpoints and s3_buckets "
+        "name. Default: false, it also passes all buckets of the account.",
         default=False,
     )
     s3_buckets: tuple[str, ...] = optional(
-        "Further buckets that are read through the new VPC's S3 endpoint. Default: "
-        "those of model data, captured data and core dumps.",
+        "Further buckets that the new VPC's S3 endpoint passes. Default: those of model data, "
+        "captured data and core dumps.",
         example=["tokenizers-of-another-account"],
         default=(),
         strict=False,
@@ -163,8 +162,8 @@ class PrivateLinkSettings(SettingsModel):
     """How callers reach SageMaker Runtime without leaving their zone."""
 
     interface_endpoint_id: Annotated[str, Limited(INTERFACE_ENDPOINT_ID)] | None = optional(
-        "The interface endpoint for SageMaker Runtime that the existing VPC has "
-        "already: one with private DNS per VPC. Default: a new one.",
+        "The existing VPC's interface endpoint for SageMaker Runtime; a VPC takes one with "
+        "private DNS. Default: a new one.",
         example="vpce-0123456789abcdef0",
     )
     security_group_id: Annotated[str, Limited(SECURITY_GROUP_ID)] | None = optional(
@@ -184,24 +183,22 @@ class PrivateLinkSettings(SettingsModel):
     )
     fips: bool = optional("Use SageMaker Runtime's FIPS endpoint. Default: false.", default=False)
     private_dns: bool | None = optional(
-        "Let the interface endpoint answer SageMaker Runtime's own name for everybody "
-        "in the VPC; false leaves the name alone, and callers use the zonal URLs. "
-        "Default: true, with a warning in an existing VPC unless it is stated."
+        "Whether the interface endpoint takes over SageMaker Runtime's own name for the whole "
+        "VPC; if false, callers use the zonal URLs. Default: true, with a warning in an existing "
+        "VPC unless it is stated."
     )
     bidirectional_streaming: bool = optional(
-        "Let in port 8443 too, for bidirectional streaming, and every invoke action: "
-        "AWS names none for it. Default: false.",
+        "Let in port 8443, and allow every invoke action, because AWS names none for bidirectional "
+        "streaming. Default: false.",
         default=False,
     )
     endpoint_policy: bool | None = optional(
-        "Let the interface endpoint pass nothing but invocations, by "
-        "this account. Default: true, except with fips, which takes no "
-        "such policy."
+        "Let the interface endpoint pass nothing but this account's invocations. Default: true, "
+        "except with fips, which takes no such policy."
     )
     narrow_policy: bool | None = optional(
-        "Let that policy pass invocations of this stack's endpoints "
-        "only. Default: true in a new VPC, false in an existing one, "
-        "whose other callers come through the interface endpoint too."
+        "Let that policy pass invocations of this stack's endpoints only. Default: true in a new "
+        "VPC, false in an existing one, which may have other callers."
     )
     openai: bool = optional(
         "Let a narrow policy pass the bearer tokens of the OpenAI-compatible path. Default: false.",

@@ -14,15 +14,14 @@ class SafeguardSettings(SettingsModel):
     """Key, log retention and roles for everything that the stacks make."""
 
     kms_key_arn: Annotated[str, Limited(ENCRYPTION_KEY_ARN)] | None = optional(
-        "KMS key for the log groups, the warm-up's dead letters and the results of "
-        "load tests; and, unless they have keys of their own, for captured data, core "
-        "dumps and the volumes of instance types without local storage. Its policy "
-        "has to let CloudWatch Logs use it. Default: keys of AWS's.",
+        "KMS key for log groups, the warm-up's dead letters and load-test results; also for "
+        "captured data, core dumps and volumes of types without local storage, unless these have "
+        "a key. Its policy must let CloudWatch Logs use it. Default: AWS's keys.",
         example="arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab",
     )
     log_retention_days: Annotated[int, Limited(LOG_RETENTION)] | None = optional(
-        "How long the stacks' own log groups keep their logs. Default: 7 for functions "
-        "of custom resources, 30 for the rest.",
+        "How long the stacks' own log groups keep logs. Default: 7 for functions of custom "
+        "resources, else 30.",
         example=365,
     )
     function_role_arn: Annotated[str, Limited(ROLE_ARN)] | None = optional(

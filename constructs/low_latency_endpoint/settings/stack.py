@@ -65,9 +65,9 @@ class Settings(SettingsModel):
         "private DNS in the client zones, open to the VPC.",
     )
     parameters: Annotated[str, Limited(limits.PARAMETER_PREFIX)] | None = optional(
-        "Publish what callers need as SSM parameters, for callers in any language: endpoint-name, "
-        "url, zonal-url/<zone> and client-settings, each below this prefix and the endpoint's key, "
-        "such as /low-latency/sentiment/url. Default: none; the stack's outputs say the same.",
+        "Prefix of SSM parameters with what callers need: endpoint-name, url, zonal-url/<zone> "
+        "and client-settings of each endpoint, such as /low-latency/sentiment/url. Default: "
+        "none; the stack's outputs say the same.",
         example="/low-latency",
     )
     alarm_topic_arn: Annotated[str, Limited(TOPIC_ARN)] | None = optional(
@@ -88,17 +88,15 @@ class Settings(SettingsModel):
     prices: Prices = Field(
         default_factory=dict,
         examples=[{"file": "prices-us-east-1.csv", "ml.m5.12xlarge": 1.0}],
-        description="What things cost in your Region, in US dollars: file names what "
-        "low-latency prices wrote, and beside it, over it, stand prices of yours, of an "
-        "instance type for an hour, of interface_endpoint for an hour in one zone. For what "
-        "plan, simulate and make deploy say of the cost; nothing of the stack. The example's "
-        "number is made up. Default: AWS's list prices where this library has them, which is "
-        "for no instance type.",
+        description="Prices in US dollars; they change nothing of the stack. file: what "
+        "low-latency prices wrote. Your own prices beside it win, such as an hour of an instance type, "
+        "or of interface_endpoint in one zone; the example's is made up. Default: AWS's list "
+        "prices, where this library has them: it has none of instance types.",
     )
     endpoints: dict[Annotated[str, Limited(ENDPOINT_KEY)], EndpointSettings] = Field(
         examples=[{"sentiment": "..."}],
-        description="The endpoints by a key of your choice, which becomes the construct's id. "
-        "They share the network and the interface endpoint.",
+        description="The endpoints by a key of your choice, the construct's id. They share the "
+        "network and the interface endpoint.",
     )
 
     @classmethod

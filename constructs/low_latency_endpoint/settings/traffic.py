@@ -92,14 +92,13 @@ class ThroughputSettings(SettingsModel):
         default=0.5,
     )
     from_tps: Annotated[float, Limited(limits.FROM_TPS)] | None = optional(
-        "Rate from which traffic may jump to the peak, faster than scaling follows: the minimum "
-        "holds the peak then, unless the fleet at this rate does. Default: not known, and the plan "
-        "warns.",
+        "Rate from which traffic may jump to the peak: the minimum holds the peak then, unless "
+        "the fleet at this rate does. Default: not known, with a warning.",
         example=100,
     )
     rise_tps_per_minute: Annotated[float, Limited(limits.RISE_TPS)] | None = optional(
-        "By how many requests per second traffic rises in a minute at most; instead of from_tps. "
-        "The minimum bridges the time until scaling has followed.",
+        "Fastest rise of traffic, in requests per second each minute; instead of from_tps. The "
+        "minimum bridges the time until scaling has followed.",
         example=10,
     )
 
@@ -205,24 +204,23 @@ class ScalingSettings(SettingsModel):
     """How the number of instances follows the load."""
 
     enabled: bool = optional(
-        "Scale with the load; false keeps the initial number of "
-        "instances, and takes no target and no cooldowns. Default: true.",
+        "Scale with the load; false keeps the initial number and takes no targets or cooldowns. "
+        "Default: true.",
         default=True,
     )
     keep_counts: bool | None = optional(
-        "Whether an update keeps the number of instances that are running. false, with "
-        "enabled: false, is for fleets of a fixed size: an update sets the initial "
-        "number. Default: true, but not before throughput is measured.",
+        "Whether an update keeps the number of running instances. false, with enabled: false, is "
+        "for fleets of a fixed size. Default: true, but not before throughput is measured.",
         example=True,
     )
     metric: Literal["invocations", "concurrency"] = optional(
-        "What scaling tracks: invocations per instance and minute, or requests in "
-        "flight at ten seconds' resolution. Default: invocations.",
+        "What scaling tracks: invocations per instance and minute, or requests in flight every "
+        "ten seconds. Default: invocations.",
         default="invocations",
     )
     invocations_target: ScalingTarget | None = optional(
-        "Invocations per instance and minute that scaling aims at, where you have such a number; "
-        "with metric: invocations. Default: TPS per instance x safety factor x 60.",
+        "Invocations per instance and minute that scaling aims at; with metric: invocations. "
+        "Default: TPS per instance x safety factor x 60.",
         example=500,
     )
     concurrency_target: ScalingTarget | None = optional(
@@ -237,8 +235,8 @@ class ScalingSettings(SettingsModel):
         "Rest after adding instances. Default: 60s.", example="60s"
     )
     instance_start: Annotated[timedelta, Limited(limits.INSTANCE_START_SECONDS)] | None = optional(
-        "How long a new instance takes until it serves, as you saw it: what the minimum has to "
-        "bridge when traffic rises. Default: 5m, assumed.",
+        "How long a new instance takes until it serves; when traffic rises, the minimum bridges "
+        "this time. Default: 5m, assumed.",
         example="12m",
     )
     schedule: tuple[ScheduleSettings, ...] = optional(

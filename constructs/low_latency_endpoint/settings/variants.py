@@ -52,8 +52,8 @@ class FurtherSettings(SettingsModel):
         "Instance type. Default: the first variant's.", example="ml.g6.xlarge"
     )
     tps_per_instance: Annotated[float, Limited(limits.TPS_PER_INSTANCE)] | None = optional(
-        "Requests per second that one instance of it held within the latency target. Default: the "
-        "first variant's, with a warning on another instance type.",
+        "Requests per second that one of its instances held. Default: the first variant's, with "
+        "a warning on another instance type.",
         example=240,
     )
     safety_factor: Annotated[float, Limited(limits.SAFETY_FACTOR)] | None = optional(
@@ -89,8 +89,8 @@ class FurtherSettings(SettingsModel):
         example=64,
     )
     inference_ami: InferenceAmi | None = optional(
-        "Version of the instances' system image. Default: the first variant's, on its instance "
-        "type; else as for the endpoint.",
+        "System image of the instances. Default: the first variant's, on its instance type; else "
+        "as for the endpoint.",
         example="al2023-ami-sagemaker-inference-gpu-4-1",
     )
     capacity_reservation_arn: Annotated[str, Limited(limits.CAPACITY_RESERVATION_ARN)] | None = (
@@ -118,7 +118,7 @@ class VariantSettings(FurtherSettings):
     """A further production variant."""
 
     weight: Annotated[float, Limited(limits.VARIANT_WEIGHT)] = optional(
-        "Share of the requests relative to the other variants; 0 gets those alone that name it as "
+        "Share of the requests relative to the other variants; 0 gets only calls that name it as "
         "TargetVariant. Default: 1.",
         example=1,
         default=1.0,
@@ -132,8 +132,8 @@ class ShadowSettings(FurtherSettings):
         examples=["candidate"], description="Name of the variant."
     )
     share: Annotated[float, Limited(SHADOW_SHARE)] = optional(
-        "Share of the requests that are copied. It becomes a weight; AWS shows equal weights only, "
-        "which is all of them. Default: 1.",
+        "Share of the requests that are copied. It becomes a weight; AWS describes equal weights "
+        "only, which copy all. Default: 1.",
         example=0.5,
         default=1.0,
     )

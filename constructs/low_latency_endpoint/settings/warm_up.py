@@ -93,8 +93,7 @@ class WarmUpSettings(SettingsModel):
         description="A request like those of the callers.",
     )
     requests: Annotated[int, Limited(WARM_UP_REQUESTS)] | None = optional(
-        "Requests to send at least, 0 for no warm-up. Default: the plan's, enough to "
-        "reach every worker.",
+        "Fewest requests to send; 0 for no warm-up. Default: the plan's, which reach every worker.",
         example=500,
     )
     concurrency_per_zone: Annotated[int, Limited(rules.CONCURRENCY_PER_ZONE)] = optional(
@@ -111,8 +110,8 @@ class WarmUpSettings(SettingsModel):
         default=timedelta(minutes=10),
     )
     on_miss: Literal["fail", "warn"] = optional(
-        "What a missed target does to the deployment: fail rolls it "
-        "back, warn only says so. Default: fail.",
+        "What a missed target does: fail rolls the deployment back, warn only says so. Default: "
+        "fail.",
         default="fail",
     )
     during_deployments: bool = optional(
@@ -122,8 +121,8 @@ class WarmUpSettings(SettingsModel):
         "Also publish the report as custom metrics. Default: false.", default=False
     )
     reserve_concurrency: bool = optional(
-        "Reserve two executions for each of the two functions, which "
-        "an account too new refuses. Default: false.",
+        "Reserve two executions for each of the two functions; an account that is too new refuses "
+        "that. Default: false.",
         default=False,
     )
     keep_warm: KeepWarmSettings | None = optional(
