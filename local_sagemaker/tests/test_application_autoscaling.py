@@ -67,6 +67,12 @@ def actions(aws: Any) -> dict[str, dict[str, Any]]:
     return {action["ScheduledActionName"]: action for action in found}
 
 
+def tags(aws: Any, target: dict[str, Any]) -> dict[str, str]:
+    return aws.client("application-autoscaling").list_tags_for_resource(
+        ResourceARN=target["ScalableTargetARN"]
+    )["Tags"]
+
+
 def test_scalable_target(aws, stack, endpoint):
     action = {
         "ScheduledActionName": "morning",
@@ -75,10 +81,14 @@ def test_scalable_target(aws, stack, endpoint):
         "ScalableTargetAction": {"MinCapacity": 6},
     }
     suspended = {"DynamicScalingInSuspended": True}
-    made = stack.deploy(
-        TARGET, target(ScheduledActions=[action], SuspendedState=suspended), **endpoint
+    tagged = target(
+        ScheduledActions=[action],
+        SuspendedState=suspended,
+        Tags=[{"Key": "team", "Value": "nlp"}, {"Key": "stage", "Value": "test"}],
     )
+    made = stack.deploy(TARGET, tagged, **endpoint)
     (found,) = targets(aws)
+    assert tags(aws, found) == {"team": "nlp", "stage": "test"}
     assert (found["MinCapacity"], found["MaxCapacity"]) == (2, 8)
     assert found["SuspendedState"]["DynamicScalingInSuspended"] is True
     assert found["SuspendedState"]["DynamicScalingOutSuspended"] is False
@@ -87,8 +97,12 @@ def test_scalable_target(aws, stack, endpoint):
     assert actions(aws)["morning"]["ScalableTargetAction"] == {"MinCapacity": 6}
 
     other = {**action, "ScheduledActionName": "evening"}
-    changed = stack.deploy(TARGET, target(MaxCapacity=12, ScheduledActions=[other]), **endpoint)
+    retagged = target(
+        MaxCapacity=12, ScheduledActions=[other], Tags=[{"Key": "team", "Value": "speech"}]
+    )
+    changed = stack.deploy(TARGET, retagged, **endpoint)
     (found,) = targets(aws)
+    assert tags(aws, found) == {"team": "speech"}
     assert changed.ref == made.ref
     assert found["MaxCapacity"] == 12
     assert found["SuspendedState"]["DynamicScalingInSuspended"] is False

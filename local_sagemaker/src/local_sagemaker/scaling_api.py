@@ -211,9 +211,28 @@ def delete_scheduled_action(caller: Caller, request: dict[str, Any]) -> None:
         )
 
 
+def _tags(caller: Caller, request: dict[str, Any]) -> dict[str, str]:
+    state, arn = _state(caller), request["ResourceARN"]
+    if arn not in {each["ScalableTargetARN"] for each in state.targets.values()}:
+        raise ServiceError(f"No scalable target found for {arn}", "ResourceNotFoundException")
+    return state.tags.setdefault(arn, {})
+
+
+def tag_resource(caller: Caller, request: dict[str, Any]) -> None:
+    """TagResource."""
+    _tags(caller, request).update(request["Tags"])
+
+
+def untag_resource(caller: Caller, request: dict[str, Any]) -> None:
+    """UntagResource."""
+    tags = _tags(caller, request)
+    for key in request["TagKeys"]:
+        tags.pop(key, None)
+
+
 def list_tags(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     """ListTagsForResource."""
-    return {"Tags": _state(caller).tags.get(request["ResourceARN"], {})}
+    return {"Tags": _tags(caller, request)}
 
 
 APPLICATION_AUTO_SCALING = OwnService(
@@ -231,6 +250,8 @@ APPLICATION_AUTO_SCALING = OwnService(
         ),
         "DeleteScheduledAction": delete_scheduled_action,
         "DescribeScalingActivities": _describe("activities", "ScalingActivities", ""),
+        "TagResource": tag_resource,
+        "UntagResource": untag_resource,
         "ListTagsForResource": list_tags,
     },
     complete=True,

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..protocols import ServiceError
-from .properties import call, only, without
+from .properties import Tagging, call, only, tag_map, without
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 _KEY = ("ServiceNamespace", "ResourceId", "ScalableDimension")
+_TAGS = Tagging(
+    "application-autoscaling", "tag_resource", "untag_resource", "ResourceARN", spelt=tag_map
+)
 
 
 @emulated
@@ -18,9 +21,14 @@ class ScalableTarget(ResourceType):
     type_name = "AWS::ApplicationAutoScaling::ScalableTarget"
 
     def create(self, at: Place, properties: Properties) -> Created:
+        return self._registered(at, properties, tags_before=None)
+
+    def _registered(self, at: Place, properties: Properties, *, tags_before: Any) -> Created:
         scaling = at.client("application-autoscaling")
         key = only(properties, *_KEY)
-        call(scaling, "register_scalable_target", without(properties, "ScheduledActions"))
+        stated = without(properties, "ScheduledActions", "Tags")
+        arn = call(scaling, "register_scalable_target", stated)["ScalableTargetARN"]
+        _TAGS.change(scaling, arn, tags_before, properties.get("Tags"))
         for action in properties.get("ScheduledActions") or []:
             call(scaling, "put_scheduled_action", {**action, **key})
         identity = "|".join(
@@ -29,7 +37,8 @@ class ScalableTarget(ResourceType):
         return Created(identity, {"Id": identity})
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        self.create(at, {"SuspendedState": _NOT_SUSPENDED, **properties})
+        stated = {"SuspendedState": _NOT_SUSPENDED, **properties}
+        self._registered(at, stated, tags_before=existing.properties.get("Tags"))
         kept = {a["ScheduledActionName"] for a in properties.get("ScheduledActions") or []}
         for action in existing.properties.get("ScheduledActions") or []:
             if action["ScheduledActionName"] not in kept:
