@@ -257,16 +257,15 @@ CLAIMS = (
     ),
     Claim(
         "fresh-roles",
-        "Roles made by the same stack are known to AWS in time: nothing in the "
-        "first deployment fails.",
+        "AWS knows the roles of the same stack in time: nothing in the first deployment fails.",
         _UPDATES,
         "deploy",
         _no_failed_event,
     ),
     Claim(
         "narrow-rights",
-        "Rights on network interfaces of this VPC alone, the roles' conditions "
-        "on the source and the S3 endpoint's policy are enough for SageMaker to start the model.",
+        "The narrow rights (network interfaces of this VPC, conditions on the source, the S3 "
+        "endpoint's policy) are enough for SageMaker to start the model.",
         "reference/security-checks.md",
         "deploy",
         _rights_suffice,
@@ -287,7 +286,7 @@ CLAIMS = (
     ),
     Claim(
         "private-dns",
-        "In the VPC the runtime's name answers with addresses of the client zones' subnets.",
+        "In the VPC the runtime's name answers with addresses in the client zones' subnets.",
         _NETWORKS,
         "deploy",
         lambda saw: _within(saw, "regional", own=False),
@@ -322,14 +321,14 @@ CLAIMS = (
     ),
     Claim(
         "endpoint-policy",
-        "In a VPC of its own the interface endpoint refuses other endpoints than the stack's.",
+        "In a new VPC the interface endpoint refuses calls to other endpoints than the stack's.",
         _NETWORKS,
         "deploy",
         _foreign_refused,
     ),
     Claim(
         "subnets-by-zone-id",
-        "A subnet made by zone ID lies in that zone, and its AvailabilityZone is the zone's name.",
+        "A subnet that is made by zone ID is in that zone, and its AvailabilityZone is the zone's name.",
         _NETWORKS,
         "deploy",
         lambda saw: _all(
@@ -353,7 +352,7 @@ CLAIMS = (
     ),
     Claim(
         "alarms-have-data",
-        "With traffic no default alarm lacks data.",
+        "With traffic all default alarms have data.",
         _MONITORING,
         "traffic",
         _alarms_have_data,
@@ -374,14 +373,14 @@ CLAIMS = (
     ),
     Claim(
         "fleets-add-up",
-        "During a deployment the endpoint's metrics count the old and the new fleet.",
+        "During a deployment the endpoint's metrics count both fleets.",
         _MONITORING,
         "update",
         _whole_counts_both,
     ),
     Claim(
         "fleet-series-last",
-        "The new fleet's metrics with EndpointConfigName last after the deployment.",
+        "The new fleet's metrics with EndpointConfigName go on after the deployment.",
         _MONITORING,
         "after-update",
         _series_lasts,
@@ -395,39 +394,37 @@ CLAIMS = (
     ),
     Claim(
         "crash-fails",
-        "An update whose container ends fails the stack's update, and the former "
-        "configuration serves.",
+        "If the new container exits, the stack's update fails and the former configuration serves.",
         _UPDATES,
         "crash",
         _failed_and_former_serves,
     ),
     Claim(
         "rollback-ends",
-        "After an update that SageMaker took back, CloudFormation's rollback "
-        "comes to its end by itself.",
+        "After SageMaker rolled an update back, CloudFormation's rollback completes by itself.",
         _UPDATES,
         "crash",
         lambda saw: saw["stack_status"] == "UPDATE_ROLLBACK_COMPLETE",
     ),
     Claim(
         "alarm-fails",
-        "An update that an alarm rolls back fails the stack's update, and the "
-        "former configuration serves.",
+        "If an alarm rolls an update back, the stack's update fails and the former configuration "
+        "serves.",
         _UPDATES,
         "slow",
         _taken_back_fails,
     ),
     Claim(
         "former-configuration",
-        "After a rolled-back deployment the configuration in service still exists.",
+        "After a rolled-back deployment the serving configuration still exists.",
         _UPDATES,
         "slow",
         lambda saw: saw["after"]["configuration_exists"],
     ),
     Claim(
         "rolling-back",
-        "A rolling update that fails goes back, also when the model's data and "
-        "the role's rights have changed.",
+        "A rolling update that fails is rolled back, also if the model's data and the role's rights "
+        "have changed.",
         _UPDATES,
         "rolling",
         _taken_back_fails,
@@ -462,7 +459,7 @@ CLAIMS = (
     ),
     Claim(
         "interfaces",
-        "SageMaker's network interfaces outlive the endpoint.",
+        "SageMaker's network interfaces still exist after the endpoint is deleted.",
         _UPDATES,
         "destroy",
         _interfaces_linger,
@@ -470,7 +467,7 @@ CLAIMS = (
     Claim("delete", "The stack is deleted in one go.", _UPDATES, "destroy", _in_one_go),
     Claim(
         "nothing-left",
-        "After the delete nothing but log groups is left.",
+        "After the delete only log groups are left.",
         _UPDATES,
         "destroy",
         _only_log_groups_left,

@@ -17,22 +17,18 @@ _HEAD = """\
 
 <!-- Written by `make docs` from acceptance/claims.py and acceptance/evidence; do not edit. -->
 
-What this library says of AWS was read in AWS's documentation and tried in a local AWS. This page
-says which of it somebody has seen in an AWS account.
-
-`make accept` finds out: it deploys a small endpoint into an account that you name, sends traffic,
-updates it well and badly, destroys it, deletes whatever is left, and writes down what it saw,
-without account numbers, addresses and names. [How to run it](#run-it).
+What this library says of AWS comes from AWS's documentation and was tried in a local AWS. This page says
+which of it somebody has seen in an AWS account. `make accept` tries it there ([how to run it](#run-it)).
 
 {summary}
 
-| Claim | | When, where, which version | Said in |
+| Claim | Seen? | When, where, which version | Page |
 |---|---|---|---|
 """
 
 _FOOT = """
-*Seen*: the newest run that could tell says so. *Refuted*: it says the opposite. *Never run*: no
-run at AWS could tell. A run against the local AWS proves nothing here and is refused.
+*Seen*: the newest run that could tell confirms it. *Refuted*: that run shows the opposite. *Never run*: no
+run on AWS could tell. Evidence of a run against the local AWS is refused.
 
 ## Run it
 
@@ -41,20 +37,20 @@ make accept ACCOUNT=123456789012 REGION=us-east-2 BUDGET=5            # says wha
 make accept ACCOUNT=123456789012 REGION=us-east-2 BUDGET=5 ARGS=--yes
 ```
 
-It needs a bootstrapped account and a quota of six `ml.m5.large` for endpoints, takes about three
-hours, and costs a few dollars; `ARGS="--yes --long"` adds the steps whose claims say so. It starts
-nothing unless account, Region and budget are named, the credentials are that account's and the
-estimate is within the budget. Killed at any moment, the same command goes on from there.
+It deploys a small endpoint into the account that you name, sends traffic, makes good and bad updates, and
+deletes everything. It needs a bootstrapped account and a quota of six `ml.m5.large` for endpoints, takes
+about three hours, and costs a few dollars. `ARGS="--yes --long"` adds the steps whose claims say so. It
+starts nothing unless you name account, Region and budget, the credentials are that account's and the
+estimate is within the budget. If it is interrupted, the same command continues.
 
-Everything has the tag `low-latency-endpoint-acceptance`. The run deletes it in the end; to delete
-it by itself, also when nothing remembers the run:
+Everything has the tag `low-latency-endpoint-acceptance`. To delete what a run left:
 
 ```console
 make accept-sweep ACCOUNT=123456789012 REGION=us-east-2
 ```
 
-The evidence is a JSON file in `acceptance/evidence/`. Look through it before you commit it; then
-`make docs` writes this page, and a test asks of the local AWS that it shows the same.
+The evidence is a JSON file in `acceptance/evidence/`, without account numbers, addresses and names. Look
+through it before you commit it; then `make docs` writes this page.
 """
 
 
@@ -78,7 +74,7 @@ def page(evidence: Mapping[str, Mapping[str, Any]]) -> str:
     runs = sorted(evidence.values(), key=lambda each: str(each["date"]))
     rows = [_row(claim, runs) for claim in CLAIMS]
     never = sum("*never run*" in row for row in rows)
-    summary = f"{len(rows)} claims; {never} of them nobody has seen on AWS yet."
+    summary = f"{len(rows)} claims; {never} of them not seen on AWS yet."
     return _HEAD.format(summary=summary) + "\n".join(rows) + "\n" + _FOOT
 
 
