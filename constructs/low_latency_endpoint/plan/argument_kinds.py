@@ -29,9 +29,8 @@ from .rules import ARGUMENT_KIND
 
 OPTIONS = rule(
     "LLE360",
-    "options are given as an object, not as a mapping",
-    fix="Write the class with keywords in place of the mapping: a misspelled option is refused "
-    "then, and not left out in silence.",
+    "options are given as a mapping",
+    fix="Write the options' class with keywords instead.",
 )
 
 _Class = TypeVar("_Class", bound=type)

@@ -38,63 +38,61 @@ _GPU_TYPES = "ml.g4dn, ml.g5, ml.g6, ml.g6e, ml.g7, ml.p4 and ml.p5 types"
 CUDA_ON_ACCELERATOR = rule(
     "LLE330",
     "the image needs an NVIDIA GPU, the instance type has another accelerator",
-    fix="Choose an image built for this accelerator (its tag says neuronx), or a GPU type.",
+    fix="Choose an image for this accelerator (neuronx in its tag), or a GPU type.",
     source=_IMAGES,
 )
 NEURON_ELSEWHERE = rule(
     "LLE331",
     "the image needs Inferentia or Trainium, the instance type has neither",
-    fix="Choose an ml.inf2 or ml.trn1 type (ml.inf1 for images that say neuron without x), or "
-    "an image built for this type.",
+    fix="Choose an ml.inf2 or ml.trn1 type (ml.inf1 for neuron without x), or another image.",
     source=_IMAGES,
 )
 NEURONX_ON_INF1 = rule(
     "LLE332",
-    "the image is built for Inferentia2 and Trainium (neuronx), the type is Inferentia 1",
+    "the image is for Inferentia2 and Trainium (neuronx), the instance type is Inferentia 1",
     fix="Choose an ml.inf2 or ml.trn1 type, or an image whose tag says neuron without x.",
     source=_IMAGES,
 )
 NEURON_ON_INF2 = rule(
     "LLE333",
-    "the image is built for Inferentia 1 (neuron), the type is Inferentia2 or Trainium",
-    fix="Choose an image whose name says neuronx, or an ml.inf1 type.",
+    "the image is for Inferentia 1 (neuron), the instance type is Inferentia2 or Trainium",
+    fix="Choose a neuronx image, or an ml.inf1 type.",
     source=_IMAGES,
 )
 X86_ON_ARM = rule(
     "LLE334",
-    "the image is built for x86_64, the instance type is Graviton (arm64)",
-    fix="Choose the arm64 build of the image (repositories ending in -arm64 or -graviton), or an "
-    "x86_64 type.",
+    "the image is for x86_64, the instance type is Graviton (arm64)",
+    fix="Choose the arm64 image (repository ends in -arm64 or -graviton), or an x86_64 type.",
     source=_IMAGES,
 )
 ARM_ON_X86 = rule(
     "LLE335",
-    "the image is built for arm64, the instance type is x86_64",
-    fix="Choose the x86_64 build of the image, or a Graviton type such as ml.c7g.xlarge.",
+    "the image is for arm64, the instance type is x86_64",
+    fix="Choose the x86_64 image, or a Graviton type such as ml.c7g.xlarge.",
     source=_IMAGES,
 )
 GPU_ON_CPU = rule(
     "LLE336",
     "the image needs a GPU, the instance type has none",
-    fix="Choose a GPU type such as ml.g5.xlarge, or the image whose tag says cpu.",
+    fix="Choose a GPU type such as ml.g5.xlarge, or an image with cpu in its tag.",
     source=_IMAGES,
 )
 CUDA_ON_AMI = rule(
     "LLE337",
-    "the image's CUDA is newer than the driver of the inference AMI supports",
-    fix="Choose a newer inference AMI, an image with an older CUDA, or leave the AMI out.",
+    "the inference AMI's driver is too old for the image's CUDA",
+    fix="Choose a newer AMI or an image with an older CUDA, or leave the AMI out.",
     source=_AMI,
 )
 AMI_ON_TYPE = rule(
     "LLE338",
-    "the inference AMI is for another accelerator than the instance type has",
-    fix="Choose an AMI for the type's accelerator, or leave it out.",
+    "the inference AMI is for another accelerator",
+    fix="Choose one for the instance type's accelerator, or leave it out.",
     source=_AMI,
 )
 IMAGE_FOLDER = rule(
     "LLE380",
     "there is no Dockerfile to build the image from",
-    fix="Name the folder that has the Dockerfile, and the file if it is called otherwise.",
+    fix="Name the folder that has it, and the file if its name differs.",
     source="/cdk/api/v2/python/aws_cdk.aws_ecr_assets/DockerImageAsset.html",
 )
 ARCHITECTURE_OF_PLATFORM = {"linux/amd64": "x86_64", "linux/arm64": "arm64"}

@@ -223,7 +223,7 @@ def _choice(
 
 
 _SAGEMAKER_NAME = r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}"
-_NAME_FORM = "letters, digits and inner hyphens, starting and ending with a letter or digit"
+_NAME_FORM = "letters, digits and inner hyphens"
 
 # --- 1 network ---------------------------------------------------------------------------------
 ZONE_ID = text_form(
@@ -246,8 +246,7 @@ CLIENT_ZONE_COUNT = number_range(
     2,
     16,
     source=GUIDE + "host-vpc.html",
-    fix="Name at least two zones: SageMaker hosting in a VPC needs subnets in two Availability "
-    "Zones, even for one instance. It takes at most 16 subnets.",
+    fix="Name at least two zones: SageMaker in a VPC needs two, even for one instance.",
 )
 VPC_PREFIX_LENGTH = number_range(
     "LLE104", "the VPC's prefix length", 16, 28, source="/vpc/latest/userguide/vpc-cidr-blocks.html"
@@ -269,8 +268,7 @@ ENDPOINT_POLICY_LENGTH = number_range(
     20_480,
     unit="characters",
     source="/vpc/latest/privatelink/vpc-limits-endpoints.html",
-    fix="Name fewer endpoints, or pass endpoint_policy=False and limit the callers' IAM policies "
-    "instead.",
+    fix="Name fewer endpoints, or pass endpoint_policy=False and limit the callers' IAM policies.",
 )
 # A policy takes 20,480 characters: so many buckets fit, read and written, with names of 63.
 S3_POLICY_BUCKETS = number_range(
@@ -279,7 +277,7 @@ S3_POLICY_BUCKETS = number_range(
     0,
     50,
     source="/vpc/latest/privatelink/vpc-limits-endpoints.html",
-    fix="Put data into fewer buckets, or use a VPC that exists, whose endpoints you make.",
+    fix="Use fewer buckets, or an existing VPC with your own endpoints.",
 )
 
 # --- 3 model -----------------------------------------------------------------------------------

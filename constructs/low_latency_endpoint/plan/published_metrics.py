@@ -20,7 +20,7 @@ METRICS_IN_ALARM = Range(
     rule(
         "LLE389",
         "an alarm would watch more metrics than CloudWatch takes",
-        fix="Leave zone_imbalance out: it watches a metric for each client zone.",
+        fix="Leave zone_imbalance out: it needs a metric for each client zone.",
         source="/AmazonCloudWatch/latest/monitoring/Create-alarm-on-metric-math-expression.html",
     ),
     "the number of metrics in an alarm",

@@ -10,78 +10,75 @@ from ..errors import rule
 from .limits import API, GUIDE, Range
 
 # --- 1 network ---------------------------------------------------------------------------------
-ZONE_NAMED_TWICE = rule("LLE107", "a client zone is named twice", fix="Name each client zone once.")
+ZONE_NAMED_TWICE = rule("LLE107", "a client zone is named twice", fix="Name each zone once.")
 ZONE_WITHOUT_SUBNET = rule(
     "LLE151",
     "a client zone has no subnet in the VPC",
-    fix="Add a subnet in that zone, or name only zones that have one: callers in a zone without "
-    "the interface endpoint may see DNS failures, and their calls would leave the zone.",
+    fix="Add a subnet in that zone, or name only zones that have one.",
     source=GUIDE + "interface-vpc-endpoint.html",
 )
 ZONES_UNKNOWN_AT_SYNTH = rule(
     "LLE152",
     "client zones cannot be matched to the VPC's subnets at synth",
-    fix="Pass subnets={zone: subnet, ...}. A VPC knows its zones by name, and only after a "
-    "lookup or with a concrete account and region; zone IDs are matched by you.",
+    fix="Pass subnets={zone: subnet, ...}. Zone IDs always need it; zone names need it unless "
+    "the VPC is looked up.",
     source="/ram/latest/userguide/working-with-az-ids.html",
 )
 SUBNETS_OF_OTHER_ZONES = rule(
     "LLE153",
     "the subnets given are not those of the client zones",
-    fix="Give exactly one subnet for each client zone, in that zone.",
+    fix="Give exactly one subnet in each client zone.",
 )
 ZONES_OR_NETWORK = rule(
     "LLE154",
-    "the client zones come from a network, or are stated",
-    fix="Pass client_zones= (with vpc= for a VPC that exists), or network=, not both.",
+    "client_zones and network are both given, or neither is",
+    fix="Pass client_zones= (with vpc= for an existing VPC) or network=.",
 )
 LOOKUP_NEEDS_ENVIRONMENT = rule(
     "LLE155",
-    "a VPC is looked up in a known account and region",
-    fix="State account and region in the settings, or run the CLI with credentials.",
+    "a VPC lookup needs a known account and region",
+    fix="Set both in the settings, or run the CLI with credentials.",
     source="/cdk/v2/guide/context.html",
 )
 SUBNET_NOT_IN_VPC = rule(
     "LLE156",
     "a subnet is not in the VPC",
-    fix="Name a subnet of the VPC in vpc_id. If it is "
-    "new, run cdk context --clear: the lookup is kept in cdk.context.json.",
+    fix="Name a subnet of vpc_id. If it is new, run cdk context --clear first.",
     source="/cdk/v2/guide/context.html",
 )
 FLEETS_SHARE_SUBNETS = rule(
     "LLE157",
     "the subnets have no room for the fleets of all endpoints in them",
-    fix="Make a new network for all of them together: ZoneAlignedNetwork(max_instances=...), or "
-    "network_max_instances= of the LowLatencyEndpoint that makes it. In a VPC that exists "
-    "take larger subnets. Or lower the maximums.",
+    fix="Use a new network with ZoneAlignedNetwork(max_instances=...) or "
+    "LowLatencyEndpoint(network_max_instances=...), larger subnets in an existing VPC, or "
+    "lower maximums.",
     source=GUIDE + "host-vpc.html",
 )
 NETWORK_FROM_TWO = rule(
     "LLE158",
-    "two arguments say differently which network or which subnets are meant",
-    fix="Pass network= alone; or vpc=, with subnets= or subnet_selection= to choose them; or "
-    "neither for a new VPC, with network_max_instances= if other endpoints will share it.",
+    "the network or its subnets are given twice",
+    fix="Pass network= alone; or vpc=, with subnets= or subnet_selection=; or neither for a "
+    "new VPC, with network_max_instances= if other endpoints will share it.",
 )
 NOT_A_CLIENT_ZONE = rule(
     "LLE362",
     "the network has no subnet in the zone",
-    fix="Name one of its client zones, as they were given: by ID or by name.",
+    fix="Name one of its client zones, by ID or name as they were given.",
 )
 SUBNET_OF_TWO_ZONES = rule(
     "LLE159",
     "one subnet is given for two client zones",
-    fix="Give each client zone its own subnet: a subnet lies in one zone.",
+    fix="Give each client zone its own subnet.",
     source="/vpc/latest/userguide/configure-subnets.html",
 )
 
 # --- 2 PrivateLink -----------------------------------------------------------------------------
 SECOND_PRIVATE_DNS = rule(
     "LLE211",
-    "the VPC has an interface endpoint with private DNS for this service already",
+    "the VPC already has an interface endpoint with private DNS for this service",
     fix="Share it: pass private_link=first.private_link, or adopt it with "
-    "RuntimePrivateLink.from_interface_endpoint(...); sagemaker_api=True belongs to one link "
-    'only. AWS answers "private-dns-enabled '
-    'cannot be set because there is already a conflicting DNS domain".',
+    "RuntimePrivateLink.from_interface_endpoint(...). sagemaker_api=True belongs to one link "
+    'only. AWS\'s message: "conflicting DNS domain".',
     source="/vpc/latest/privatelink/create-interface-endpoint.html",
 )
 PRIVATE_DNS_NEEDS_VPC_DNS = rule(
@@ -93,64 +90,62 @@ PRIVATE_DNS_NEEDS_VPC_DNS = rule(
 FIPS_WITH_POLICY = rule(
     "LLE213",
     "the FIPS runtime endpoint takes no endpoint policy for InvokeEndpoint",
-    fix="Leave endpoint_policy out with fips=True, and limit the callers' IAM policies.",
+    fix="Leave endpoint_policy out, and limit the callers' IAM policies.",
     source=GUIDE + "interface-vpc-endpoint.html",
 )
 HOSTED_ZONE_IN_OWN_VPC = rule(
     "LLE214",
-    "the private hosted zone is for other VPCs",
-    fix="Leave the endpoint's own VPC out: its private DNS serves it already.",
+    "the private hosted zone lists the interface endpoint's own VPC",
+    fix="Leave that VPC out.",
     source="/vpc/latest/privatelink/manage-dns-names.html",
 )
 HOSTED_ZONE_NEEDS_DNS_NAME = rule(
     "LLE215",
     "an adopted interface endpoint has no DNS name known at synth",
-    fix="Pass regional_dns_name and hosted_zone_id of the endpoint, as the VPC console shows them.",
+    fix="Pass its regional_dns_name and hosted_zone_id, as the VPC console shows them.",
 )
 LINK_OF_OTHER_VPC = rule(
     "LLE216",
-    "the network and the private link are not of the same VPC",
-    fix="Pass the network that the private link was made in, or another one in its VPC: the "
-    "link's addresses answer there only.",
+    "the network and the private link are in different VPCs",
+    fix="Pass the private link's network, or another one in its VPC.",
     source="/vpc/latest/privatelink/create-interface-endpoint.html",
 )
 NARROW_WITHOUT_POLICY = rule(
     "LLE218",
-    "there is no endpoint policy that could be narrow or wide",
-    fix="Leave narrow_policy out: endpoint_policy=False and fips=True make no policy.",
+    "narrow_policy is given without an endpoint policy",
+    fix="Leave it out: endpoint_policy=False and fips=True make no policy.",
     source=GUIDE + "interface-vpc-endpoint.html",
 )
 NO_NAME_WITHOUT_PRIVATE_DNS = rule(
     "LLE219",
     "an adopted interface endpoint without private DNS has no name known at synth",
-    fix="Pass regional_dns_name of the endpoint, as the VPC console shows it.",
+    fix="Pass its regional_dns_name, as the VPC console shows it.",
     source="/vpc/latest/privatelink/privatelink-access-aws-services.html",
 )
 API_NEEDS_PRIVATE_DNS = rule(
     "LLE220",
-    "the SageMaker API's interface endpoint is found by private DNS only",
-    fix="Leave sagemaker_api or private_dns=False out, or make an ec2.InterfaceVpcEndpoint of "
-    "your own and give its name to the tools.",
+    "sagemaker_api needs private DNS",
+    fix="Leave sagemaker_api or private_dns=False out, or make your own "
+    "ec2.InterfaceVpcEndpoint and give its name to the tools.",
     source="/vpc/latest/privatelink/manage-dns-names.html",
 )
 LINK_HAS_ITS_OWN_DNS = rule(
     "LLE221",
-    "whether there is private DNS is said where the private link is made",
-    fix="Pass private_dns= to the RuntimePrivateLink, and leave it out here.",
+    "private_dns is given beside a private link",
+    fix="Pass private_dns= to the RuntimePrivateLink instead.",
 )
 OTHER_REGIONAL_NAME = rule(
     "LLE363",
-    "the name is not the regional one of such an interface endpoint",
-    fix="Pass the first of the endpoint's DNS names, as the VPC console shows it, and fips= as "
-    "the endpoint is.",
+    "the name is not the interface endpoint's regional name",
+    fix="Pass the first DNS name that the VPC console shows, and fips= as the endpoint is.",
     source="/vpc/latest/privatelink/privatelink-access-aws-services.html",
 )
 HOSTED_ZONE_OF_OTHER_ACCOUNT = rule(
     "LLE222",
     "CloudFormation cannot associate a hosted zone with another account's VPC",
-    fix="Leave that VPC out. Authorize the association by hand (CreateVPCAssociationAuthorization "
-    "in this account, AssociateVPCWithHostedZone in the VPC's), share the hosted zone with "
-    "Route 53 Profiles, or give those callers the zonal names.",
+    fix="Leave that VPC out. Authorize it by hand (CreateVPCAssociationAuthorization here, "
+    "AssociateVPCWithHostedZone there), share the zone with Route 53 Profiles, or give those "
+    "callers the zonal names.",
     source="/Route53/latest/DeveloperGuide/"
     "hosted-zone-private-associate-vpcs-different-accounts.html",
 )
@@ -158,75 +153,74 @@ HOSTED_ZONE_OF_OTHER_ACCOUNT = rule(
 # --- 3 model -----------------------------------------------------------------------------------
 HOSTNAMES_ALL_OR_NONE = rule(
     "LLE321",
-    "either every container has a hostname or none",
-    fix="Give each container of the pipeline a hostname, or none of them.",
+    "some containers have a hostname and some have none",
+    fix="Give all containers of the pipeline a hostname, or none.",
     source=API + "ContainerDefinition.html",
 )
 HOSTNAME_TWICE = rule(
     "LLE322",
     "two containers have the same hostname",
-    fix="Give each container its own hostname.",
+    fix="Give each container its own.",
     source=API + "ContainerDefinition.html",
 )
 DIRECT_NEEDS_HOSTNAMES = rule(
     "LLE323",
     "containers that are invoked directly need hostnames",
-    fix="Give each container a hostname: callers name it in TargetContainerHostname.",
+    fix="Give each container one; callers name it in TargetContainerHostname.",
     source=GUIDE + "multi-container-direct.html",
 )
 MODE_NEEDS_CONTAINERS = rule(
     "LLE324",
-    "an inference mode is for several containers",
-    fix="Leave inference_mode out, or name more than one container.",
+    "an inference mode needs several containers",
+    fix="Leave inference_mode out, or add containers.",
     source=API + "InferenceExecutionConfig.html",
 )
 PREFIX_ENDS_WITH_SLASH = rule(
     "LLE325",
-    "an uncompressed model's S3 prefix ends with a slash",
-    fix="End the prefix with /.",
+    "an uncompressed model's S3 prefix does not end with a slash",
+    fix="End it with /.",
     source=API + "S3ModelDataSource.html",
 )
 MULTI_MODEL_DATA = rule(
     "LLE326",
-    "a multi-model container serves compressed archives under one S3 prefix",
-    fix="Give the prefix with ModelData.from_s3(bucket, 'models/'), holding one .tar.gz for each "
-    "model.",
+    "a multi-model container needs compressed archives under one S3 prefix",
+    fix="Use ModelData.from_s3(bucket, 'models/'), with one .tar.gz for each model.",
     source=GUIDE + "create-multi-model-endpoint.html",
 )
 IMAGE_OR_PACKAGE = rule(
     "LLE370",
-    "a container needs an image, or a model package that holds one",
-    fix="Give image, or model_package.",
+    "a container has no image and no model package",
+    fix="Give one of them.",
     source=API + "ContainerDefinition.html",
 )
 PACKAGE_IS_SINGLE_MODEL = rule(
     "LLE371",
-    "a multi-model container is made of an image and an S3 prefix, not of a model package",
+    "a multi-model container takes no model package",
     fix="Leave multi_model or model_package out.",
     source=GUIDE + "create-multi-model-endpoint.html",
 )
 CACHE_OF_MULTI_MODEL = rule(
     "LLE372",
     "only multi-model containers have a cache of models",
-    fix="Leave model_cache out, or say multi_model=True.",
+    fix="Leave model_cache out, or set multi_model=True.",
     source=API + "MultiModelConfig.html",
 )
 ASSET_IS_ARCHIVE = rule(
     "LLE327",
-    "a model data asset is one .tar.gz file",
+    "a model data asset is not one .tar.gz file",
     fix="Pack the model: tar czf model.tar.gz -C model .",
     source=GUIDE + "inference-pipeline-batch.html",
 )
 IMAGE_REGION = rule(
     "LLE328",
     "no Deep Learning Container account is known for the region",
-    fix="Pass account=, or name the image with ContainerImage.from_uri(...).",
+    fix="Pass account=, or use ContainerImage.from_uri(...).",
     source="https://aws.github.io/deep-learning-containers/reference/available_images/",
 )
 ARCHIVE_NAME = rule(
     "LLE329",
-    "model data from S3 is one object, or a prefix that ends with a slash",
-    fix="Name the object (model.tar.gz), or end the prefix with / for an uncompressed model.",
+    "model data in S3 is not an object or a prefix with a slash at its end",
+    fix="Name the object (model.tar.gz), or end the prefix with /.",
     source=API + "S3ModelDataSource.html",
 )
 
@@ -346,7 +340,7 @@ NAME_OR_ARN = rule(
 )
 SIZE_OF_ALL_AT_ONCE = rule(
     "LLE361",
-    "a deployment all at once has no size of its steps",
+    "a deployment all at once takes no step size",
     fix="Use DeploymentPolicy.all_at_once(), or canary, linear or rolling with a size.",
     source=API + "TrafficRoutingConfig.html",
 )
@@ -437,8 +431,8 @@ DATAPOINTS_ABOVE_PERIODS = rule(
 )
 METRIC_PERIOD = rule(
     "LLE366",
-    "CloudWatch has no such period of a metric",
-    fix="Give whole minutes, or 1, 5, 10 or 30 seconds for metrics of that resolution.",
+    "CloudWatch has no such metric period",
+    fix="Give whole minutes, or 1, 5, 10 or 30 seconds for high-resolution metrics.",
     source="/AmazonCloudWatch/latest/APIReference/API_MetricStat.html",
 )
 METRIC_NOT_PUBLISHED = rule(

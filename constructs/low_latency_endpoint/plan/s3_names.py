@@ -15,9 +15,9 @@ _REGION_OF_OLD = "us-east-1"
 
 BUCKET_NAME = rule(
     "LLE387",
-    "S3 has no bucket of this name",
-    fix="Correct the name: 3 to 63 lower-case letters, digits, dots and hyphens, starting and "
-    "ending with a letter or digit.",
+    "the S3 bucket name is not valid",
+    fix="Use 3 to 63 lower-case letters, digits, dots and hyphens, with a letter or digit at "
+    "both ends.",
     source="/AmazonS3/latest/userguide/bucketnamingrules.html",
 )
 

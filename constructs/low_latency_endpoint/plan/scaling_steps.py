@@ -13,8 +13,8 @@ _API = "/autoscaling/application/APIReference/API_StepAdjustment.html"
 STEP_CHANGE = Range(
     rule(
         "LLE364",
-        "a scaling step changes by whole instances",
-        fix="Give the number of instances to add, or to remove if negative.",
+        "a scaling step is not a whole number of instances",
+        fix="Give the instances to add, negative to remove.",
         source=_API,
     ),
     "the change of a scaling step",

@@ -14,9 +14,8 @@ from .limits import Range
 
 _QUOTAS = "/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html"
 _SPLIT = (
-    "Put some of the endpoints into a settings file of their own, which becomes a stack of "
-    "its own; in the same VPC (network.vpc_id) it shares the network and the interface "
-    "endpoint."
+    "Put some endpoints into a second settings file, which becomes a second stack. With the same "
+    "network.vpc_id it shares the network and the interface endpoint."
 )
 
 RESOURCES = Range(

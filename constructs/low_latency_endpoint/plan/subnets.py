@@ -28,19 +28,19 @@ _SIZING = "/vpc/latest/userguide/subnet-sizing.html"
 VPC_BLOCK = rule(
     "LLE111",
     "the VPC's address block is not an IPv4 block in CIDR notation",
-    fix="Give an IPv4 block whose host bits are zero, such as 10.0.0.0/16.",
+    fix="Give a block whose host bits are zero, such as 10.0.0.0/16.",
     source="/vpc/latest/userguide/vpc-cidr-blocks.html",
 )
 SUBNETS_FIT = rule(
     "LLE112",
     "the subnets do not fit the VPC's address block",
-    fix="Take a larger VPC block, fewer client zones, or a smaller maximum of instances.",
+    fix="Use a larger VPC block, fewer client zones or a lower maximum of instances.",
     source=_SIZING,
 )
 SUBNET_HOLDS_FLEET = rule(
     "LLE113",
     "no subnet is large enough for the fleet",
-    fix="Lower the maximum number of instances, or spread the load over several endpoints.",
+    fix="Lower the maximum of instances, or use several endpoints.",
     source=_SIZING,
 )
 

@@ -18,8 +18,8 @@ _STAND_IN = re.compile(r"dummy1[a-c]")
 
 ZONE_IN_REGION = rule(
     "LLE110",
-    "an Availability Zone lies in another Region than the stack",
-    fix="Name zones of the Region that the stack deploys to, or change the Region.",
+    "an Availability Zone is not in the stack's Region",
+    fix="Name zones of that Region, or change the Region.",
     source="/AWSEC2/latest/UserGuide/using-regions-availability-zones.html",
 )
 

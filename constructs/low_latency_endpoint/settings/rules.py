@@ -49,21 +49,18 @@ UNUSUAL_YAML = rule(
 TOO_LARGE = rule(
     "LLE388",
     "the settings file is too large",
-    fix="Keep settings alone in it; a large payload of the warm-up goes into a file of its own, "
-    "named by warm_up.payload.file.",
+    fix="Put a large warm-up payload into a file of its own, named by warm_up.payload.file.",
 )
 TEXT_WITH_TOKEN = rule(
     "LLE382",
-    "a text holds a token of the CDK",
-    fix="Write the value itself: ${Token[...]} is how the CDK spells a value that it fills in "
-    "later, and nothing is behind one that comes from a file.",
+    "a text holds a CDK token",
+    fix="Write the value itself: ${Token[...]} has no value in a file.",
     source="/cdk/v2/guide/tokens.html",
 )
 TEXT_NOT_CARRIED = rule(
     "LLE383",
-    "a text has a character that does not arrive in AWS",
-    fix="Leave the character out; binary data goes into a file. CloudFormation answers in XML, "
-    "which cannot carry it.",
+    "a text has a character that CloudFormation cannot carry",
+    fix="Remove the character; put binary data into a file.",
     source="https://www.w3.org/TR/xml/#charsets",
 )
 # --- forms of values ---------------------------------------------------------------------------
@@ -223,7 +220,7 @@ KMS_KEY_ARN = _arn(
 )
 ENCRYPTION_KEY_ARN = _arn(  # by its ID: neither CloudWatch Logs nor IAM takes an alias for a key
     "LLE341",
-    "the ARN of the key for everything",
+    "the ARN of the stack's KMS key",
     "kms",
     r"[a-z0-9\-]+:\d{12}:key/[\w\-]+",
     "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab, not an alias's",
@@ -250,7 +247,7 @@ ENDPOINT_NAME_TWICE = rule(
 STACK_HAS_THE_NAME = rule(
     "LLE381",
     "a part of the stack has this name already",
-    fix="Rename it: the key of an endpoint names its construct, beside the stack's own parts.",
+    fix="Rename it. An endpoint's key names its construct.",
     source="/cdk/v2/guide/identifiers.html",
 )
 VPC_TWICE = rule(
