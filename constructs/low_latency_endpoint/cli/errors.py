@@ -90,7 +90,7 @@ def all_codes() -> list[Explained]:
         Explained(
             each.code,
             each.title,
-            "" if each.fix == USE_AN_ALLOWED_VALUE else each.fix,
+            "" if each.fix == USE_AN_ALLOWED_VALUE and each.code in allowed else each.fix,
             each.source,
             allowed.get(each.code, ""),
         )

@@ -11,8 +11,7 @@ from .token_values import PLAN_NEEDS_VALUES
 DURATION = rule(
     "LLE801",
     "a duration has no unit",
-    fix="Give Duration.millis(200) from aws_cdk, or datetime.timedelta(milliseconds=200): a bare "
-    "number leaves open whether it means seconds, milliseconds or microseconds.",
+    fix="Give Duration.millis(200) from aws_cdk, or datetime.timedelta(milliseconds=200).",
 )
 
 

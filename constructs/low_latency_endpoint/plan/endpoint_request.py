@@ -46,24 +46,22 @@ LARGEST_BODY_BYTES = 25 * 1024 * 1024  # the guide's "25 MB", read generously
 
 LATENCY_KIND = rule(
     "LLE804",
-    "the latency target is of another kind",
+    "the latency target has the wrong type",
     fix="Pass LatencyTarget(p99=Duration.millis(200)), or leave it out.",
 )
 THROUGHPUT_KIND = rule(
     "LLE805",
-    "the measured throughput is of another kind",
+    "the measured throughput has the wrong type",
     fix="Pass MeasuredThroughput(peak_tps=..., tps_per_instance=...), or leave it out.",
 )
 LIST_KIND = rule(
-    "LLE806",
-    "a list of texts is expected",
-    fix='Pass a list, even for one item: ["use1-az1", "use1-az2"].',
+    "LLE806", "a list of texts is expected", fix='Pass a list, even for one item: ["use1-az1"].'
 )
 PAYLOAD = Range(
     rule(
         "LLE820",
         "the payload is larger than SageMaker takes",
-        fix="Send a reference to the data in S3, compress it, or use an asynchronous endpoint.",
+        fix="Send a reference to data in S3, compress it, or use an asynchronous endpoint.",
         source=GUIDE + "deploy-model-options.html",
     ),
     "the payload",
@@ -78,7 +76,7 @@ OVERHEAD_SHARE = number_range(
     0.9,
     whole=False,
     source="",
-    fix="Give the share of the latency target that network and SageMaker's overhead may use.",
+    fix="Give the share for network and SageMaker's overhead.",
 )
 WARM_UP_REQUESTS = number_range(
     "LLE822",
@@ -87,7 +85,7 @@ WARM_UP_REQUESTS = number_range(
     1_000_000,
     unit="requests",
     source="",
-    fix="Give how many requests the warm-up sends after a deploy; 0 leaves it out.",
+    fix="0 sends none.",
 )
 
 _DURATIONS = {

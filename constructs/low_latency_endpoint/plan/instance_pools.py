@@ -12,16 +12,14 @@ from .throughput import MeasuredThroughput
 _SOURCE = GUIDE + "realtime-endpoints-heterogeneous.html"
 POOL_NOT_MEASURED = rule(
     "LLE432",
-    "the throughput of an instance pool is not known, so neither is the slowest",
-    fix="State tps_per_instance for each pool, from a load test on its type: any of them may "
-    "serve alone.",
+    "the throughput of an instance pool is missing",
+    fix="State tps_per_instance for each pool, from a load test on its type.",
     source=_SOURCE,
 )
 SIZED_FOR_ANOTHER = rule(
     "LLE433",
     "the throughput is not that of the slowest instance pool",
-    fix="State the tps_per_instance of the slowest pool as that of the throughput: the fleet has to "
-    "hold the peak when all instances are of that type.",
+    fix="State that of the slowest pool: the fleet may consist of its type alone.",
     source=_SOURCE,
 )
 

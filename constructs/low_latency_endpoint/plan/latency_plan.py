@@ -49,8 +49,8 @@ WARM_UP_MISS = 1000  # one chance in this many that a worker stays cold
 
 PLAN_OF_ANOTHER = rule(
     "LLE808",
-    "the plan was made from another request",
-    fix="Leave the plan out, or pass the one that make_plan made from the same arguments.",
+    "the plan was made for another request",
+    fix="Leave it out, or pass make_plan's for the same arguments.",
 )
 
 

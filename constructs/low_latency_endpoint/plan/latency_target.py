@@ -13,13 +13,12 @@ from .limits import ALARM_THRESHOLD_MILLISECONDS
 TARGET_GIVEN = rule(
     "LLE802",
     "a latency target names no statistic",
-    fix="Give at least one, such as LatencyTarget(p99=Duration.millis(200)).",
+    fix="Give one, such as LatencyTarget(p99=Duration.millis(200)).",
 )
 TARGET_RISES = rule(
     "LLE803",
-    "a latency target falls while the percentile rises",
-    fix="Give the higher percentile the same or a longer time: 99 in 100 requests cannot be "
-    "faster than 90 in 100.",
+    "a higher percentile has a shorter latency target",
+    fix="Give it the same or a longer time.",
 )
 
 # Field of LatencyTarget -> statistic as CloudWatch writes it

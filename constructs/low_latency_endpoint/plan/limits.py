@@ -374,7 +374,7 @@ INITIAL_INSTANCE_COUNT = number_range(
     1,
     None,
     source=_VARIANT,
-    fix="Real-time variants hold at least one instance; only inference components scale to zero.",
+    fix="Use at least one; only inference components scale to zero.",
 )
 VARIANT_WEIGHT = number_range("LLE404", "the variant weight", 0, None, whole=False, source=_VARIANT)
 INSTANCE_TYPE = text_form(
@@ -408,7 +408,7 @@ INFERENCE_AMI = _choice(
         "al2-ami-sagemaker-inference-neuron-2",
     ),
     source=_VARIANT,
-    fix="Choose one of the versions, or InferenceAmi.custom(...) for one that AWS added since.",
+    fix="Use InferenceAmi.custom(...) for a newer version.",
 )
 ROUTING_STRATEGY = _choice(
     "LLE410",
@@ -416,7 +416,7 @@ ROUTING_STRATEGY = _choice(
     ("LEAST_OUTSTANDING_REQUESTS", "RANDOM", "PREFIX_AWARE"),
     source="/AWSCloudFormation/latest/TemplateReference/"
     "aws-properties-sagemaker-endpointconfig-productionvariant-routingconfig.html",
-    fix="Choose one that CloudFormation deploys. KV_AWARE exists in the API only.",
+    fix="KV_AWARE exists in the API only, not in CloudFormation.",
 )
 PREFIX_LENGTH = number_range(
     "LLE411", "the prefix length", 1024, 65536, unit="bytes", source=_ROUTING
@@ -438,8 +438,8 @@ COPIES = number_range(
     1,
     None,
     source=_COMPONENT,
-    fix="Start with one copy at least: SageMaker was seen to refuse 0 at creation. Scaling may go "
-    "to 0 afterwards: scale(min_copies=0, ...).",
+    fix="Start with one: SageMaker was seen to refuse 0 at creation. Scale to 0 later: "
+    "scale(min_copies=0, ...).",
 )
 SCALED_COPIES = number_range(
     "LLE449",
@@ -501,7 +501,7 @@ CAPTURE_COUNT = number_range(
     1,
     32,
     source=_CAPTURE,
-    fix='Give ("Input", "Output"), or one of them; or leave data capture out.',
+    fix='Give ("Input", "Output") or one of them, or leave data capture out.',
 )
 CAPTURE_CONTENT_TYPE = text_form(
     "LLE429",
@@ -634,7 +634,7 @@ TPS_PER_INSTANCE = number_range(
     1e-6,
     None,
     whole=False,
-    fix="Give what one instance held within the latency target in a load test.",
+    fix="Give what one instance held within the latency target.",
 )
 SAFETY_FACTOR = number_range(
     "LLE604",
@@ -643,7 +643,7 @@ SAFETY_FACTOR = number_range(
     1,
     whole=False,
     source=GUIDE + "endpoint-scaling-loadtest.html",
-    fix="Give the share of the measured throughput that scaling aims at; AWS starts at 0.5.",
+    fix="Give the share of the measured throughput to aim at; AWS starts at 0.5.",
 )
 COOLDOWN_SECONDS = number_range(
     "LLE605", "the cooldown", 0, None, unit="seconds", source=_TARGET_TRACKING
@@ -654,7 +654,7 @@ PEAK_TPS = number_range(
     1e-6,
     None,
     whole=False,
-    fix="Give the highest rate of requests that the endpoint must hold.",
+    fix="Give the highest rate that the endpoint must hold.",
 )
 FROM_TPS = number_range(
     "LLE607",
@@ -663,7 +663,7 @@ FROM_TPS = number_range(
     None,
     unit="requests per second",
     whole=False,
-    fix="Give the lowest rate from which traffic may jump to the peak: 0 for a cold start.",
+    fix="Give the lowest rate before a jump: 0 for a cold start.",
 )
 RISE_TPS = number_range(
     "LLE608",
@@ -672,28 +672,20 @@ RISE_TPS = number_range(
     None,
     unit="requests per second each minute",
     whole=False,
-    fix="Give by how many requests per second traffic rises within a minute at most.",
 )
 INSTANCE_START_SECONDS = number_range(
     "LLE610",
-    "the start of an instance",
+    "the start time of an instance",
     1,
     4 * 3600,
     unit="seconds",
-    fix="Give the time from the decision to add an instance until it serves: low-latency diagnose "
-    "and CloudWatch's InvocationsPerInstance show it.",
+    fix="Give the time from the scaling decision until it serves; low-latency diagnose and "
+    "InvocationsPerInstance show it.",
 )
 
 # --- 7 metrics and alarms ----------------------------------------------------------------------
 ALARM_THRESHOLD_MILLISECONDS = number_range(
-    "LLE701",
-    "the latency threshold",
-    1e-3,
-    None,
-    unit="milliseconds",
-    whole=False,
-    source=_ALARM,
-    fix="Give a Duration above zero.",
+    "LLE701", "the latency threshold", 1e-3, None, unit="milliseconds", whole=False, source=_ALARM
 )
 EVALUATION_PERIODS = number_range(
     "LLE702", "the number of evaluation periods", 1, 1440, source=_ALARM
@@ -704,14 +696,10 @@ ERROR_RATE = number_range(
     1e-6,
     1,
     whole=False,
-    fix="Give a share of requests, such as 0.01 for one in a hundred.",
+    fix="Give a share of requests: 0.01 is one in a hundred.",
 )
 MINIMUM_INVOCATIONS = number_range(
-    "LLE704",
-    "the least number of invocations",
-    0,
-    None,
-    fix="Give a number of requests per period.",
+    "LLE704", "the least number of invocations", 0, None, fix="Give requests per period."
 )
 
 

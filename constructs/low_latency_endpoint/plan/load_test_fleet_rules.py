@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import ConfigurationError, rule
-from .limits import Choice, number_range
+from .limits import USE_AN_ALLOWED_VALUE, Choice, number_range
 
 _TASK_SIZE = "/AmazonECS/latest/developerguide/task_definition_parameters.html#task_size"
 
@@ -38,9 +38,9 @@ _MEMORY_BY_CPU: dict[int, tuple[int, ...]] = {
 TASK_CPU = Choice(
     rule(
         "LLE560",
-        "the task's CPU units are none of Fargate's",
-        fix="Give one of Fargate's sizes: 1024 units are one vCPU. A worker is one process, so "
-        "more than 1024 only helps with payloads that take long to make.",
+        "the task's CPU units are not a Fargate size",
+        fix="1024 units are one vCPU. A worker is one process; more helps only if payloads "
+        "take long to make.",
         source=_TASK_SIZE,
     ),
     "the CPU units of a task",
@@ -48,24 +48,24 @@ TASK_CPU = Choice(
 )
 MEMORY_MIB = rule(
     "LLE561",
-    "the task's memory does not go with its CPU units",
-    fix="Choose one of the sizes that Fargate has for these CPU units.",
+    "the task's memory does not fit its CPU units",
+    fix="Choose a size that Fargate has for them.",
     source=_TASK_SIZE,
 )
 RESULTS_RETENTION = number_range(
     "LLE563",
-    "the time for which results are kept",
+    "the retention of results",
     1,
     3650,
     unit="days",
     source="/AmazonS3/latest/API/API_LifecycleExpiration.html",
-    fix="Give whole days, from 1 day to 10 years; results that count belong into version control.",
+    fix="Give whole days.",
 )
 LOG_RETENTION = Choice(
     rule(
         "LLE564",
         "CloudWatch Logs has no such retention",
-        fix="Choose one of the periods that CloudWatch Logs has.",
+        fix=USE_AN_ALLOWED_VALUE,
         source="/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html",
     ),
     "the days for which the log is kept",
@@ -96,8 +96,8 @@ LOG_RETENTION = Choice(
 )
 ENDPOINT_KIND = rule(
     "LLE566",
-    "the endpoint that the fleet may call is not named",
-    fix="Pass the Endpoint construct, or the name of an endpoint that exists.",
+    "the fleet's endpoint is not named",
+    fix="Pass the Endpoint construct, or the name of an existing endpoint.",
 )
 
 

@@ -21,27 +21,23 @@ _MONITORING = "/sagemaker/latest/dg/monitoring-cloudwatch.html"
 
 METRIC_NAME = rule(
     "LLE730",
-    "no metric of SageMaker endpoints has this name",
-    fix="Use a metric's name as CloudWatch writes it, such as ModelLatency.",
+    "SageMaker endpoints have no metric of this name",
+    fix="Use CloudWatch's name, such as ModelLatency.",
     source=_MONITORING,
 )
 STATISTIC_FORM = rule(
     "LLE731",
     "CloudWatch has no statistic of this form",
-    fix="Use Average, Sum, Minimum, Maximum, SampleCount, or a percentile such as p99 or p99.9.",
+    fix="Use Average, Sum, Minimum, Maximum, SampleCount, or a percentile such as p99.9.",
     source=_STATISTICS,
 )
 STATISTIC_VALID = rule(
     "LLE732",
-    "the statistic is not listed as valid for the metric",
-    fix="Use one of the statistics that AWS lists for this metric.",
+    "the statistic is not valid for the metric",
+    fix="Use one that AWS lists for it.",
     source=_MONITORING,
 )
-UNIT = rule(
-    "LLE733",
-    "a latency is not a finite number",
-    fix="Give the latency as a finite number above zero.",
-)
+UNIT = rule("LLE733", "a latency is not a finite number", fix="Give a finite number above zero.")
 
 MICROSECONDS_PER_MILLISECOND = 1000
 SIMPLE_STATISTICS = ("Average", "Sum", "Minimum", "Maximum", "SampleCount")

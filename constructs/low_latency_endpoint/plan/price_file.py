@@ -21,8 +21,8 @@ from .prices import HOSTING_PRICES, PRICE, PRICED_ITEM, Price
 
 PRICE_FILE = rule(
     "LLE890",
-    "a file of prices cannot be read",
-    fix="Let low-latency prices endpoint.yaml write it.",
+    "a price file cannot be read",
+    fix="Write it with low-latency prices endpoint.yaml.",
     source=HOSTING_PRICES,
 )
 STALE_AFTER_DAYS = 90

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ..errors import rule
-from .limits import INSTANCE_TYPE, Pattern, number_range
+from .limits import INSTANCE_TYPE, USE_AN_ALLOWED_VALUE, Pattern, number_range
 from .tables import rows
 
 HOSTING_PRICES = "https://aws.amazon.com/sagemaker/ai/pricing/"
@@ -68,11 +68,7 @@ INSTANCE_HOUR = PricedItem(
 
 PRICED_ITEM = Pattern(
     rule(
-        "LLE882",
-        "there is no such item to give a price of",
-        fix="Give the price of an instance type, such as ml.g5.xlarge, or of "
-        "interface_endpoint, which is counted once for each zone; docs/how-to/what-it-costs.md lists all.",
-        source=HOSTING_PRICES,
+        "LLE882", "there is no such item to price", fix=USE_AN_ALLOWED_VALUE, source=HOSTING_PRICES
     ),
     "the item",
     rf"{'|'.join(priced_items())}|{INSTANCE_TYPE.regex}",
@@ -86,18 +82,18 @@ PRICE = number_range(
     unit="USD",
     whole=False,
     source=HOSTING_PRICES,
-    fix="Give what one costs, an instance for one hour, in US dollars, as a number.",
+    fix="Give US dollars for one unit, such as an instance hour.",
 )
 PRICE_FORM = rule(
     "LLE884",
     "--price is not valid",
-    fix="Write the item, =, and US dollars: --price ml.g5.xlarge=1.00 for an hour.",
+    fix="Write ITEM=USD, such as --price ml.g5.xlarge=1.00 for an hour.",
     source=HOSTING_PRICES,
 )
 PRICE_REGION = rule(
     "LLE891",
-    "a price is of another Region",
-    fix="Read the prices of the stack's Region: low-latency prices endpoint.yaml.",
+    "a price is for another Region",
+    fix="Read the stack's prices: low-latency prices endpoint.yaml.",
     source=HOSTING_PRICES,
 )
 

@@ -228,13 +228,13 @@ ARCHIVE_NAME = rule(
 VARIANT_NAMED_TWICE = rule(
     "LLE421",
     "two production variants have the same name",
-    fix="Give each variant its own name.",
+    fix="Rename one.",
     source=API + "CreateEndpointConfig.html",
 )
 TYPE_XOR_POOLS = rule(
     "LLE422",
-    "a variant has either an instance type or instance pools",
-    fix="Give instance_type, or instance_pools, not both and not none.",
+    "a variant needs an instance type or instance pools",
+    fix="Give one of them, not both.",
     source=GUIDE + "realtime-endpoints-heterogeneous.html",
 )
 PREFIX_SETTINGS = rule(
@@ -245,17 +245,16 @@ PREFIX_SETTINGS = rule(
 )
 KMS_WITH_LOCAL_STORAGE = rule(
     "LLE424",
-    "a KMS key with an instance type that has local storage",
-    fix="Leave the key out (local NVMe is encrypted in hardware), choose a type without local "
-    "storage, or pass kms_key_with_local_storage=True if your account accepts it. AWS's "
-    "pages disagree: CloudFormation's says that the call fails, the API's that the key does "
-    "not encrypt the local storage.",
+    "a KMS key is set for an instance type with local storage",
+    fix="Leave the key out (local NVMe is encrypted in hardware), choose another type, or pass "
+    "kms_key_with_local_storage=True. AWS's pages disagree: either the call fails, or the key "
+    "does not encrypt the local storage.",
     source="/AWSCloudFormation/latest/TemplateReference/aws-resource-sagemaker-endpointconfig.html",
 )
 POOL_TYPE_TWICE = rule(
     "LLE425",
     "two instance pools have the same instance type or priority",
-    fix="Give each pool its own instance type and priority.",
+    fix="Give each pool its own.",
     source=GUIDE + "realtime-endpoints-heterogeneous.html",
 )
 ALL_WEIGHTS_ZERO = rule(
@@ -267,76 +266,72 @@ ALL_WEIGHTS_ZERO = rule(
 
 MODEL_WITHOUT_CONTAINERS = rule(
     "LLE436",
-    "a variant without containers serves the first variant's model, so it has no options for one",
-    fix="State the variant's containers too, or leave model out.",
+    "a variant without containers has model options",
+    fix="State its containers, or leave model out: it serves the first variant's model.",
 )
 ONE_VARIANT_SIMULATED = rule(
     "LLE438",
-    "the simulation knows one production variant",
-    fix="Simulate a copy of the file without variants, whose throughput.peak_tps is the part that "
-    "the variant gets: low-latency plan says which. A shadow may stay, as callers see nothing of it.",
+    "the simulation takes one production variant",
+    fix="Simulate a copy of the file without variants, with the variant's part as "
+    "throughput.peak_tps (see low-latency plan). A shadow may stay.",
 )
 SHADOW_OF_ONE_VARIANT = rule(
     "LLE431",
-    "an endpoint with a shadow variant has exactly one production variant",
-    fix="Keep one production variant, or leave the shadow out: traffic is split between "
-    "production variants or copied to a shadow, not both.",
+    "a shadow variant needs exactly one production variant",
+    fix="Keep one production variant, or leave the shadow out.",
     source=API + "CreateEndpointConfig.html",
 )
 COMPONENTS_NEED_A_HOST = rule(
     "LLE445",
-    "an inference component runs on a variant that holds components",
-    fix="Give the variant ProductionVariant(model=ComponentHost(...)): a variant has a model or "
-    "holds components.",
+    "the variant does not hold inference components",
+    fix="Give it ProductionVariant(model=ComponentHost(...)).",
     source=GUIDE + "realtime-endpoints-deploy-models.html",
 )
 COPIES_DO_NOT_FIT = rule(
     "LLE446",
     "the copies of an inference component do not fit onto the instances",
-    fix="Ask for less per copy, take a larger instance type, or raise max_instances of the "
-    "ComponentHost.",
+    fix="Ask for less per copy, use a larger instance type, or raise the ComponentHost's "
+    "max_instances.",
     source=API + "InferenceComponentComputeResourceRequirements.html",
 )
 COMPONENTS_ARE_BY_THEMSELVES = rule(
     "LLE447",
-    "a variant that holds inference components is not scaled or watched as one with a model",
-    fix="SageMaker scales its instances by itself, within ComponentHost(min_instances=, "
-    "max_instances=). Scale and watch each component: component.scale(...), "
-    "component.metric(...).",
+    "a variant with inference components cannot be scaled or watched itself",
+    fix="Use component.scale(...) and component.metric(...). SageMaker scales the instances "
+    "within ComponentHost(min_instances=, max_instances=).",
     source=GUIDE + "endpoint-auto-scaling.html",
 )
 ONE_COMPONENT_HOST = rule(
     "LLE448",
-    "an endpoint configuration has models, or one host of inference components",
-    fix="Give all variants the same ComponentHost, or each a model; a host takes no instance pools "
-    "and no shadow.",
+    "the variants mix models and inference components",
+    fix="Give all variants the same ComponentHost, or each a model. A host takes no instance "
+    "pools and no shadow.",
     source=API + "CreateEndpointConfig.html",
 )
 
 # --- 5 endpoint and deployments ----------------------------------------------------------------
 EXECUTION_TIME_TOO_SHORT = rule(
     "LLE521",
-    "the longest deployment time must exceed the waits it contains",
+    "the longest deployment time is shorter than its waits",
     fix="Raise maximum_execution, or shorten the waits.",
     source=API + "BlueGreenUpdatePolicy.html",
 )
 ROLLING_NEEDS_ONE_VARIANT = rule(
     "LLE522",
-    "a rolling update takes an endpoint with one production variant",
+    "a rolling update takes one production variant only",
     fix="Use canary, linear or all_at_once, or one variant.",
     source=GUIDE + "deployment-guardrails-exclusions.html",
 )
 COUNTS_OF_A_SCALED_FLEET = rule(
     "LLE512",
-    "a variant scales, and every update would set it back to its initial instances",
-    fix="Leave keep_counts (keep_instance_counts) out, or turn scaling off: false is for fleets "
-    "of a fixed size.",
+    "an update would set a scaled variant back to its initial instances",
+    fix="Leave keep_counts (keep_instance_counts) out, or turn scaling off.",
     source=GUIDE + "endpoint-scaling-update.html",
 )
 NAME_OR_ARN = rule(
     "LLE514",
     "an imported endpoint needs its name or its ARN",
-    fix="State endpoint_name, endpoint_arn, or both.",
+    fix="State endpoint_name or endpoint_arn.",
 )
 SIZE_OF_ALL_AT_ONCE = rule(
     "LLE361",
@@ -347,8 +342,8 @@ SIZE_OF_ALL_AT_ONCE = rule(
 INF1_HAS_NO_GUARDRAILS = rule(
     "LLE523",
     "Inf1 instances are excluded from deployment guardrails",
-    fix="Use DeploymentPolicy.all_at_once() without rollback alarms: SageMaker falls back to it "
-    "in silence anyway, or move to Inf2.",
+    fix="Use DeploymentPolicy.all_at_once() without rollback alarms, as SageMaker does anyway, "
+    "or move to Inf2.",
     source=GUIDE + "deployment-guardrails-exclusions.html",
 )
 
@@ -360,14 +355,12 @@ MIN_ABOVE_MAX = rule(
     source="/autoscaling/application/APIReference/API_RegisterScalableTarget.html",
 )
 UNKNOWN_VARIANT = rule(
-    "LLE622",
-    "the endpoint configuration has no variant of that name",
-    fix="Name one of its variants.",
+    "LLE622", "the endpoint configuration has no such variant", fix="Name one of its variants."
 )
 ONE_SCALING_TARGET = rule(
     "LLE632",
-    "a fleet is held at one target: invocations, or requests in flight",
-    fix="State one of the two.",
+    "invocations and requests in flight are both given as the scaling target",
+    fix="State one of them.",
 )
 THROUGHPUT_OR_TARGET = rule(
     "LLE633",
@@ -377,14 +370,14 @@ THROUGHPUT_OR_TARGET = rule(
 VARIANTS_NOT_KNOWN = rule(
     "LLE631",
     "the variants of an imported endpoint are not known",
-    fix="Import it with Endpoint.from_endpoint_attributes(..., "
-    'variants=[VariantAttributes(name="AllTraffic")]); for one metric, name the variant: '
-    'endpoint.variant("AllTraffic").',
+    fix="Use Endpoint.from_endpoint_attributes(..., "
+    'variants=[VariantAttributes(name="AllTraffic")]), or endpoint.variant("AllTraffic") for '
+    "one metric.",
 )
 VARIANT_SCALED_TWICE = rule(
     "LLE623",
     "the variant is a scalable target already",
-    fix="Keep what endpoint.scale(...) returned and add policies to it.",
+    fix="Add policies to what endpoint.scale(...) returned.",
     source="/autoscaling/application/APIReference/API_RegisterScalableTarget.html",
 )
 BURSTABLE = rule(
@@ -395,37 +388,37 @@ BURSTABLE = rule(
 )
 INITIAL_OUTSIDE_RANGE = rule(
     "LLE625",
-    "the variant's initial instance count is outside the scaling range",
-    fix="Choose an initial count from min_instances to max_instances.",
+    "the initial instance count is outside the scaling range",
+    fix="Choose one from min_instances to max_instances.",
     source="/autoscaling/application/APIReference/API_RegisterScalableTarget.html",
 )
 POLICY_NAMED_TWICE = rule(
     "LLE626",
-    "the variant has a scaling policy or schedule of that name already",
-    fix="Give the policy or schedule its own name.",
+    "the variant already has a scaling policy or schedule of that name",
+    fix="Use another name.",
 )
 CAPACITY_CHANGE = rule(
     "LLE627",
-    "a scheduled action sets a minimum, a maximum, or both",
+    "a scheduled action sets no minimum and no maximum",
     fix="Give min_instances, max_instances or both.",
     source="/autoscaling/application/APIReference/API_ScheduledAction.html",
 )
 SCALING_STEPS = rule(
     "LLE628",
-    "a step scaling policy has steps",
+    "a step scaling policy has no steps",
     fix="Give at least one ScalingStep.",
     source="/autoscaling/application/APIReference/API_StepScalingPolicyConfiguration.html",
 )
 SCALING_IS_OFF = rule(
     "LLE629",
-    "scaling is off, and something says how to scale",
-    fix="Leave scaling on, or leave the scaling target and the cooldowns out.",
+    "scaling is off, but scaling options are given",
+    fix="Turn scaling on, or leave the scaling target and the cooldowns out.",
 )
 
 # --- 7 metrics and alarms ----------------------------------------------------------------------
 DATAPOINTS_ABOVE_PERIODS = rule(
     "LLE721",
-    "more datapoints to alarm than evaluation periods",
+    "there are more datapoints to alarm than evaluation periods",
     fix="Lower datapoints_to_alarm or raise evaluation_periods.",
     source="/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html",
 )
@@ -438,14 +431,14 @@ METRIC_PERIOD = rule(
 METRIC_NOT_PUBLISHED = rule(
     "LLE722",
     "this endpoint does not publish the metric",
-    fix="Use a metric, and dimensions, of this kind of endpoint.",
+    fix="Use a metric and dimensions of this kind of endpoint.",
     source=GUIDE + "monitoring-cloudwatch.html",
 )
 NEW_FLEET_NOT_KNOWN = rule(
     "LLE728",
-    "which configuration an imported endpoint serves, is not known",
-    fix="Import it with Endpoint.from_endpoint_attributes(..., endpoint_config_name=...), or "
-    "watch the whole endpoint.",
+    "the configuration of an imported endpoint is not known",
+    fix="Use Endpoint.from_endpoint_attributes(..., endpoint_config_name=...), or watch the "
+    "whole endpoint.",
 )
 ZONES_NOT_KNOWN = rule(
     "LLE729",
@@ -454,24 +447,24 @@ ZONES_NOT_KNOWN = rule(
 )
 SEVERITY_STATISTICS = rule(
     "LLE723",
-    "thresholds are given per statistic, or per severity and statistic",
+    "thresholds mix two forms",
     fix='Write {"p99": Duration}, or {"Warning": {"p99": Duration}, "Critical": {...}}.',
 )
 SCALED_VARIANTS_ONLY = rule(
     "LLE724",
-    "an alarm on capacity at its maximum needs a scaled variant",
-    fix="Scale the variant before the alarms are made, or leave capacity_at_maximum out.",
+    "capacity_at_maximum needs a scaled variant",
+    fix="Scale the variant before its alarms are made, or leave capacity_at_maximum out.",
 )
 NO_SHADOW = rule(
     "LLE734",
-    "the endpoint has no shadow variant to compare",
+    "the endpoint has no shadow variant",
     fix="Give its configuration one, EndpointConfiguration(shadow=...), or leave these alarms out.",
 )
 LATENCY_RATIO = Range(
     rule(
         "LLE735",
-        "a latency ratio is the shadow's latency over production's",
-        fix="Give a factor such as 1.2: the shadow may take a fifth longer.",
+        "a latency ratio is out of range",
+        fix="Give the shadow's latency divided by production's, such as 1.2.",
     ),
     "the latency ratio",
     0.1,
@@ -482,8 +475,8 @@ LATENCY_RATIO = Range(
 PERCENT_OF_ALL = Range(
     rule(
         "LLE725",
-        "a utilization threshold is a share of the whole instance",
-        fix="Give percent of all vCPUs, GPUs, memory or disk; the library multiplies.",
+        "a utilization threshold is out of range",
+        fix="Give percent of all vCPUs, GPUs, memory or disk.",
     ),
     "the utilization threshold",
     1,
@@ -494,9 +487,8 @@ PERCENT_OF_ALL = Range(
 OBJECTIVE = Range(
     rule(
         "LLE726",
-        "an objective is a share of requests from 0.95 to below one",
-        fix="Give the share of requests that must be fast, such as 0.99; below 0.95 a burn rate "
-        "of 14.4 could never be reached.",
+        "an objective is out of range",
+        fix="Give the share of requests that must be fast, such as 0.99.",
     ),
     "the objective",
     0.95,
@@ -507,8 +499,8 @@ OBJECTIVE = Range(
 ZONE_IMBALANCE = Range(
     rule(
         "LLE727",
-        "an imbalance is the busiest zone's share over an even share",
-        fix="Give a factor above 1, such as 1.5.",
+        "a zone imbalance is out of range",
+        fix="Give the busiest zone's share divided by an even share, such as 1.5.",
     ),
     "the zone imbalance",
     1.01,
@@ -520,12 +512,10 @@ ZONE_IMBALANCE = Range(
 # --- 8 arguments -------------------------------------------------------------------------------
 ARGUMENT_KIND = rule(
     "LLE807",
-    "an argument is of another kind than it takes",
-    fix='Pass what is allowed, such as InstanceType("ml.m5.xlarge"), containers=[Container(...)] '
-    'or environment={"WORKERS": "4"}.',
+    "an argument has the wrong type",
+    fix='Pass an allowed value, such as InstanceType("ml.m5.xlarge"), '
+    'containers=[Container(...)] or environment={"WORKERS": "4"}.',
 )
 ONE_KIND_OF_RISE = rule(
-    "LLE609",
-    "traffic jumps from a rate, or rises by so much in a minute",
-    fix="State from_tps or rise_tps_per_minute, not both.",
+    "LLE609", "from_tps and rise_tps_per_minute are both given", fix="State one of them."
 )

@@ -41,16 +41,15 @@ SCHEDULE_EXPRESSION = text_form(
 )
 SCHEDULE_TIME_ZONE = rule(
     "LLE613",
-    "the time zone of a scheduled action",
-    fix="Name a zone of the IANA database, such as Europe/Berlin, with cron or at; leave it out "
-    "for UTC.",
+    "the time zone of a scheduled action is not valid",
+    fix="Name an IANA zone, such as Europe/Berlin, with cron or at; leave it out for UTC.",
     source=_API + "API_PutScheduledAction.html",
 )
 STEP_THRESHOLD = Range(
     rule(
         "LLE614",
-        "a step begins at a value of its metric",
-        fix="Give requests in flight (concurrency) or per minute (invocations) of one instance.",
+        "the metric value at which a step begins is out of range",
+        fix="Give one instance's requests in flight (concurrency) or per minute (invocations).",
     ),
     "the value at which a step begins",
     1e-6,
@@ -61,9 +60,9 @@ STEP_THRESHOLD = Range(
 STEP_ADDS = Range(STEP_CHANGE.rule, "the instances that a step adds", 1, None, "instances")
 CHANGES_NEED_SCALING = rule(
     "LLE634",
-    "set times and steps change what scales, and nothing scales",
-    fix="State the throughput or max_concurrency_per_instance (scaling.concurrency_target), and a "
-    "maximum above the minimum; target tracking then takes away what they added.",
+    "a schedule or steps need scaling",
+    fix="State the throughput or max_concurrency_per_instance (scaling.concurrency_target), "
+    "and a maximum above the minimum.",
     source="/autoscaling/application/userguide/step-scaling-policy-overview.html",
 )
 
@@ -231,9 +230,8 @@ class ScalingSteps:
 STEP_PERIODS = Range(
     rule(
         "LLE615",
-        "the periods until a step acts",
-        fix="Give 1 to 10 periods of the metric: 10 seconds for concurrency, a minute for "
-        "invocations.",
+        "the number of periods until a step acts is out of range",
+        fix="A period is 10 seconds for concurrency, a minute for invocations.",
     ),
     "the number of periods",
     1,

@@ -25,9 +25,9 @@ STEP_CHANGE = Range(
 
 STEPS_COVER_A_RANGE = rule(
     "LLE630",
-    "the steps of a step scaling policy do not cover a range, each part of it once",
-    fix="Let each step begin where the one before it ends; leave the upper bound of the highest "
-    "one out, and the lower bound of the lowest one if it reaches below the threshold.",
+    "the steps of a step scaling policy have gaps or overlaps",
+    fix="Begin each step where the one before ends. Leave out the highest upper bound, and the "
+    "lowest lower bound if it is below the threshold.",
     source=_API,
 )
 

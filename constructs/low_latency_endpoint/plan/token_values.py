@@ -14,10 +14,10 @@ _NUMBER_TOKEN = b"\xfb\xff"  # of the double; see createTokenDouble in CDK's enc
 
 PLAN_NEEDS_VALUES = rule(
     "LLE825",
-    "the plan calculates with a value that is known at deployment only",
-    fix="State a value for the plan. Where it has to be a parameter, build from the parts, which "
-    "take tokens: InstanceType(param), ProductionVariant(initial_instance_count=...), "
-    "Endpoint.scale(min_instances=..., max_instances=...).",
+    "the plan needs a value that is known at deployment only",
+    fix="State a value. For a parameter, use the parts that take tokens: InstanceType(param), "
+    "ProductionVariant(initial_instance_count=...), Endpoint.scale(min_instances=..., "
+    "max_instances=...).",
     source="/cdk/v2/guide/tokens.html",
 )
 

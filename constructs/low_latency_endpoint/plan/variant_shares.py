@@ -24,14 +24,13 @@ SHADOWS = GUIDE + "model-shadow-deployment.html"
 
 TPS_WITHOUT_PEAK = rule(
     "LLE434",
-    "the throughput of a further variant has no effect without that of the endpoint",
-    fix="State the endpoint's throughput with its peak, or leave out what one instance of the "
-    "variant held.",
+    "the throughput of a further variant needs that of the endpoint",
+    fix="State the endpoint's throughput with its peak, or leave the variant's out.",
 )
 COUNTS_ARE_KEPT_BY_ALL = rule(
     "LLE435",
-    "an update keeps the numbers of instances of all variants, or of none",
-    fix="State keep_instance_counts in the endpoint's own scaling, and not in a further variant's.",
+    "keep_instance_counts is set on a further variant",
+    fix="Set it in the endpoint's own scaling, for all variants.",
     source="https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_UpdateEndpoint.html",
 )
 

@@ -6,7 +6,7 @@ import re
 
 from ..errors import rule
 from .endpoint_request import LARGEST_BODY_BYTES
-from .limits import Range, number_range
+from .limits import USE_AN_ALLOWED_VALUE, Range, number_range
 
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]+")
 _LAMBDA = "/lambda/latest/dg/gettingstarted-limits.html"
@@ -28,8 +28,6 @@ TIMEOUT_SECONDS = number_range(
     LAMBDA_SECONDS - MARGIN_SECONDS,
     unit="seconds",
     source=_LAMBDA,
-    fix="Give 10 seconds to 13 minutes 30 seconds. A Lambda function ends after 15 minutes; "
-    "a last request and the report need 90 seconds of them.",
 )
 REQUESTS = number_range(
     "LLE541",
@@ -37,15 +35,14 @@ REQUESTS = number_range(
     1,
     1_000_000,
     unit="requests",
-    fix="Give how many requests are sent at least, in all zones together; the plan's "
-    "warm_up_requests reaches every worker. For none, leave the warm-up out.",
+    fix="Give the requests of all zones together. The plan's warm_up_requests reaches every "
+    "worker. For none, leave the warm-up out.",
 )
 CONCURRENCY_PER_ZONE = Range(
     rule(
         "LLE542",
         "the warm-up's requests in flight per zone are out of range",
-        fix="Give 1 to 50. One function sends for all zones; more threads than that would "
-        "measure the function.",
+        fix=USE_AN_ALLOWED_VALUE,
     ),
     "the requests in flight per zone",
     1,
@@ -58,22 +55,18 @@ LAST = number_range(
     1,
     1000,
     unit="requests",
-    fix="Give how many of the last requests of each zone must meet the target; with 100 or "
-    "more a p99 tolerates a slow one.",
+    fix="Give how many last requests of each zone must meet the target: 100 or more for a p99.",
 )
 PAYLOAD_COUNT = number_range(
     "LLE544",
     "the number of warm-up payloads",
     1,
     100,
-    fix="Give one payload, or a list of up to 100 that are sent in turn.",
+    fix="Give one payload, or a list that is sent in turn.",
 )
 PAYLOAD_BYTES = Range(
     rule(
-        "LLE545",
-        "the warm-up payload is too large",
-        fix="Send what callers send: SageMaker takes 25 MB at most.",
-        source=_INVOKE,
+        "LLE545", "the warm-up payload is too large", fix="Send what callers send.", source=_INVOKE
     ),
     "the payload",
     0,
@@ -83,13 +76,13 @@ PAYLOAD_BYTES = Range(
 PAYLOAD_READABLE = rule(
     "LLE546",
     "the warm-up payload cannot be read",
-    fix="Name a file that exists, relative to the folder in which the app runs, or give the "
-    "payload with from_json or from_text.",
+    fix="Name a file that exists, relative to the app's working folder, or use from_json or "
+    "from_text.",
 )
 PAYLOAD_KNOWN = rule(
     "LLE547",
     "the warm-up payload is not known at synth",
-    fix="Give text without CDK tokens: the payload goes into the function's archive.",
+    fix="Give text without CDK tokens.",
     source="/cdk/v2/guide/tokens.html",
 )
 RESERVED_EXECUTIONS = 2
@@ -125,9 +118,8 @@ RESERVED_CONCURRENCY = number_range(
     100,
     unit="executions",
     source="/lambda/latest/dg/configuration-concurrency.html",
-    fix="Give at least 2, one for the warm-up and one for what happens beside it, or None "
-    "to reserve nothing. An account keeps 100 executions unreserved; a new account has "
-    "10 altogether and can reserve none.",
+    fix="None reserves nothing. 100 executions stay unreserved; a new account with 10 can "
+    "reserve none.",
 )
 KEEP_WARM_EVERY = number_range(
     "LLE549",
@@ -136,15 +128,10 @@ KEEP_WARM_EVERY = number_range(
     86_400,
     unit="seconds",
     source=_RATE,
-    fix="Give whole minutes: EventBridge's shortest rate is one minute.",
+    fix="Give whole minutes.",
 )
 KEEP_WARM_REQUESTS = number_range(
-    "LLE550",
-    "the number of keep-warm requests per zone",
-    1,
-    100,
-    unit="requests",
-    fix="Give 1 to 100.",
+    "LLE550", "the number of keep-warm requests per zone", 1, 100, unit="requests"
 )
 BELOW_TPS = number_range(
     "LLE551",
@@ -153,7 +140,6 @@ BELOW_TPS = number_range(
     None,
     unit="requests per second",
     whole=False,
-    fix="Give requests per second above zero.",
 )
 KEEP_WARM_WINDOW = number_range(
     "LLE552",
@@ -162,25 +148,21 @@ KEEP_WARM_WINDOW = number_range(
     86_400,
     unit="seconds",
     source="/sagemaker/latest/dg/monitoring-cloudwatch.html",
-    fix="Give 1 minute to 24 hours, in whole minutes: SageMaker counts invocations once a minute.",
+    fix="Give whole minutes.",
 )
 OWN_TRAFFIC = rule(
     "LLE553",
-    "keep-warm requests alone would count as traffic",
-    fix="Raise below_tps above what keep-warm itself sends (zones x requests_per_zone / every), "
-    "or it would switch itself off.",
+    "keep-warm requests would count as traffic",
+    fix="Raise below_tps above zones x requests_per_zone / every, which keep-warm sends.",
 )
 KEEP_WARM_TWICE = rule("LLE554", "the endpoint is kept warm already", fix="Call keep_warm once.")
 WHOLE_MINUTES = rule(
-    "LLE555",
-    "a duration is not in whole minutes",
-    fix="Give whole minutes: EventBridge and SageMaker's metrics know nothing shorter.",
-    source=_RATE,
+    "LLE555", "a duration is not in whole minutes", fix="Give whole minutes.", source=_RATE
 )
 PAYLOAD_TEXT = rule(
     "LLE557",
     "the warm-up payload has a value that HTTP or JSON cannot carry",
-    fix="Give JSON-safe data, and header values (content type, target model) of printable ASCII.",
+    fix="Give JSON-safe data, and header values (content type, target model) in printable ASCII.",
 )
 
 

@@ -15,7 +15,7 @@ from ..errors import rule
 EVENT = rule(
     "LLE981",
     "GitHub's event cannot be read",
-    fix="Run it in a workflow of GitHub's; elsewhere leave --post out, and name --base.",
+    fix="Run in a GitHub workflow; elsewhere leave --post out and name --base.",
     source="https://docs.github.com/actions/reference/workflows-and-actions/events-that-trigger-workflows",
 )
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)

@@ -15,9 +15,9 @@ from ..errors import rule
 
 ANSWER = rule(
     "LLE982",
-    "GitHub does not take the comment",
-    fix="Give the job `permissions: {contents: read, pull-requests: write}` and GITHUB_TOKEN, or "
-    "leave --post out. The job's summary has the comment.",
+    "GitHub refuses the comment",
+    fix="Give the job `permissions: {contents: read, pull-requests: write}` and GITHUB_TOKEN, "
+    "or leave --post out. The job's summary has the comment.",
     source="https://docs.github.com/rest/issues/comments",
 )
 MARKER = "<!-- low-latency-endpoint: check-pull-request -->"

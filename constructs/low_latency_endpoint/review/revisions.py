@@ -17,8 +17,8 @@ from .events import Event
 REVISION = rule(
     "LLE980",
     "a revision of the repository cannot be read",
-    fix="Run it in a checkout with Git, and name a revision that is there with --base; a shallow "
-    "checkout gets one with `git fetch --depth=1 origin REVISION`.",
+    fix="Run in a Git checkout, and name an existing revision with --base. In a shallow "
+    "checkout, fetch it first: `git fetch --depth=1 origin REVISION`.",
     source="https://git-scm.com/docs/gitrevisions",
 )
 DEFAULT_BASE = "origin/main"

@@ -15,36 +15,28 @@ API = "/sagemaker/latest/APIReference/API_"
 UNREADABLE = rule(
     "LLE901",
     "the settings file cannot be read",
-    fix="Give the path of a readable text file in UTF-8. low-latency init writes one.",
+    fix="Give a readable UTF-8 text file. low-latency init writes one.",
 )
 NOT_YAML = rule(
     "LLE902",
     "the settings file is not YAML",
-    fix="Correct the syntax at this line; indent with spaces, and quote text that holds ': ' "
-    "or ' #' or starts with one of @ ` % & * ! | > [ {.",
+    fix="Correct this line. Indent with spaces; quote text that holds ': ' or ' #', or starts "
+    "with one of @ ` % & * ! | > [ {.",
     source="https://yaml.org/spec/1.2.2/",
 )
-KEY_TWICE = rule(
-    "LLE903",
-    "a setting is given twice",
-    fix="Keep one of the two: YAML readers would silently take the last one.",
-)
+KEY_TWICE = rule("LLE903", "a setting is given twice", fix="Keep one of the two.")
 UNKNOWN_SETTING = rule(
     "LLE904",
     "there is no such setting",
-    fix="Correct the spelling or the indentation, or remove the line.",
+    fix="Correct the spelling or indentation, or remove the line.",
 )
 MISSING_SETTING = rule("LLE905", "a required setting is missing or empty", fix="Add the setting.")
-WRONG_KIND = rule(
-    "LLE906",
-    "a setting holds another kind of value than it takes",
-    fix="Give a value of the kind allowed.",
-)
+WRONG_KIND = rule("LLE906", "a setting has the wrong type", fix="Use an allowed value.")
 UNUSUAL_YAML = rule(
     "LLE907",
-    "the settings file uses YAML that settings have no use for",
-    fix="Write plain keys and values, without tags, keys that are lists or mappings, aliases of "
-    "themselves or very deep nesting.",
+    "the settings file uses unsupported YAML",
+    fix="Write plain keys and values, without tags, keys that are lists or mappings, aliases "
+    "of themselves or very deep nesting.",
 )
 TOO_LARGE = rule(
     "LLE388",
@@ -65,27 +57,24 @@ TEXT_NOT_CARRIED = rule(
 )
 # --- forms of values ---------------------------------------------------------------------------
 DURATION_FORM = rule(
-    "LLE908", "a duration needs a number and a unit", fix="Write the unit: 200ms, 1.5s, 5m or 1h."
+    "LLE908", "a duration needs a number and a unit", fix="Write both: 200ms, 1.5s, 5m or 1h."
 )
-NOT_A_CHOICE = rule(
-    "LLE909", "a setting is not one of the values it takes", fix="Choose one of the values allowed."
-)
+NOT_A_CHOICE = rule("LLE909", "a setting's value is not valid", fix="Use an allowed value.")
 CIDR_FORM = rule(
     "LLE910",
-    "a range of IPv4 addresses has another form",
-    fix="Write the first address of the range and the prefix length, such as 10.0.0.0/16.",
+    "a range of IPv4 addresses is not valid",
+    fix="Write first address and prefix length, such as 10.0.0.0/16.",
     source="/vpc/latest/userguide/vpc-cidr-blocks.html",
 )
 NO_SUCH_ASSET = rule(
     "LLE911",
-    "a file or folder that the settings name is not there",
-    fix="Give a path relative to the settings file, or create it.",
+    "a file or folder of the settings does not exist",
+    fix="Create it, or correct the path, which is relative to the settings file.",
 )
 OUTSIDE = rule(
     "LLE983",
     "the settings name a file outside of the repository",
-    fix="Name a file of the repository: of a pull request nothing else is read, neither by a path "
-    "nor by a symbolic link.",
+    fix="Name a file inside it, not through a symbolic link.",
 )
 
 
@@ -109,8 +98,7 @@ ACCOUNT = text_form(
     "the account",
     r"\d{12}",
     "twelve digits",
-    fix="Give the twelve digits of the account's ID, in quotes when they start with zero: "
-    '"012345678901".',
+    fix='Quote an ID that starts with zero: "012345678901".',
     source="/accounts/latest/reference/manage-acct-identifiers.html",
 )
 ENDPOINT_KEY = text_form(
@@ -119,7 +107,7 @@ ENDPOINT_KEY = text_form(
     r"[a-zA-Z][-a-zA-Z0-9]*",
     "letters, digits and hyphens, starting with a letter",
     max_length=63,
-    fix="Rename the key: it becomes the construct's id and part of the endpoint's name.",
+    fix="Rename it; it becomes the construct's id.",
 )
 ECR_REPOSITORY = text_form(
     "LLE916",
@@ -229,19 +217,17 @@ PREFIX_LIST_ID = _resource_id("LLE342", "the ID of the prefix list", "pl")
 
 # --- settings that depend on one another -------------------------------------------------------
 EXACTLY_ONE = rule(
-    "LLE927",
-    "exactly one of several settings must be given",
-    fix="Keep one of them and remove the others.",
+    "LLE927", "exactly one of several settings must be given", fix="Give one of them and no other."
 )
 NEEDS_ANOTHER = rule(
     "LLE928", "a setting needs another one beside it", fix="Add the other setting."
 )
 EXCLUDES_ANOTHER = rule("LLE929", "two settings exclude each other", fix="Remove one of the two.")
-AT_LEAST_ONE = rule("LLE930", "at least one entry is needed", fix="Add an entry.")
+AT_LEAST_ONE = rule("LLE930", "at least one entry is needed", fix="Add one.")
 ENDPOINT_NAME_TWICE = rule(
     "LLE931",
     "two endpoints have the same name",
-    fix="Give each endpoint a name of its own: it is unique in an account and region.",
+    fix="Rename one; names are unique in an account and region.",
     source=API + "CreateEndpoint.html",
 )
 STACK_HAS_THE_NAME = rule(
@@ -263,14 +249,12 @@ SAMPLES_NOTHING = rule(
     source=API + "DataCaptureConfig.html",
 )
 NO_SUCH_ENDPOINT = rule(
-    "LLE933",
-    "the settings have no endpoint of this name",
-    fix="Name one of the endpoints of the file.",
+    "LLE933", "the settings have no endpoint of this name", fix="Name one of the file's endpoints."
 )
 TARGET_ABOVE_ZERO = rule(
     "LLE934",
-    "a scaling target must be above zero",
-    fix="Give what one instance holds within the latency target: the requests in flight, or the "
+    "a scaling target is not above zero",
+    fix="Give what one instance holds within the latency target: requests in flight, or "
     "invocations per minute.",
     source=GUIDE + "endpoint-auto-scaling-add-code-define.html",
 )
@@ -285,23 +269,22 @@ CUSTOM_AMI = text_form(
 UNWRITABLE = rule(
     "LLE936",
     "the settings file cannot be written",
-    fix="Make room, or the file writable (chmod u+w), and run the command again; it is as it was.",
+    fix="Free disk space or make the file writable (chmod u+w), then run the command again. "
+    "The file is unchanged.",
 )
 CHANGED_VALUE_TOO_ODD = rule(
     "LLE937",
-    "a value cannot be written into the settings file without touching others",
-    fix="Write the value by hand at the place named.",
+    "this value cannot be written without changing others",
+    fix="Write it by hand at the place named.",
 )
 CHANGED_MEANWHILE = rule(
-    "LLE938",
-    "the settings file changed while the command ran",
-    fix="Run the command again: it reads the file anew.",
+    "LLE938", "the settings file changed while the command ran", fix="Run the command again."
 )
 SHADOW_SHARE = number_range(
     "LLE437",
-    "the share of the requests that a shadow gets copies of",
+    "the share of requests that the shadow gets",
     1e-6,
     1,
     whole=False,
-    fix="Give the share of the requests that are copied: 1 for all of them.",
+    fix="Give the share of requests to copy: 1 for all.",
 )
