@@ -167,17 +167,23 @@ def test_composite_alarm(aws, stack):
     assert f"cloudwatch: {made.ref}" not in aws.leftovers()
 
 
+TEAM = {"Key": "team", "Value": "nlp"}
+
+
 def test_dashboard(aws, stack):
     cloudwatch = aws.client("cloudwatch")
     body = {"widgets": [{"type": "text", "properties": {"markdown": "one"}}]}
+    arn = "arn:aws:cloudwatch::123456789012:dashboard/board"
     properties = {"DashboardName": "board", "DashboardBody": json.dumps(body)}
-    made = stack.deploy("AWS::CloudWatch::Dashboard", properties)
+    made = stack.deploy("AWS::CloudWatch::Dashboard", {**properties, "Tags": [TEAM]})
     assert made.ref == "board"
+    assert cloudwatch.list_tags_for_resource(ResourceARN=arn)["Tags"] == [TEAM]
     assert json.loads(cloudwatch.get_dashboard(DashboardName="board")["DashboardBody"]) == body
     properties["DashboardBody"] = json.dumps({"widgets": []})
     stack.deploy("AWS::CloudWatch::Dashboard", properties)
     found = cloudwatch.get_dashboard(DashboardName="board")["DashboardBody"]
     assert json.loads(found) == {"widgets": []}
+    assert cloudwatch.list_tags_for_resource(ResourceARN=arn)["Tags"] == []
     stack.deploy("AWS::CloudWatch::Dashboard", {**properties, "DashboardName": "other"})
     assert [d["DashboardName"] for d in cloudwatch.list_dashboards()["DashboardEntries"]] == [
         "other"

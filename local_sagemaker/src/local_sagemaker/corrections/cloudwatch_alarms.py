@@ -32,6 +32,16 @@ def put_metric_data(_: Any, self: Any, namespace: str, metric_data: list[dict[st
     metric_api.put_metric_data(state_of(self), namespace, metric_data)
 
 
+# moto tags alarms only; its PutDashboard drops the tags.
+@around(CloudWatchBackend)
+def tag_resource(original: Any, self: Any, arn: str, tags: dict[str, str]) -> None:
+    """Tag an alarm, or a dashboard."""
+    if arn in {each.arn for each in self.dashboards.values()}:
+        self.tagger.tag_resource(arn, self.tagger.convert_dict_to_tags_input(tags))
+    else:
+        original(self, arn, tags)
+
+
 def _answering(
     name: str, operation: Callable[[CloudWatchState, dict[str, Any]], dict[str, Any] | None]
 ) -> Callable[[Any], ActionResult]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from .properties import PropertyNotEmulated, Tagging, as_text, call, tag_map, without
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
+
+
+_TAGS = Tagging("cloudwatch", "tag_resource", "untag_resource", "ResourceARN")
 
 
 class _Alarm(ResourceType):
@@ -14,7 +18,7 @@ class _Alarm(ResourceType):
     operation = ""
     deletes_by = ("cloudwatch", "delete_alarms", "AlarmNames")
     name_property = "AlarmName"
-    tags_by = Tagging("cloudwatch", "tag_resource", "untag_resource", "ResourceARN", "Arn")
+    tags_by = replace(_TAGS, of="Arn")
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties)
@@ -59,16 +63,20 @@ class Dashboard(ResourceType):
 
     def create(self, at: Place, properties: Properties) -> Created:
         name = self.name(at, properties)
-        self._put(at, name, properties)
+        self._put(at, name, None, properties)
         return Created(name, {})
 
     @staticmethod
-    def _put(at: Place, name: str, properties: Properties) -> Any:
+    def _put(at: Place, name: str, tags_before: Any, properties: Properties) -> None:
+        cloudwatch = at.client("cloudwatch")
         body = as_text(properties["DashboardBody"])
-        return at.client("cloudwatch").put_dashboard(DashboardName=name, DashboardBody=body)
+        cloudwatch.put_dashboard(DashboardName=name, DashboardBody=body)
+        # PutDashboard takes tags only of a new one.
+        arn = f"arn:aws:cloudwatch::{at.account}:dashboard/{name}"
+        _TAGS.change(cloudwatch, arn, tags_before, properties.get("Tags"))
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        self._put(at, existing.physical_id, properties)
+        self._put(at, existing.physical_id, existing.properties.get("Tags"), properties)
 
 
 @emulated
