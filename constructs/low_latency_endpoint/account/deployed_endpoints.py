@@ -14,8 +14,8 @@ from .stacks import owner_of, stack_endpoints, stack_ids, template_resources
 
 DASHBOARD_OF = rule(
     "LLA104",
-    "There must be one dashboard of this name, or of the endpoint or stack of this name.",
-    fix="Name one of those that low-latency list shows.",
+    "there is not exactly one dashboard for this name",
+    fix="Name one that low-latency list shows.",
 )
 _DASHBOARD = "AWS::CloudWatch::Dashboard"
 _MISSING = ("ResourceNotFound", "ResourceNotFoundException")

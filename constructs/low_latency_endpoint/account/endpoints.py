@@ -12,7 +12,7 @@ from .sessions import Unreadable
 
 ENDPOINT_EXISTS = rule(
     "LLA101",
-    "the endpoint must exist in this account and region",
+    "the endpoint does not exist in this account and region",
     fix="Check the name (aws sagemaker list-endpoints), --region and --profile.",
     source="/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
 )

@@ -13,8 +13,8 @@ from .sessions import Unreadable
 
 STACK_EXISTS = rule(
     "LLA103",
-    "The stack must exist in this account and region.",
-    fix="Deploy it first, or name another: --stack-name, AWS_REGION, AWS_PROFILE.",
+    "the stack does not exist in this account and region",
+    fix="Deploy it first, or name another with --stack-name, AWS_REGION, AWS_PROFILE.",
 )
 PLAN_METADATA = "LowLatencyEndpoint::Plan"
 ENDPOINT_TYPE = "AWS::SageMaker::Endpoint"

@@ -30,8 +30,8 @@ CLIENT_DURATION = Range(
     rule(
         "LLC101",
         "a duration of the runtime client is out of range",
-        fix="Give a timedelta above zero. AWS lets a model answer for 60 s, and asks for a "
-        "client timeout of 70 s where it needs 50 to 60.",
+        fix="Give a timedelta. A model may take 60 s; AWS asks for a client timeout of 70 s "
+        "above 50 s.",
         source=_INVOKE_PAGE,
     ),
     "the duration",
@@ -44,8 +44,7 @@ CLIENT_CONCURRENCY = Range(
     rule(
         "LLC102",
         "the number of concurrent calls of the runtime client is out of range",
-        fix="Give the most calls that this process makes at the same moment: its threads or "
-        "tasks. Each gets a connection.",
+        fix="Give the most calls at the same moment: the process's threads or tasks.",
     ),
     "concurrency",
     1,
@@ -55,8 +54,8 @@ CLIENT_KEEPALIVE = Range(
     rule(
         "LLC103",
         "TCP keep-alive comes too late for PrivateLink",
-        fix="Give a shorter time, such as timedelta(seconds=60): PrivateLink drops connections "
-        "after 350 s of silence, and a probe may be lost.",
+        fix="Give a shorter time, such as timedelta(seconds=60): PrivateLink drops idle "
+        "connections after 350 s.",
         source=_IDLE_PAGE,
     ),
     "the keep-alive time",
@@ -69,7 +68,7 @@ CLIENT_RETRIES = Range(
     rule(
         "LLC104",
         "the number of retries of the runtime client is out of range",
-        fix="Give 0 to 5. Each retry is one more load on an endpoint that is already in need.",
+        fix="Each retry loads the endpoint more.",
     ),
     "retries",
     0,
@@ -79,8 +78,7 @@ HEDGE_SHARE = Range(
     rule(
         "LLC105",
         "the budget of hedged requests is out of range",
-        fix="Give the share of requests that may be sent twice, such as 0.05; more than 0.5 "
-        "would be a second fleet.",
+        fix="Give the share of requests that may be sent twice, such as 0.05.",
     ),
     "the budget of hedged requests",
     0.0001,
@@ -92,7 +90,7 @@ HEDGE_PERCENTILE = Range(
     rule(
         "LLC106",
         "the percentile after which requests are hedged is out of range",
-        fix="Give 50 to 99.9, such as 95: one request in twenty is slower and is hedged.",
+        fix="With 95, one request in twenty is hedged.",
     ),
     "the percentile",
     50,
@@ -103,28 +101,27 @@ HEDGE_PERCENTILE = Range(
 CLIENT_URL = rule(
     "LLC107",
     "an endpoint URL of the runtime client cannot be used",
-    fix="Give scheme and host, such as "
-    "https://vpce-0a1b-2c3d-us-east-1a.runtime.sagemaker.us-east-1.vpce.amazonaws.com, "
-    "the stack's output ZonalUrl-use1-az1.",
+    fix="Give scheme and host, as in the stack's output ZonalUrl-use1-az1: "
+    "https://vpce-0a1b-2c3d-us-east-1a.runtime.sagemaker.us-east-1.vpce.amazonaws.com.",
     source="/vpc/latest/privatelink/privatelink-access-aws-services.html",
 )
 CLIENT_REGION = rule(
     "LLC108",
     "the runtime client has no Region",
-    fix="Give region='us-east-1', a session with one, or set AWS_REGION.",
+    fix="Give region='us-east-1' or a session with one, or set AWS_REGION.",
 )
 CLIENT_CREDENTIALS = rule(
     "LLC109",
     "the runtime client finds no credentials",
-    fix="Give a session that has them, or configure them as for the AWS CLI "
-    "(aws sts get-caller-identity shows whether they are found).",
+    fix="Give a session that has them, or configure them as for the AWS CLI (check: aws sts "
+    "get-caller-identity).",
 )
 
 CLIENT_PLAIN_HTTP = rule(
     "LLC110",
     "requests would leave this machine in clear text",
-    fix="Use https://. Where the way is safe by other means, say allow_plain_http=True: whoever "
-    "is on it then reads requests, answers and session tokens.",
+    fix="Use https://. If the way is safe otherwise, pass allow_plain_http=True; whoever is on "
+    "it can read requests, answers and session tokens.",
     source="/general/latest/gr/sagemaker.html",
 )
 CLIENT_CLOSED = rule(
@@ -135,8 +132,8 @@ CLIENT_CLOSED = rule(
 CLIENT_LOOP = rule(
     "LLC112",
     "the runtime client was not entered in this event loop",
-    fix="Use it as `async with AsyncRuntimeClient(...) as client:` in the event loop that calls: "
-    "its connections belong to that one. It can be entered again in another.",
+    fix="Use `async with AsyncRuntimeClient(...) as client:` in the event loop that calls. It "
+    "can be entered again in another.",
 )
 
 

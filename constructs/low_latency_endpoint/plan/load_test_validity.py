@@ -15,8 +15,8 @@ from ..errors import ErrorRule, rule
 
 LIMIT_NEEDED = rule(
     "LLT114",
-    "the load test found no throughput that a plan could rest on",
-    fix="Run low-latency load-test --find-limit until it ends with a limit that it confirmed.",
+    "the load test found no throughput to plan with",
+    fix="Run low-latency load-test --find-limit until it confirms a limit.",
 )
 
 SCHEMA = "low-latency-endpoint/load-test-result/1"

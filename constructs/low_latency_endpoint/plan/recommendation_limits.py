@@ -8,16 +8,15 @@ from .limits import API, GUIDE, Range
 MAX_TYPES = 10
 TYPES_TO_TRY = rule(
     "LLR104",
-    "the instance types to try are not what the job takes",
-    fix="Name other types with --instance-type, once for each, or in the settings' "
-    "recommendation.instance_types.",
+    "the job does not take these instance types",
+    fix="Name others with --instance-type, once for each, or in recommendation.instance_types.",
     source=API + "RecommendationJobInputConfig.html",
 )
 TRAFFIC_RULE = rule(
     "LLR105",
     "the traffic of a load test is out of range",
-    fix="Give --phase users=1,spawn-rate=1,duration=2m (again for each phase) or --stairs "
-    "steps=5,users-per-step=3,duration=10m; or the same in the settings' recommendation.",
+    fix="Give --phase users=1,spawn-rate=1,duration=2m (once for each phase) or --stairs "
+    "steps=5,users-per-step=3,duration=10m, or the same in the settings.",
     source=GUIDE + "inference-recommender-load-test.html",
 )
 TRAFFIC_SECONDS = Range(TRAFFIC_RULE, "a phase's length", 120, 3600, "seconds")

@@ -21,8 +21,8 @@ from .yaml_editing import YamlEdit, checked_edit
 
 NOT_MEASURED = rule(
     "LLS132",
-    "a fleet is not written where nobody measured how long a call takes",
-    fix="Measure it and pass --from-load-test, or state it with --service-time.",
+    "a fleet cannot be written without a measured service time",
+    fix="Pass --from-load-test with a measurement, or --service-time.",
 )
 _FLEET = (
     "routing_strategy",

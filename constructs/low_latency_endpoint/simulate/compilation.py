@@ -31,7 +31,7 @@ from . import core, kernels
 
 EXTRA_NEEDED = rule(
     "LLS126",
-    "this needs a package that is not installed",
+    "a package is not installed",
     fix="pip install 'cdk-low-latency-endpoint[simulation]'.",
 )
 _PLAIN: dict[str, Callable[..., Any]] = {

@@ -8,7 +8,14 @@ from itertools import pairwise
 from typing import Any
 
 from ..errors import rule
-from ..plan.limits import GUIDE, MIN_CAPACITY, SCALING_TARGET, Choice, number_range
+from ..plan.limits import (
+    GUIDE,
+    MIN_CAPACITY,
+    SCALING_TARGET,
+    USE_AN_ALLOWED_VALUE,
+    Choice,
+    number_range,
+)
 from ..plan.rules import MIN_ABOVE_MAX
 from ..plan.scaling_pace import (
     IN_DATAPOINTS,
@@ -20,19 +27,13 @@ from ..plan.scaling_pace import (
 from .service_laws import SECONDS, SHARE
 
 _IN_BELOW = 0.9  # target tracking scales in only below nine tenths of the target
-SIMULATED_INSTANCES = number_range(
-    "LLS103",
-    "the number of simulated instances",
-    1,
-    1_000_000,
-    fix="Give a number of instances in the allowed range.",
-)
-ROUTERS = number_range("LLS110", "the number of routers", 1, 1000, fix="Give at least one router.")
+SIMULATED_INSTANCES = number_range("LLS103", "the number of simulated instances", 1, 1_000_000)
+ROUTERS = number_range("LLS110", "the number of routers", 1, 1000)
 SCALING_METRIC = Choice(
     rule(
         "LLS118",
-        "a scaling metric is not one that can be simulated",
-        fix="Choose one of the metrics; TargetTracking.on_concurrency makes the second.",
+        "the scaling metric cannot be simulated",
+        fix="TargetTracking.on_concurrency uses concurrency.",
     ),
     "a scaling metric",
     ("invocations", "concurrency"),
@@ -44,15 +45,15 @@ SCALING_PERIOD = number_range(
     3600,
     unit="seconds",
     whole=False,
-    fix="Give seconds: 60 for invocations, 10 for the metric of high resolution.",
+    fix="Give 60 for invocations, 10 for the high-resolution metric.",
 )
 
 
 SCALING_STATISTIC = Choice(
     rule(
         "LLS133",
-        "a statistic is not one that the concurrency metric has",
-        fix="Choose Maximum or Minimum: CloudWatch lists no other for it.",
+        "the concurrency metric does not have this statistic",
+        fix=USE_AN_ALLOWED_VALUE,
         source=GUIDE + "monitoring-cloudwatch.html",
     ),
     "a statistic of the concurrency metric",
@@ -61,7 +62,8 @@ SCALING_STATISTIC = Choice(
 SCALING_STEPS = rule(
     "LLS134",
     "the steps of a simulated step policy do not rise",
-    fix="Give pairs of (metric above the threshold, instances to add), the first at 0, both rising.",
+    fix="Give (metric above the threshold, instances to add) for each, the first at 0, both "
+    "rising.",
 )
 
 

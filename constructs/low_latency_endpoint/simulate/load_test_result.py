@@ -38,7 +38,7 @@ from .traffic import RATE
 LOAD_TEST_FILE = rule(
     "LLS123",
     "a load-test result cannot be read",
-    fix="Give a JSON file as docs/explanation/simulation.md describes it: source, rate and service times.",
+    fix="Give a JSON file with source, rate and service times (docs/explanation/simulation.md).",
 )
 
 

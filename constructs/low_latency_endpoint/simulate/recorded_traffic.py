@@ -39,9 +39,9 @@ from .traffic import Shape, shape_of_counts
 RECORDED_TRAFFIC = rule(
     "LLS130",
     "recorded traffic cannot be read",
-    fix="Give a CSV file of times and counts, or the JSON that aws cloudwatch "
-    "get-metric-statistics answers for Invocations with --statistics Sum: see "
-    "docs/explanation/simulation.md.",
+    fix="Give a CSV file of times and counts, or the JSON of aws cloudwatch "
+    "get-metric-statistics for Invocations with --statistics Sum "
+    "(docs/explanation/simulation.md).",
 )
 
 MOST_PERIODS = 200_000

@@ -29,22 +29,16 @@ from .scenario import Scenario
 from .service_laws import SECONDS
 from .traffic import ArrivalTrace, ClosedLoop, OpenLoop, ShapedLoop
 
-REQUESTS = number_range(
-    "LLS113",
-    "the number of simulated requests",
-    100,
-    10_000_000_000,
-    fix="Give a number of requests in the allowed range.",
-)
+REQUESTS = number_range("LLS113", "the number of simulated requests", 100, 10_000_000_000)
 TIMELINE = rule(
     "LLS117",
-    "the lines of a timeline have an impossible length",
-    fix="Give the window in seconds, above zero and so that the run has at most a million lines.",
+    "the time window of a timeline is not valid",
+    fix="Give seconds above zero, at most a million windows in the run.",
 )
 OVERLOADED = rule(
     "LLS127",
-    "more requests arrive than the fleet can ever serve",
-    fix="Raise the instances, or lower the rate: the queue grows for as long as the run lasts.",
+    "more requests arrive than the fleet can serve",
+    fix="Use more instances, or lower the rate.",
 )
 WARM_UP = rule(
     "LLS128",

@@ -28,8 +28,7 @@ CONCURRENCY = number_range(
     "the concurrency of a simulated instance",
     1,
     4096,
-    fix="Give how many requests one instance works on at the same time: its workers, or the "
-    "largest batch.",
+    fix="Give the requests that it works on at once: its workers, or its largest batch.",
 )
 SLOPE = number_range(
     "LLS105",
@@ -37,14 +36,14 @@ SLOPE = number_range(
     0,
     10,
     whole=False,
-    fix="Give by how much each neighbour in the batch lengthens a request: 0 for workers of "
-    "their own, 1 when all share one processor.",
+    fix="Give by how much each neighbour in the batch lengthens a request: 0 for separate "
+    "workers, 1 for one shared processor.",
 )
 SIMULATED_ROUTING = Choice(
     rule(
         "LLS108",
-        "a routing strategy is not one that can be simulated",
-        fix="Choose one of the strategies; POWER_OF_TWO is a yardstick that SageMaker lacks.",
+        "the routing strategy cannot be simulated",
+        fix="SageMaker lacks POWER_OF_TWO; it is for comparison.",
     ),
     "a simulated routing strategy",
     ROUTINGS,
@@ -54,17 +53,15 @@ PREFIXES = number_range(
     "the number of prefixes",
     1,
     100_000,
-    fix="Give how many different beginnings the requests have.",
+    fix="Give how many different prefixes the requests have.",
 )
 SCHEDULE = rule(
-    "LLS135",
-    "a schedule moves the limits of a scaling policy, and there is none",
-    fix="Add scaling, or leave the schedule out.",
+    "LLS135", "a schedule needs a scaling policy", fix="Add scaling, or leave the schedule out."
 )
 OUTAGE = rule(
     "LLS129",
-    "an outage or failure names what is not there",
-    fix="Name a zone of the scenario, or no more instances than it has.",
+    "a failure names a zone or instances that do not exist",
+    fix="Name a zone of the scenario, or at most its instances.",
 )
 
 

@@ -14,7 +14,7 @@ from .traffic import Shape
 
 SEARCH_GOAL = rule(
     "LLS124",
-    "a search has no target, or no rate, to hold",
+    "a search has no latency target or no rate",
     fix="Give --target p99=200ms and --tps 1000, or state latency and peak_tps in the settings.",
 )
 

@@ -13,15 +13,7 @@ from ..errors import rule
 from ..plan.limits import number_range
 from . import kernels
 
-MEAN_SECONDS = number_range(
-    "LLS101",
-    "a mean time",
-    1e-6,
-    1e6,
-    unit="seconds",
-    whole=False,
-    fix="Give the mean in seconds, above zero.",
-)
+MEAN_SECONDS = number_range("LLS101", "a mean time", 1e-6, 1e6, unit="seconds", whole=False)
 VARIATION = number_range(
     "LLS102",
     "a coefficient of variation",
@@ -29,18 +21,10 @@ VARIATION = number_range(
     20,
     whole=False,
     fix="Give standard deviation divided by mean: 0 for equal times, 1 for exponential ones, "
-    "above 1 for language models with answers of very different length.",
+    "more for language models.",
 )
-SECONDS = number_range(
-    "LLS111",
-    "a time of the simulation",
-    0,
-    1e9,
-    unit="seconds",
-    whole=False,
-    fix="Give seconds in the allowed range.",
-)
-SHARE = number_range("LLS112", "a share", 0, 1, whole=False, fix="Give a share from 0 to 1.")
+SECONDS = number_range("LLS111", "a time of the simulation", 0, 1e9, unit="seconds", whole=False)
+SHARE = number_range("LLS112", "a share", 0, 1, whole=False)
 SAMPLES = rule(
     "LLS120",
     "a service law needs measured times above zero",

@@ -21,25 +21,12 @@ from .run_length import memory, run_lengths
 from .scenario import Scenario
 from .traffic import OpenLoop
 
-REPLICATIONS = number_range(
-    "LLS109",
-    "the number of replications",
-    2,
-    100_000,
-    fix="Give at least two: the confidence interval comes from their differences.",
-)
+REPLICATIONS = number_range("LLS109", "the number of replications", 2, 100_000)
 CONFIDENCE = number_range(
-    "LLS115",
-    "a confidence",
-    0.5,
-    0.999999,
-    whole=False,
-    fix="Give the chance that an interval holds the truth, as a share: 0.99 for 99 %.",
+    "LLS115", "a confidence", 0.5, 0.999999, whole=False, fix="0.99 means 99 %."
 )
 PERCENTILE = rule(
-    "LLS116",
-    "a percentile is not one that a simulation counts",
-    fix="Choose one of 50, 90, 95, 99 and 99.9.",
+    "LLS116", "this percentile cannot be simulated", fix="Choose 50, 90, 95, 99 or 99.9."
 )
 Job = tuple[Scenario, RunLength, int, int, bool | None]
 Replicated = Callable[[Sequence[Job]], list[Replication]]

@@ -16,28 +16,20 @@ from ..plan.limits import number_range
 from .service_laws import SECONDS, Constant, ServiceLaw
 
 RATE = number_range(
-    "LLS106",
-    "a rate of requests",
-    1e-6,
-    1e9,
-    unit="requests per second",
-    whole=False,
-    fix="Give requests per second, above zero.",
+    "LLS106", "a rate of requests", 1e-6, 1e9, unit="requests per second", whole=False
 )
-USERS = number_range("LLS107", "the number of users", 1, 10_000_000, fix="Give at least one user.")
+USERS = number_range("LLS107", "the number of users", 1, 10_000_000)
 TRACE = rule(
     "LLS121",
-    "an arrival trace needs times that do not fall",
-    fix="Give at least two arrival times in seconds, in order, from zero on.",
+    "the times of an arrival trace are not in order",
+    fix="Give at least two times in seconds, from zero on, none before the last.",
 )
-SHAPE = rule(
-    "LLS122", "there is no traffic shape of that name", fix="Choose one of the shapes that ship."
-)
+SHAPE = rule("LLS122", "there is no such traffic shape", fix="Choose one that ships.")
 SHAPE_LEVELS = rule(
     "LLS131",
-    "the levels of a traffic shape are impossible",
-    fix="Give at least one level as (end in seconds, share of the peak): ends that rise from "
-    "above zero, shares not below zero and one of them above.",
+    "the levels of a traffic shape are not valid",
+    fix="Give (end in seconds, share of the peak) for each: ends rise from above zero, no "
+    "share is negative, one is above zero.",
 )
 
 SHAPES = Path(__file__).parent / "shapes.json"

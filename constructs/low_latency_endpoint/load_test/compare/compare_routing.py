@@ -38,17 +38,16 @@ from .sides import Sides, read_sides
 
 SAME_ROUTING = rule(
     "LLT119",
-    "both sides route alike, so their difference says nothing about routing",
-    fix="Give the two variants different RoutingConfig.RoutingStrategy, or say --same-routing to "
-    "compare them all the same, as a test of the test.",
+    "both sides use the same routing",
+    fix="Give the variants different RoutingConfig.RoutingStrategy, or say --same-routing to "
+    "compare anyway.",
     source="/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html",
 )
 PAIRS = Range(
     rule(
         "LLT120",
         "the number of pairs of a comparison is out of range",
-        fix="Give how often both sides are loaded in turn; ten by default, more to see smaller "
-        "differences.",
+        fix="Give how often both sides take turns; default 10, more for smaller differences.",
     ),
     "the number of pairs",
     4,
@@ -58,7 +57,7 @@ CONFIDENCE = Range(
     rule(
         "LLT121",
         "the confidence of a comparison is out of range",
-        fix="Give the chance with which an interval shall hold the truth: 0.95 by default.",
+        fix="Give the confidence of the intervals; default 0.95.",
     ),
     "the confidence",
     0.5,

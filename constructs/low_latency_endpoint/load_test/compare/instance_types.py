@@ -26,20 +26,19 @@ from ..search.result_file import RESULT_FILE, write_text
 SAME_TARGET = rule(
     "LLT160",
     "the load tests were judged by different targets",
-    fix="Compare load tests with the same --target, on the same payload.",
+    fix="Compare load tests with the same --target and payload.",
 )
 PRICES_NEEDED = rule(
     "LLT161",
     "there is no price for what a load test ran on",
-    fix="Give --price ml.g5.xlarge=USD for each type, or read AWS's with low-latency prices and "
-    "give --prices the file.",
+    fix="Give --price ml.g5.xlarge=USD for each type, or --prices with a file of low-latency "
+    "prices.",
     source=HOSTING_PRICES,
 )
 COMPARABLE = rule(
     "LLT162",
-    "a load test has nothing to compare instance types by",
-    fix="Give results of low-latency load-test with --target, of an endpoint whose instance type "
-    "and number of instances SageMaker said.",
+    "the load tests do not allow comparing instance types",
+    fix="Give results with --target, of endpoints whose instance type and count SageMaker told.",
 )
 
 

@@ -35,8 +35,8 @@ from .sides import Side, Sides, read_sides
 
 CAPACITY = rule(
     "LLT122",
-    "the instance counts of the sides cannot be changed from size to size",
-    fix="Change them by hand, and compare at each size with --users, four for each instance.",
+    "the comparison cannot change the instance counts",
+    fix="Change them by hand, and compare each size with --users, four for each instance.",
     source="/sagemaker/latest/APIReference/API_UpdateEndpointWeightsAndCapacities.html",
 )
 

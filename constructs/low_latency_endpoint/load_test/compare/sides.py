@@ -18,9 +18,9 @@ from ..search.serving import ServingFleet, read_fleet
 
 TWO_SIDES = rule(
     "LLT118",
-    "a comparison needs two sides: two variants of one endpoint, or two endpoints",
-    fix="Name one endpoint and its two variants (--variant random --variant least), or two "
-    "endpoints. Requests reach each variant by TargetVariant, whatever its weight.",
+    "a comparison needs two variants of one endpoint, or two endpoints",
+    fix="Name one endpoint and two variants (--variant random --variant least), or two "
+    "endpoints. Their weights do not matter.",
     source="/sagemaker/latest/dg/model-ab-testing.html",
 )
 

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ...errors import rule
-from ...plan.limits import Range
+from ...plan.limits import USE_AN_ALLOWED_VALUE, Range
 from ...simulate.traffic import Shape, shape
 
 STEP_RATE = Range(
     rule(
         "LLT128",
         "a rate of a load test is out of range",
-        fix="Give requests per second: above zero somewhere, nowhere below it.",
+        fix="Give no rate below zero, and one above.",
     ),
     "a rate",
     0,
@@ -34,11 +34,7 @@ STEP_RATE = Range(
     whole=False,
 )
 STEP_SECONDS = Range(
-    rule(
-        "LLT130",
-        "a length of a load test is out of range",
-        fix="Give seconds in the allowed range.",
-    ),
+    rule("LLT130", "a length of a load test is out of range", fix=USE_AN_ALLOWED_VALUE),
     "a length",
     0,
     7 * 24 * 3600,
@@ -47,16 +43,14 @@ STEP_SECONDS = Range(
 )
 ARRIVALS_FORM = rule(
     "LLT132",
-    "arrivals are not of a kind that can be sent",
-    fix="Use one of low_latency_endpoint.load_test's kinds, such as PoissonArrivals, or what their "
-    "to_dict gave.",
+    "these arrivals cannot be sent",
+    fix="Use a kind of low_latency_endpoint.load_test, such as PoissonArrivals, or its to_dict.",
 )
 RECORDED_ARRIVALS = rule(
     "LLT133",
     "a recorded traffic shape cannot be read",
-    fix='Give JSON with "times" (seconds of each request), with "times" and "rates" (requests per '
-    'second up to each time), or with "levels" (end in seconds, share of the peak) and the '
-    "peak rate.",
+    fix='Give JSON with "times" (seconds of each request), "times" and "rates" (requests per '
+    'second up to each), or "levels" (end in seconds, share of the peak) and the peak rate.',
 )
 
 #: Of time: length in seconds, rate at its start, rate at its end.

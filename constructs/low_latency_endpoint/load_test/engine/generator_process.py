@@ -29,7 +29,7 @@ GENERATOR_PROCESSES = Range(
     rule(
         "LLT134",
         "the number of generator processes is out of range",
-        fix="Give at least one; more processes than the machine has cores make each slower.",
+        fix="Give at most one for each core.",
     ),
     "the number of generator processes",
     1,
@@ -37,9 +37,8 @@ GENERATOR_PROCESSES = Range(
 )
 GENERATOR = rule(
     "LLT135",
-    "the load generator did not start, or ended before its step was over",
-    fix="Read its last words above. It needs the extra: pip install "
-    "'cdk-low-latency-endpoint[load-test]'.",
+    "the load generator did not start, or ended early",
+    fix="Read its last words above. It needs pip install 'cdk-low-latency-endpoint[load-test]'.",
 )
 
 _LAST_WORDS = 30

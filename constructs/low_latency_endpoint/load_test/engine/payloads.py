@@ -20,27 +20,27 @@ from ...plan.limits import Range
 PAYLOAD_NEEDED = rule(
     "LLT109",
     "a load test needs something to send",
-    fix="Give --payload a file, a folder, module:function or a JSON text, or --settings with a "
+    fix="Give --payload a file, a folder, module:function or JSON text, or --settings with a "
     "warm-up payload.",
 )
 
 PAYLOAD_SOURCE = rule(
     "LLT101",
-    "the payload of the load test cannot be read",
+    "the load test's payload cannot be read",
     fix="Give a file with one request body, a .jsonl file with one per line, or a folder with "
-    "one file per body.",
+    "one per file.",
 )
 PAYLOAD_GENERATOR = rule(
     "LLT102",
-    "the payload generator of the load test cannot be used",
-    fix="Give module:function; the module is looked for in the current folder too. The function "
-    "takes the request's number, from 0, and returns bytes, text, or what JSON can carry.",
+    "the load test's payload generator cannot be used",
+    fix="Give module:function, also from the current folder. The function takes the request's "
+    "number, from 0, and returns bytes, text or JSON data.",
 )
 PAYLOAD_BYTES = Range(
     rule(
         "LLT103",
         "a request body of the load test is too large",
-        fix="Send what callers send: SageMaker takes 25 MB at most.",
+        fix="Send what callers send.",
         source="/sagemaker/latest/dg/deploy-model-options.html",
     ),
     "the body",
@@ -50,8 +50,8 @@ PAYLOAD_BYTES = Range(
 )
 GENERATED_BODY = rule(
     "LLT104",
-    "the payload generator returned what is no request body",
-    fix="Return bytes, text, or what JSON can carry.",
+    "the payload generator did not return a request body",
+    fix="Return bytes, text or JSON data.",
 )
 
 

@@ -19,7 +19,7 @@ STEP_USERS = Range(
     rule(
         "LLT129",
         "the number of users of a load test is out of range",
-        fix="Give the number of callers that each wait for their answer before they call again.",
+        fix="Give the callers that each wait for their answer.",
     ),
     "the number of users",
     1,
@@ -27,9 +27,9 @@ STEP_USERS = Range(
 )
 STEP_FORM = rule(
     "LLT131",
-    "a step of a load test needs either arrivals or users, and time that counts",
-    fix="Give arrivals for requests that do not wait for each other (open loop) or users for "
-    "callers who do (closed loop), and a settling time shorter than the step.",
+    "a step of a load test needs arrivals or users, and time",
+    fix="Give arrivals (open loop) or users (closed loop), and a settling time shorter than "
+    "the step.",
 )
 
 

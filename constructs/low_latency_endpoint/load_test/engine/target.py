@@ -16,8 +16,8 @@ _INVOKE_PAGE = "/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
 TARGET_ENDPOINT = Pattern(
     rule(
         "LLT105",
-        "the load test does not know which endpoint to call",
-        fix="Give the endpoint's name, as `aws sagemaker list-endpoints` prints it.",
+        "the load test's endpoint is not named",
+        fix="Give its name, as `aws sagemaker list-endpoints` prints it.",
         source=_INVOKE_PAGE,
     ),
     "the endpoint's name",
@@ -28,8 +28,8 @@ TARGET_ENDPOINT = Pattern(
 HEADER_TEXT = Pattern(
     rule(
         "LLT106",
-        "a request header of the load test may hold one line of printable ASCII only",
-        fix="Give the value as SageMaker's API takes it.",
+        "a request header is not one line of printable ASCII",
+        fix="Give it as SageMaker's API takes it.",
         source=_INVOKE_PAGE,
     ),
     "the value",
@@ -39,7 +39,7 @@ HEADER_TEXT = Pattern(
 )
 RESPONSE_CHECK = rule(
     "LLT107",
-    "the response check of the load test is no regular expression",
+    "the response check is not a regular expression",
     fix="Give a Python regular expression that occurs in every good answer, such as '\"label\"'.",
 )
 

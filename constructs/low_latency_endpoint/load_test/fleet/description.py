@@ -16,9 +16,9 @@ from ...plan.prices import Price
 
 FLEET_DEPLOYED = rule(
     "LLT123",
-    "there is no load-test fleet for this endpoint in this account and region",
-    fix="Deploy one: cdk deploy --all -c load-test-fleet=true; or add a LoadTestFleet to your "
-    "own app. Check --region and --profile.",
+    "this endpoint has no load-test fleet in this account and region",
+    fix="Deploy one: cdk deploy --all -c load-test-fleet=true, or a LoadTestFleet in your app. "
+    "Check --region and --profile.",
 )
 
 

@@ -39,9 +39,8 @@ WORKERS = Range(
     rule(
         "LLT124",
         "the number of the fleet's workers is out of range",
-        fix="Give 1 to 200 workers. One sends some thousand requests per second; a new "
-        "account runs few Fargate tasks at once (quota: Fargate On-Demand vCPU resource "
-        "count).",
+        fix="One worker sends some thousand requests per second. A new account runs few "
+        "Fargate tasks (quota: Fargate On-Demand vCPU resource count).",
         source="/AmazonECS/latest/developerguide/service-quotas.html",
     ),
     "the number of workers",
@@ -51,15 +50,14 @@ WORKERS = Range(
 )
 FLEET_ANSWERS = rule(
     "LLT126",
-    "the fleet stopped before the result was there",
-    fix="The end of the task's log says why; it is in the fleet's log group for as long as the "
-    "log is kept.",
+    "the fleet stopped before its result was there",
+    fix="Read the end of the task's log, in the fleet's log group.",
 )
 PAYLOADS_TRAVEL = rule(
     "LLT127",
     "the payload generator cannot be sent to the fleet",
-    fix="Put the function into a module of one file that imports only the standard library and "
-    "what the load generator's image holds, or write its payloads into a folder.",
+    fix="Put it into a one-file module that imports only the standard library and the load "
+    "generator image's packages, or write its payloads into a folder.",
 )
 
 _ADDRESS_SECONDS = 180.0

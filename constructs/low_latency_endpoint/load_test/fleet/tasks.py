@@ -14,9 +14,9 @@ from .description import FleetDescription
 FLEET_STARTS = rule(
     "LLT125",
     "the fleet's tasks did not start",
-    fix="What ECS says above names the cause. CannotPullContainerError and "
-    "ResourceInitializationError: the subnets reach no ECR, S3 or Logs (interface_endpoints "
-    "of LoadTestFleet). Capacity: try fewer workers, or later.",
+    fix="Read ECS's message above. CannotPullContainerError, ResourceInitializationError: the "
+    "subnets do not reach ECR, S3 or Logs (interface_endpoints of LoadTestFleet). Capacity: "
+    "use fewer workers, or try later.",
     source="/AmazonECS/latest/developerguide/stopped-task-error-codes.html",
 )
 

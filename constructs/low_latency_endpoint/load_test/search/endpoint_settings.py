@@ -15,8 +15,8 @@ from ..engine.payloads import Payloads
 
 SETTINGS_ENDPOINT = rule(
     "LLT111",
-    "the settings file does not say which of its endpoints is meant",
-    fix="State endpoint_name in the settings file, or name the endpoint by its key.",
+    "the settings file does not say which endpoint is meant",
+    fix="State endpoint_name in it, or name the endpoint by its key.",
 )
 
 

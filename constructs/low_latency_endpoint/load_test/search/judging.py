@@ -31,8 +31,8 @@ LATENCY_NEEDED = rule(
 ALLOWED_ERRORS = Range(
     rule(
         "LLT116",
-        "the share of errors to bear is out of range",
-        fix="Give a share: 0.001 bears one failed request in a thousand.",
+        "the allowed share of errors is out of range",
+        fix="0.001 allows one failed request in a thousand.",
     ),
     "the share of errors",
     0,

@@ -31,15 +31,15 @@ from .search_plan import CONFIRMS_FOR, GUIDE_ERROR, RISE, SearchPlan, settle_sec
 
 NOTHING_ANSWERED = rule(
     "LLT112",
-    "the endpoint answers next to nothing even to one caller at a time",
-    fix="Send one request by hand: payload, content type, permissions (sagemaker:InvokeEndpoint) "
-    "and the container's log say why.",
+    "the endpoint hardly answers even one caller",
+    fix="Send one request by hand. Check payload, content type, sagemaker:InvokeEndpoint and "
+    "the container's log.",
     source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html",
 )
 INSTANCES_KNOWN = rule(
     "LLT136",
-    "the limit of one instance needs the number of instances that answer",
-    fix="Allow sagemaker:DescribeEndpoint, or give --instances the number that serve.",
+    "the limit of one instance needs the number of instances",
+    fix="Allow sagemaker:DescribeEndpoint, or give --instances.",
     source="/sagemaker/latest/APIReference/API_DescribeEndpoint.html",
 )
 

@@ -34,7 +34,7 @@ from .serving import ServingFleet, check_one_type, instances_of_one_kind, read_f
 FIRST_BYTE_STREAMS = rule(
     "LLT139",
     "a target for the first byte needs response streams",
-    fix="Add --stream, or leave the target out: a whole answer has no first byte of its own.",
+    fix="Add --stream, or leave the target out.",
     source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpointWithResponseStream.html",
 )
 

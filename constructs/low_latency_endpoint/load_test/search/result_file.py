@@ -34,19 +34,16 @@ from .serving import ServingFleet
 RESULT_FILE = rule(
     "LLT113",
     "a load-test result cannot be read",
-    fix="Give a file that low-latency load-test --output wrote.",
+    fix="Give a file of low-latency load-test --output.",
 )
 WRITTEN = rule(
-    "LLT115",
-    "a file of the load test cannot be written",
-    fix="Name a file in a folder that exists and that you may write to.",
+    "LLT115", "a file of the load test cannot be written", fix="Name a file in a writable folder."
 )
 LIMIT_REACHED = rule(
     "LLT138",
     "the load test did not reach the limit of an instance",
-    fix="Run low-latency load-test --find-limit without --up-to, or with a higher one; or plan "
-    "with what is known to hold: --accept-lower-bound, which may plan more instances than are "
-    "needed.",
+    fix="Run low-latency load-test --find-limit without --up-to or with a higher one; or plan "
+    "with --accept-lower-bound, which may plan too many instances.",
 )
 
 

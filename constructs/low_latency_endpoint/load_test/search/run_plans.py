@@ -15,8 +15,8 @@ from .search_plan import SearchPlan
 LOAD_FORM = rule(
     "LLT108",
     "a load test needs exactly one kind of load",
-    fix="Give --tps (requests per second, whoever waits), --users (callers that each wait for "
-    "their answer), --find-limit, or --confirm.",
+    fix="Give --tps (requests per second), --users (callers that wait for their answers), "
+    "--find-limit or --confirm.",
 )
 
 Mode = Literal["rate", "users", "find-limit", "confirm"]

@@ -14,8 +14,8 @@ PRECISION = Range(
     rule(
         "LLT117",
         "the precision of the limit is out of range",
-        fix="Give how far apart, as a share, the highest rate that holds and the next tried may "
-        "stay: 0.05 by default.",
+        fix="Give the allowed gap, as a share, between the highest rate that holds and the "
+        "next tried; default 0.05.",
     ),
     "the precision",
     0.005,

@@ -23,8 +23,8 @@ from .limit_search import INSTANCES_KNOWN
 
 ONE_INSTANCE_TYPE = rule(
     "LLT137",
-    "variants of several instance types have no limit of one instance",
-    fix="Give --variant: look for the limit of one variant at a time.",
+    "variants of several instance types have no common limit of one instance",
+    fix="Give --variant, one at a time.",
     source="/sagemaker/latest/APIReference/API_ProductionVariant.html",
 )
 

@@ -17,9 +17,8 @@ COLD_MODEL = kind(
     "LLD121",
     "New instances answer slowly until they are warm",
     (
-        "four fifths of the slow periods lie within 10 minutes of a start of instances, "
-        "and none before it: a scale-out, a deployment, or a count of serving instances "
-        "that rose, or an instance's first metrics, without either"
+        "four fifths of the slow periods come within 10 minutes after instances start (by "
+        "scale-out, deployment, or their count or first metrics), and none before"
     ),
     GUIDE + "deployment-best-practices.html",
 )
@@ -32,7 +31,7 @@ UPDATE_FAILED = kind(
 NEW_VERSION = kind(
     "LLD702",
     "Slow since a deployment: the new version itself is slower",
-    ("slow from a deployment to the end of the window, not before, p50 at least 1.3 times higher"),
+    ("slow from a deployment to the end of the window, not before; p50 at least 1.3 times higher"),
     GUIDE + "deployment-guardrails.html",
 )
 MISSING = kind(

@@ -44,7 +44,7 @@ MODEL_ERRORS = kind(
 TIMEOUTS = kind(
     "LLD405",
     "Requests reach the time limit of an invocation",
-    "5XX while the longest ModelLatency is 58 s or more",
+    "5XX while the longest ModelLatency is at least 58 s",
     GUIDE + "deploy-model-options.html",
 )
 BROKEN_STREAMS = kind(
@@ -54,9 +54,8 @@ THROTTLED = kind(
     "LLD407",
     "More requests come than a limit lets in",
     (
-        "1 % of 4XX, only in periods beyond a rate, and what is let in then is even "
-        "(middle half within 6 %) while what comes differs by 20 %: throttled, by "
-        "SageMaker or by the container"
+        "1 % of 4XX, only above some rate; accepted requests are then even (middle half within 6 "
+        "%) while arrivals differ by 20 %"
     ),
     MONITORING,
 )
@@ -64,15 +63,15 @@ CACHE_MISSES = kind(
     "LLD301",
     "Requests wait for models that are not loaded",
     (
-        "less than 95 % of the requests find their model loaded, and the wait is a tenth "
-        "of the threshold or more"
+        "under 95 % of the requests find their model loaded, and the wait is at least a tenth of "
+        "the threshold"
     ),
     KNOWLEDGE_CENTER,
 )
 SLOW_DOWNLOADS = kind(
     "LLD302",
     "Models take long to download",
-    "the same; downloading takes twice as long as loading, and nothing is unloaded",
+    "as LLD301; downloading takes twice as long as loading, and nothing is unloaded",
     KNOWLEDGE_CENTER,
 )
 SILENCE = kind(
@@ -81,7 +80,9 @@ SILENCE = kind(
     "no request, and an alarm on Invocations is in ALARM",
     MONITORING,
 )
-DISK = kind("LLD118", "The disk is nearly full", "DiskUtilization reaches 90 % (risk)", MONITORING)
+DISK = kind(
+    "LLD118", "The disk is nearly full", "DiskUtilization reaches 90 % (a risk)", MONITORING
+)
 
 _RATE = 0.01  # as the library's own alarm
 _LEAST = 5

@@ -21,19 +21,15 @@ DRIVER = kind(
     "No container has started: the driver may not fit the image's CUDA",
     (
         "the endpoint is Creating for 10 minutes, or Failed, without the log group "
-        "`/aws/sagemaker/Endpoints/<name>`, which a container's first line makes; and the"
-        " image's CUDA is 13 or newer on SageMaker's own choice of AMI, or another than "
-        "the chosen AMI's. From public reports, not seen on AWS yet"
+        "`/aws/sagemaker/Endpoints/<name>`; the image's CUDA is 13 or newer on SageMaker's default "
+        "AMI, or not the chosen AMI's. From public reports, not seen on AWS yet"
     ),
     AWS_DOCS + "/sagemaker/latest/APIReference/API_ProductionVariant.html",
 )
 NO_CONTAINER = kind(
     "LLD120",
     "No container has started",
-    (
-        "the same for 30 minutes, or Failed, without a doubt about the driver: capacity, "
-        "the image, the role"
-    ),
+    ("as LLD119, for 30 minutes or Failed, with a driver that fits"),
     GUIDE + "deployment-best-practices.html",
 )
 

@@ -11,29 +11,27 @@ from ...plan.limits import ALARM_THRESHOLD_MILLISECONDS
 
 SINCE_FORM = rule(
     "LLD902",
-    "the window is no length of time that CloudWatch keeps",
+    "the time window is not valid",
     fix="Write a number and m, h or d: 30m, 1h, 2d.",
     source="/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html",
 )
 UNTIL_FORM = rule(
     "LLD903",
-    "the end of the window is no time in the past",
-    fix="Write it as 2026-11-20T03:30, with Z or +01:00 unless it is your machine's own time.",
+    "the end of the time window is not in the past",
+    fix="Write it as 2026-11-20T03:30, with Z or +01:00 unless it is local time.",
 )
 TARGET_FORM = rule(
     "LLD904",
     "a latency target is not a statistic with a time",
-    fix="Write p99=200ms; repeat the option for another statistic.",
+    fix="Write p99=200ms; repeat the option for more.",
 )
 CLIENT_LATENCY_FORM = rule(
     "LLD905",
     "a client latency is not a statistic with a time",
-    fix="Write p99=240ms, as the callers measured it in the same window.",
+    fix="Write p99=240ms, as callers measured it in the same time window.",
 )
 PAGE_WRITTEN = rule(
-    "LLD906",
-    "the page could not be written",
-    fix="Give --html a file in a folder that exists and that you may write to.",
+    "LLD906", "the page could not be written", fix="Give --html a file in a writable folder."
 )
 _KEPT = timedelta(days=455)  # CloudWatch keeps hourly values for fifteen months
 _SHORTEST = timedelta(minutes=5)

@@ -13,25 +13,25 @@ from .view import WARMING, VariantView
 COLD = kind(
     "LLD201",
     "OverheadLatency is high after new instances started",
-    "the same of OverheadLatency",
+    "as LLD121, for OverheadLatency",
     KNOWLEDGE_CENTER,
 )
 INFREQUENT = kind(
     "LLD202",
     "OverheadLatency is high because requests are infrequent",
-    "OverheadLatency high at up to 5 requests a minute",
+    "OverheadLatency is high at up to 5 requests a minute",
     KNOWLEDGE_CENTER,
 )
 STEADY = kind(
     "LLD203",
     "OverheadLatency is high under steady traffic",
-    "OverheadLatency high otherwise: payload sizes, authentication, data capture",
+    "OverheadLatency is high otherwise: payload sizes, authentication, data capture",
     KNOWLEDGE_CENTER,
 )
 CLIENT = kind(
     "LLD801",
     "The time is lost between the caller and SageMaker",
-    "`--client-latency` is more than model and overhead by a quarter and 5 ms",
+    "`--client-latency` exceeds model and overhead by a quarter and 5 ms",
     MONITORING,
 )
 

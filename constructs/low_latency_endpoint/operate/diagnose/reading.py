@@ -53,8 +53,8 @@ from .read_fleet import alarm_thresholds, read_alarms, read_plan, read_scaling, 
 
 METRICS_READABLE = rule(
     "LLD901",
-    "AWS must answer what the diagnosis cannot do without",
-    fix="Check the credentials (aws sts get-caller-identity), the region, and that they may call "
+    "AWS did not answer a call that the diagnosis needs",
+    fix="Check credentials (aws sts get-caller-identity), region, and the permissions "
     "sagemaker:DescribeEndpoint and cloudwatch:GetMetricData.",
     source="/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html",
 )

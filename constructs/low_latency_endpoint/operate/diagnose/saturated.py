@@ -33,9 +33,9 @@ SATURATED = kind(
     "LLD101",
     "The instances are saturated",
     (
-        "CPU from 85 %, or GPU, of the whole instance while slow, or from 50 % (or not "
-        "published) with more load than a load test found, 1.2 times the scaling target's"
-        " invocations, or 1.5 times its requests in flight; scaling may not be read"
+        "while slow, CPU or GPU is at 85 % of the whole instance, or at 50 % (or not published) "
+        "with more load than a load test found, 1.2 times the scaling target's invocations or 1.5 "
+        "times its requests in flight; scaling cannot be read"
     ),
     LOAD_TESTING,
 )
@@ -43,46 +43,40 @@ AT_MAXIMUM = kind(
     "LLD102",
     "The fleet is at its maximum and needs more instances",
     (
-        "the same, and as many instances serve as scaling may start; also, as a risk, "
-        "five periods at the maximum above the scaling target, not slow"
+        "as LLD101, with as many instances as scaling may start; a risk if the scaling target is "
+        "exceeded for five such periods without slowness"
     ),
     SCALING,
 )
 SCALE_OUT_FAILED = kind(
     "LLD103",
     "Instances that scaling asked for did not come",
-    (
-        "a scaling activity is Failed or Unfulfilled: capacity, quota, or AWS's own "
-        "words; a risk while latency holds"
-    ),
+    ("a scaling activity is Failed or Unfulfilled; a risk while latency holds"),
     _ACTIVITIES,
 )
 SCALING_LAGS = kind(
     "LLD104",
     "Scaling follows the load too slowly",
-    (
-        "the same below the maximum, load (or requests in flight) above the scaling "
-        "target; names when the first instances were asked for"
-    ),
+    ("as LLD101, below the maximum, with load or requests in flight above the scaling target"),
     _TRACKING,
 )
 NO_SCALING = kind(
     "LLD105",
     "The fleet is saturated and does not scale",
-    "the same, and the variant is no scalable target",
+    "as LLD101, and the variant is no scalable target",
     SCALING,
 )
 SCALING_SUSPENDED = kind(
     "LLD106",
     "The fleet is saturated and scaling out is suspended",
-    "the same, and DynamicScalingOutSuspended",
+    "as LLD101, with DynamicScalingOutSuspended",
     AWS_DOCS + "/autoscaling/application/userguide/"
     "application-auto-scaling-suspend-resume-scaling.html",
 )
 TARGET_TOO_HIGH = kind(
     "LLD107",
     "Instances saturate before they reach the scaling target",
-    "the same, while what scaling tracks stays within its target",
+    "as LLD101, while what scaling tracks stays within its target",
     LOAD_TESTING,
 )
 GPU_WAITS = kind(

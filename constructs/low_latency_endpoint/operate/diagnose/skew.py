@@ -15,15 +15,15 @@ SLOW_INSTANCE = kind(
     "LLD501",
     "One instance is slower than the others",
     (
-        "metrics per instance show one with twice the latency of the others; the first 10"
-        " minutes of a new instance do not count, unless most are as new"
+        "one instance's metrics show twice the latency of the others; its first 10 minutes do not "
+        "count unless most are as new"
     ),
     ROUTING,
 )
 SLOW_ZONE = kind(
     "LLD503",
     "One Availability Zone is slower than the others",
-    "metrics per zone show one with 1.5 times the latency of the others",
+    "one zone's metrics show 1.5 times the latency of the others",
     GUIDE + "realtime-endpoints-privatelink.html",
 )
 

@@ -24,24 +24,21 @@ WORKERS = kind(
     "LLD111",
     "Requests queue in the container: too few workers",
     (
-        "instances with room; requests in flight twice the workers that the environment "
-        "states, or latency that follows them (correlation from 0.7, both doubled)"
+        "instances have room; requests in flight are twice the workers in the environment, or "
+        "latency follows them (correlation from 0.7, both doubled)"
     ),
     LOAD_TESTING,
 )
 SLOW_MODEL = kind(
     "LLD112",
     "Each request takes long on instances with room",
-    (
-        "instances with room, nothing else fits: GPU instead of CPU, compiling for "
-        "Inferentia, framework, script"
-    ),
+    ("instances have room, and nothing else fits"),
     KNOWLEDGE_CENTER,
 )
 SLOW_TAIL = kind(
     "LLD113",
     "Most requests are fast, some take far longer",
-    "p50 within the threshold, p99 at least three times p50",
+    "p50 is within the threshold, p99 at least three times p50",
     LOAD_TESTING,
 )
 GPU_IDLE = kind(
@@ -59,7 +56,7 @@ MEMORY = kind(
 UNEVEN = kind(
     "LLD502",
     "Uneven latency under RANDOM routing",
-    ("only the tail is slow, RANDOM routing, no metrics per instance that would say more"),
+    ("only the tail is slow, with RANDOM routing and without metrics per instance"),
     ROUTING,
 )
 

@@ -19,7 +19,7 @@ _NEVER_CREATED = ("ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS")
 @check(
     "LLP101",
     "Credentials work, and are the account's",
-    how="STS tells the caller; the account is the settings'.",
+    how="The caller's account (STS) against the settings'.",
     source="/STS/latest/APIReference/API_GetCallerIdentity.html",
 )
 def credentials(context: PreflightContext) -> Iterator[Outcome]:
@@ -39,7 +39,7 @@ def credentials(context: PreflightContext) -> Iterator[Outcome]:
 @check(
     "LLP102",
     "The region is the stack's, and enabled",
-    how="`--region` against the settings, and the account's opt-in.",
+    how="`--region` against the settings; the account's opt-in.",
     source="/accounts/latest/reference/manage-acct-regions.html",
 )
 def region(context: PreflightContext) -> Iterator[Outcome]:
@@ -71,10 +71,7 @@ def region(context: PreflightContext) -> Iterator[Outcome]:
 @check(
     "LLP103",
     "The account and region are bootstrapped for the CDK",
-    how=(
-        "Version 6 or later in Parameter Store, for the default qualifier. `make "
-        "bootstrap` does it."
-    ),
+    how=("Bootstrap version 6 or later with the default qualifier. `make bootstrap` does it."),
     source="/cdk/v2/guide/bootstrapping.html",
 )
 def bootstrap(context: PreflightContext) -> Iterator[Outcome]:

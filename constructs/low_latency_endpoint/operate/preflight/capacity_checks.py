@@ -38,7 +38,7 @@ def _quota(account: Account, instance_type: str) -> tuple[Mapping[str, Any] | No
 @check(
     "LLP301",
     "The instance type is offered for hosting in the region",
-    how="By its quota: no API says it. Without a quota it warns.",
+    how="By its quota; warns without one.",
     source=_QUOTAS,
 )
 def type_offered(context: PlannedEndpoint) -> Iterator[Outcome]:
@@ -65,9 +65,7 @@ def type_offered(context: PlannedEndpoint) -> Iterator[Outcome]:
     "LLP302",
     "The quota holds the largest fleet twice",
     how=(
-        "For all endpoints of a type together; with a rolling deployment the fleet and "
-        "one batch, for its rollback too: the template sets `RollbackMaximumBatchSize`, "
-        "without which SageMaker brings the whole old fleet back at once."
+        "For all endpoints of a type together. A rolling deployment needs the fleet and one batch."
     ),
     source=_SAGEMAKER_QUOTAS,
 )
@@ -121,9 +119,8 @@ _EXECUTIONS_QUOTA = "L-B99A9384"  # Lambda's "Concurrent executions"
     "LLP303",
     "Lambda has executions for the warm-up",
     how=(
-        "`GetAccountSettings`: what `reserve_concurrency` reserves must leave what AWS "
-        "keeps unreserved (100, or a smaller quota as a whole); a quota below 100, as new"
-        " accounts have, warns."
+        "`reserve_concurrency` must leave 100 executions unreserved, or all of a smaller "
+        "quota. Warns below a quota of 100, as in new accounts."
     ),
     source="/lambda/latest/dg/configuration-concurrency.html",
 )

@@ -78,12 +78,7 @@ def _exists(context: PlannedEndpoint, data: ModelDataSettings) -> Iterator[Outco
         yield passed(f"{uri}: {count}{_size(sum(sizes))}")
 
 
-@check(
-    "LLP404",
-    "The model data's bucket is in the stack's region",
-    how="S3 tells it even where it refuses the rest.",
-    source=_MODELS,
-)
+@check("LLP404", "The model data's bucket is in the stack's region", source=_MODELS)
 def bucket_region(context: PlannedEndpoint) -> Iterator[Outcome]:
     """SageMaker reads model data of its own region."""
     yield from _each_data(context, _in_region)
@@ -125,7 +120,7 @@ def _region(account: Account, bucket: str) -> str | None:
 @check(
     "LLP405",
     "The model data arrives in time",
-    how="Size at an assumed 100 MB/s against `model_data_download_timeout`; only warns.",
+    how="At an assumed 100 MB/s within `model_data_download_timeout`; only warns.",
     source=_LARGE_MODELS,
 )
 def download_time(context: PlannedEndpoint) -> Iterator[Outcome]:

@@ -121,10 +121,7 @@ def _manifest(account: Account, image: EcrImage) -> Mapping[str, Any] | None:
 @check(
     "LLP401",
     "The image exists in the stack's region",
-    how=(
-        "`BatchGetImage`, which AWS's own registries allow. Images that the deploy builds"
-        " are left out."
-    ),
+    how=("Not for images that the deploy builds."),
     source=_BATCH_GET_IMAGE,
 )
 def image_exists(context: PlannedEndpoint) -> Iterator[Outcome]:

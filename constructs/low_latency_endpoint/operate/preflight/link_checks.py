@@ -28,9 +28,9 @@ _INVOKE = "sagemaker:InvokeEndpoint"
     "LLP203",
     "Nothing else owns the runtime's private DNS name in the VPC",
     how=(
-        "No other private-DNS endpoint of the service, no hosted zone of the name; tells "
-        "how to adopt the one that is there. The same for each VPC in "
-        "`hosted_zone_vpc_ids`, where Route 53 would answer `ConflictingDomainExists`."
+        "No other interface endpoint of the service with private DNS and no hosted zone of the "
+        "name; in each VPC of `hosted_zone_vpc_ids` too, where Route 53 would answer "
+        "`ConflictingDomainExists`. Says how to adopt an existing endpoint."
     ),
     source=_INTERFACE,
 )

@@ -62,7 +62,7 @@ def role_trusts(context: PlannedEndpoint) -> Iterator[Outcome]:
 @check(
     "LLP502",
     "The execution role may be passed to SageMaker",
-    how="IAM's simulation for who deploys: the CDK bootstrap's execution role, else you.",
+    how="IAM's simulation for the CDK bootstrap's execution role, else for you.",
     source=_PASS,
 )
 def role_passable(context: PlannedEndpoint) -> Iterator[Outcome]:

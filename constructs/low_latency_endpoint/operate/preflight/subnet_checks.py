@@ -21,7 +21,7 @@ _HOST = "/sagemaker/latest/dg/host-vpc.html"
 @check(
     "LLP205",
     "The VPC exists, with DNS support and DNS hostnames on",
-    how="Both attributes; without private DNS neither is needed.",
+    how="Needed for private DNS only.",
     source=_DNS,
 )
 def vpc_dns(context: PreflightContext) -> Iterator[Outcome]:
@@ -84,7 +84,7 @@ def subnets_by_zone(context: PreflightContext) -> dict[str, list[Subnet]]:
 @check(
     "LLP206",
     "There is a subnet in each client zone",
-    how="The named ones in their zones; else those the lookup may choose.",
+    how="The named ones in their zones; else those that the lookup may choose.",
     source=_HOST,
 )
 def subnets_in_zones(context: PreflightContext) -> Iterator[Outcome]:
@@ -132,9 +132,8 @@ def _named(context: PreflightContext, zone: str, subnet_id: str, found: list[Sub
     "LLP207",
     "The subnets have room for twice the largest fleet",
     how=(
-        "The plan's rule. Fewer free addresses, yet enough when the fleets spread evenly,"
-        " only warn; so does a stack that is deployed, whose fleet is among the addresses"
-        " taken."
+        "Warns where the addresses suffice only if the fleets spread evenly, and for a "
+        "deployed stack, whose fleet already takes some."
     ),
     source=_HOST,
 )
@@ -179,7 +178,7 @@ def free_addresses(context: PreflightContext) -> Iterator[Outcome]:
     "LLP208",
     "S3 is reachable from the existing VPC's subnets",
     how=(
-        "Gateway endpoint, interface endpoint or a way out; fails with "
+        "By a gateway endpoint, interface endpoint or route out. Fails with "
         "`network_isolation`, else warns."
     ),
     source=_HOST,

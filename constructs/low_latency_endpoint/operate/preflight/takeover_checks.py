@@ -30,12 +30,10 @@ _NOT_IN_CLOUDTRAIL = "CloudTrail's event history has no invocations"
     "LLP209",
     "Private DNS redirects no other SageMaker caller of the VPC",
     how=(
-        "For an existing VPC with private DNS that is not there yet. Counts the account's"
-        " other endpoints in service. Who calls them: the network interfaces in the VPC's"
-        " flow log of the last hour, as far as ten pages of it and the runtime's changing"
-        " addresses tell; only a log of accepted packets in CloudWatch Logs in the "
-        "default format can be read. CloudTrail's event history has no invocations. Else "
-        "unknown."
+        "For an existing VPC that will get private DNS. Counts the account's other endpoints "
+        "in service. Looks for callers in the last hour of the VPC's flow log (at most ten pages; "
+        "accepted packets, default format, in CloudWatch Logs). Else unknown: CloudTrail's event "
+        "history has no invocations."
     ),
     source="/sagemaker/latest/dg/interface-vpc-endpoint.html",
 )

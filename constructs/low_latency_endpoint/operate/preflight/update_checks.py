@@ -61,7 +61,7 @@ def _current(context: PlannedEndpoint) -> DeployedEndpoint | None:
 @check(
     "LLP601",
     "The update changes no scaled variant's instance type, and removes none",
-    how="`UpdateEndpoint` would fail; tells the way in two deploys. See updates.",
+    how="`UpdateEndpoint` would fail. Says how to do it in two deploys.",
     source=_UPDATE,
 )
 def allowed_change(context: PlannedEndpoint) -> Iterator[Outcome]:
@@ -106,7 +106,7 @@ def _problems(
 @check(
     "LLP602",
     "The deployed endpoint is in service",
-    how=("An endpoint that is being updated or scaled takes no update; `--wait` waits for it."),
+    how=("`--wait` waits for an update or scaling to end."),
     source=_STATES,
 )
 def endpoint_healthy(context: PlannedEndpoint) -> Iterator[Outcome]:
@@ -149,7 +149,7 @@ def endpoint_healthy(context: PlannedEndpoint) -> Iterator[Outcome]:
 @check(
     "LLP603",
     "The endpoint's name is free",
-    how="For `endpoint_name`: no endpoint outside of the stack has it.",
+    how="For `endpoint_name`: no endpoint outside the stack has it.",
     source=_STATES,
 )
 def name_is_free(context: PlannedEndpoint) -> Iterator[Outcome]:

@@ -17,13 +17,13 @@ from .threshold import LatencyThreshold
 NO_SUCH_RESULT = rule(
     "LLR108",
     "the job has no such result",
-    fix="Choose a number of the job's table: low-latency recommend SETTINGS --job NAME. Only a "
-    "completed job has results.",
+    fix="Choose a number from low-latency recommend SETTINGS --job NAME. Only a completed job "
+    "has results.",
 )
 NOT_ADOPTABLE = rule(
     "LLR109",
-    "the result cannot become the settings' choice",
-    fix="Choose another result, or change the settings by hand.",
+    "the result cannot be written into the settings",
+    fix="Choose another, or change the settings by hand.",
 )
 MOST_INVOCATIONS = 0.98 * 30_000  # requests per minute at which AWS's tests end, or nearly so
 

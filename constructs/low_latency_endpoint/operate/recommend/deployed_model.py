@@ -13,7 +13,7 @@ from ...settings import Settings
 
 MODEL_TO_TEST = rule(
     "LLR103",
-    "a recommendation job tests one model that exists",
+    "a recommendation job needs one existing model",
     fix="Deploy the stack first (make deploy), or pass --model-name or --model-package-arn.",
     source=API + "RecommendationJobInputConfig.html",
 )

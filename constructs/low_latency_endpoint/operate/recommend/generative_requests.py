@@ -23,7 +23,7 @@ from .jobs import BENCHMARK, GENERATIVE, JobKind, JobRequest
 
 GENERATIVE_FORM = rule(
     "LLR110",
-    "a job for a generative model cannot be asked like this",
+    "the request for a generative model is not valid",
     fix="See low-latency recommend-generative --help.",
     source=GUIDE + "generative-ai-inference-recommendations.html",
 )

@@ -44,9 +44,9 @@ JOB_NAME = Pattern(
 JOB_ROLE = Pattern(
     rule(
         "LLR102",
-        "a recommendation job needs a role that makes endpoints in your name",
-        fix="Pass --role-arn. The deployed model's own role may only fetch its model; AWS asks "
-        "for one with AmazonSageMakerFullAccess and access to the payload.",
+        "a recommendation job needs a role of its own",
+        fix="Pass --role-arn, a role with AmazonSageMakerFullAccess and access to the payload. "
+        "The deployed model's role is not enough.",
         source=GUIDE + "inference-recommender-prerequisites.html",
     ),
     "the role's ARN",

@@ -26,20 +26,20 @@ from .jobs import OPTIMIZATION, JobRequest
 
 OPTIMIZATION_FORM = rule(
     "LLR111",
-    "an optimization job cannot be asked like this",
+    "the request for an optimization job is not valid",
     fix="See low-latency optimize --help.",
     source=API + "CreateOptimizationJob.html",
 )
 MODEL_TO_OPTIMIZE = rule(
     "LLR112",
-    "an optimization job reads an uncompressed model from a prefix in S3",
-    fix="Pass --model-data s3://bucket/prefix/ with the model's files.",
+    "an optimization job needs an uncompressed model under an S3 prefix",
+    fix="Pass --model-data s3://bucket/prefix/.",
     source=API + "OptimizationJobModelSource.html",
 )
 COMBINATION = rule(
     "LLR113",
-    "SageMaker does not apply these optimizations together, or not for this instance type",
-    fix="GPUs: --compile alone or with --quantize, or without it --quantize, --shard and "
+    "SageMaker does not combine these optimizations on this instance type",
+    fix="GPUs: --compile alone or with --quantize; or without it --quantize, --shard and "
     "--speculative. Inferentia and Trainium: --compile alone.",
     # No page of AWS's says what goes together; its SDK does.
     source="https://github.com/aws/sagemaker-python-sdk/blob/master/sagemaker-serve/src/"

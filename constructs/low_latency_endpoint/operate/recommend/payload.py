@@ -18,9 +18,9 @@ from ...settings import EndpointSettings
 
 SAMPLE_PAYLOAD = rule(
     "LLR107",
-    "a recommendation job sends a sample payload: a .tar.gz in S3",
-    fix="Pass --payload s3://bucket/payload.tar.gz; or a file, or nothing for the "
-    "warm-up's payload of the settings, with --upload-to s3://bucket/prefix/.",
+    "a recommendation job needs a sample payload, a .tar.gz in S3",
+    fix="Pass --payload s3://bucket/payload.tar.gz. Or add --upload-to s3://bucket/prefix/ to "
+    "a local file, or to nothing for the settings' warm-up payload.",
     source=API + "RecommendationJobPayloadConfig.html",
 )
 

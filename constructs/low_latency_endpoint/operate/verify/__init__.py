@@ -22,11 +22,7 @@ from .context import Machine, VerificationContext, VerifiedEndpoint
 __all__ = ["CHECKS", "ENDPOINT_CHECKS", "Machine", "run_verification"]
 
 
-@check(
-    "LLV102",
-    "The template has endpoints, with their plans",
-    how="Without a plan there is nothing to compare: unknown.",
-)
+@check("LLV102", "The template has endpoints, with their plans", how="Unknown without a plan.")
 def _has_plans(context: VerificationContext) -> list[Outcome]:
     """Without the template nothing can be compared."""
     found = stack_endpoints(context.account, context.stack_name)

@@ -266,10 +266,7 @@ def deployment(context: VerifiedEndpoint) -> Iterator[Outcome]:
 @check(
     "LLV407",
     "SageMaker serves the stack's configuration",
-    how=(
-        "`DescribeEndpoint` against the stack's resource: after an update that SageMaker "
-        "rolled back it serves the former one. See updates."
-    ),
+    how=("After an update that SageMaker rolled back it serves the former one."),
     source=_DESCRIBE,
 )
 def configuration(context: VerifiedEndpoint) -> Iterator[Outcome]:
@@ -326,7 +323,7 @@ def no_failure(context: VerifiedEndpoint) -> Iterator[Outcome]:
 @check(
     "LLV409",
     "The configuration that serves exists",
-    how="SageMaker lets it be deleted; the next update or scaling then fails.",
+    how="It can be deleted; then the next update or scaling fails.",
     source="/sagemaker/latest/APIReference/API_DeleteEndpointConfig.html",
 )
 def configuration_exists(context: VerifiedEndpoint) -> Iterator[Outcome]:

@@ -64,7 +64,7 @@ def _resolved(context: VerificationContext, link: Mapping[str, Any]) -> tuple[st
 @check(
     "LLV301",
     "The runtime's name resolves to the interface endpoint in the same zone",
-    how="From where it runs; not where the template states no private DNS.",
+    how="From where it runs; not without private DNS.",
     source=_PRIVATE_LINK,
 )
 def name_resolves(context: VerificationContext) -> Iterator[Outcome]:
@@ -128,7 +128,7 @@ def _same_zone(name: str, zones: Mapping[str, str], own: str | None) -> Outcome:
 @check(
     "LLV302",
     "TLS is valid on the zonal names",
-    how="Connects, from inside the VPC only.",
+    how="Connects from inside the VPC only.",
     source=_ZONAL,
 )
 def tls_valid(context: VerificationContext) -> Iterator[Outcome]:
@@ -220,10 +220,7 @@ def callers_let_in(context: VerificationContext) -> Iterator[Outcome]:
 @check(
     "LLV304",
     "The endpoint policy lets this endpoint be invoked, and others not",
-    how=(
-        "From the policy's text; a policy for all endpoints of the account is no matter "
-        "where the template states one, as in an existing VPC."
-    ),
+    how=("A policy for all endpoints of the account passes if the template states it."),
     source=_POLICY,
 )
 def policy_narrow(context: VerifiedEndpoint) -> Iterator[Outcome]:

@@ -73,7 +73,7 @@ def chosen_interface_endpoint(context: VerificationContext) -> Mapping[str, Any]
 @check(
     "LLV201",
     "The interface endpoint is in the callers' zones, with private DNS",
-    how="Zones of the plan; private DNS unless the template states none.",
+    how="Private DNS unless the template states none.",
     source=_PRIVATE_LINK,
 )
 def link_in_zones(context: VerificationContext) -> Iterator[Outcome]:
@@ -138,7 +138,6 @@ def _zones_equal(
 @check(
     "LLV202",
     "The model is in the callers' zones, in the interface endpoint's subnets",
-    how="Zones of the plan; the same subnets, as AWS advises.",
     source=_PRIVATE_LINK,
 )
 def model_in_zones(context: VerifiedEndpoint) -> Iterator[Outcome]:

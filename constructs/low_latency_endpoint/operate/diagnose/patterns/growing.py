@@ -16,7 +16,7 @@ from .yardstick import Judged, Pattern, all_slow, hit_words, judged, kept, reque
 GROWING = kind(
     "LLD133",
     "Latency grows while the load stays the same",
-    "doubled at least, in many steps, load per instance within 25 %",
+    "latency at least doubles in many steps, with load per instance within 25 %",
     MONITORING,
 )
 

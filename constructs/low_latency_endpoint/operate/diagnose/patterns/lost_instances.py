@@ -16,8 +16,8 @@ LOST_INSTANCES = kind(
     "LLD135",
     "Instances went away while the load stayed the same",
     (
-        "a sixth of the fleet or more at once, requests within 25 %, no scale-in and no "
-        "deployment; slow, full or failing since, and not before"
+        "at least a sixth of the fleet goes at once, with requests within 25 %, without scale-in "
+        "or deployment; slow, full or failing only since then"
     ),
     GUIDE + "deployment-best-practices.html",
 )

@@ -26,8 +26,8 @@ PERIODIC = kind(
     "LLD131",
     "Slow at regular intervals",
     (
-        "from four cycles on, slow in 70 % of them, twice as slow as otherwise, at a "
-        "chance of at most 1 %"
+        "at least four cycles, 70 % of them slow, twice as slow as otherwise, with a chance of at "
+        "most 1 %"
     ),
     KNOWLEDGE_CENTER,
 )

@@ -16,8 +16,8 @@ SAW_TOOTH = kind(
     "LLD134",
     "Memory fills up and instances restart, again and again",
     (
-        "memory climbed by 20 points to 80 % or more and fell within three periods, at "
-        "least twice, and most times fewer instances served or the container failed"
+        "memory rises by 20 points to at least 80 % and falls within three periods, at least "
+        "twice; most times fewer instances serve or the container fails"
     ),
     MONITORING,
 )

@@ -25,7 +25,7 @@ from .yardstick import (
 SCATTERED = kind(
     "LLD136",
     "Single periods are slow, again and again",
-    "no rhythm, never three of five periods, and a tenth of all requests came in them",
+    "no rhythm, never three of five periods, with a tenth of all requests",
     KNOWLEDGE_CENTER,
 )
 
