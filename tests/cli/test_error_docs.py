@@ -62,7 +62,12 @@ def test_a_limit_says_what_it_allows() -> None:
     assert codes["LLE703"].meaning.startswith("Allowed: 0.000001 to 1. Give a share")
     assert codes["LLE402"].meaning.endswith(", at most 63 characters.")
     assert codes["LLR105"].allowed == ""  # of five limits
-    assert "Allowed: ml.&lt;family>.&lt;size>, such as" in errors_markdown()
+    page = errors_markdown()
+    assert "\n**The VPC's prefix length must be 16 to 28.** ([source]" in page
+    assert "\n**The inference execution mode must be Serial or Direct.** (" in page
+    assert "\n**client_zones and network are both given" in page
+    assert "**The instance type must be ml.&lt;family>.&lt;size>, such as ml.g5.xlarge.**" in page
+    assert "`/aws/sagemaker/Endpoints/<name>`" in page
 
 
 @pytest.mark.parametrize("missing", ["", "botocore"])

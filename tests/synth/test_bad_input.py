@@ -590,7 +590,7 @@ row(
 out_of(
     "LLE309",
     lambda w, v: w.containers("a", "b", inference_mode=v),
-    "Serial, Direct",
+    "Serial or Direct",
     "SERIAL",
     "Parallel",
     "",
@@ -685,7 +685,7 @@ row(
     "built for x86_64 on ml.c7g.xlarge",
     "x86_64 types",
 )
-out_of("LLE311", lambda w, v: w.model(architecture=v), "x86_64, arm64", "amd64", "")
+out_of("LLE311", lambda w, v: w.model(architecture=v), "x86_64 or arm64", "amd64", "")
 row("LLE336", lambda w: w.image("ml.m5.xlarge", tag=GPU), "ml.m5.xlarge", "ml.g5")
 row(
     "LLE337",

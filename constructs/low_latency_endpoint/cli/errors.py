@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +19,8 @@ from .options import Json, Markdown
 from .output import print_json
 
 _REGISTERS = re.compile(r'\b(?:rule|number_range|text_form|check|kind)\(\s*"LL[A-Z]\d{3}"')
+
+_OUT_OF_LIMIT = re.compile(r"(.+) (?:is|are) (?:out of range|not valid)")
 
 #: By how a code begins, in the order of the page.
 _AREAS = {
@@ -151,9 +153,21 @@ def errors_markdown() -> str:
 
 def _section(each: Explained) -> str:
     source = f" ([source]({each.source}))" if each.source else ""
-    title = each.title[0].upper() + each.title[1:].rstrip(".")
-    meaning = replace(each, allowed=each.allowed.replace("<", "&lt;")).meaning  # else it is a tag
-    return f"### {each.code}\n\n**{title}.** {meaning}".rstrip() + f"{source}\n"
+    title, meaning = each.title.rstrip("."), each.meaning
+    of_limit = _OUT_OF_LIMIT.fullmatch(title)
+    if of_limit and each.allowed:
+        title, meaning = f"{of_limit[1]} must be {each.allowed}", each.text
+    if "_" not in title.partition(" ")[0]:  # the name of an argument stays as it is
+        title = title[0].upper() + title[1:]
+    text = f"**{title}.** {meaning}".rstrip()
+    return f"### {each.code}\n\n{_no_tags(text)}{source}\n"
+
+
+def _no_tags(text: str) -> str:
+    """Markdown in which ``<name>`` is not HTML; code is left as it is."""
+    parts = text.split("`")
+    parts[::2] = [part.replace("<", "&lt;") for part in parts[::2]]
+    return "`".join(parts)
 
 
 def errors(

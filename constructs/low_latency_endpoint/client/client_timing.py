@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import rule
 from ..plan.durations import milliseconds_of
-from ..plan.limits import Range
+from ..plan.limits import USE_AN_ALLOWED_VALUE, Range
 
 #: PrivateLink (and every NLB) drops a connection that was idle for this long, without a word.
 PRIVATE_LINK_IDLE_SECONDS = 350
@@ -68,7 +68,7 @@ CLIENT_RETRIES = Range(
     rule(
         "LLC104",
         "the number of retries of the runtime client is out of range",
-        fix="Each retry loads the endpoint more.",
+        fix=USE_AN_ALLOWED_VALUE,
     ),
     "retries",
     0,
@@ -132,8 +132,7 @@ CLIENT_CLOSED = rule(
 CLIENT_LOOP = rule(
     "LLC112",
     "the runtime client was not entered in this event loop",
-    fix="Use `async with AsyncRuntimeClient(...) as client:` in the event loop that calls. It "
-    "can be entered again in another.",
+    fix="Use `async with AsyncRuntimeClient(...) as client:` in the event loop that calls.",
 )
 
 

@@ -15,13 +15,7 @@ from .limits import PEAK_TPS, SAFETY_FACTOR, SCALING_TARGET, TPS_PER_INSTANCE, n
 FEWEST_INSTANCES = 2  # SageMaker spreads an endpoint over zones only from two instances on
 
 
-ZONES_TO_COUNT = number_range(
-    "LLE365",
-    "the number of client zones to count with",
-    1,
-    16,
-    fix="Give the client zones, or their number.",
-)
+ZONES_TO_COUNT = number_range("LLE365", "the number of client zones to count with", 1, 16)
 
 
 def stated(value: float) -> Fraction:

@@ -79,13 +79,7 @@ OVERHEAD_SHARE = number_range(
     fix="Give the share for network and SageMaker's overhead.",
 )
 WARM_UP_REQUESTS = number_range(
-    "LLE822",
-    "the number of warm-up requests",
-    0,
-    1_000_000,
-    unit="requests",
-    source="",
-    fix="0 sends none.",
+    "LLE822", "the number of warm-up requests", 0, 1_000_000, unit="requests", source=""
 )
 
 _DURATIONS = {

@@ -8,9 +8,7 @@ HUB = "https://huggingface.co/docs/hub/"
 CONTAINERS = "https://aws.github.io/deep-learning-containers/"
 
 LOCK_FILE = rule(
-    "LLE343",
-    "a lock file of models cannot be read",
-    fix="Write it with low-latency pin MODEL, and keep it in version control.",
+    "LLE343", "a lock file of models cannot be read", fix="Write it with low-latency pin MODEL."
 )
 NOT_PINNED = rule(
     "LLE344",
@@ -20,7 +18,7 @@ NOT_PINNED = rule(
 LOCK_EDITED = rule(
     "LLE345",
     "the lock file's entry for a model was changed",
-    fix="Run low-latency pin MODEL again; do not edit the file.",
+    fix="Run low-latency pin MODEL again, and do not edit the file.",
 )
 LICENSE = rule(
     "LLE346",
@@ -44,21 +42,21 @@ HUB_REVISION = rule(
 HUB_GATED = rule(
     "LLE349",
     "the model is gated, and access was not granted",
-    fix="Ask for access on the model's page. Then give that account's token: HF_TOKEN for "
-    "low-latency pin, a secret in Secrets Manager for the deployment.",
+    fix="Ask for access on the model's page, then give that account's token: HF_TOKEN for "
+    "low-latency pin, a Secrets Manager secret for the deployment.",
     source=HUB + "models-gated",
 )
 NO_SAFETENSORS = rule(
     "LLE350",
     "the model has no weights that are safe to load",
-    fix="Choose a model or revision with .safetensors files. Pickle files run code when they "
-    "are loaded; if you trust them: low-latency pin --allow-pickle.",
+    fix="Choose a model or revision with .safetensors files. If you trust its pickle files, "
+    "which run code when they are loaded: low-latency pin --allow-pickle.",
     source=HUB + "security-pickle",
 )
 FOREIGN_CODE = rule(
     "LLE351",
     "the model's code is in another repository",
-    fix="Choose a model that transformers knows, or with code in its own repository: the "
+    fix="Choose a model that transformers knows, or with code in its own repository. The "
     "container has no network.",
     source="https://huggingface.co/docs/transformers/custom_models",
 )
@@ -94,7 +92,7 @@ NO_DISK = rule(
 FOREIGN_FILES = rule(
     "LLE357",
     "the model's prefix in S3 holds files that the lock file lacks",
-    fix="Remove them: SageMaker gives all of them to the container.",
+    fix="Remove them: the container would get them too.",
     source="/sagemaker/latest/dg/large-model-inference-uncompressed.html",
 )
 HUB_UNREACHABLE = rule(
@@ -111,7 +109,7 @@ HUB_ENDPOINT = rule(
 FILE_DIFFERS = rule(
     "LLE313",
     "a file differs from the lock file",
-    fix="Nothing of it was kept. Try again; if it still differs, pin the model again and find "
+    fix="Try again; nothing of it was kept. If it still differs, pin the model again and find "
     "out who changed it.",
 )
 INSTANCE_TYPE_NEEDED = rule(
@@ -127,7 +125,7 @@ HUB_MODEL_ALONE = rule(
 OWN_CODE = rule(
     "LLE390",
     "the model brings code, and trust_remote_code is not set",
-    fix="Read the .py files that the lock file pins, then set trust_remote_code=True; False if "
+    fix="Read the .py files that the lock file pins. Set trust_remote_code=True, or False if "
     "the server knows the model without them.",
     source="https://huggingface.co/docs/transformers/custom_models",
 )
@@ -145,8 +143,7 @@ SERVER = rule(
 STAGED_FILES_GONE = rule(
     "LLE398",
     "a model's staged files are gone",
-    fix="Deploy again. Somebody removed them, or a stack with the same files was deleted "
-    "meanwhile.",
+    fix="Deploy again. Somebody removed them, or another stack with them was deleted.",
 )
 TOO_MANY_FILES = rule(
     "LLE399",
@@ -156,7 +153,7 @@ TOO_MANY_FILES = rule(
 GGUF_CHOICE = rule(
     "LLE319",
     "the model has several GGUF files",
-    fix="Choose one: low-latency pin MODEL --include '*Q4_K_M*.gguf'.",
+    fix="Choose one: `low-latency pin MODEL --include '*Q4_K_M*.gguf'`.",
     source=HUB + "gguf",
 )
 NOT_WHOLE = rule(

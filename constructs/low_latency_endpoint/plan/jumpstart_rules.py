@@ -41,8 +41,7 @@ JUMPSTART_NOT_FILES = rule(
 JUMPSTART_UNREACHABLE = rule(
     "LLE317",
     "JumpStart's bucket does not answer as it should",
-    fix="Check network and proxy, and try again later. The bucket is public: it needs no "
-    "credentials.",
+    fix="Check network and proxy, and try again later. The bucket needs no credentials.",
     source="https://github.com/aws/sagemaker-python-sdk",
 )
 EULA_OF_PREFIX = rule(

@@ -137,7 +137,8 @@ class Choice:
     @property
     def allowed(self) -> str:
         """The allowed values in words."""
-        return ", ".join(str(value) for value in self.values)
+        *others, last = map(str, self.values)
+        return f"{', '.join(others)} or {last}" if others else last
 
     def holds(self, value: Any) -> bool:
         """Whether the value is one of those named."""
@@ -246,7 +247,7 @@ CLIENT_ZONE_COUNT = number_range(
     2,
     16,
     source=GUIDE + "host-vpc.html",
-    fix="Name at least two zones: SageMaker in a VPC needs two, even for one instance.",
+    fix="Name at least two zones, even for one instance.",
 )
 VPC_PREFIX_LENGTH = number_range(
     "LLE104", "the VPC's prefix length", 16, 28, source="/vpc/latest/userguide/vpc-cidr-blocks.html"
@@ -374,7 +375,7 @@ INITIAL_INSTANCE_COUNT = number_range(
     1,
     None,
     source=_VARIANT,
-    fix="Use at least one; only inference components scale to zero.",
+    fix="Only inference components scale to zero.",
 )
 VARIANT_WEIGHT = number_range("LLE404", "the variant weight", 0, None, whole=False, source=_VARIANT)
 INSTANCE_TYPE = text_form(
@@ -438,8 +439,7 @@ COPIES = number_range(
     1,
     None,
     source=_COMPONENT,
-    fix="Start with one: SageMaker was seen to refuse 0 at creation. Scale to 0 later: "
-    "scale(min_copies=0, ...).",
+    fix="SageMaker was seen to refuse 0 at creation. Scale to 0 later: scale(min_copies=0, ...).",
 )
 SCALED_COPIES = number_range(
     "LLE449",
@@ -595,7 +595,7 @@ TAG_COUNT = number_range("LLE509", "the number of tags", 0, 50, source=API + "Ta
 _TAG_TEXT = r"(?:(?![\t-\r\x1c-\x1f\x85])[\w\s.:/=+\-@])"
 TAG_KEY = text_form(
     "LLE510",
-    "the key of a tag",
+    "a tag's key",
     rf"(?![aA][wW][sS]:){_TAG_TEXT}+",
     "letters, digits, spaces and _ . : / = + - @, not starting with aws:",
     max_length=128,
@@ -604,7 +604,7 @@ TAG_KEY = text_form(
 )
 TAG_VALUE = text_form(
     "LLE511",
-    "the value of a tag",
+    "a tag's value",
     f"{_TAG_TEXT}*",
     "letters, digits, spaces and _ . : / = + - @",
     max_length=256,
@@ -648,14 +648,7 @@ SAFETY_FACTOR = number_range(
 COOLDOWN_SECONDS = number_range(
     "LLE605", "the cooldown", 0, None, unit="seconds", source=_TARGET_TRACKING
 )
-PEAK_TPS = number_range(
-    "LLE606",
-    "the peak requests per second",
-    1e-6,
-    None,
-    whole=False,
-    fix="Give the highest rate that the endpoint must hold.",
-)
+PEAK_TPS = number_range("LLE606", "the peak requests per second", 1e-6, None, whole=False)
 FROM_TPS = number_range(
     "LLE607",
     "the rate from which traffic jumps to the peak",
@@ -663,7 +656,7 @@ FROM_TPS = number_range(
     None,
     unit="requests per second",
     whole=False,
-    fix="Give the lowest rate before a jump: 0 for a cold start.",
+    fix="Give the lowest rate before a jump; 0 is a cold start.",
 )
 RISE_TPS = number_range(
     "LLE608",
@@ -698,9 +691,7 @@ ERROR_RATE = number_range(
     whole=False,
     fix="Give a share of requests: 0.01 is one in a hundred.",
 )
-MINIMUM_INVOCATIONS = number_range(
-    "LLE704", "the least number of invocations", 0, None, fix="Give requests per period."
-)
+MINIMUM_INVOCATIONS = number_range("LLE704", "the least number of invocations", 0, None)
 
 
 def limits() -> dict[str, Limit]:

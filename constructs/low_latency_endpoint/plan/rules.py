@@ -84,7 +84,7 @@ SECOND_PRIVATE_DNS = rule(
 PRIVATE_DNS_NEEDS_VPC_DNS = rule(
     "LLE212",
     "private DNS needs DNS support and DNS hostnames on the VPC",
-    fix="Set enable_dns_support and enable_dns_hostnames on the VPC to True.",
+    fix="Set the VPC's enable_dns_support and enable_dns_hostnames to True.",
     source="/vpc/latest/privatelink/create-interface-endpoint.html",
 )
 FIPS_WITH_POLICY = rule(
@@ -102,7 +102,7 @@ HOSTED_ZONE_IN_OWN_VPC = rule(
 HOSTED_ZONE_NEEDS_DNS_NAME = rule(
     "LLE215",
     "an adopted interface endpoint has no DNS name known at synth",
-    fix="Pass its regional_dns_name and hosted_zone_id, as the VPC console shows them.",
+    fix="Pass its regional_dns_name and hosted_zone_id from the VPC console.",
 )
 LINK_OF_OTHER_VPC = rule(
     "LLE216",
@@ -119,7 +119,7 @@ NARROW_WITHOUT_POLICY = rule(
 NO_NAME_WITHOUT_PRIVATE_DNS = rule(
     "LLE219",
     "an adopted interface endpoint without private DNS has no name known at synth",
-    fix="Pass its regional_dns_name, as the VPC console shows it.",
+    fix="Pass its regional_dns_name from the VPC console.",
     source="/vpc/latest/privatelink/privatelink-access-aws-services.html",
 )
 API_NEEDS_PRIVATE_DNS = rule(

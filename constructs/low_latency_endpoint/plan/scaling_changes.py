@@ -21,16 +21,16 @@ _FIELD = r"[A-Za-z0-9*?,/#-]+"
 
 SCHEDULE_NAME = text_form(
     "LLE611",
-    "the name of a scheduled action",
+    "a scheduled action's name",
     r"(?!.*[:/|\x00-\x1f\x7f-\x9f])[^ ](?:.*[^ ])?",
-    "no space at either end, none of : / | and no control character",
+    "text without : / | and control characters, and without a space at either end",
     max_length=256,
     source=_API + "API_PutScheduledAction.html",
     unicode=True,
 )
 SCHEDULE_EXPRESSION = text_form(
     "LLE612",
-    "the time of a scheduled action",
+    "a scheduled action's time",
     rf"cron\({_FIELD}(?: {_FIELD}){{5}}\)"
     r"|at\(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\)"
     r"|rate\([1-9]\d* (?:minute|hour|day)s?\)",
@@ -41,7 +41,7 @@ SCHEDULE_EXPRESSION = text_form(
 )
 SCHEDULE_TIME_ZONE = rule(
     "LLE613",
-    "the time zone of a scheduled action is not valid",
+    "a scheduled action's time zone is not valid",
     fix="Name an IANA zone, such as Europe/Berlin, with cron or at; leave it out for UTC.",
     source=_API + "API_PutScheduledAction.html",
 )

@@ -35,8 +35,8 @@ REQUESTS = number_range(
     1,
     1_000_000,
     unit="requests",
-    fix="Give the requests of all zones together. The plan's warm_up_requests reaches every "
-    "worker. For none, leave the warm-up out.",
+    fix="Count all zones; the plan's warm_up_requests reaches every worker. For none, leave "
+    "the warm-up out.",
 )
 CONCURRENCY_PER_ZONE = Range(
     rule(
@@ -57,17 +57,9 @@ LAST = number_range(
     unit="requests",
     fix="Give how many last requests of each zone must meet the target: 100 or more for a p99.",
 )
-PAYLOAD_COUNT = number_range(
-    "LLE544",
-    "the number of warm-up payloads",
-    1,
-    100,
-    fix="Give one payload, or a list that is sent in turn.",
-)
+PAYLOAD_COUNT = number_range("LLE544", "the number of warm-up payloads", 1, 100)
 PAYLOAD_BYTES = Range(
-    rule(
-        "LLE545", "the warm-up payload is too large", fix="Send what callers send.", source=_INVOKE
-    ),
+    rule("LLE545", "the warm-up payload is too large", fix=USE_AN_ALLOWED_VALUE, source=_INVOKE),
     "the payload",
     0,
     LARGEST_BODY_BYTES,
@@ -118,8 +110,8 @@ RESERVED_CONCURRENCY = number_range(
     100,
     unit="executions",
     source="/lambda/latest/dg/configuration-concurrency.html",
-    fix="None reserves nothing. 100 executions stay unreserved; a new account with 10 can "
-    "reserve none.",
+    fix="Pass None to reserve nothing. 100 executions stay unreserved; a new account with 10 "
+    "can reserve none.",
 )
 KEEP_WARM_EVERY = number_range(
     "LLE549",

@@ -103,15 +103,14 @@ ACCOUNT = text_form(
 )
 ENDPOINT_KEY = text_form(
     "LLE915",
-    "the key of an endpoint",
+    "an endpoint's key",
     r"[a-zA-Z][-a-zA-Z0-9]*",
     "letters, digits and hyphens, starting with a letter",
     max_length=63,
-    fix="Rename it; it becomes the construct's id.",
 )
 ECR_REPOSITORY = text_form(
     "LLE916",
-    "the name of the ECR repository",
+    "the ECR repository's name",
     r"[a-z0-9]+(?:[._-][a-z0-9]+)*(?:/[a-z0-9]+(?:[._-][a-z0-9]+)*)*",
     "lower-case letters, digits, inner . _ - and / between parts",
     max_length=256,
@@ -127,7 +126,7 @@ IMAGE_TAG = text_form(
 )
 TAG_KEY = text_form(
     "LLE918",
-    "the key of a tag",
+    "a tag's key",
     limits.TAG_KEY.regex,
     limits.TAG_KEY.form,
     max_length=limits.TAG_KEY.max_length,
@@ -136,7 +135,7 @@ TAG_KEY = text_form(
 )
 TAG_VALUE = text_form(
     "LLE919",
-    "the value of a tag",
+    "a tag's value",
     limits.TAG_VALUE.regex,
     limits.TAG_VALUE.form,
     max_length=limits.TAG_VALUE.max_length,
@@ -155,10 +154,10 @@ def _resource_id(code: str, name: str, prefix: str) -> Pattern:
     )
 
 
-VPC_ID = _resource_id("LLE920", "the ID of the VPC", "vpc")
-SUBNET_ID = _resource_id("LLE921", "the ID of the subnet", "subnet")
-INTERFACE_ENDPOINT_ID = _resource_id("LLE922", "the ID of the interface endpoint", "vpce")
-SECURITY_GROUP_ID = _resource_id("LLE923", "the ID of the security group", "sg")
+VPC_ID = _resource_id("LLE920", "the VPC's ID", "vpc")
+SUBNET_ID = _resource_id("LLE921", "the subnet's ID", "subnet")
+INTERFACE_ENDPOINT_ID = _resource_id("LLE922", "the interface endpoint's ID", "vpce")
+SECURITY_GROUP_ID = _resource_id("LLE923", "the security group's ID", "sg")
 
 
 def _arn(code: str, name: str, service: str, resource: str, example: str) -> Pattern:
@@ -173,47 +172,47 @@ def _arn(code: str, name: str, service: str, resource: str, example: str) -> Pat
 
 TOPIC_ARN = _arn(
     "LLE924",
-    "the ARN of the alarm topic",
+    "the alarm topic's ARN",
     "sns",
     r"[a-z0-9\-]+:\d{12}:[\w\-]{1,256}(?:\.fifo)?",
     "arn:aws:sns:us-east-1:123456789012:on-call",
 )
 ROLE_ARN = _arn(
     "LLE925",
-    "the ARN of the role",
+    "the role's ARN",
     "iam",
     r":\d{12}:role/(?:[\w+=,.@\-]+/)*[\w+=,.@\-]{1,64}",
     "arn:aws:iam::123456789012:role/model-role",
 )
 FUNCTION_ARN = _arn(
     "LLE948",
-    "the ARN of the function",
+    "the function's ARN",
     "lambda",
     r"[a-z0-9\-]+:\d{12}:function:[\w\-]{1,64}(?::[\w\-$]{1,128})?",
     "arn:aws:lambda:us-east-1:123456789012:function:registry-login",
 )
 SECRET_ARN = _arn(
     "LLE949",
-    "the ARN of the secret",
+    "the secret's ARN",
     "secretsmanager",
     r"[a-z0-9\-]+:\d{12}:secret:[\w/+=.@\-]{1,512}",
     "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-token-AbCdEf",
 )
 KMS_KEY_ARN = _arn(
     "LLE926",
-    "the ARN of the KMS key",
+    "the KMS key's ARN",
     "kms",
     r"[a-z0-9\-]+:\d{12}:(?:key|alias)/[\w/\-]+",
     "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab",
 )
 ENCRYPTION_KEY_ARN = _arn(  # by its ID: neither CloudWatch Logs nor IAM takes an alias for a key
     "LLE341",
-    "the ARN of the stack's KMS key",
+    "the stack's KMS key ARN",
     "kms",
     r"[a-z0-9\-]+:\d{12}:key/[\w\-]+",
     "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab, not an alias's",
 )
-PREFIX_LIST_ID = _resource_id("LLE342", "the ID of the prefix list", "pl")
+PREFIX_LIST_ID = _resource_id("LLE342", "the prefix list's ID", "pl")
 
 # --- settings that depend on one another -------------------------------------------------------
 EXACTLY_ONE = rule(
@@ -269,8 +268,7 @@ CUSTOM_AMI = text_form(
 UNWRITABLE = rule(
     "LLE936",
     "the settings file cannot be written",
-    fix="Free disk space or make the file writable (chmod u+w), then run the command again. "
-    "The file is unchanged.",
+    fix="Free disk space, or make the file writable (chmod u+w). The file is unchanged.",
 )
 CHANGED_VALUE_TOO_ODD = rule(
     "LLE937",

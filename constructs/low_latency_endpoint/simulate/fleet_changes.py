@@ -30,11 +30,7 @@ _IN_BELOW = 0.9  # target tracking scales in only below nine tenths of the targe
 SIMULATED_INSTANCES = number_range("LLS103", "the number of simulated instances", 1, 1_000_000)
 ROUTERS = number_range("LLS110", "the number of routers", 1, 1000)
 SCALING_METRIC = Choice(
-    rule(
-        "LLS118",
-        "the scaling metric cannot be simulated",
-        fix="TargetTracking.on_concurrency uses concurrency.",
-    ),
+    rule("LLS118", "the scaling metric cannot be simulated", fix=USE_AN_ALLOWED_VALUE),
     "a scaling metric",
     ("invocations", "concurrency"),
 )

@@ -43,18 +43,12 @@ SIMULATED_ROUTING = Choice(
     rule(
         "LLS108",
         "the routing strategy cannot be simulated",
-        fix="SageMaker lacks POWER_OF_TWO; it is for comparison.",
+        fix="POWER_OF_TWO is for comparison only; SageMaker lacks it.",
     ),
     "a simulated routing strategy",
     ROUTINGS,
 )
-PREFIXES = number_range(
-    "LLS114",
-    "the number of prefixes",
-    1,
-    100_000,
-    fix="Give how many different prefixes the requests have.",
-)
+PREFIXES = number_range("LLS114", "the number of prefixes", 1, 100_000)
 SCHEDULE = rule(
     "LLS135", "a schedule needs a scaling policy", fix="Add scaling, or leave the schedule out."
 )

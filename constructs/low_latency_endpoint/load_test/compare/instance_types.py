@@ -38,7 +38,7 @@ PRICES_NEEDED = rule(
 COMPARABLE = rule(
     "LLT162",
     "the load tests do not allow comparing instance types",
-    fix="Give results with --target, of endpoints whose instance type and count SageMaker told.",
+    fix="Give results with --target, of endpoints whose instance type and count are known.",
 )
 
 

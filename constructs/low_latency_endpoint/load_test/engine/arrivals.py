@@ -25,7 +25,7 @@ STEP_RATE = Range(
     rule(
         "LLT128",
         "a rate of a load test is out of range",
-        fix="Give no rate below zero, and one above.",
+        fix="At least one rate must be above zero.",
     ),
     "a rate",
     0,

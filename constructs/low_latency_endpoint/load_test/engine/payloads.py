@@ -15,7 +15,7 @@ from typing import Any
 
 from ...errors import rule
 from ...plan.endpoint_request import LARGEST_BODY_BYTES
-from ...plan.limits import Range
+from ...plan.limits import USE_AN_ALLOWED_VALUE, Range
 
 PAYLOAD_NEEDED = rule(
     "LLT109",
@@ -40,7 +40,7 @@ PAYLOAD_BYTES = Range(
     rule(
         "LLT103",
         "a request body of the load test is too large",
-        fix="Send what callers send.",
+        fix=USE_AN_ALLOWED_VALUE,
         source="/sagemaker/latest/dg/deploy-model-options.html",
     ),
     "the body",

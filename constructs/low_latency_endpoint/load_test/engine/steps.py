@@ -11,23 +11,19 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from ...errors import rule
-from ...plan.limits import Range
+from ...plan.limits import USE_AN_ALLOWED_VALUE, Range
 from .arrivals import STEP_SECONDS, Arrivals, arrivals_of_dict
 from .latencies import LatencyHistogram
 
 STEP_USERS = Range(
-    rule(
-        "LLT129",
-        "the number of users of a load test is out of range",
-        fix="Give the callers that each wait for their answer.",
-    ),
+    rule("LLT129", "the number of users of a load test is out of range", fix=USE_AN_ALLOWED_VALUE),
     "the number of users",
     1,
     1_000_000,
 )
 STEP_FORM = rule(
     "LLT131",
-    "a step of a load test needs arrivals or users, and time",
+    "a step of a load test is incomplete",
     fix="Give arrivals (open loop) or users (closed loop), and a settling time shorter than "
     "the step.",
 )

@@ -47,15 +47,13 @@ TIMEOUTS = kind(
     "5XX while the longest ModelLatency is at least 58 s",
     GUIDE + "deploy-model-options.html",
 )
-BROKEN_STREAMS = kind(
-    "LLD406", "Streamed responses break off", "1 % of streams that break off", MONITORING
-)
+BROKEN_STREAMS = kind("LLD406", "Streamed responses break off", "1 % of the streams", MONITORING)
 THROTTLED = kind(
     "LLD407",
     "More requests come than a limit lets in",
     (
-        "1 % of 4XX, only above some rate; accepted requests are then even (middle half within 6 "
-        "%) while arrivals differ by 20 %"
+        "1 % of 4XX, only in periods above some rate; accepted requests are then even (middle half "
+        "within 6 %) while arrivals differ by 20 %"
     ),
     MONITORING,
 )
@@ -77,7 +75,7 @@ SLOW_DOWNLOADS = kind(
 SILENCE = kind(
     "LLD603",
     "No request arrives, and an alarm expects some",
-    "no request, and an alarm on Invocations is in ALARM",
+    "an alarm on Invocations is in ALARM",
     MONITORING,
 )
 DISK = kind(

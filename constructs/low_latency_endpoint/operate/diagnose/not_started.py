@@ -29,7 +29,7 @@ DRIVER = kind(
 NO_CONTAINER = kind(
     "LLD120",
     "No container has started",
-    ("as LLD119, for 30 minutes or Failed, with a driver that fits"),
+    ("as LLD119, for 30 minutes or Failed, without a doubt about the driver"),
     GUIDE + "deployment-best-practices.html",
 )
 

@@ -19,13 +19,13 @@ COLD = kind(
 INFREQUENT = kind(
     "LLD202",
     "OverheadLatency is high because requests are infrequent",
-    "OverheadLatency is high at up to 5 requests a minute",
+    "up to 5 requests a minute",
     KNOWLEDGE_CENTER,
 )
 STEADY = kind(
     "LLD203",
     "OverheadLatency is high under steady traffic",
-    "OverheadLatency is high otherwise: payload sizes, authentication, data capture",
+    "otherwise: payload sizes, authentication, data capture",
     KNOWLEDGE_CENTER,
 )
 CLIENT = kind(

@@ -33,9 +33,9 @@ SATURATED = kind(
     "LLD101",
     "The instances are saturated",
     (
-        "while slow, CPU or GPU is at 85 % of the whole instance, or at 50 % (or not published) "
+        "CPU or GPU is at 85 % of the whole instance while slow, or at 50 % (or not published) "
         "with more load than a load test found, 1.2 times the scaling target's invocations or 1.5 "
-        "times its requests in flight; scaling cannot be read"
+        "times its requests in flight; given where scaling cannot be read"
     ),
     LOAD_TESTING,
 )
@@ -43,8 +43,8 @@ AT_MAXIMUM = kind(
     "LLD102",
     "The fleet is at its maximum and needs more instances",
     (
-        "as LLD101, with as many instances as scaling may start; a risk if the scaling target is "
-        "exceeded for five such periods without slowness"
+        "as LLD101, with as many instances as scaling may start; a risk after five periods at this "
+        "maximum and above the scaling target, without slowness"
     ),
     SCALING,
 )

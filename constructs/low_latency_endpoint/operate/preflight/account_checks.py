@@ -19,7 +19,7 @@ _NEVER_CREATED = ("ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS")
 @check(
     "LLP101",
     "Credentials work, and are the account's",
-    how="The caller's account (STS) against the settings'.",
+    how="Compares the caller's account (STS) with the settings.",
     source="/STS/latest/APIReference/API_GetCallerIdentity.html",
 )
 def credentials(context: PreflightContext) -> Iterator[Outcome]:
@@ -39,7 +39,7 @@ def credentials(context: PreflightContext) -> Iterator[Outcome]:
 @check(
     "LLP102",
     "The region is the stack's, and enabled",
-    how="`--region` against the settings; the account's opt-in.",
+    how="Compares `--region` with the settings; checks the account's opt-in.",
     source="/accounts/latest/reference/manage-acct-regions.html",
 )
 def region(context: PreflightContext) -> Iterator[Outcome]:

@@ -29,8 +29,8 @@ _INVOKE = "sagemaker:InvokeEndpoint"
     "Nothing else owns the runtime's private DNS name in the VPC",
     how=(
         "No other interface endpoint of the service with private DNS and no hosted zone of the "
-        "name; in each VPC of `hosted_zone_vpc_ids` too, where Route 53 would answer "
-        "`ConflictingDomainExists`. Says how to adopt an existing endpoint."
+        "name, also in each VPC of `hosted_zone_vpc_ids` (Route 53: `ConflictingDomainExists`). "
+        "Says how to adopt an endpoint."
     ),
     source=_INTERFACE,
 )

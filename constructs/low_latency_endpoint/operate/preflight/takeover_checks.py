@@ -32,8 +32,7 @@ _NOT_IN_CLOUDTRAIL = "CloudTrail's event history has no invocations"
     how=(
         "For an existing VPC that will get private DNS. Counts the account's other endpoints "
         "in service. Looks for callers in the last hour of the VPC's flow log (at most ten pages; "
-        "accepted packets, default format, in CloudWatch Logs). Else unknown: CloudTrail's event "
-        "history has no invocations."
+        "accepted packets, default format, in CloudWatch Logs). Else unknown."
     ),
     source="/sagemaker/latest/dg/interface-vpc-endpoint.html",
 )

@@ -45,8 +45,7 @@ JOB_ROLE = Pattern(
     rule(
         "LLR102",
         "a recommendation job needs a role of its own",
-        fix="Pass --role-arn, a role with AmazonSageMakerFullAccess and access to the payload. "
-        "The deployed model's role is not enough.",
+        fix="Pass --role-arn, a role with AmazonSageMakerFullAccess and access to the payload.",
         source=GUIDE + "inference-recommender-prerequisites.html",
     ),
     "the role's ARN",

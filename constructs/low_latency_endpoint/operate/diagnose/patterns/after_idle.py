@@ -24,8 +24,8 @@ AFTER_IDLE = kind(
     "LLD132",
     "Slow in the first minutes after a pause",
     (
-        "slow after 70 % of the pauses of at least 5 minutes and five times the usual gap, without "
-        "new instances"
+        "slow after 70 % of the pauses of at least 5 minutes and five times the usual distance "
+        "between requests, without new instances"
     ),
     KNOWLEDGE_CENTER,
 )

@@ -25,7 +25,7 @@ from .yardstick import (
 SCATTERED = kind(
     "LLD136",
     "Single periods are slow, again and again",
-    "no rhythm, never three of five periods, with a tenth of all requests",
+    "slow periods have no rhythm, are never three of five, and hold a tenth of all requests",
     KNOWLEDGE_CENTER,
 )
 
