@@ -43,8 +43,14 @@ def commands(page: str) -> list[Command]:
 
 
 def _goes_on(text: str) -> bool:
-    """Whether the shell waits for more: a line that ends with a backslash, or an open quote."""
-    return text.endswith("\\") or text.count("'") % 2 == 1
+    """Whether the shell waits for more: a line that ends with a backslash, or an open quote.
+
+    Examples
+    --------
+    >>> _goes_on("echo 'a"), _goes_on("make wheel  # in the app's folder")
+    (True, False)
+    """
+    return text.endswith("\\") or text.partition(" # ")[0].count("'") % 2 == 1
 
 
 def shows(shown: list[str], printed: str) -> bool:

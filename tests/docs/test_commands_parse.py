@@ -1,7 +1,7 @@
 """Every command that the docs print: low-latency takes its arguments, make has its target.
 
-The tutorial's commands run (test_tutorial.py), those of the twelve endpoints too
-(tests/plan/test_scenarios_page.py). Of the others this holds that they could be typed as printed.
+test_commands_run.py runs them, on real clocks. This is quick, and holds for those too that nothing here
+can run: they could be typed as they are printed.
 """
 
 from __future__ import annotations

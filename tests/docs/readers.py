@@ -1,0 +1,440 @@
+"""What the reader of each page has before the first command: files, and an account's content.
+
+A page of `READERS` is run as it is printed (test_commands_run.py), but for what `ELSEWHERE` says of
+single commands, with what `ADDED` adds to those that would take half an hour.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from examples.demo_surroundings import model_uris, stand_ins_for_images
+from local_sagemaker import LocalAws, RuntimeOptions, deploy_template
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
+from low_latency_endpoint.plan.price_file import ListedPrice, price_file_text
+from low_latency_endpoint.settings import parse_settings
+from tests import jumpstart_catalogue
+from tests.jumpstart_catalogue import LLAMA
+from tests.pinned_models import QWEN, written_lock
+
+from .console_blocks import ROOT
+
+SHIPPED: dict[str, Any] = yaml.safe_load((ROOT / "endpoint.yaml").read_text("utf-8"))
+REQUEST = '{"inputs": "I like you."}'
+#: 20 requests a second from each instance: eight of them are less than a machine can send.
+SMALL = SimulatedModelServer(service_time=ServiceTime.constant(0.05), concurrency=1)
+#: 100 of them, for two instances and the warm-up of settings that `init` wrote.
+LARGER = SimulatedModelServer(service_time=ServiceTime.constant(0.02), concurrency=2)
+
+
+def settings(**changes: Any) -> str:
+    """The settings that ship, with changes of their endpoint."""
+    sentiment = dict(SHIPPED["endpoints"]["sentiment"])
+    sentiment["warm_up"] = {**sentiment["warm_up"], "requests": 4}
+    # What a machine that runs other tests can send, and the model below can answer.
+    sentiment["throughput"] = {**sentiment["throughput"], "peak_tps": 80, "tps_per_instance": 16}
+    sentiment |= changes
+    return yaml.safe_dump({**SHIPPED, "endpoints": {"sentiment": sentiment}}, sort_keys=False)
+
+
+@dataclass
+class Desk:
+    """A reader's folder, and the account that their commands reach."""
+
+    folder: Path
+    environment: dict[str, str]
+    aws: LocalAws | None = None
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file."""
+        (self.folder / name).write_text(text, "utf-8")
+
+    def app(self) -> None:
+        """What `cdk deploy` needs of this repository, and the settings that ship."""
+        for name in ("app.py", "cdk.json"):
+            shutil.copy(ROOT / name, self.folder)
+        shutil.copytree(ROOT / "stacks", self.folder / "stacks")
+        (self.folder / "node_modules").symlink_to(ROOT / "node_modules")
+        shutil.copy(ROOT / "endpoint.yaml", self.folder)
+        shutil.copy(ROOT / "endpoint.schema.json", self.folder)
+
+    def git(self, *arguments: str) -> None:
+        """Run Git in the folder."""
+        who = [
+            f"GIT_{each}_{what}" for each in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+        ]
+        subprocess.run(
+            ["git", *arguments],
+            cwd=self.folder,
+            env={**os.environ, **dict.fromkeys(who, "somebody"), "GIT_CONFIG_GLOBAL": os.devnull},
+            check=True,
+            capture_output=True,
+        )
+
+    def commit(self, text: str) -> None:
+        """Commit settings, on the branch main."""
+        if not (self.folder / ".git").exists():
+            self.git("init", "--quiet", "--initial-branch=main")
+        self.write("endpoint.yaml", text)
+        self.git("add", "endpoint.yaml")
+        self.git("commit", "--quiet", "-m", "Settings")
+
+    def images_and_models(self, text: str) -> None:
+        """Put into the account what settings name: images, and model data in a bucket."""
+        assert self.aws
+        stated = parse_settings(text)
+        list(stand_ins_for_images(self.aws, stated))
+        s3 = self.aws.client("s3")
+        prefixes = [
+            container.data.s3_prefix
+            for endpoint in stated.endpoints.values()
+            for container in endpoint.containers
+            if container.data and container.data.s3_prefix
+        ]
+        for uri in [*model_uris(stated), *prefixes]:
+            bucket, _, key = uri.removeprefix("s3://").partition("/")
+            with contextlib.suppress(s3.exceptions.BucketAlreadyOwnedByYou):
+                s3.create_bucket(Bucket=bucket)
+            s3.put_object(Bucket=bucket, Key=key + "model" * key.endswith("/"), Body=b"weights")
+
+    def bootstrap(self) -> None:
+        """What `cdk bootstrap` makes, once for each account."""
+        assert self.aws
+        subprocess.run(
+            ["npx", "cdk", "bootstrap", "--no-notices", f"aws://{self.aws.account}/us-east-1"],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            check=True,
+            capture_output=True,
+        )
+
+    def deployed(self, text: str, *, with_fleet: bool = False) -> None:
+        """Deploy settings as `cdk deploy` would; the CLI has its turn in other pages."""
+        from aws_cdk import App, Environment, Stack
+
+        from low_latency_endpoint import LoadTestFleetStack, LowLatencyEndpointStack
+
+        assert self.aws
+        self.write("endpoint.yaml", text)
+        out = self.folder / ".assembly"
+        context = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
+        app = App(outdir=str(out), context=context)
+        env = Environment(account=self.aws.account, region="us-east-1")
+        serving = LowLatencyEndpointStack(
+            app, "LowLatencyEndpoint", settings=parse_settings(text), env=env
+        )
+        stacks: list[Stack] = [serving]
+        if with_fleet:
+            stacks += [LoadTestFleetStack(app, "LoadTestFleet", serving=serving, env=env)]
+        app.synth()
+        for stack in stacks:
+            deploy_template(self.aws, out, stack.stack_name, timeout=300)
+
+    def load(self, requests: int = 60) -> None:
+        """Some minutes of callers."""
+        assert self.aws
+        runtime = self.aws.client("sagemaker-runtime")
+        for _ in range(requests):
+            runtime.invoke_endpoint(EndpointName="sentiment", Body=REQUEST.encode())
+            time.sleep(0.01)
+        self.aws.flush_metrics()
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Who reads a page: what they have, and of which account."""
+
+    has: Callable[[Desk], None] = lambda _: None
+    needs_aws: bool = True
+    deploys: bool = False
+    server: SimulatedModelServer = SMALL
+    stands_for: dict[str, str] = field(default_factory=dict)
+    """What the page writes for something of the reader's own."""
+    has_typed: str = ""
+    """The beginning of commands that the reader has typed elsewhere: another terminal, say."""
+
+
+@contextlib.contextmanager
+def at_desk(reader: Reader, folder: Path) -> Iterator[Desk]:
+    """The reader's folder, and a local AWS where the page needs an account."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    environment |= {"CDK_DISABLE_CLI_TELEMETRY": "1", "CDK_NOTICES": "false"}
+    # A terminal would be asked.
+    environment |= {"CDK_REQUIRE_APPROVAL": "never"}
+    with contextlib.ExitStack() as around:
+        desk = Desk(folder, environment)
+        if reader.needs_aws:
+            desk.aws = around.enter_context(
+                LocalAws.start(
+                    model_servers={"*": reader.server}, runtime=RuntimeOptions(interfaces_stay=0)
+                )
+            )
+            desk.aws.set_clock_speed(60)
+            desk.environment = {**environment, **desk.aws.exports()}
+        reader.has(desk)
+        if desk.aws and not reader.deploys:
+            desk.aws.set_clock_speed(1)  # or scaling ends its cooldowns within a load test
+        yield desk
+
+
+# ------------------------------------------------------------------------------------- each reader
+
+
+def _deployed(desk: Desk, **changes: Any) -> None:
+    desk.images_and_models(settings(**changes))
+    desk.deployed(settings(**changes))
+    desk.write("body.json", REQUEST)
+
+
+def _with_callers(desk: Desk) -> None:
+    _deployed(desk)
+    desk.load()
+
+
+def _two_variants(desk: Desk) -> None:
+    _deployed(desk, variants={"random": {"routing": "random"}}, scaling={"enabled": False})
+
+
+def _from_random(desk: Desk) -> None:
+    _two_variants(desk)
+    shutil.move(desk.folder / "endpoint.yaml", desk.folder / "routing.yaml")
+    desk.write("endpoint.yaml", settings())
+    desk.write("random.yaml", settings(routing="random"))
+
+
+def _readme(desk: Desk) -> None:
+    desk.app()
+    desk.write("endpoint.yaml", settings())
+    desk.images_and_models(settings())
+    desk.bootstrap()
+
+
+def _changed(desk: Desk) -> None:
+    """A deployed version, and another one after it; as a Git repository."""
+    desk.commit(settings(tags={"version": "1"}))
+    desk.commit(settings(tags={"version": "2"}))
+    _deployed(desk, tags={"version": "2"})
+
+
+def _roll_back(desk: Desk) -> None:
+    desk.app()
+    desk.bootstrap()
+    _changed(desk)
+    desk.load()
+
+
+def _pull_request(desk: Desk) -> None:
+    desk.commit(settings())
+    desk.git("update-ref", "refs/remotes/origin/main", "HEAD")
+    desk.commit(settings(tags={"team": "nlp"}))
+
+
+def _existing_vpc(desk: Desk) -> None:
+    assert desk.aws
+    ec2 = desk.aws.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
+    for name in ("EnableDnsSupport", "EnableDnsHostnames"):
+        ec2.modify_vpc_attribute(VpcId=vpc, **{name: {"Value": True}})
+    subnets = {}
+    for number, zone in enumerate(ec2.describe_availability_zones()["AvailabilityZones"][:2]):
+        subnets[zone["ZoneId"]] = ec2.create_subnet(
+            VpcId=vpc, CidrBlock=f"10.7.{16 * number}.0/20", AvailabilityZone=zone["ZoneName"]
+        )["Subnet"]["SubnetId"]
+    desk.app()
+    desk.bootstrap()
+    stated = yaml.safe_load(settings())
+    stated |= {
+        "account": desk.aws.account,
+        "region": "us-east-1",
+        "client_zones": {"ids": list(subnets)},
+        "network": {"vpc_id": vpc, "subnets": subnets},
+        "private_link": {"private_dns": True},
+    }
+    desk.write("endpoint.yaml", yaml.safe_dump(stated))
+    desk.images_and_models(yaml.safe_dump(stated))
+
+
+def _init(*arguments: str) -> Callable[[Desk], None]:
+    """An account with what the settings name that ``low-latency init`` is going to write."""
+
+    def has(desk: Desk) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(
+                ["low-latency", "init", folder, *arguments],
+                env=desk.environment,
+                stdin=subprocess.DEVNULL,
+                check=True,
+                capture_output=True,
+            )
+            if desk.aws:
+                desk.images_and_models((Path(folder) / "endpoint.yaml").read_text("utf-8"))
+        (desk.folder / "node_modules").symlink_to(ROOT / "node_modules")
+        if desk.aws:
+            desk.bootstrap()
+        desk.write("body.json", REQUEST)
+        desk.write("prompts.jsonl", '{"messages": [{"role": "user", "content": "Hello"}]}\n')
+        desk.write("g5.json", _load_test_result("ml.g5.xlarge"))
+
+    return has
+
+
+def _load_test_result(instance_type: str) -> str:
+    """A result of a load test on another instance type, with what is read of one."""
+    judged = {"outcome": "held", "statistics": {"p99": {"ms": 80, "low_ms": 75, "high_ms": 85}}}
+    return json.dumps(
+        {
+            "schema": "low-latency-endpoint/load-test-result/1",
+            "source": f"load test on {instance_type}",
+            "instances": 1,
+            "region": "us-east-1",
+            "payload": "file body.json",
+            "fleet": {"instance_type": instance_type},
+            "latency_target": {"targets_ms": {"p99": 100.0}},
+            "limit": {"tps_per_instance": 20.0, "lower_bound": False},
+            "steps": [{"purpose": "rise", "rate": 20.0, "judgement": judged}],
+        }
+    )
+
+
+def _hugging_face(desk: Desk) -> None:
+    """Pinned already: what pinning does is tried at a Hub of tiny models."""
+    (desk.folder / "node_modules").symlink_to(ROOT / "node_modules")
+    written_lock(desk.folder, replace(QWEN, commit="b968826d9c46dd6066d109eabc6255188de91218"))
+
+
+def _jumpstart(desk: Desk) -> None:
+    assert desk.aws
+    s3 = desk.aws.client("s3")
+    s3.create_bucket(Bucket="jumpstart-cache-prod-us-east-1")
+    model = "meta-textgeneration-llama-3-1-8b-instruct"  # the page's, of the stand-in's form
+    for key, body in jumpstart_catalogue.documents().items():
+        key, body = key.replace(LLAMA, model), body.replace(LLAMA.encode(), model.encode())
+        s3.put_object(Bucket="jumpstart-cache-prod-us-east-1", Key=key, Body=body)
+
+
+def _with_fleet(desk: Desk) -> None:
+    desk.images_and_models(settings())
+    desk.deployed(settings(), with_fleet=True)
+
+
+def _costs(desk: Desk) -> None:
+    desk.write("endpoint.yaml", settings())
+    minutes = [f"2026-11-20T{n // 60:02}:{n % 60:02}:00Z" for n in range(24 * 60)]
+    rates = [1000.0 + 10 * (n % 60) for n in range(24 * 60)]
+    found = {"Id": "m", "Label": "Invocations", "Timestamps": minutes, "Values": rates}
+    desk.write("invocations.json", json.dumps({"MetricDataResults": [found]}))
+    kinds = ("g5", "g6", "c7i")
+    for kind in kinds:
+        desk.write(f"{kind}.json", _load_test_result(f"ml.{kind}.xlarge"))
+    said = {"region": "us-east-1", "unit": "instance-hour", "version": "1", "source": "made up"}
+    said |= {"published": "2026-11-20", "read": "2026-11-23"}
+    prices = [ListedPrice(item=f"ml.{kind}.xlarge", usd=1.0, **said) for kind in kinds]
+    desk.write("prices-us-east-1.csv", price_file_text(prices))
+
+
+def _regulated(desk: Desk) -> None:
+    assert desk.aws
+    (desk.folder / "examples").mkdir()
+    shutil.copy(ROOT / "examples" / "regulated.yaml", desk.folder / "examples")
+    desk.aws.client("logs").create_log_group(logGroupName="/aws/sagemaker/Endpoints/sentiment")
+
+
+def _optimized(desk: Desk) -> None:
+    assert desk.aws
+    llm = {
+        "containers": [
+            {
+                "image": {
+                    "dlc": {
+                        "repository": "vllm",
+                        "tag": "0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker",
+                    }
+                },
+                "data": {"s3_prefix": "s3://my-bucket/llm/"},
+            }
+        ],
+        "instance_type": "ml.g5.12xlarge",
+        "latency": {"p99": "10s"},
+    }
+    text = yaml.safe_dump({**SHIPPED, "region": "us-east-1", "endpoints": {"llm": llm}})
+    trust = json.dumps({"Statement": []})
+    desk.aws.client("iam").create_role(RoleName="optimizer", AssumeRolePolicyDocument=trust)
+    desk.write("llm.yaml", text)
+    desk.images_and_models(text)
+
+
+def _local_aws(desk: Desk) -> None:
+    desk.app()
+    desk.write("endpoint.yaml", settings())
+    desk.images_and_models(settings())
+
+
+_IMAGE = SHIPPED["endpoints"]["sentiment"]["containers"][0]["image"]["dlc"]
+# `npm install` of an app that init wrote gets what stands in node_modules here: its package.json
+# has the same versions (tests/packaging/test_init.py).
+_INSTALLED = {"npm install && ": ""}
+_INIT = ("--zones", "use1-az1,use1-az2", "--region", "us-east-1", "--account", "123456789012")
+_DATA = ("--model-data", "s3://my-bucket/model.tar.gz")
+
+READERS: dict[str, Reader] = {
+    "README.md": Reader(_readme, deploys=True),
+    "docs/explanation/networks.md": Reader(),
+    "docs/explanation/updates.md": Reader(_changed),
+    "docs/how-to/an-alarm-went-off.md": Reader(_with_callers),
+    "docs/how-to/compare-routing.md": Reader(_two_variants),
+    "docs/how-to/existing-vpc.md": Reader(_existing_vpc, deploys=True),
+    "docs/how-to/from-random-routing.md": Reader(_from_random),
+    "docs/how-to/hugging-face.md": Reader(
+        _hugging_face,
+        needs_aws=False,
+        # Deploying copies 16 GB: `make demo-hub` does it with a tiny model.
+        stands_for={"npm install && npx cdk deploy": "npx cdk synth --quiet"},
+    ),
+    "docs/how-to/in-your-app.md": Reader(
+        _init(*_DATA, *_INIT),
+        deploys=True,
+        server=LARGER,
+        stands_for={**_INSTALLED, "model.tar.gz": f"model.tar.gz {' '.join(_INIT)}"},
+    ),
+    "docs/how-to/inferentia2.md": Reader(
+        _init("--template", "inferentia2", *_DATA, *_INIT),
+        deploys=True,
+        server=LARGER,
+        stands_for={**_INSTALLED, "body.json": "../body.json", "g5.json": "../g5.json"},
+    ),
+    "docs/how-to/jumpstart.md": Reader(_jumpstart),
+    "docs/how-to/language-model-on-a-gpu.md": Reader(
+        _init("--template", "language-model", "--model-data", "s3://my-bucket/model/", *_INIT),
+        deploys=True,
+        server=LARGER,
+        stands_for={**_INSTALLED, "prompts.jsonl": "../prompts.jsonl"},
+    ),
+    "docs/how-to/load-test-fleet.md": Reader(_with_fleet),
+    "docs/how-to/load-tests.md": Reader(_deployed),
+    "docs/how-to/optimize.md": Reader(_optimized),
+    "docs/how-to/pull-request-check.md": Reader(_pull_request, needs_aws=False),
+    "docs/how-to/regulated-account.md": Reader(_regulated),
+    "docs/how-to/roll-back.md": Reader(_roll_back, deploys=True),
+    "docs/how-to/what-it-costs.md": Reader(_costs, needs_aws=False),
+    "docs/reference/local-aws.md": Reader(
+        _local_aws,
+        deploys=True,
+        stands_for={"IMAGE:TAG": f"{_IMAGE['repository']}:{_IMAGE['tag']}"},
+        has_typed="low-latency local-aws --model-server",
+    ),
+    "docs/reference/preflight.md": Reader(_deployed),
+    "docs/tutorial/first-endpoint.md": Reader(Desk.app, needs_aws=False),
+}

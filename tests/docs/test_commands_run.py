@@ -1,0 +1,128 @@
+"""The console blocks of README and docs, run as they are printed: page by page, in one shell.
+
+What a page's reader has before the first command is in `readers.py`; single commands that are run
+elsewhere, or cannot be run here, are below with their reason.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .console_blocks import PAGES, ROOT, Command, commands, shows
+from .readers import READERS, at_desk
+from .typed_commands import typed
+
+#: Commands by their beginning: the test that runs them, or why nothing here can.
+ELSEWHERE = {
+    "make setup": ".ci/run",  # it installs what runs these tests
+    "source .venv/bin/activate": "tests/docs/typed_commands.py",
+    "make demo": "tests/packaging/test_demo.py",
+    "make bootstrap": "tests/packaging/test_make_deploy.py",
+    "make deploy": "tests/packaging/test_make_deploy.py",
+    "make synth": "tests/packaging/test_make_deploy.py",
+    "make diff": "tests/packaging/test_make_deploy.py",
+    "make wheel": "tests/packaging/test_wheel.py",
+    "pip install": "tests/packaging/test_wheel.py",
+    "make test": ".ci/run",
+    "make pr": ".github/workflows/ci.yml",
+    "make snapshots": "tests/synth/test_snapshots.py",
+    "low-latency init --model-data s3://my-bucket/model.tar.gz --vpc-id": (
+        "tests/packaging/test_init.py"
+    ),
+    "locust -f": "tests/load_test/test_locust_statistics.py",
+    # Asks AWS's Price List.
+    "low-latency prices": "tests/operate/prices/test_price_list.py",
+    # Ask the Hub, or copy gigabytes from it.
+    "low-latency pin Qwen": "tests/hugging_face/test_pinning.py",
+    "low-latency pin --check": "tests/hugging_face/test_pinning.py",
+    "low-latency stage": "tests/cli/test_stage.py",
+    # The image is built by Docker, which is not here.
+    "cdk deploy --all -c load-test-fleet=true": "tests/deploy/test_load_test_fleet.py",
+    "cdk destroy LowLatencyEndpoint-LoadTestFleet": "tests/deploy/test_load_test_fleet.py",
+}
+#: Commands that nothing here can run, and why.
+NOT_HERE = {
+    "aws ssm start-session": "a shell in a task on Fargate",
+    "aws cloudformation continue-update-rollback": "a stack that AWS failed to roll back",
+    "aws cloudwatch put-alarm-mute-rule": "the local AWS has no such rules",
+    "aws logs associate-kms-key": "the local AWS's logs have no keys",
+    "low-latency recommend": "the local AWS has no recommender; tests/operate/recommend has one",
+    "make accept": "a real account, and money",
+    "git diff tests/synth": "what `make snapshots` has changed",
+}
+#: Pages whose commands have a test of their own.
+OWN_TEST = {"docs/explanation/scenarios.md": "tests/plan/test_scenarios_page.py"}
+#: What is added to a command that takes too long as it is printed, or that asks.
+ADDED = {
+    # Long enough for a p99: 299 requests and more.
+    "low-latency load-test --confirm": " --duration 8s --alone 1s --metrics-wait 0s",
+    "low-latency load-test": " --duration 2s --alone 1s --metrics-wait 0s",
+    "low-latency compare-routing sentiment --preset published --change": (
+        " --pairs 4 --block 2s --settle 1s --yes --size 1"
+    ),
+    "low-latency compare-routing": " --pairs 4 --block 2s --settle 1s",
+    "npx cdk destroy --all": " --force",
+    "low-latency optimize llm.yaml --quantize": " --yes --job-name llm-20261123-220000",
+}
+#: Exit codes that are right though they are not 0.
+STATUS = {
+    # The local AWS has no quotas to compare with: unknown, which --strict does not pass.
+    "low-latency preflight endpoint.yaml --strict": 1
+}
+
+
+def _elsewhere(command: Command) -> bool:
+    return command.text.startswith((*ELSEWHERE, *NOT_HERE))
+
+
+def _as_typed(text: str, stands_for: dict[str, str]) -> str:
+    for written, meant in stands_for.items():
+        text = text.replace(written, meant)
+    for beginning, more in ADDED.items():
+        if text.startswith(beginning):
+            command, hash_sign, comment = text.partition(" #")
+            return command.rstrip() + more + hash_sign + comment
+    return text
+
+
+@pytest.mark.realtime  # local AWSs, deployments, load: minutes
+@pytest.mark.parametrize("name", READERS)
+def test_each_command_does_what_the_page_says(name: str, tmp_path: Path) -> None:
+    reader = READERS[name]
+    steps = [
+        each
+        for each in commands((ROOT / name).read_text("utf-8"))
+        if not _elsewhere(each)
+        and not (reader.has_typed and each.text.startswith(reader.has_typed))
+    ]
+    assert steps, "nothing is run: the page needs no reader"
+    texts = [_as_typed(each.text, reader.stands_for) for each in steps]
+    with at_desk(reader, tmp_path) as desk:
+        for step, done in zip(steps, typed(texts, tmp_path, desk.environment), strict=True):
+            expected = next((STATUS[each] for each in STATUS if step.text.startswith(each)), 0)
+            said = f"{done.command}:\n{done.printed[-3000:]}"
+            assert done.status == expected, said
+            if step.shown:
+                assert shows(step.shown, done.printed), said
+
+
+def test_no_command_of_any_page_is_forgotten() -> None:
+    """A page is run, or has a test of its own, or each of its commands is run elsewhere."""
+    forgotten = {
+        name: each.text
+        for page in PAGES
+        for name in (page.relative_to(ROOT).as_posix(),)
+        for each in commands(page.read_text("utf-8"))
+        if name not in READERS and name not in OWN_TEST and not _elsewhere(each)
+    }
+    assert forgotten == {}
+
+
+def test_exceptions_are_of_commands_that_stand_somewhere() -> None:
+    texts = [each.text for page in PAGES for each in commands(page.read_text("utf-8"))]
+    for beginning in (*ELSEWHERE, *NOT_HERE, *ADDED, *STATUS):
+        assert any(text.startswith(beginning) for text in texts), beginning
+    for name in (*ELSEWHERE.values(), *OWN_TEST, *OWN_TEST.values(), *READERS):
+        assert (ROOT / name).exists(), name
