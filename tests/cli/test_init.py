@@ -33,6 +33,7 @@ NETWORKS = {
 FILES = {
     "app.py",
     "cdk.json",
+    "endpoint.schema.json",
     "endpoint.yaml",
     "requirements.txt",
     "package.json",
@@ -156,7 +157,10 @@ def test_an_app_that_exists_gets_a_settings_file_and_is_told_its_lines(
         (tmp_path / name).write_text(text)
     status, out, _ = run("init", "--yes", "--model-data", ARCHIVE, *NEW_VPC)
     assert status == 0
-    assert written(tmp_path) == {*mine, "endpoint.yaml", "tests/test_endpoint_snapshot.py"}
+    new = {"endpoint.yaml", "endpoint.schema.json", "tests/test_endpoint_snapshot.py"}
+    assert written(tmp_path) == {*mine, *new}
+    committed = (ROOT / "endpoint.schema.json").read_text("utf-8")
+    assert (tmp_path / "endpoint.schema.json").read_text("utf-8") == committed
     assert all((tmp_path / name).read_text() == text for name, text in mine.items())
     assert 'LowLatencyEndpointStack.from_settings(app, "endpoint.yaml")' in out
     # And a second endpoint's stack beside the first.
@@ -168,7 +172,7 @@ def test_an_app_that_exists_gets_a_settings_file_and_is_told_its_lines(
 def test_an_app_in_another_language_is_led_to_the_template(run: Run, tmp_path: Path) -> None:
     (tmp_path / "cdk.json").write_text('{"app": "npx ts-node bin/app.ts"}')
     status, out, _ = run("init", "--yes", "--model-data", ARCHIVE, *NEW_VPC)
-    assert (status, written(tmp_path)) == (0, {"cdk.json", "endpoint.yaml"})
+    assert (status, written(tmp_path)) == (0, {"cdk.json", "endpoint.yaml", "endpoint.schema.json"})
     assert "low-latency package endpoint.yaml" in out
 
 

@@ -12,6 +12,7 @@ import typer
 
 from .. import __version__
 from .init_answers import HUGGING_FACE, Answers
+from .schema import schema_text
 
 _TEMPLATES = Path(__file__).with_name("init_templates")
 _ADDED = {"tests/test_$settings_snapshot.py": "test_snapshot.py.txt"}
@@ -25,6 +26,8 @@ _NEW = {
 }
 
 
+_SCHEMA = "endpoint.schema.json"
+"""What the first line of a settings file names, for editors."""
 _BEFORE_PIN = ("LLE343", "LLE344")
 """What is wrong with the model of the Hub until low-latency pin has run."""
 
@@ -108,6 +111,8 @@ def write(folder: Path, settings: str, found: Answers, app: ExistingApp | None) 
     contents = {settings: text} | {
         name: _filled(source, values) for name, source in _files(settings, app).items()
     }
+    if not (folder / _SCHEMA).exists():  # another settings file of the folder has brought it
+        contents[_SCHEMA] = f"{schema_text()}\n"
     for name, content in contents.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -12,8 +12,13 @@ def schema() -> None:
     Example:
       low-latency schema > endpoint.schema.json
     """
+    typer.echo(schema_text())
+
+
+def schema_text() -> str:
+    """The JSON schema of the settings file, which editors complete and check by."""
     import json
 
     from ..settings import settings_json_schema
 
-    typer.echo(json.dumps(settings_json_schema(), indent=2, ensure_ascii=False))
+    return json.dumps(settings_json_schema(), indent=2, ensure_ascii=False)
