@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from low_latency_endpoint.plan.limits import digits
 from low_latency_endpoint.settings.fields import Limited
 from low_latency_endpoint.settings.model_base import SettingsModel
 from low_latency_endpoint.settings.schema import merged, settings_json_schema
@@ -30,11 +31,19 @@ def settings_tables() -> str:
     schema = settings_json_schema()
     definitions = schema["$defs"]
     parts = []
+    told: dict[type[SettingsModel], str] = {}
     for path, model in _groups():
         name = model.__name__
         group = schema if model is Settings else definitions[name]
+        base = model.__base__
+        first = told.setdefault(base, path) if base is not SettingsModel else path
         parts.append(f"## {_title(path)}\n\n{group['description']}\n")
-        parts.append(_table(model, group, definitions, path))
+        left_out = () if first == path else tuple(base.model_fields)
+        parts.append(_table(model, group, definitions, path, left_out))
+        if left_out:
+            parts.append(
+                f"Further settings: those of [`{_title(first)[1:-1]}`](#{_anchor(first)}).\n"
+            )
     return "\n".join(parts)
 
 
@@ -84,10 +93,16 @@ def _anchor(path: str) -> str:
 
 
 def _table(
-    model: type[SettingsModel], group: dict[str, Any], definitions: dict[str, Any], path: str
+    model: type[SettingsModel],
+    group: dict[str, Any],
+    definitions: dict[str, Any],
+    path: str,
+    left_out: tuple[str, ...],
 ) -> str:
     rows = ["| Setting | Takes | Meaning | Example |", "|---|---|---|---|"]
     for name, field in model.model_fields.items():
+        if name in left_out:
+            continue
         schema = group["properties"][name]
         below = [
             _told_at(f"{path}.{name}{mark}".lstrip(".")) for mark, _ in _models_in(field.annotation)
@@ -135,8 +150,8 @@ def _takes(schema: dict[str, Any], definitions: dict[str, Any], below: list[str]
         noun = "whole number" if kind == "integer" else "number"
         above_zero = 0 < low < 0.001  # stands for an open bound
         if high is not None:
-            return f"{noun} {'above 0 and at most' if above_zero else f'from {low:g} to'} {high:g}"
-        return f"{noun} above 0" if above_zero else f"{noun} from {low:g}"
+            return f"{noun} {'above 0 and at most' if above_zero else f'from {digits(low)} to'} {digits(high)}"
+        return f"{noun} above 0" if above_zero else f"{noun} from {digits(low)}"
     return "duration" if schema.get("pattern", "").endswith("(?:ms|s|m|h)$") else "text"
 
 

@@ -54,11 +54,11 @@ class Range:
         """The allowed values in words."""
         unit = f" {self.unit}" if self.unit else ""
         if self.maximum is None:
-            low = "any number" if self.minimum is None else f"at least {_digits(self.minimum)}"
+            low = "any number" if self.minimum is None else f"at least {digits(self.minimum)}"
             return low + unit
         if self.minimum is None:
-            return f"at most {_digits(self.maximum)}{unit}"
-        return f"{_digits(self.minimum)} to {_digits(self.maximum)}{unit}"
+            return f"at most {digits(self.maximum)}{unit}"
+        return f"{digits(self.minimum)} to {digits(self.maximum)}{unit}"
 
     def holds(self, value: Any) -> bool:
         """Whether the value is a number of the right kind inside the range."""
@@ -166,7 +166,7 @@ def _token_error(limit: Limit, where: str) -> ConfigurationError:
     )
 
 
-def _digits(number: float) -> str:
+def digits(number: float) -> str:
     """A number without an exponent, unless that would be long: ``1000000``, ``0.000001``."""
     plain = f"{number:.6f}".rstrip("0").rstrip(".")
     return plain if float(plain) == number and len(plain) <= 12 else f"{number:g}"
