@@ -10,6 +10,7 @@ from .changelog import notes_of
 from .contents import check_contents
 from .repository import LIBRARY, PROJECTS, ROOT, Refused, clone, tag_before, version_of_release
 from .sbom import write_sbom
+from .site import BUNDLE, write_site_bundle
 from .upgrade import first_release, upgrade_page
 
 PAGE = "UPGRADE.md"
@@ -20,6 +21,7 @@ NOT_DONE = (
     "attest the files (GitHub's artifact attestations): needs the workflow's identity token",
     "publish to PyPI, with attestations (PEP 740): needs PyPI's trust in this workflow",
     "make the release on GitHub: needs the right to write contents",
+    "push the docs site: needs the same right",
 )
 
 
@@ -44,7 +46,8 @@ def dry_run(dist: Path, commit: str, tag: str) -> None:
     Parameters
     ----------
     dist
-        Gets a folder for each distribution, their SBOMs, the notes and the upgrade page.
+        Gets a folder for each distribution, their SBOMs, the notes, the upgrade page and the docs
+        site.
     tag
         The tag that is released. Without one, ``Unreleased`` of the changelog is the notes.
     """
@@ -65,6 +68,7 @@ def dry_run(dist: Path, commit: str, tag: str) -> None:
         print(f"{target.name}: CycloneDX, {write_sbom(project, wheel, target)} packages")
 
     print(_write_upgrade_page(dist, commit))
+    print(f"{BUNDLE}: the docs site with version {write_site_bundle(commit, dist / BUNDLE)}")
     print("\nNot done here:")
     for line in NOT_DONE:
         print(f"- {line}")

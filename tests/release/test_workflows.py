@@ -77,6 +77,7 @@ def test_each_job_states_its_rights():
         "release.yml: attest": {"attestations": "write", "id-token": "write"},
         "release.yml: publish": {"id-token": "write"},
         "release.yml: github-release": {"contents": "write"},
+        "release.yml: site": {"contents": "write"},
     }
 
 
@@ -103,6 +104,7 @@ def test_a_release_is_published_only_after_the_build_and_from_its_environment():
     assert steps["publish"]["needs"] == "attest"
     assert steps["publish"]["environment"] == "pypi"
     assert steps["github-release"]["needs"] == "publish"
+    assert steps["site"]["needs"] == "github-release"
 
 
 def test_no_clone_keeps_credentials():
