@@ -319,8 +319,8 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
         if request.burstable
         else "the initial instances"
         if unscaled
-        else "half as many again as the peak needs, and at least enough to hold the peak while the "
-        "instances of a failed zone still count",
+        else "1.5 times the instances at peak; or more, so that the peak is held when a zone has "
+        "failed and its instances still count",
         inputs={
             "instances at peak": fleet.at_peak,
             "minimum": fleet.minimum,
@@ -432,7 +432,7 @@ def _scaling(plan: Plan) -> Iterator[Decision]:
             rule="your number: the requests in flight that scaling keeps one instance at",
             source=_CONCURRENCY,
             overridden=True,
-            note=f"by Little's law it would be about {estimate}" if estimate else "",
+            note=f"measured throughput x target would be about {estimate}" if estimate else "",
         )
     yield Decision(
         name="scale_out_cooldown",
@@ -535,8 +535,8 @@ def _warm_up(plan: Plan) -> Decision:
         name="warm_up_requests",
         value=plan.warm_up_requests,
         unit="requests",
-        rule=f"one worker per {kind}: enough random draws to reach each of n workers but for one "
-        f"chance in {WARM_UP_MISS:,}, n x ln({WARM_UP_MISS:,} n), and at most "
+        rule=f"one worker per {kind}, and SageMaker picks at random: so many that all workers get "
+        f"one with {1 - 1 / WARM_UP_MISS:.1%} probability, and at most "
         f"{WARM_UP_MOST:,}" + (_OF_SHARE if share else ""),
         inputs={"workers per instance": workers, "initial instances": plan.fleet.initial}
         | of_share,
@@ -573,8 +573,8 @@ def _callers(plan: Plan) -> Iterator[Decision]:
             name="caller_connections",
             value=plan.caller_connections,
             unit="connections",
-            rule="requests in flight at peak, over all callers: peak TPS x the slowest target "
-            "(Little's law); a connection carries one request at a time",
+            rule="peak TPS x the slowest target: the requests in flight at the peak, of all callers; "
+            "a connection carries one at a time",
             inputs={"peak TPS": measured.peak_tps, statistic: f"{slowest:g} ms"},
             note="split it over the processes that call and set max_pool_connections to each "
             f"one's share; boto3's default is {DEFAULT_POOL}, and what does not fit opens "
