@@ -217,8 +217,9 @@ def _from_random(desk: Desk) -> None:
 
 def _readme(desk: Desk) -> None:
     desk.app()
-    desk.write("endpoint.yaml", settings())
-    desk.images_and_models(settings())
+    text = settings(scaling={"enabled": False})  # as load tests want it
+    desk.write("endpoint.yaml", text)
+    desk.images_and_models(text)
     desk.bootstrap()
 
 

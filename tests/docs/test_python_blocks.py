@@ -1,0 +1,84 @@
+"""Python of README and docs: it parses, imports what is there, and passes arguments that exist.
+
+Blocks are parts of a reader's app (``self``, a VPC, a handler), so most cannot run by themselves; those
+of in-your-app.md and load-tests.md do, in tests of their own.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import low_latency_endpoint
+
+from .console_blocks import PAGES, ROOT
+
+OURS = "low_latency_endpoint"
+#: Importing Locust patches the process that does (tests/conftest.py).
+NEED_LOCUST = ("SageMakerUser", "OpenLoopSageMakerUser", "install")
+BLOCKS = [
+    pytest.param(page, block, id=f"{page.relative_to(ROOT).as_posix()}-{number}")
+    for page in PAGES
+    for number, block in enumerate(
+        re.findall(r"^ *```python[^\n]*\n(.*?)^ *```", page.read_text("utf-8"), re.S | re.M), 1
+    )
+]
+
+
+def _names(tree: ast.AST) -> dict[str, Any]:
+    """What the block's names are: those that it imports from us, else the library's public ones."""
+    found = {name: getattr(low_latency_endpoint, name) for name in low_latency_endpoint.__all__}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == OURS:
+            module = importlib.import_module(node.module or "")
+            for each in node.names:
+                if each.name in NEED_LOCUST:
+                    assert each.name in Path(module.__file__ or "").read_text("utf-8")
+                elif each.name != "*":
+                    found[each.asname or each.name] = getattr(module, each.name)
+    return found
+
+
+def _called(function: ast.expr, names: dict[str, Any]) -> Any:
+    """The function or class of ours that a call means; None for others."""
+    if isinstance(function, ast.Name):
+        return names.get(function.id)
+    if isinstance(function, ast.Attribute):
+        owner = _called(function.value, names)
+        return getattr(owner, function.attr) if inspect.isclass(owner) else None
+    return None
+
+
+def _wrong_keywords(tree: ast.AST) -> Iterator[str]:
+    names = _names(tree)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not (meant := _called(node.func, names)):
+            continue
+        parameters = inspect.signature(meant).parameters.values()
+        if any(each.kind is each.VAR_KEYWORD for each in parameters):
+            continue
+        known = {each.name for each in parameters}
+        for keyword in node.keywords:
+            if keyword.arg and keyword.arg not in known:
+                yield f"{ast.unparse(node.func)} takes no {keyword.arg}"
+
+
+@pytest.mark.parametrize(("page", "block"), BLOCKS)
+def test_names_and_arguments_are_there(page: Path, block: str) -> None:
+    # A call that leaves arguments out says so with `...`, which Python takes in front alone.
+    code = re.sub(r",\s*\.\.\.(?=[,)])", "", textwrap.dedent(block))
+    assert list(_wrong_keywords(ast.parse(code))) == []
+
+
+def test_pages_have_python_and_mistakes_are_found() -> None:
+    assert len(BLOCKS) > 40
+    wrong = "LatencyTarget(p99=1, p42=2); EndpointOptions(endpoint_name='a')"
+    assert list(_wrong_keywords(ast.parse(wrong))) == ["LatencyTarget takes no p42"]
