@@ -193,11 +193,31 @@ def _without_throughput() -> str:
     return "".join(lines[:start] + lines[start + 5 :])
 
 
+@pytest.mark.parametrize(("peak", "effect"), [(1000, "deployment"), (100, "not known")])
+def test_it_says_what_deploying_it_does(
+    cli: Cli, settings: Path, result: Path, peak: int, effect: str
+) -> None:
+    """A first throughput switches scaling on, and with it that updates keep the counts.
+
+    Where the first number of instances stays 2, that is all that the endpoint's update changes:
+    the configuration that serves already.
+    """
+    settings.write_text(_without_throughput(), "utf-8")
+    asked = (settings, "--from-load-test", result, "--peak-tps", str(peak))
+    _, out, _ = cli(*asked)
+    assert f"Deploying it: {effect}: " in out
+    said = " ".join(out.split())
+    assert ("change it together with the configuration" in said) == (effect == "not known")
+    _, out, _ = cli(*asked, "--json")
+    assert json.loads(out)["from_load_test"]["deploying"]["effect"] == effect
+
+
 def test_a_first_throughput_needs_its_peak(cli: Cli, settings: Path, result: Path) -> None:
     settings.write_text(_without_throughput(), "utf-8")
     code, _, err = cli(settings, "--from-load-test", result)
     assert code == 2
-    assert "peak_tps" in err
+    assert "LLT163" in err
+    assert "--peak-tps 500" in err
     code, _, _ = cli(settings, "--from-load-test", result, "--peak-tps", "500", "--write")
     assert code == 0
     written = yaml.safe_load(settings.read_text("utf-8"))["endpoints"]["sentiment"]["throughput"]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..plan.stack_minutes import StackMinutes
     from ..settings import Settings
     from ..settings.update.comparison import Comparison
+    from ..settings.update.effects import Consequence
     from ..simulate import Shape
 
 
@@ -215,7 +216,7 @@ def _show(
         if adopted is None:
             data |= _stack_data(settings, options.day) | _shared_data(settings)
         else:
-            data["from_load_test"] = _adopted_data(adopted, options)
+            data["from_load_test"] = _adopted_data(adopted, path, options)
         print_json(data)
     elif options.markdown:
         parts = (f"## {name}\n\n{each.to_markdown()}" for name, each in plans.items())
@@ -271,6 +272,8 @@ def _adopt(adopted: AdoptedLimit, settings: Path, write: bool, *, quiet: bool) -
             print_parts(decision_table(changes, "before", "as measured"))
         for line in adopted.raised:
             typer.echo(f"Raised too, as the settings state it: {line}")
+        effect, said, _ = _deploying(adopted, settings)
+        print_parts(Text(f"Deploying it: {effect.word}: {said}\n"))
         if adopted.edit.changed:
             typer.echo(adopted.edit.diff())
         else:
@@ -286,9 +289,19 @@ def _adopt(adopted: AdoptedLimit, settings: Path, write: bool, *, quiet: bool) -
         typer.echo(f"{settings} is as it was; --write changes it.", err=True)
 
 
-def _adopted_data(adopted: AdoptedLimit, options: PlanOptions) -> dict[str, Any]:
+def _deploying(adopted: AdoptedLimit, path: Path) -> Consequence:
+    """What deploying the written file does to the endpoint, if the file as it was is deployed."""
+    from ..settings.loading import check_text
+    from ..settings.update.comparison import compare
+
+    before = check_text(adopted.edit.before, path)
+    return compare(before, _as_measured(adopted, path)).outcomes[adopted.key]
+
+
+def _adopted_data(adopted: AdoptedLimit, path: Path, options: PlanOptions) -> dict[str, Any]:
     from ..settings.update.comparison import changed_decisions
 
+    effect, said, _ = _deploying(adopted, path)
     return {
         "file": str(options.from_load_test),
         "endpoint": adopted.key,
@@ -297,6 +310,7 @@ def _adopted_data(adopted: AdoptedLimit, options: PlanOptions) -> dict[str, Any]
         "how": adopted.limit.how,
         "changes": changed_decisions(adopted.before, adopted.after),
         "raised": list(adopted.raised),
+        "deploying": {"effect": effect.word, "text": said},
         "diff": adopted.edit.diff(),
         "written": options.write and adopted.edit.changed,
     }

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...errors import rule
 from ...plan.decisions import Explanation, PlanWarning
 from ...plan.load_test_validity import other_instance_type
 from ...settings import explain_variants, load_settings, plan_endpoint
@@ -18,6 +19,11 @@ from .result_file import FoundLimit, read_found_limit
 if TYPE_CHECKING:
     from ...settings import Settings
 
+PEAK_NEEDED = rule(
+    "LLT163",
+    "the peak to plan for is not stated",
+    fix="Say the highest rate that callers will send: --peak-tps 500.",
+)
 _INPUT = "TPS per instance"
 
 
@@ -69,15 +75,19 @@ def adopt_limit(
     ------
     ConfigurationError
         ``LLT111`` when the settings do not hold the endpoint, ``LLT113``, ``LLT114`` and
-        ``LLT138`` for the result, ``LLE933`` for an unknown key, ``LLE937`` for a value that
+        ``LLT138`` for the result, ``LLT163`` without a peak, ``LLE933`` for an unknown key, ``LLE937`` for a value that
         cannot be changed.
     SettingsError
-        When the settings are not valid, before or after: a peak is missing, say.
+        When the settings are not valid, before or after.
     """
     limit = read_found_limit(result, accept_lower_bound=accept_lower_bound)
     read = load_settings(settings)
     key = endpoint or endpoint_key(read, limit.endpoint, str(settings))
     plan_endpoint(read, key)  # says when there is no such endpoint
+    if peak_tps is None and read.endpoints[key].throughput is None:
+        raise PEAK_NEEDED.error(
+            got=f"endpoints.{key} without throughput", allowed="--peak-tps, or peak_tps in the file"
+        )
     place: Place = ("endpoints", key, "throughput")
     values: dict[Place, Any] = {}
     if peak_tps is not None:
