@@ -35,7 +35,8 @@ def settings_tables() -> str:
     for path, model in _groups():
         name = model.__name__
         group = schema if model is Settings else definitions[name]
-        base = model.__base__
+        # What two groups have in common is told with the first of them.
+        base = next(each for each in model.__mro__[1:] if issubclass(each, SettingsModel))
         first = told.setdefault(base, path) if base is not SettingsModel else path
         parts.append(f"## {_title(path)}\n\n{group['description']}\n")
         left_out = () if first == path else tuple(base.model_fields)
