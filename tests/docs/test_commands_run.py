@@ -91,7 +91,8 @@ def _as_typed(text: str, stands_for: dict[str, str]) -> str:
     return text
 
 
-@pytest.mark.realtime  # local AWSs, deployments, load: minutes
+@pytest.mark.realtime  # local AWSs, deployments, load: up to four minutes, on a busy machine more
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", READERS)
 def test_each_command_does_what_the_page_says(name: str, tmp_path: Path) -> None:
     reader = READERS[name]
@@ -104,7 +105,9 @@ def test_each_command_does_what_the_page_says(name: str, tmp_path: Path) -> None
     assert steps, "nothing is run: the page needs no reader"
     texts = [_as_typed(each.text, reader.stands_for) for each in steps]
     with at_desk(reader, tmp_path) as desk:
-        for step, done in zip(steps, typed(texts, tmp_path, desk.environment), strict=True):
+        for step, done in zip(
+            steps, typed(texts, tmp_path, desk.environment, timeout=840), strict=True
+        ):
             expected = next((STATUS[each] for each in STATUS if step.text.startswith(each)), 0)
             said = f"{done.command}:\n{done.printed[-3000:]}"
             assert done.status == expected, said

@@ -24,7 +24,7 @@ class Typed:
 
 
 def typed(
-    commands: Sequence[str], folder: Path, environment: Mapping[str, str], *, timeout: float = 280
+    commands: Sequence[str], folder: Path, environment: Mapping[str, str], *, timeout: float
 ) -> list[Typed]:
     """Run commands in one shell, as after ``source .venv/bin/activate``.
 
