@@ -227,7 +227,7 @@ def driver_doubts(image: str, instance_type: str, ami: str | None) -> list[str]:
 
     >>> driver_doubts("vllm:0.30.0-gpu-py312-cu130-ubuntu24.04", "ml.g6.xlarge",
     ...               "al2-ami-sagemaker-inference-gpu-2")
-    ["the image's CUDA is newer than the driver of the inference AMI supports"]
+    ["the inference AMI's driver is too old for the image's CUDA"]
     """
     facts = instance_facts(instance_type)
     if facts is None:

@@ -8,7 +8,6 @@ from typing import Any
 from .properties import PropertyNotEmulated, Tagging, as_text, call, tag_map, without
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
-
 _TAGS = Tagging("cloudwatch", "tag_resource", "untag_resource", "ResourceARN")
 
 
