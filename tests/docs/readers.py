@@ -171,9 +171,11 @@ class Reader:
 def at_desk(reader: Reader, folder: Path) -> Iterator[Desk]:
     """The reader's folder, and a local AWS where the page needs an account."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    environment |= {"CDK_DISABLE_CLI_TELEMETRY": "1", "CDK_NOTICES": "false"}
-    # A terminal would be asked.
-    environment |= {"CDK_REQUIRE_APPROVAL": "never"}
+    environment |= {
+        "CDK_DISABLE_CLI_TELEMETRY": "1",
+        "CDK_NOTICES": "false",
+        "CDK_REQUIRE_APPROVAL": "never",  # a terminal would be asked
+    }
     with contextlib.ExitStack() as around:
         desk = Desk(folder, environment)
         if reader.needs_aws:
@@ -280,11 +282,9 @@ def _init(*arguments: str) -> Callable[[Desk], None]:
                 check=True,
                 capture_output=True,
             )
-            if desk.aws:
-                desk.images_and_models((Path(folder) / "endpoint.yaml").read_text("utf-8"))
+            desk.images_and_models((Path(folder) / "endpoint.yaml").read_text("utf-8"))
         (desk.folder / "node_modules").symlink_to(ROOT / "node_modules")
-        if desk.aws:
-            desk.bootstrap()
+        desk.bootstrap()
         desk.write("body.json", REQUEST)
         desk.write("prompts.jsonl", '{"messages": [{"role": "user", "content": "Hello"}]}\n')
         desk.write("g5.json", _load_test_result("ml.g5.xlarge"))

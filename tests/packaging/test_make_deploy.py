@@ -85,6 +85,15 @@ def test_from_an_account_never_used_to_what_the_cdk_is_told(aws: LocalAws, tmp_p
     ]
 
 
+@pytest.mark.realtime  # the CDK CLI synthesises twice
+def test_synth_without_an_account_and_diff_against_one(aws: LocalAws) -> None:
+    status, text = make(None, "synth")
+    assert (status, "Templates: cdk.out/" in text) == (0, True), text
+    status, text = make(aws, "diff")
+    assert status == 0, text
+    assert "[+] AWS::SageMaker::Endpoint " in text
+
+
 def test_preflight_can_be_left_out() -> None:
     status, text = make(None, "deploy", "--dry-run", "PREFLIGHT=no", "ARGS=--profile production")
     assert status == 0

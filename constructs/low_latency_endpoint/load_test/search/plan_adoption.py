@@ -75,8 +75,8 @@ def adopt_limit(
     ------
     ConfigurationError
         ``LLT111`` when the settings do not hold the endpoint, ``LLT113``, ``LLT114`` and
-        ``LLT138`` for the result, ``LLT163`` without a peak, ``LLE933`` for an unknown key, ``LLE937`` for a value that
-        cannot be changed.
+        ``LLT138`` for the result, ``LLT163`` without a peak, ``LLE933`` for an unknown key,
+        ``LLE937`` for a value that cannot be changed.
     SettingsError
         When the settings are not valid, before or after.
     """
