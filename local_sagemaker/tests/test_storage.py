@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from moto.s3.models import FakeMultipart
 
 from local_sagemaker import DeploymentFailed
 
@@ -181,6 +182,23 @@ def test_key_and_alias(aws, stack):
     assert "alias/one" not in names
     stack.delete()
     assert kms.describe_key(KeyId=made.ref)["KeyMetadata"]["KeyState"] == "PendingDeletion"
+
+
+def test_a_part_whose_upload_ends_while_it_arrives_is_refused(aws, stack, monkeypatch):
+    s3 = aws.client("s3")
+    target = {"Bucket": stack.deploy("AWS::S3::Bucket", {"BucketName": "ending"}).ref, "Key": "k"}
+    upload = s3.create_multipart_upload(**target)["UploadId"]
+    store = FakeMultipart.set_part
+
+    def ends(self, number, value):
+        part = store(self, number, value)
+        s3.abort_multipart_upload(**target, UploadId=upload)
+        part.dispose()
+        return part
+
+    monkeypatch.setattr(FakeMultipart, "set_part", ends)
+    with pytest.raises(ClientError, match="NoSuchUpload"):
+        s3.upload_part(**target, UploadId=upload, PartNumber=1, Body=b"x")
 
 
 def test_parts_of_an_upload_that_has_ended_are_refused(aws, stack):

@@ -25,7 +25,13 @@ def upload_part(
 ) -> Any:
     """Refuse a part of an upload that was completed, aborted, or never made."""
     _check(self, bucket_name, multipart_id)
-    return original(self, bucket_name, multipart_id, *rest)
+    part = original(self, bucket_name, multipart_id, *rest)
+    try:
+        _ = part.etag  # read and kept now: an upload that ends meanwhile closes its parts
+    except ValueError:
+        _check(self, bucket_name, multipart_id)
+        raise
+    return part
 
 
 @around(S3Backend)
