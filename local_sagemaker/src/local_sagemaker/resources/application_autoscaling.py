@@ -9,9 +9,6 @@ from .properties import Tagging, call, only, tag_map, without
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 _KEY = ("ServiceNamespace", "ResourceId", "ScalableDimension")
-_TAGS = Tagging(
-    "application-autoscaling", "tag_resource", "untag_resource", "ResourceARN", spelt=tag_map
-)
 
 
 @emulated
@@ -19,16 +16,16 @@ class ScalableTarget(ResourceType):
     """What scales, with its limits and scheduled actions."""
 
     type_name = "AWS::ApplicationAutoScaling::ScalableTarget"
+    tags_by = Tagging(
+        "application-autoscaling", "tag_resource", "untag_resource", "ResourceARN", spelt=tag_map
+    )
 
     def create(self, at: Place, properties: Properties) -> Created:
-        return self._registered(at, properties, tags_before=None)
-
-    def _registered(self, at: Place, properties: Properties, *, tags_before: Any) -> Created:
         scaling = at.client("application-autoscaling")
         key = only(properties, *_KEY)
-        stated = without(properties, "ScheduledActions", "Tags")
-        arn = call(scaling, "register_scalable_target", stated)["ScalableTargetARN"]
-        _TAGS.change(scaling, arn, tags_before, properties.get("Tags"))
+        stated = without(properties, "ScheduledActions")
+        stated["Tags"] = tag_map(properties.get("Tags"))
+        call(scaling, "register_scalable_target", stated)
         for action in properties.get("ScheduledActions") or []:
             call(scaling, "put_scheduled_action", {**action, **key})
         identity = "|".join(
@@ -37,14 +34,22 @@ class ScalableTarget(ResourceType):
         return Created(identity, {"Id": identity})
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        stated = {"SuspendedState": _NOT_SUSPENDED, **properties}
-        self._registered(at, stated, tags_before=existing.properties.get("Tags"))
+        self.create(at, {"SuspendedState": _NOT_SUSPENDED, **without(properties, "Tags")})
         kept = {a["ScheduledActionName"] for a in properties.get("ScheduledActions") or []}
         for action in existing.properties.get("ScheduledActions") or []:
             if action["ScheduledActionName"] not in kept:
                 at.client("application-autoscaling").delete_scheduled_action(
                     ScheduledActionName=action["ScheduledActionName"], **only(properties, *_KEY)
                 )
+
+    def tagged_as(self, at: Place, existing: Existing) -> str:
+        stated = existing.properties
+        found = at.client("application-autoscaling").describe_scalable_targets(
+            ServiceNamespace=stated["ServiceNamespace"],
+            ResourceIds=[stated["ResourceId"]],
+            ScalableDimension=stated["ScalableDimension"],
+        )
+        return str(found["ScalableTargets"][0]["ScalableTargetARN"])
 
     def delete(self, at: Place, existing: Existing) -> None:
         at.client("application-autoscaling").deregister_scalable_target(

@@ -60,22 +60,21 @@ class Dashboard(ResourceType):
     deletes_by = ("cloudwatch", "delete_dashboards", "DashboardNames")
     name_property = "DashboardName"
 
-    def create(self, at: Place, properties: Properties) -> Created:
-        name = self.name(at, properties)
-        self._put(at, name, None, properties)
-        return Created(name, {})
+    tags_by = _TAGS
 
-    @staticmethod
-    def _put(at: Place, name: str, tags_before: Any, properties: Properties) -> None:
-        cloudwatch = at.client("cloudwatch")
-        body = as_text(properties["DashboardBody"])
-        cloudwatch.put_dashboard(DashboardName=name, DashboardBody=body)
-        # PutDashboard takes tags only of a new one.
-        arn = f"arn:aws:cloudwatch::{at.account}:dashboard/{name}"
-        _TAGS.change(cloudwatch, arn, tags_before, properties.get("Tags"))
+    def create(self, at: Place, properties: Properties) -> Created:
+        made = Existing(self.name(at, properties), {}, {})
+        self.change(at, made, properties)  # tags too: moto's PutDashboard drops them
+        return Created(made.physical_id, {})
 
     def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        self._put(at, existing.physical_id, existing.properties.get("Tags"), properties)
+        body = as_text(properties["DashboardBody"])
+        at.client("cloudwatch").put_dashboard(
+            DashboardName=existing.physical_id, DashboardBody=body
+        )
+
+    def tagged_as(self, at: Place, existing: Existing) -> str:
+        return f"arn:aws:cloudwatch::{at.account}:dashboard/{existing.physical_id}"
 
 
 @emulated

@@ -140,10 +140,14 @@ class ResourceType(ABC):
         """Update the resource in place, and its tags."""
         changed = self.update(at, existing, properties)
         if by := self.tags_by:
-            resource = existing.attributes[by.of] if by.of else existing.physical_id
             tags = existing.properties.get("Tags"), properties.get("Tags")
-            by.change(at.client(by.service), resource, *tags)
+            by.change(at.client(by.service), self.tagged_as(at, existing), *tags)
         return changed
+
+    def tagged_as(self, at: Place, existing: Existing) -> str:
+        """Give what `tags_by` calls the resource; to override where it is no attribute."""
+        of = self.tags_by.of if self.tags_by else ""
+        return str(existing.attributes[of] if of else existing.physical_id)
 
     def delete(self, at: Place, existing: Existing) -> None:
         """Delete the resource."""
