@@ -26,6 +26,7 @@ from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from low_latency_endpoint.plan.price_file import ListedPrice, price_file_text
 from low_latency_endpoint.settings import parse_settings
 from tests import jumpstart_catalogue
+from tests.git_commands import git
 from tests.jumpstart_catalogue import LLAMA
 from tests.pinned_models import QWEN, written_lock
 
@@ -70,26 +71,13 @@ class Desk:
         shutil.copy(ROOT / "endpoint.yaml", self.folder)
         shutil.copy(ROOT / "endpoint.schema.json", self.folder)
 
-    def git(self, *arguments: str) -> None:
-        """Run Git in the folder."""
-        who = [
-            f"GIT_{each}_{what}" for each in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
-        ]
-        subprocess.run(
-            ["git", *arguments],
-            cwd=self.folder,
-            env={**os.environ, **dict.fromkeys(who, "somebody"), "GIT_CONFIG_GLOBAL": os.devnull},
-            check=True,
-            capture_output=True,
-        )
-
     def commit(self, text: str) -> None:
         """Commit settings, on the branch main."""
         if not (self.folder / ".git").exists():
-            self.git("init", "--quiet", "--initial-branch=main")
+            git(self.folder, "init", "--quiet", "--initial-branch=main")
         self.write("endpoint.yaml", text)
-        self.git("add", "endpoint.yaml")
-        self.git("commit", "--quiet", "-m", "Settings")
+        git(self.folder, "add", "endpoint.yaml")
+        git(self.folder, "commit", "--quiet", "-m", "Settings")
 
     def images_and_models(self, text: str) -> None:
         """Put into the account what settings name: images, and model data in a bucket."""
@@ -241,7 +229,7 @@ def _roll_back(desk: Desk) -> None:
 
 def _pull_request(desk: Desk) -> None:
     desk.commit(settings())
-    desk.git("update-ref", "refs/remotes/origin/main", "HEAD")
+    git(desk.folder, "update-ref", "refs/remotes/origin/main", "HEAD")
     desk.commit(settings(tags={"team": "nlp"}))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import yaml
 
 from low_latency_endpoint.cli import main
 from low_latency_endpoint.review.github import GitHub
+from tests.git_commands import git
 
 from .github_stand_in import TOKEN, StandIn, github_stand_in
 
@@ -44,26 +44,7 @@ class Checkout:
     folder: Path
 
     def git(self, *arguments: str) -> str:
-        environment = {
-            **os.environ,
-            **{
-                f"GIT_{who}_{what}": f"{what.lower()}@example.com"
-                for who in ("AUTHOR", "COMMITTER")
-                for what in ("NAME", "EMAIL")
-            },
-            "GIT_AUTHOR_DATE": "2026-11-20T09:00:00Z",
-            "GIT_COMMITTER_DATE": "2026-11-20T09:00:00Z",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-        }
-        done = subprocess.run(
-            ["git", *arguments],
-            cwd=self.folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return done.stdout.strip()
+        return git(self.folder, *arguments)
 
     def commit(self, files: dict[str, str | None], message: str = "A change") -> str:
         """Write files, or delete those without text."""

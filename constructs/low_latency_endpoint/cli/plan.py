@@ -166,7 +166,7 @@ def _plan(path: Path, options: PlanOptions) -> None:
         _before_a_deploy(path, options)
         return
     adopted = None if options.from_load_test is None else _adopted(path, options)
-    settings = _loaded(path, options) if adopted is None else _as_measured(adopted, path)
+    settings = _loaded(path, options) if adopted is None else adopted.settings_after
     different = False
     if options.against is not None:
         comparison = _compared(path, settings, options)
@@ -194,12 +194,6 @@ def _adopted(path: Path, options: PlanOptions) -> AdoptedLimit:
     )
 
 
-def _as_measured(adopted: AdoptedLimit, path: Path) -> Settings:
-    from ..settings.loading import check_text
-
-    return check_text(adopted.edit.after, path)
-
-
 def _show(
     path: Path, settings: Settings, adopted: AdoptedLimit | None, options: PlanOptions
 ) -> bool:
@@ -216,7 +210,7 @@ def _show(
         if adopted is None:
             data |= _stack_data(settings, options.day) | _shared_data(settings)
         else:
-            data["from_load_test"] = _adopted_data(adopted, path, options)
+            data["from_load_test"] = _adopted_data(adopted, options)
         print_json(data)
     elif options.markdown:
         parts = (f"## {name}\n\n{each.to_markdown()}" for name, each in plans.items())
@@ -272,7 +266,7 @@ def _adopt(adopted: AdoptedLimit, settings: Path, write: bool, *, quiet: bool) -
             print_parts(decision_table(changes, "before", "as measured"))
         for line in adopted.raised:
             typer.echo(f"Raised too, as the settings state it: {line}")
-        effect, said, _ = _deploying(adopted, settings)
+        effect, said, _ = _deploying(adopted)
         print_parts(Text(f"Deploying it: {effect.word}: {said}\n"))
         if adopted.edit.changed:
             typer.echo(adopted.edit.diff())
@@ -289,19 +283,17 @@ def _adopt(adopted: AdoptedLimit, settings: Path, write: bool, *, quiet: bool) -
         typer.echo(f"{settings} is as it was; --write changes it.", err=True)
 
 
-def _deploying(adopted: AdoptedLimit, path: Path) -> Consequence:
+def _deploying(adopted: AdoptedLimit) -> Consequence:
     """What deploying the written file does to the endpoint, if the file as it was is deployed."""
-    from ..settings.loading import check_text
     from ..settings.update.comparison import compare
 
-    before = check_text(adopted.edit.before, path)
-    return compare(before, _as_measured(adopted, path)).outcomes[adopted.key]
+    return compare(adopted.settings_before, adopted.settings_after).outcomes[adopted.key]
 
 
-def _adopted_data(adopted: AdoptedLimit, path: Path, options: PlanOptions) -> dict[str, Any]:
+def _adopted_data(adopted: AdoptedLimit, options: PlanOptions) -> dict[str, Any]:
     from ..settings.update.comparison import changed_decisions
 
-    effect, said, _ = _deploying(adopted, path)
+    effect, said, _ = _deploying(adopted)
     return {
         "file": str(options.from_load_test),
         "endpoint": adopted.key,

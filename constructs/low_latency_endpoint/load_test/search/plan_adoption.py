@@ -38,6 +38,8 @@ class AdoptedLimit:
     edit : YamlEdit
         What changes in the file; :func:`~low_latency_endpoint.settings.yaml_editing.write_edit`
         writes it.
+    settings_before, settings_after : Settings
+        What the file says now, and with the throughput.
     before, after : dict of str to Explanation
         The plans of all endpoints, explained.
     raised : tuple of str
@@ -47,6 +49,8 @@ class AdoptedLimit:
     key: str
     limit: FoundLimit
     edit: YamlEdit
+    settings_before: Settings
+    settings_after: Settings
     before: dict[str, Explanation]
     after: dict[str, Explanation]
     raised: tuple[str, ...] = ()
@@ -99,7 +103,7 @@ def adopt_limit(
         edit, changed = checked_edit(settings, {**values, **counts})
     after = _explained(changed)
     after[key] = _noted(after[key], limit, changed.endpoints[key])
-    return AdoptedLimit(key, limit, edit, _explained(read), after, raised)
+    return AdoptedLimit(key, limit, edit, read, changed, _explained(read), after, raised)
 
 
 def _too_few(settings: Settings, key: str) -> tuple[dict[Place, Any], tuple[str, ...]]:
