@@ -27,7 +27,7 @@ def upload_part(
     _check(self, bucket_name, multipart_id)
     part = original(self, bucket_name, multipart_id, *rest)
     try:
-        _ = part.etag  # read and kept now: an upload that ends meanwhile closes its parts
+        _ = part.etag  # read and kept now: moto was seen to close the part of an upload that ended
     except ValueError:
         _check(self, bucket_name, multipart_id)
         raise
