@@ -24,7 +24,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from local_sagemaker import LocalAws
-from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer, simulated
+from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer, tasks
 from local_sagemaker.model_servers.specifications import to_document
 
 from .measure import sized
@@ -138,7 +138,7 @@ def directly(server: SimulatedModelServer) -> Iterator[str]:
         "SAGEMAKER_BIND_TO_PORT": str(port),
         "LOCAL_SIMULATION": json.dumps(to_document(server)),
     }
-    with subprocess.Popen([sys.executable, "-m", simulated.__name__], env=environment) as process:
+    with subprocess.Popen([sys.executable, "-m", tasks.__name__], env=environment) as process:
         try:
             for _ in range(200):
                 with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):

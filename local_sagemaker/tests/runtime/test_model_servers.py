@@ -28,8 +28,9 @@ from local_sagemaker.model_servers import (
     parse_model_server,
     sentiment_model_server,
 )
-from local_sagemaker.model_servers.simulated import Simulation, serve
+from local_sagemaker.model_servers.simulated import Simulation
 from local_sagemaker.model_servers.specifications import model_server_for
+from local_sagemaker.model_servers.tasks import serve
 from local_sagemaker.runtime.http_client import Connections
 from local_sagemaker.runtime.options import RuntimeOptions
 

@@ -1,13 +1,15 @@
 """Model servers that speak SageMaker's container contract on loopback.
 
-`SimulatedModelServer` takes the time it is told, `sentiment_model_server` computes with
-scikit-learn, `CommandModelServer` runs a program of yours, `handlers_model_server` the functions of
-an inference script, `UrlModelServer` names a server that runs.
+`SimulatedModelServer` takes the time it is told, `LanguageModelServer` streams tokens in the time
+it is told, `sentiment_model_server` computes with scikit-learn, `CommandModelServer` runs a program
+of yours, `handlers_model_server` the functions of an inference script, `UrlModelServer` names a
+server that runs.
 """
 
 from __future__ import annotations
 
 from .command_line import parse_model_server
+from .language_model_settings import LanguageModelServer
 from .service_times import ServiceTime
 from .specifications import (
     CommandModelServer,
@@ -21,6 +23,7 @@ from .specifications import (
 
 __all__ = [
     "CommandModelServer",
+    "LanguageModelServer",
     "ModelServer",
     "ServiceTime",
     "SimulatedModelServer",

@@ -1,4 +1,4 @@
-"""The simulated model server, as a task of the local AWS or a process of its own."""
+"""The simulated model server: it takes the time it is told."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import asyncio
 import heapq
 import itertools
 import json
-import os
 import random
-import sys
 import time
 import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from ..runtime.http_server import Connection, Listener, Request, listen
-from .specifications import SimulatedModelServer, from_document
+from ..runtime.http_server import Connection, Request
+from .specifications import SimulatedModelServer
 
 
 class SharedWork:
@@ -266,25 +264,3 @@ class Simulation:
         if settings.gpu_memory is not None:
             told["GPUMemoryUtilization"] = settings.gpu_memory
         return told
-
-
-async def serve(simulation: Simulation, port: int = 0) -> Listener:
-    """Listen for a simulation."""
-    listener = await listen(simulation, port=port)
-    simulation.start()
-    return listener
-
-
-async def _run() -> None:
-    settings = from_document(json.loads(os.environ["LOCAL_SIMULATION"]))
-    assert isinstance(settings, SimulatedModelServer)
-    place = int(os.environ.get("LOCAL_INSTANCE_PLACE", "0"))
-    await serve(Simulation(settings, place), int(os.environ["SAGEMAKER_BIND_TO_PORT"]))
-    await asyncio.Event().wait()  # its supervisor ends it
-
-
-if __name__ == "__main__":
-    try:
-        asyncio.run(_run())
-    except KeyboardInterrupt:
-        sys.exit(0)

@@ -17,24 +17,12 @@ from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
+from .checks import check_places, check_ranges
+from .language_model_settings import LanguageModelServer
 from .service_times import ServiceTime
 
 CHOICE = "LOCAL_MODEL_SERVER"
 """The container's environment variable that names a key of the mapping."""
-
-
-def check_numbers(settings: Any) -> None:
-    """Refuse infinity and what is no number among the fields of a dataclass.
-
-    Raises
-    ------
-    ValueError
-        With the field's name.
-    """
-    for one in dataclasses.fields(settings):
-        value = getattr(settings, one.name)
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f"{one.name} must be a finite number: {value}")
 
 
 _RANGES = {
@@ -122,18 +110,8 @@ class SimulatedModelServer:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_numbers(self)
-        for name, (least, most) in _RANGES.items():
-            value = getattr(self, name)
-            if value is not None and not least <= value <= most:
-                up_to = f" and at most {most}" if most < math.inf else ""
-                raise ValueError(f"{name} must be at least {least}{up_to}: {value}")
-        for place, factor in self.slow_instances.items():
-            if place < 0 or not 0 <= factor < math.inf:
-                raise ValueError(
-                    "slow_instances are places from 0 with a factor of at least 0: "
-                    f"{place}: {factor}"
-                )
+        check_ranges(self, _RANGES)
+        check_places(self.slow_instances)
 
 
 @dataclass(frozen=True)
@@ -199,10 +177,11 @@ class UrlModelServer:
 
 _LOOPBACK = (("http", "127.0.0.1"), ("http", "localhost"))
 
-ModelServer = SimulatedModelServer | CommandModelServer | UrlModelServer
+ModelServer = SimulatedModelServer | LanguageModelServer | CommandModelServer | UrlModelServer
 
 _KINDS: dict[str, type[Any]] = {
     "simulated": SimulatedModelServer,
+    "language-model": LanguageModelServer,
     "command": CommandModelServer,
     "url": UrlModelServer,
 }
@@ -266,6 +245,7 @@ def to_document(server: ModelServer) -> dict[str, Any]:
     fields = {f.name: getattr(server, f.name) for f in dataclasses.fields(server) if f.init}
     if isinstance(server, SimulatedModelServer):
         fields["service_time"] = dataclasses.asdict(server.service_time)
+    if isinstance(server, (SimulatedModelServer, LanguageModelServer)):
         fields["slow_instances"] = {str(n): f for n, f in server.slow_instances.items()}
     elif isinstance(server, CommandModelServer):
         fields["environment"] = dict(server.environment)

@@ -120,6 +120,8 @@ class Connection(asyncio.Protocol):
         self._keep = True
         self._paused = False
         self._refusal = 0
+        self.lost: Callable[[], None] | None = None
+        """Called when the client has gone before the request under way is answered."""
         # of the request that comes in
         self._request: Request | None = None
         self._began = 0.0
@@ -143,10 +145,12 @@ class Connection(asyncio.Protocol):
         self._listener.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Note the end; a request under way goes on, as a model does that nobody waits for."""
+        """Note the end; a request under way goes on unless its handler has set `lost`."""
         self._transport = None
         self._writable.set()
         self._listener.closed(self)
+        if self.lost is not None:
+            self.lost()
 
     def pause_writing(self) -> None:
         """Hold `drain` back."""
@@ -293,6 +297,7 @@ class Connection(asyncio.Protocol):
             # A mistake of ours must look like one, never like the model's.
             logger.exception("%s %s failed", request.method, request.target)
             self._keep = False
+        self.lost = None
         if not self._writable.is_set():
             await self._read_by_client()
         self._busy = None
@@ -375,8 +380,12 @@ class Connection(asyncio.Protocol):
     async def send_chunk(self, data: bytes) -> None:
         """Send one chunk; waits while the client does not read."""
         if data:
-            self._write(b"%x\r\n%b\r\n" % (len(data), data))
+            self.write_chunk(data)
             await self._read_by_client()
+
+    def write_chunk(self, data: bytes) -> None:
+        """Send one chunk, not empty, without waiting for anything; for answers of some size."""
+        self._write(b"%x\r\n%b\r\n" % (len(data), data))
 
     def end_stream(self) -> None:
         """Send the last chunk."""

@@ -12,11 +12,10 @@ import time
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..model_servers.simulated import Simulation, serve
+from ..model_servers import tasks
 from ..model_servers.specifications import (
     CommandModelServer,
     ModelServer,
-    SimulatedModelServer,
     UrlModelServer,
     to_document,
 )
@@ -81,7 +80,7 @@ class Instance:
         self._container = container
         self._clock = clock
         self._connections: Connections | None = None
-        self._simulation: Simulation | None = None
+        self._task: tasks.Task | None = None
         self._listener: Listener | None = None
         self._process: SupervisedProcess | None = None
         self._output: ServerOutput | None = None
@@ -138,9 +137,9 @@ class Instance:
         if isinstance(server, UrlModelServer):
             parts = urlsplit(server.url)
             host, port = parts.hostname or LOOPBACK, parts.port or 80
-        elif isinstance(server, SimulatedModelServer) and server.in_process:
-            self._simulation = Simulation(server, self.place, self._clock.sleep)
-            self._listener = await serve(self._simulation)
+        elif server.in_process and (task := tasks.task_of(server, self.place, self._clock.sleep)):
+            self._task = task
+            self._listener = await tasks.serve(task)
             port = self._listener.port
         else:
             port = _free_port()
@@ -164,8 +163,8 @@ class Instance:
             command = [with_places(argument, variables) for argument in server.command]
             directory = server.directory
         else:
-            command = [sys.executable, "-m", Simulation.__module__]
-            own = {"LOCAL_SIMULATION": json.dumps(to_document(server))}
+            command = [sys.executable, "-m", tasks.__name__]
+            own = {tasks.SETTINGS: json.dumps(to_document(server))}
             variables = self._container.variables(port, self.place, own)
         process = SupervisedProcess(command, variables, directory)
         self._output.follow(process.output)
@@ -181,9 +180,9 @@ class Instance:
         return response.status == 200
 
     def change(self, server: ModelServer) -> None:
-        """Behave as another simulated server from now on; any other server stays as it is."""
-        if self._simulation is not None and isinstance(server, SimulatedModelServer):
-            self._simulation.change(server)
+        """Behave as other settings say from now on; a process stays as it is."""
+        if self._task is not None:
+            tasks.change(self._task, server)
 
     def recover(self, *, doubted: bool = False) -> None:
         """Take it out of service until it is healthy again; a process that died is restarted.
@@ -218,8 +217,8 @@ class Instance:
             self._recovering.cancel()
         if self._connections is not None:
             self._connections.close()
-        if self._simulation is not None:
-            self._simulation.stop()
+        if self._task is not None:
+            self._task.stop()
         if self._listener is not None:
             self._listener.close()
         if self._process is not None:

@@ -10,7 +10,8 @@ from typing import Literal, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from ..model_servers.specifications import ModelServer, check_numbers, from_document, to_document
+from ..model_servers.checks import check_numbers
+from ..model_servers.specifications import ModelServer, from_document, to_document
 from .clock import check_clock
 
 EndpointHandler = Literal["waits", "compares"]

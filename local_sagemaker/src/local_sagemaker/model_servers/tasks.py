@@ -1,0 +1,61 @@
+"""The servers that compute nothing, as tasks of the local AWS or processes of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable
+
+from ..runtime.http_server import Listener, listen
+from .language_model import LanguageModel
+from .language_model_settings import LanguageModelServer
+from .simulated import Simulation
+from .specifications import ModelServer, SimulatedModelServer, from_document
+
+Task = Simulation | LanguageModel
+SETTINGS = "LOCAL_SIMULATION"
+"""The variable with the settings of one that is a process of its own."""
+
+
+def task_of(
+    server: ModelServer, place: int, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+) -> Task | None:
+    """Give what behaves as a server's settings say; None for one that is a program."""
+    if isinstance(server, SimulatedModelServer):
+        return Simulation(server, place, sleep)
+    if isinstance(server, LanguageModelServer):
+        return LanguageModel(server, place, sleep)
+    return None
+
+
+def change(task: Task, server: ModelServer) -> None:
+    """Have it behave as other settings of its kind say; those of another kind change nothing."""
+    match task, server:
+        case Simulation(), SimulatedModelServer():
+            task.change(server)
+        case LanguageModel(), LanguageModelServer():
+            task.change(server)
+
+
+async def serve(task: Task, port: int = 0) -> Listener:
+    """Listen for it."""
+    listener = await listen(task, port=port)
+    task.start()
+    return listener
+
+
+async def _run() -> None:
+    place = int(os.environ.get("LOCAL_INSTANCE_PLACE", "0"))
+    task = task_of(from_document(json.loads(os.environ[SETTINGS])), place)
+    assert task is not None
+    await serve(task, int(os.environ["SAGEMAKER_BIND_TO_PORT"]))
+    await asyncio.Event().wait()  # its supervisor ends it
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(_run())
+    except KeyboardInterrupt:
+        sys.exit(0)
