@@ -63,6 +63,11 @@ class Answer:
         self._unread = 0
         self._connection = connection
 
+    @property
+    def origin(self) -> str:
+        """Where the request went."""
+        return self._connection.url
+
     def came(self) -> bool:
         """Tell the reader that something came; returns whether it is too slow."""
         self._unread = sum(map(len, self._parts))
@@ -122,6 +127,7 @@ class AsyncConnection(asyncio.Protocol):
         self._reused = False
         self._paused = False
         self._deadline = _NEVER
+        self._read_seconds = pool.read_seconds
         self._silent_since = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -155,15 +161,25 @@ class AsyncConnection(asyncio.Protocol):
         self._fail(kind(endpoint_url=self.url, error=error, request=None))
 
     def send(
-        self, data: bytes, *, stream: bool, reused: bool, deadline: float
+        self,
+        data: bytes,
+        *,
+        stream: bool,
+        reused: bool,
+        deadline: float,
+        silence: float | None = None,
     ) -> asyncio.Future[Answer]:
-        """Write a request; the future is done with the answer's end, of a stream with its head."""
+        """Write a request; the future is done with the answer's end, of a stream with its head.
+
+        ``silence`` is the longest of the peer in seconds, by default the read timeout.
+        """
         self._waiter = waiter = self._loop.create_future()
         self._answer, self._stream, self._reused = None, stream, reused
         self._reader.expect()
         self._deadline = deadline
         self._silent_since = now = time.monotonic()
-        seconds = min(self._pool.read_seconds, deadline - now)
+        self._read_seconds = self._pool.read_seconds if silence is None else silence
+        seconds = min(self._read_seconds, deadline - now)
         if self._timer is not None and seconds < self._pool.read_seconds:
             self._timer.cancel()  # it may come after the deadline
             self._timer = None
@@ -178,13 +194,15 @@ class AsyncConnection(asyncio.Protocol):
         if self.closed or self._waiter is None:
             return
         now = time.monotonic()
-        left = self._silent_since + self._pool.read_seconds - now
+        left = self._silent_since + self._read_seconds - now
         waits_for_peer = not self._paused and not self._transport.get_write_buffer_size()
         if (left <= 0 and waits_for_peer) or now >= self._deadline:
             self._fail(ReadTimeoutError(endpoint_url=self.url))
             self.abort()
             return
-        again = min(left if left > 0 else self._pool.read_seconds, self._deadline - now)
+        again = min(left if left > 0 else self._read_seconds, self._deadline - now)
+        if again == _NEVER:
+            return  # whoever reads the stream looks at the time
         self._timer = self._loop.call_later(again, self._check_time)
 
     def data_received(self, data: bytes) -> None:
@@ -245,6 +263,9 @@ class AsyncConnection(asyncio.Protocol):
             return
         reusable = answer is not None and answer.complete and self._reader.keep and not self._paused
         self._waiter = self._answer = None
+        if self._timer is not None and self._read_seconds != self._pool.read_seconds:
+            self._timer.cancel()  # it may come later than the next answer is due
+            self._timer = None
         if not reusable:
             self.abort()
         self._pool.give_back(self)
@@ -315,7 +336,9 @@ class HttpPool:
         except BaseException:
             self._turns.release()
             raise
-        waiter = connection.send(data, stream=stream, reused=reused, deadline=attempts.deadline)
+        waiter = connection.send(
+            data, stream=stream, reused=reused, deadline=attempts.deadline, silence=attempts.silence
+        )
         try:
             return await waiter
         except BaseException as error:  # the task's cancellation too

@@ -13,16 +13,18 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 from botocore.credentials import Credentials
 from botocore.exceptions import ConnectionError as NoConnectionError
-from botocore.exceptions import HTTPClientError
+from botocore.exceptions import HTTPClientError, ReadTimeoutError
 
 from .async_http import Answer, HttpPool
 from .call_attempts import Attempts
 from .client_base import ClientBase
 from .client_timing import CLIENT_CLOSED, CLIENT_LOOP
+from .generation_streams import AsyncGeneration, raced_in_tasks
 from .hedging import hedged_in_tasks
 from .runtime_wire import Events, Operation, Wire
 from .sigv4 import CredentialsSource
@@ -143,6 +145,43 @@ class AsyncRuntimeClient(ClientBase):
             AsyncResponseStream(answer, self._wire, started),
             attempts,
         )
+
+    async def stream(
+        self,
+        *,
+        first_token_timeout: timedelta | None = None,
+        gap_timeout: timedelta | None = None,
+        total_timeout: timedelta | None = None,
+        conversation: str | None = None,
+        hedge_generations: bool = False,
+        **parameters: Any,
+    ) -> AsyncGeneration:
+        """As :meth:`.runtime_client.RuntimeClient.stream`, for ``async for`` and ``async with``."""
+        call = self._generation(
+            first_token_timeout,
+            gap_timeout,
+            total_timeout,
+            conversation,
+            hedge_generations,
+            parameters,
+        )
+
+        async def begin() -> AsyncGeneration:
+            attempts = Attempts(self._rules, call.idempotent, started := time.monotonic())
+            attempts.deadline = started + call.limits.first
+            attempts.silence = float("inf")  # the limits take its place
+            generation = AsyncGeneration(self._wire, call.limits)
+            try:
+                answer, _ = await self._send(
+                    self._wire.stream, dict(call.parameters), call.body, attempts, stream=True
+                )
+            except ReadTimeoutError as error:
+                raise generation.late(self._regional) from error
+            return await generation.begun(answer, attempts)
+
+        if call.hedging is None:
+            return await begin()
+        return await raced_in_tasks(begin, call.hedging, self.counts)
 
     async def _send(
         self,

@@ -72,8 +72,22 @@ class BlockingConnection:
             return True
         return True
 
-    def exchange(self, data: bytes, deadline: float, *, stream: bool, reused: bool) -> None:
+    def exchange(
+        self,
+        data: bytes,
+        deadline: float,
+        *,
+        stream: bool,
+        reused: bool,
+        silence: float | None = None,
+    ) -> None:
         """Send a request and read its answer: to its end, or the head of a stream's.
+
+        Parameters
+        ----------
+        silence : float, optional
+            Longest silence of the peer in seconds, until the next exchange; by default the read
+            timeout.
 
         Raises
         ------
@@ -83,6 +97,7 @@ class BlockingConnection:
         reader = self.reader
         reader.expect()
         self._deadline, self._reused = deadline, reused
+        self._read_seconds = self._pool.read_seconds if silence is None else silence
         try:
             sent = True
             try:
@@ -101,8 +116,13 @@ class BlockingConnection:
                 raise self._said(error) from error
             raise
 
-    def part(self) -> bytes:
+    def part(self, deadline: float = _NEVER) -> bytes:
         """The next bytes of a stream's body; empty at its end.
+
+        Parameters
+        ----------
+        deadline : float, optional
+            In the seconds of ``time.monotonic()``; of the wait, not of bytes that are here.
 
         Raises
         ------
@@ -110,6 +130,7 @@ class BlockingConnection:
             The connection is closed then.
         """
         reader = self.reader
+        self._deadline = deadline
         try:
             while not reader.parts and not reader.complete:
                 self._read()
@@ -207,7 +228,11 @@ class BlockingPool:
             left = attempts.deadline - time.monotonic()
             connection = self._connect(origin, min(self._connect_seconds, left))
         try:
-            connection.exchange(data, attempts.deadline, stream=stream, reused=reused)
+            if attempts.watch is not None:
+                attempts.watch(connection)
+            connection.exchange(
+                data, attempts.deadline, stream=stream, reused=reused, silence=attempts.silence
+            )
         except StaleConnectionError:
             with self._lock:
                 self._kept.beware(origin, time.monotonic())

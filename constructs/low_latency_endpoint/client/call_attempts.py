@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
@@ -19,6 +19,14 @@ from .zonal_route import ZonalRoute
 
 # Answers that say "not now" rather than "not this": the request was not, or not fully, served.
 _RETRYABLE_STATUS = frozenset({500, 502, 503, 504, 530})
+# Fields of the requests that language models take (OpenAI's chat and completions, TGI's and DJL's).
+_GENERATIVE = (
+    b'"messages"',
+    b'"prompt"',
+    b'"max_tokens"',
+    b'"max_new_tokens"',
+    b'"max_completion_tokens"',
+)
 
 
 class StaleConnectionError(ConnectionClosedError):  # type: ignore[misc]  # untyped botocore
@@ -54,8 +62,33 @@ def may_retry(*, sent: bool, status: int | None, timed_out: bool, idempotent: bo
 
 
 def is_idempotent(parameters: Mapping[str, Any]) -> bool:
-    """What the call says itself; sessions have a state, so their calls are not by default."""
-    return bool(parameters.get("Idempotent", not parameters.get("SessionId")))
+    """What the call says itself. By default not with a session, which has a state, nor when it asks
+    for a generation, whose second copy takes an accelerator's time as the first does.
+
+    Examples
+    --------
+    >>> is_idempotent({"Body": b'{"inputs": "fine"}'})
+    True
+    >>> is_idempotent({"Body": b'{"messages": []}'})
+    False
+    >>> is_idempotent({"Body": b'{"messages": []}', "Idempotent": True})
+    True
+    """
+    stated = parameters.get("Idempotent")
+    if stated is not None:
+        return bool(stated)
+    return not parameters.get("SessionId") and not is_generation(parameters.get("Body"))
+
+
+def is_generation(body: Any) -> bool:
+    """Whether a request's body has a field that only language models take; by a look, not parsed."""
+    if isinstance(body, str):
+        body = body.encode(errors="replace")
+    elif isinstance(body, memoryview):
+        body = bytes(body)
+    if not isinstance(body, (bytes, bytearray)):
+        return False  # a file, which is not read for this
+    return any(field in body for field in _GENERATIVE)
 
 
 class CallRules:
@@ -109,9 +142,24 @@ class Attempts:
         Whether the next attempt needs a new connection: a kept one failed.
     sure : bool
         Whether the next attempt must not meet a closed connection: none may follow it.
+    silence : float or None
+        Longest silence of the endpoint in seconds; ``None`` for the read timeout.
+    watch : callable or None
+        Told of each connection before the request goes out on it, and ``None`` when that
+        connection is no longer this call's.
     """
 
-    __slots__ = ("_failed_over", "_idempotent", "_rules", "deadline", "fresh", "made", "sure")
+    __slots__ = (
+        "_failed_over",
+        "_idempotent",
+        "_rules",
+        "deadline",
+        "fresh",
+        "made",
+        "silence",
+        "sure",
+        "watch",
+    )
 
     def __init__(self, rules: CallRules, idempotent: bool, started: float) -> None:
         rules.budget.earn()
@@ -122,6 +170,8 @@ class Attempts:
         self.made = 0
         self.fresh = False
         self.sure = not idempotent or not rules.timing.retries
+        self.silence: float | None = None
+        self.watch: Callable[[Any], None] | None = None
 
     def origin(self) -> str:
         """Where the next attempt goes."""

@@ -24,6 +24,8 @@ from .client_timing import (
     socket_options,
 )
 from .client_zone import ClientZone
+from .generation_requests import NOT_TWICE, generation_body, with_conversation
+from .generations import Limits, limits_of
 from .hedging import Hedging, HedgingState
 from .runtime_wire import Wire, body_bytes
 from .sigv4 import CredentialsSource, Sigv4Signer
@@ -165,6 +167,17 @@ class ClientOptions:
         return HedgingState(self.hedging, self.latency_target, counts) if self.hedging else None
 
 
+@dataclass(frozen=True, slots=True)
+class GenerationCall:
+    """One call of ``stream()``, checked; its hedging is ``None`` unless it was asked for."""
+
+    parameters: dict[str, Any]
+    body: bytes
+    limits: Limits
+    idempotent: bool
+    hedging: HedgingState | None
+
+
 def opened_ahead(
     open: Callable[[str, int], int],
     route: ZonalRoute | None,
@@ -253,6 +266,8 @@ class ClientBase:
         self.route: ZonalRoute | None = None
         self._rules = CallRules(self.timing, self.counts, self._regional)
         self._hedging = options.hedging_state(self.counts)
+        # Its own: times to the first token are no latencies of whole calls.
+        self._generation_hedging = options.hedging_state(self.counts)
         assert options.tls  # reads the authorities now
         self._begin()
 
@@ -274,6 +289,28 @@ class ClientBase:
         idempotent = is_idempotent(parameters)
         parameters.pop("Idempotent", None)
         return idempotent, body_bytes(parameters.pop("Body", None))
+
+    def _generation(
+        self,
+        first_token_timeout: timedelta | None,
+        gap_timeout: timedelta | None,
+        total_timeout: timedelta | None,
+        conversation: str | None,
+        hedge_generations: bool,
+        parameters: dict[str, Any],
+    ) -> GenerationCall:
+        limits = limits_of(self.timing, first_token_timeout, gap_timeout, total_timeout)
+        given = {"ContentType": "application/json", **with_conversation(parameters, conversation)}
+        body = generation_body(given.pop("Body", None))
+        idempotent = bool(given.pop("Idempotent", False))
+        hedging = self._generation_hedging if hedge_generations else None
+        if hedge_generations and (hedging is None or given.get("SessionId")):
+            raise NOT_TWICE.error(
+                got="a SessionId" if hedging else "a client without hedging",
+                allowed="a client with hedging=Hedging(...), a call without SessionId",
+                where="hedge_generations",
+            )
+        return GenerationCall(given, body, limits, idempotent, hedging)
 
     def _find_route(self) -> None:
         """Look for the caller's zone, which may ask the network."""

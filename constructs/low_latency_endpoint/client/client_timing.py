@@ -305,11 +305,13 @@ class ClientCounts:
 
     Attributes
     ----------
-    retries, reconnects, failovers, recoveries, hedges, hedges_won, connections_opened : int
+    retries, reconnects, failovers, recoveries, hedges, hedges_won, generations_cancelled, \
+connections_opened : int
         Attempts repeated; those of them because the peer had closed a kept connection, which
         spend nothing of the retries' budget (not of boto3's client); calls that left a failed
         zone for the regional name; returns to the zone; requests sent twice, and how often the
-        second answered first; connections opened ahead of the first call.
+        second answered first; generations among them whose connection was closed because the
+        other one's first token came first; connections opened ahead of the first call.
     """
 
     def __init__(self) -> None:
@@ -319,6 +321,7 @@ class ClientCounts:
         self.recoveries = 0
         self.hedges = 0
         self.hedges_won = 0
+        self.generations_cancelled = 0
         self.connections_opened = 0
         self._lock = threading.Lock()
 

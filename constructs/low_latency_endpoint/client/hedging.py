@@ -124,7 +124,7 @@ def hedged_in_threads(
         if done or not hedging.allow():
             return first.result()
         second = threads.submit(call)
-        winner = _first_good(first, second)
+        winner = first_good(first, second)
         if winner is second:
             hedging.won()
         return winner.result()
@@ -132,7 +132,8 @@ def hedged_in_threads(
         hedging.record(time.monotonic() - started)
 
 
-def _first_good(first: Future[T], second: Future[T]) -> Future[T]:
+def first_good(first: Future[T], second: Future[T]) -> Future[T]:
+    """The first of two to end well; the first one when both fail."""
     done, waiting = wait((first, second), return_when=FIRST_COMPLETED)
     for future in (*(one for one in (first, second) if one in done), *waiting):
         if future.exception() is None:  # waits for the one that is still under way

@@ -14,10 +14,11 @@ import logging
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 from botocore.exceptions import ConnectionError as NoConnectionError
-from botocore.exceptions import HTTPClientError
+from botocore.exceptions import HTTPClientError, ReadTimeoutError
 from botocore.response import StreamingBody
 
 from .after_fork import start_anew_after_fork
@@ -26,10 +27,11 @@ from .boto3_client import Boto3RuntimeClient, runtime_client
 from .call_attempts import Attempts
 from .client_base import ClientBase, opened_ahead
 from .client_timing import CLIENT_CLOSED
+from .generation_streams import Claim, Generation, raced_in_threads
 from .hedging import hedged_in_threads
 from .runtime_wire import Events, Operation, Wire
 
-__all__ = ["Boto3RuntimeClient", "ResponseStream", "RuntimeClient", "runtime_client"]
+__all__ = ["Boto3RuntimeClient", "Generation", "ResponseStream", "RuntimeClient", "runtime_client"]
 
 _log = logging.getLogger(__name__)
 
@@ -84,6 +86,8 @@ class RuntimeClient(ClientBase):
         self._rules.start_anew()
         if self._hedging is not None:
             self._hedging.start_anew()
+            assert self._generation_hedging is not None
+            self._generation_hedging.start_anew()
             self._threads = ThreadPoolExecutor(self._number_of_threads, "hedging")
 
     def __enter__(self) -> RuntimeClient:
@@ -178,6 +182,81 @@ class RuntimeClient(ClientBase):
             attempts.made,
         )
 
+    def stream(
+        self,
+        *,
+        first_token_timeout: timedelta | None = None,
+        gap_timeout: timedelta | None = None,
+        total_timeout: timedelta | None = None,
+        conversation: str | None = None,
+        hedge_generations: bool = False,
+        **parameters: Any,
+    ) -> Generation:
+        """Have a language model generate, and get its tokens as they come.
+
+        For servers that stream as OpenAI's chat and completions APIs do (vLLM, SGLang, TGI's and
+        LMI's chat API). Returns with the first token. A call that was sent is not sent again,
+        unless ``Idempotent=True`` allows it before the head of its answer; after the first token
+        never.
+
+        Parameters
+        ----------
+        first_token_timeout : timedelta, optional
+            From the sending of the request to the first chunk with content; by default the
+            client's read timeout.
+        gap_timeout : timedelta, optional
+            Between two chunks with content; by default the client's read timeout. The caller's own
+            time between them does not count.
+        total_timeout : timedelta, optional
+            From the sending to the end; by default 8 minutes, AWS's limit.
+        conversation : str, optional
+            Any text that names the conversation; its hash goes out as ``PrefixAwareId``, and
+            endpoints with ``PREFIX_AWARE`` routing keep the conversation on one instance.
+        hedge_generations : bool, optional
+            Have a second instance begin the same generation when the first token is late, by the
+            client's ``hedging``. When one's first token comes, the other's connection is closed
+            (``counts.generations_cancelled``). By default no generation is hedged.
+        **parameters
+            boto3's (``EndpointName``, ``Body``, ...). ``Body`` may be a mapping, which becomes
+            JSON with ``"stream": true``; ``ContentType`` is ``application/json`` by default.
+
+        Raises
+        ------
+        ConfigurationError
+            ``LLC101``, ``LLC111``, ``LLC114`` to ``LLC116``.
+        GenerationTimeoutError, GenerationCutError, GenerationFailedError
+            Each says how many tokens had come; also while the generation is read.
+        botocore.exceptions.ClientError, botocore.exceptions.HTTPClientError
+            As of :meth:`invoke_endpoint`.
+        """
+        self._check_open()
+        call = self._generation(
+            first_token_timeout,
+            gap_timeout,
+            total_timeout,
+            conversation,
+            hedge_generations,
+            parameters,
+        )
+
+        def begin(claim: Claim | None = None) -> Generation:
+            attempts = Attempts(self._rules, call.idempotent, started := time.monotonic())
+            attempts.deadline = started + call.limits.first
+            attempts.silence = float("inf")  # the limits take its place
+            attempts.watch = claim.watch if claim else None
+            generation = Generation(self._pool, self._wire, call.limits)
+            try:
+                connection = self._send(
+                    self._wire.stream, dict(call.parameters), call.body, attempts, stream=True
+                )
+            except ReadTimeoutError as error:
+                raise generation.late(self._regional) from error
+            return generation.begun(connection, attempts)
+
+        if call.hedging is None or self._threads is None:
+            return begin()
+        return raced_in_threads(begin, call.hedging, self._threads, self.counts)
+
     def _send(
         self,
         operation: Operation,
@@ -206,6 +285,8 @@ class RuntimeClient(ClientBase):
                 error = self._wire.error(
                     operation, reader.status, reader.headers, b"".join(reader.parts), attempts.made
                 )
+                if attempts.watch is not None:
+                    attempts.watch(None)
                 pool.give_back(connection)
             if pause is None or pool.closed:
                 raise error

@@ -1,0 +1,220 @@
+"""Bearer tokens for SageMaker's OpenAI-compatible path, made here from the caller's credentials.
+
+The path ``/endpoints/{name}/openai/v1`` of the runtime's host takes no signature but a token: a
+presigned request for ``CallWithBearerToken``, as AWS's own SDK makes it (sagemaker-core,
+``token_generator``). Making one asks nobody and costs nothing.
+
+A token is worth its signer's rights: whoever holds it may call ``sagemaker:CallWithBearerToken``
+paths as that principal until it expires or the credentials that signed it do. So it is short-lived,
+renewed here, and shows itself in no ``repr``.
+
+Needs the ``operations`` extra (boto3); imports neither openai nor httpx.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote
+
+import boto3
+from botocore.auth import SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+
+from ..errors import rule
+from ..plan.durations import seconds_of
+from ..plan.limits import Range
+from .client_timing import CLIENT_CREDENTIALS, CLIENT_REGION
+from .sigv4 import CredentialsSource
+
+__all__ = ["BearerToken", "BearerTokens", "bearer_token", "openai_base_url"]
+
+_PAGE = "/sagemaker/latest/dg/realtime-endpoints-openai-compatible.html"
+_HOST = "sagemaker.amazonaws.com"
+_PREFIX = "sagemaker-api-key-"
+_RENEW_SECONDS = 60.0
+#: Short, as AWS asks; long enough for a clock that is wrong by minutes, and for a renewal missed.
+SHORT = timedelta(minutes=5)
+
+TOKEN_LIFETIME = Range(
+    rule(
+        "LLC113",
+        "the lifetime of a bearer token is out of range",
+        fix="Give a short one, such as timedelta(minutes=5): a new token costs nothing, and one "
+        "that leaks can be used until it expires.",
+        source=_PAGE,
+    ),
+    "the lifetime of a bearer token",
+    1,
+    43_200,
+    "seconds",
+)
+
+
+class BearerToken(str):
+    """A token as text; its ``repr``, as tracebacks and debuggers print it, does not tell it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<bearer token>"
+
+
+def bearer_token(
+    credentials: CredentialsSource | boto3.Session, region: str, expires: timedelta = SHORT
+) -> BearerToken:
+    """A token for ``Authorization: Bearer ...`` on the OpenAI-compatible path.
+
+    Parameters
+    ----------
+    credentials : boto3.Session or botocore credentials
+        Whoever calls. The principal needs ``sagemaker:CallWithBearerToken`` on ``*`` and
+        ``sagemaker:InvokeEndpoint`` on the endpoint: ``endpoint.grant_invoke(role, openai=True)``.
+    region : str
+        The endpoint's.
+    expires : timedelta, optional
+        Whole seconds, 1 s to 12 h; 5 minutes by default. The token ends earlier if the credentials
+        do.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLC109`` without credentials, ``LLC113``.
+    botocore.exceptions.CredentialRetrievalError
+        When refreshable credentials cannot be refreshed.
+
+    Examples
+    --------
+    >>> session = boto3.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
+    >>> token = bearer_token(session, "us-east-1")
+    >>> token
+    <bearer token>
+    >>> token.startswith("sagemaker-api-key-")
+    True
+    """
+    seconds = TOKEN_LIFETIME.check(seconds_of(expires, "expires"), "expires")
+    given: Any = credentials
+    known = given.get_credentials() if hasattr(given, "get_credentials") else given
+    if known is None:
+        raise CLIENT_CREDENTIALS.error(got="none", allowed="credentials of any kind")
+    request = AWSRequest(
+        method="POST",
+        url=f"https://{_HOST}/",
+        headers={"host": _HOST},
+        params={"Action": "CallWithBearerToken"},
+    )
+    # Frozen: key, secret and session token that belong together, whoever refreshes meanwhile.
+    SigV4QueryAuth(
+        known.get_frozen_credentials(), "sagemaker", region, expires=int(seconds)
+    ).add_auth(request)
+    signed = f"{request.url.removeprefix('https://')}&Version=1"
+    return BearerToken(_PREFIX + base64.b64encode(signed.encode()).decode())
+
+
+class BearerTokens:
+    """Tokens that stay fresh: a new one each minute, at the first request that needs it.
+
+    Safe across threads. Call it for a token: openai's ``OpenAI(api_key=tokens)`` does, before each
+    request; ``AsyncOpenAI`` takes ``api_key=tokens.later``.
+
+    Parameters
+    ----------
+    session : boto3.Session, optional
+        Whose credentials sign; a new one by default.
+    region : str, optional
+        The endpoint's; by default the session's.
+    expires : timedelta, optional
+        As of :func:`bearer_token`.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLC108``, ``LLC109``, ``LLC113``.
+
+    Examples
+    --------
+    >>> tokens = BearerTokens(boto3.Session("AKIDEXAMPLE", "secret", region_name="us-east-1"))
+    >>> tokens
+    BearerTokens(region='us-east-1', expires=300 s)
+    >>> tokens() is tokens()  # of the same minute
+    True
+    """
+
+    def __init__(
+        self,
+        session: boto3.Session | None = None,
+        region: str | None = None,
+        *,
+        expires: timedelta = SHORT,
+    ) -> None:
+        session = session or boto3.Session()
+        self.region: str = region or session.region_name or ""
+        if not self.region:
+            raise CLIENT_REGION.error(got="none", allowed="the name of a Region")
+        self.expires = expires
+        self._credentials = session.get_credentials()
+        self._renew_seconds = min(_RENEW_SECONDS, seconds_of(expires, "expires") / 2)
+        self._known = self._made()
+
+    def __repr__(self) -> str:
+        return f"BearerTokens(region={self.region!r}, expires={self.expires.total_seconds():g} s)"
+
+    def _made(self) -> tuple[BearerToken, float]:
+        made = time.monotonic()
+        return bearer_token(self._credentials, self.region, self.expires), made
+
+    def _is_old(self) -> bool:
+        return time.monotonic() - self._known[1] >= self._renew_seconds
+
+    def __call__(self) -> BearerToken:
+        """The token of now; may ask the network when the credentials have to be renewed."""
+        if self._is_old():
+            self._known = self._made()  # one assignment: threads see the old one or the new
+        return self._known[0]
+
+    async def later(self) -> BearerToken:
+        """The same for asyncio: what may ask the network does so in a thread."""
+        return await asyncio.to_thread(self) if self._is_old() else self._known[0]
+
+    def authorize(self, request: Any) -> Any:
+        """Set the header of a request: ``httpx.Client(auth=tokens.authorize)``."""
+        request.headers["Authorization"] = f"Bearer {self()}"
+        return request
+
+
+def openai_base_url(
+    endpoint_name: str, *, region: str = "", url: str = "", inference_component: str | None = None
+) -> str:
+    """The ``base_url`` that openai's SDK needs.
+
+    Parameters
+    ----------
+    endpoint_name : str
+        The endpoint.
+    region : str
+        For AWS's own name of the runtime, which private DNS answers with the interface endpoint.
+    url : str
+        In its place: the stack's output ``RegionalUrl`` or ``ZonalUrl-...``.
+    inference_component : str, optional
+        Of an endpoint with several models.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLC108`` with neither or both of ``region`` and ``url``.
+
+    Examples
+    --------
+    >>> openai_base_url("chat", region="us-east-1")
+    'https://runtime.sagemaker.us-east-1.amazonaws.com/endpoints/chat/openai/v1'
+    """
+    if bool(region) is bool(url):
+        got = "both" if region else "neither"
+        raise CLIENT_REGION.error(got=got, allowed="region or url", where="openai_base_url")
+    if not url:
+        url = f"https://runtime.sagemaker.{region}.amazonaws.com"
+    component = f"/inference-components/{quote(inference_component)}" if inference_component else ""
+    return f"{url.rstrip('/')}/endpoints/{quote(endpoint_name)}{component}/openai/v1"

@@ -1,0 +1,122 @@
+"""What is asked of a language model: the request's body, and the router's hint."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from botocore.exceptions import ParamValidationError
+
+from ..errors import rule
+from .runtime_wire import body_bytes
+
+__all__ = ["generation_body", "prefix_aware_id", "with_conversation"]
+
+_STREAM_PAGE = "/sagemaker/latest/APIReference/API_runtime_InvokeEndpointWithResponseStream.html"
+NOT_STREAMED = rule(
+    "LLC114",
+    "stream() needs a streamed answer",
+    fix='Leave out "stream" or give true; for a whole answer call invoke_endpoint.',
+)
+ONE_IDENTIFIER = rule(
+    "LLC115",
+    "the conversation cannot be told to the router",
+    fix="Give a text that names the conversation, or PrefixAwareId (1 to 64 characters), not both.",
+    source=_STREAM_PAGE,
+)
+NOT_TWICE = rule(
+    "LLC116",
+    "a generation cannot be hedged so",
+    fix="Make the client with hedging=Hedging(...), and hedge only calls without a session: each "
+    "hedged call makes the model begin the same generation twice.",
+)
+
+
+def generation_body(body: Any) -> bytes:
+    """The request's body: bytes and text as they are, a mapping as JSON that asks for a stream.
+
+    The mapping's order is kept and what is added comes last: prefix-aware routing looks at the
+    body's first bytes.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLC114``.
+    botocore.exceptions.ParamValidationError
+        For what is no body.
+
+    Examples
+    --------
+    >>> generation_body({"messages": []})
+    b'{"messages": [], "stream": true, "stream_options": {"include_usage": true}}'
+    """
+    if not isinstance(body, Mapping):
+        return body_bytes(body)
+    if body.get("stream", True) is not True:
+        raise NOT_STREAMED.error(got=f'"stream": {body["stream"]!r}', allowed='"stream": true')
+    asked = {**body, "stream": True}
+    asked.setdefault("stream_options", {"include_usage": True})
+    try:
+        return json.dumps(asked).encode()
+    except (TypeError, ValueError) as error:
+        raise ParamValidationError(report=f"Body is not JSON: {error}") from error
+
+
+def with_conversation(parameters: dict[str, Any], conversation: str | None) -> dict[str, Any]:
+    """The call's parameters with ``PrefixAwareId`` made from the conversation's name.
+
+    A hash of it, as names of users' conversations are no business of the router's logs.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLC115``.
+    """
+    if conversation is None:
+        return parameters
+    if not isinstance(conversation, str) or not conversation:
+        raise ONE_IDENTIFIER.error(got=repr(conversation), allowed="a text that is not empty")
+    if "PrefixAwareId" in parameters:
+        raise ONE_IDENTIFIER.error(got="conversation and PrefixAwareId", allowed="one of them")
+    return {**parameters, "PrefixAwareId": _hashed(conversation)}
+
+
+def prefix_aware_id(messages: Iterable[Mapping[str, Any]], leading: int | None = None) -> str:
+    """An identifier for ``PrefixAwareId`` that messages with the same beginning share.
+
+    Parameters
+    ----------
+    messages : iterable of mapping
+        As the chat API takes them.
+    leading : int, optional
+        How many messages are the beginning; by default all up to the first one of the user's, so
+        that a conversation keeps its identifier while it grows. 1 is the system prompt alone.
+
+    Returns
+    -------
+    str
+        32 hexadecimal digits, the same in every process.
+
+    Examples
+    --------
+    >>> opened = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
+    >>> later = [*opened, {"role": "assistant", "content": "Hi."}]
+    >>> prefix_aware_id(opened) == prefix_aware_id(later)
+    True
+    >>> prefix_aware_id(opened) == prefix_aware_id(opened, leading=1)
+    False
+    """
+    beginning: list[Any] = []
+    for message in messages:
+        if leading is not None and len(beginning) >= leading:
+            break
+        beginning.append([message.get("role"), message.get("content")])
+        if leading is None and message.get("role") == "user":
+            break
+    return _hashed(json.dumps(beginning, sort_keys=True))
+
+
+def _hashed(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]

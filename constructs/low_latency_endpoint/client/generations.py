@@ -1,0 +1,312 @@
+"""One generation of a language model, streamed: its tokens, its time limits, its errors.
+
+What the two clients share of ``stream()``. It sends nothing and waits for nothing: it takes the
+bytes of a response stream, says until when the next ones may come, and names what went wrong.
+
+A generation is finished by ``[DONE]``, or by the end of an answer that told a finish reason.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from botocore.eventstream import EventStreamBuffer
+from botocore.exceptions import (
+    ConnectionClosedError,
+    EventStreamError,
+    HTTPClientError,
+    ReadTimeoutError,
+)
+
+from ..plan.durations import milliseconds_of
+from .call_attempts import Attempts
+from .chat_chunks import DONE, content_of, error_of
+from .client_timing import CLIENT_DURATION, CallTiming
+from .runtime_wire import Wire
+from .server_sent_events import ServerSentEvents
+
+__all__ = [
+    "GenerationCutError",
+    "GenerationFailedError",
+    "GenerationPart",
+    "GenerationTimeoutError",
+    "Limits",
+    "Tokens",
+    "limits_of",
+]
+
+#: AWS: the model's whole answer within 8 minutes.
+LONGEST_STREAM = timedelta(minutes=8)
+#: What may still come when the last event is here: the end of the answer, in the same packet
+#: mostly. A connection that does not bring it is closed instead of kept.
+END_SECONDS = 0.25
+
+
+class GenerationTimeoutError(ReadTimeoutError):  # type: ignore[misc]  # untyped botocore
+    """A generation took longer than a limit; its connection is closed.
+
+    Attributes
+    ----------
+    limit : str
+        ``first_token_timeout``, ``gap_timeout`` or ``total_timeout``.
+    seconds : float
+        That limit.
+    tokens : int
+        Parts that had come until then.
+    """
+
+    fmt = (
+        '{limit} of {seconds:g} s passed; {tokens} tokens had come (endpoint URL: "{endpoint_url}")'
+    )
+
+    def __init__(self, **named: Any) -> None:
+        super().__init__(**named)
+        self.limit: str = named["limit"]
+        self.seconds: float = named["seconds"]
+        self.tokens: int = named["tokens"]
+
+
+class GenerationCutError(ConnectionClosedError):  # type: ignore[misc]  # untyped botocore
+    """The answer ended, or its connection did, before the generation was finished.
+
+    Attributes
+    ----------
+    tokens : int
+        Parts that had come until then.
+    """
+
+    fmt = (
+        "the answer ended after {tokens} tokens, before its end as server-sent events "
+        '({error}; endpoint URL: "{endpoint_url}")'
+    )
+
+    def __init__(self, **named: Any) -> None:
+        super().__init__(**named)
+        self.tokens: int = named["tokens"]
+
+
+class GenerationFailedError(EventStreamError):  # type: ignore[misc]  # untyped botocore
+    """The model or SageMaker reported an error in the middle of the answer.
+
+    ``response["Error"]`` holds its ``Code`` and ``Message``, of SageMaker's events
+    (``ModelStreamError``, ``InternalStreamFailure``) and of the server's own alike.
+
+    Attributes
+    ----------
+    tokens : int
+        Parts that had come until then.
+    """
+
+    def __init__(self, response: dict[str, Any], operation: str, tokens: int) -> None:
+        super().__init__(response, operation)
+        self.tokens = tokens
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} ({self.tokens} tokens had come)"
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationPart:
+    """What one chunk with content adds.
+
+    Attributes
+    ----------
+    text : str
+        Empty for content of other kinds, such as tool calls.
+    chunk : dict
+        The whole chunk as the server sent it.
+    """
+
+    text: str
+    chunk: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Time limits of one generation, in seconds."""
+
+    first_token: float
+    gap: float
+    total: float
+
+    @property
+    def first(self) -> float:
+        """What ends the wait for the first token."""
+        return min(self.first_token, self.total)
+
+
+def limits_of(
+    timing: CallTiming,
+    first_token_timeout: timedelta | None,
+    gap_timeout: timedelta | None,
+    total_timeout: timedelta | None,
+) -> Limits:
+    """The limits stated, else the client's read timeout for both waits and AWS's for the whole.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLC101``, or ``LLE801`` for a duration without a unit.
+    """
+
+    def seconds(value: timedelta | None, name: str, default: timedelta) -> float:
+        if value is None:
+            return default.total_seconds()
+        return float(CLIENT_DURATION.check(milliseconds_of(value, name), name)) / 1000
+
+    return Limits(
+        seconds(first_token_timeout, "first_token_timeout", timing.read_timeout),
+        seconds(gap_timeout, "gap_timeout", timing.read_timeout),
+        seconds(total_timeout, "total_timeout", LONGEST_STREAM),
+    )
+
+
+class Tokens:
+    """What came of one generation so far.
+
+    Attributes
+    ----------
+    response : dict
+        boto3's dictionary of the call, without ``Body``.
+    time_to_first_token : timedelta or None
+        From the sending of the request to the first chunk with content.
+    usage : dict or None
+        As the server counted.
+    finish_reason : str or None
+        ``stop``, ``length``, ...; ``None`` until the model told it.
+    """
+
+    def __init__(self, wire: Wire, limits: Limits) -> None:
+        self.response: dict[str, Any] = {}
+        self.time_to_first_token: timedelta | None = None
+        self.usage: dict[str, Any] | None = None
+        self.finish_reason: str | None = None
+        self._wire, self._limits = wire, limits
+        self._buffer = EventStreamBuffer()
+        self._events = ServerSentEvents()
+        self._count = 0
+        self._done = False
+        self._failure: GenerationFailedError | None = None
+        self._began = self._asked = 0.0
+        self._origin = ""
+
+    @property
+    def tokens(self) -> int:
+        """Output tokens: the server's count, else the number of chunks with content."""
+        counted = (self.usage or {}).get("completion_tokens")
+        return counted if isinstance(counted, int) else self._count
+
+    def _sent(
+        self, origin: str, status: int, headers: Mapping[str, str], attempts: Attempts
+    ) -> None:
+        """Take the head of the answer."""
+        self._origin = origin
+        # A wait for a connection moved the deadline: it is not the endpoint's time.
+        self._began = attempts.deadline - self._limits.first
+        self.response = self._wire.answer(self._wire.stream, status, headers, None, attempts.made)
+        del self.response["Body"]
+
+    def _wanted(self) -> None:
+        """The caller asks for the next part: from here on the gap counts, not while it works."""
+        self._asked = time.monotonic()
+
+    def _deadline(self) -> float:
+        """Until when the next bytes may come, in the seconds of ``time.monotonic()``."""
+        if self._done:
+            return time.monotonic() + END_SECONDS
+        if self.time_to_first_token is None:
+            return self._began + self._limits.first
+        return min(self._asked + self._limits.gap, self._began + self._limits.total)
+
+    def late(self, origin: str = "") -> GenerationTimeoutError:
+        """The error for a deadline that passed."""
+        limits = self._limits
+        if self.time_to_first_token is None and limits.first_token <= limits.total:
+            limit, seconds = "first_token_timeout", limits.first_token
+        elif (
+            self.time_to_first_token is None
+            or self._began + limits.total <= self._asked + limits.gap
+        ):
+            limit, seconds = "total_timeout", limits.total
+        else:
+            limit, seconds = "gap_timeout", limits.gap
+        return GenerationTimeoutError(
+            limit=limit, seconds=seconds, tokens=self._count, endpoint_url=origin or self._origin
+        )
+
+    def _what(self, error: HTTPClientError) -> GenerationTimeoutError | GenerationCutError:
+        """The error for one of the connection's after the head of the answer."""
+        if isinstance(error, ReadTimeoutError):
+            return self.late()
+        return self._cut(error.kwargs.get("error") or "the connection was closed")
+
+    def _cut(self, error: object) -> GenerationCutError:
+        return GenerationCutError(tokens=self._count, endpoint_url=self._origin, error=error)
+
+    def _check_end(self) -> None:
+        """Take the end of the answer.
+
+        Raises
+        ------
+        GenerationCutError
+            When the generation was not finished.
+        """
+        if not self._done and (self.finish_reason is None or self._events.unfinished):
+            raise self._cut("neither [DONE] nor a finish reason came")
+
+    def _take(self, data: bytes) -> list[GenerationPart]:
+        """The parts that these bytes complete.
+
+        An error that follows them waits in ``_failure`` until they were given to the caller.
+        """
+        found: list[GenerationPart] = []
+        try:
+            for event in self._wire.events(self._buffer, data):
+                for payload in self._events.feed(event.get("PayloadPart", {}).get("Bytes", b"")):
+                    part = self._part(payload)
+                    if part is not None:
+                        found.append(part)
+        except EventStreamError as error:
+            self._failure = self._failed(error.response)
+        except _Reported as error:
+            self._failure = self._failed({"Error": error.args[0]})
+        return found
+
+    def _failed(self, response: dict[str, Any]) -> GenerationFailedError:
+        return GenerationFailedError(response, self._wire.stream.name, self._count)
+
+    def _part(self, payload: bytes) -> GenerationPart | None:
+        if self._done:
+            return None
+        if payload == DONE:
+            self._done = True
+            return None
+        try:
+            chunk = json.loads(payload)
+            text = content_of(chunk)
+            error = error_of(chunk)
+            reasons = [choice.get("finish_reason") for choice in chunk.get("choices") or ()]
+        except (ValueError, AttributeError, TypeError) as problem:
+            # Not the payload itself: it is what a user asked and got.
+            raise _Reported({"Code": "NoChunk", "Message": "an event is no chunk"}) from problem
+        if error is not None:
+            code = error.get("code") or error.get("type") or "Unknown"
+            raise _Reported({"Code": str(code), "Message": str(error.get("message", ""))})
+        self.usage = chunk.get("usage") or self.usage
+        for reason in reasons:
+            self.finish_reason = reason or self.finish_reason
+        if text is None:
+            return None
+        self._count += 1
+        if self.time_to_first_token is None:
+            self.time_to_first_token = timedelta(seconds=time.monotonic() - self._began)
+        return GenerationPart(text, chunk)
+
+
+class _Reported(Exception):
+    """An error in place of a chunk; as botocore's ``response["Error"]``."""
