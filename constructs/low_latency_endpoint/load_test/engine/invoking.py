@@ -14,7 +14,7 @@ import http.client
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import boto3
@@ -28,7 +28,8 @@ from ...client.sigv4 import Sigv4Signer
 from ...client.tls_trust import trusted_authorities
 from ...client.zonal_route import checked_origin
 from .connections import GeneratorConnection, connection_error
-from .target import Target
+from .target import INVOKE, Target
+from .token_streams import EventParts, TokenReader, TokenTimes
 
 PAUSE_SECONDS = 5.0
 """How long a URL is left alone after no connection to it could be made."""
@@ -65,6 +66,8 @@ class Invocation(NamedTuple):
         The service's own words on an error; may differ from request to request.
     url : str
         Base URL the request was sent to.
+    tokens : TokenTimes or None
+        Streams that are read token by token only.
     """
 
     status: int
@@ -76,6 +79,7 @@ class Invocation(NamedTuple):
     body: bytes
     message: str
     url: str
+    tokens: TokenTimes | None = None
 
     @property
     def unanswered(self) -> bool:
@@ -88,9 +92,15 @@ class Invocation(NamedTuple):
         )
 
     @classmethod
-    def given_up(cls, kind: str, started: float, first_byte: float | None = None) -> Invocation:
+    def given_up(
+        cls,
+        kind: str,
+        started: float,
+        first_byte: float | None = None,
+        tokens: TokenTimes | None = None,
+    ) -> Invocation:
         """A request of which nothing more is expected, as of now."""
-        return cls(0, 0, kind, started, time.perf_counter(), first_byte, b"", "", "")
+        return cls(0, 0, kind, started, time.perf_counter(), first_byte, b"", "", "", tokens)
 
 
 class _Destination:
@@ -278,15 +288,17 @@ class SageMakerInvoker:
         request: bytes,
         started: float,
     ) -> Invocation:
-        stream = _Stream(self._wire) if self.target.streaming else None
+        stream = _Stream(self._wire, self.target) if self.target.streaming else None
         used_at = connection.used_at
+        parts: Sequence[bytes | bytearray]
         try:
             parts = connection.exchange(request, stream.feed if stream else None)
         except BaseException as error:
             unheard = bool(used_at) and connection.unheard()
             connection.close()
             if isinstance(error, GreenletExit):
-                error.args = (stream.first_byte if stream else None,)  # for whoever records it
+                # For whoever records it.
+                error.args = (stream.first_byte, stream.tokens) if stream else (None, None)
                 raise
             if isinstance(error, (EventStreamError, ParserError)):
                 return self._failed(*_stream_error(error), started, destination, connection.status)
@@ -296,7 +308,7 @@ class SageMakerInvoker:
                     f"no whole answer in {self.target.timeout_seconds:g} s",
                     started,
                     destination,
-                    first_byte=stream.first_byte if stream else None,
+                    stream=stream,
                 )
             broken = connection_error(error)
             if broken is None:
@@ -317,6 +329,8 @@ class SageMakerInvoker:
         body = bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
         if status >= 300:
             kind, message = self._service_error(connection, body)
+        elif stream is not None and (problem := stream.problem()) is not None:
+            kind, message = problem
         elif self._checked:
             kind, message = self._check_body(body)
         if connection.reusable():
@@ -333,6 +347,7 @@ class SageMakerInvoker:
             body,
             message,
             destination.url,
+            stream.tokens if stream else None,
         )
 
     def _again(self, destination: _Destination, request: bytes, started: float) -> Invocation:
@@ -354,10 +369,19 @@ class SageMakerInvoker:
         started: float,
         destination: _Destination,
         status: int = 0,
-        first_byte: float | None = None,
+        stream: _Stream | None = None,
     ) -> Invocation:
         return Invocation(
-            status, 0, kind, started, time.perf_counter(), first_byte, b"", message, destination.url
+            status,
+            0,
+            kind,
+            started,
+            time.perf_counter(),
+            stream.first_byte if stream else None,
+            b"",
+            message,
+            destination.url,
+            stream.tokens if stream else None,
         )
 
     def _service_error(self, connection: GeneratorConnection, body: bytes) -> tuple[str, str]:
@@ -385,20 +409,37 @@ class SageMakerInvoker:
 class _Stream:
     """Puts the parts of a response stream together."""
 
-    def __init__(self, wire: Wire) -> None:
-        self._events = wire.events
-        self._buffer = EventStreamBuffer()
+    def __init__(self, wire: Wire, target: Target) -> None:
+        self._events, self._buffer = wire.events, EventStreamBuffer()
+        self._parts_of = EventParts(self._other_event) if target.api == INVOKE else None
+        self._reader = TokenReader() if target.tokens is not None else None
         self.first_byte: float | None = None
-        self.parts: list[bytearray] = []
+        self.parts: list[bytes] = []
 
     def feed(self, data: bytes) -> None:
         """Take bytes of the body; raises what the stream reports."""
-        for event in self._events(self._buffer, data):
-            part = event.get("PayloadPart", {}).get("Bytes")
+        now = time.perf_counter()
+        for part in (data,) if self._parts_of is None else self._parts_of.feed(data):
+            if self.first_byte is None:
+                self.first_byte = now
+            self.parts.append(part)
+            if self._reader is not None:
+                self._reader.feed(part, now)
+
+    def _other_event(self, event: bytes) -> Iterator[bytes]:
+        for found in self._events(self._buffer, event):
+            part = found.get("PayloadPart", {}).get("Bytes")
             if part is not None:
-                if self.first_byte is None:
-                    self.first_byte = time.perf_counter()
-                self.parts.append(part)
+                yield part
+
+    def problem(self) -> tuple[str, str] | None:
+        """What the model's own stream says is wrong, or shows by its end."""
+        return None if self._reader is None else self._reader.end()
+
+    @property
+    def tokens(self) -> TokenTimes | None:
+        """When its tokens came, so far."""
+        return None if self._reader is None else self._reader.times()
 
 
 def _stream_error(error: EventStreamError | ParserError) -> tuple[str, str]:

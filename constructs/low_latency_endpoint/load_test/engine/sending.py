@@ -23,8 +23,9 @@ from gevent.hub import get_hub
 
 from .invoking import CHECK_FAILED, NO_ANSWER, STOPPED, Invocation
 from .pacing import Pacer
-from .recording import Records
+from .recording import Records, record_tokens
 from .steps import Step
+from .target import TokenLimits
 
 #: Callers of one process, unless it may open fewer files.
 MOST_CALLERS = 10_000
@@ -59,6 +60,8 @@ class StepRun:
         Requests under way at once. By default 10,000, or as many as the process may open files.
     streaming : bool
         Whether answers are streams, whose first byte may never come.
+    tokens : TokenLimits, optional
+        What a good answer of a language model keeps; by default answers are no tokens.
     resumed : bool
         Whether the step began before, in other hands: what was due earlier is theirs.
 
@@ -80,6 +83,7 @@ class StepRun:
         answered: Callable[[Invocation, float], None] | None = None,
         most_callers: int | None = None,
         streaming: bool = False,
+        tokens: TokenLimits | None = None,
         resumed: bool = False,
     ) -> None:
         self.step, self.records = step, Records()
@@ -88,7 +92,7 @@ class StepRun:
         self._counts_from = start + step.settle_seconds
         self._end = start + step.seconds
         self._last_send = self._end + _LATE_SENDS
-        self._timeout, self._streaming = timeout_seconds, streaming
+        self._timeout, self._streaming, self._tokens = timeout_seconds, streaming, tokens
         self._most_callers = most_callers or callers_allowed()
         self._interval, self._interval_cpu = Records(), time.process_time()
         self._interval_since = start
@@ -233,8 +237,7 @@ class StepRun:
         except Exception as problem:  # a fault of the client is a result too, not the run's end
             answer = Invocation.given_up(f"client {type(problem).__name__}: {problem}", begun)
         except gevent.GreenletExit as stop:  # whoever waited has waited all the same
-            first_byte = stop.args[0] if stop.args else None
-            self._take(Invocation.given_up(self._given_up_as, begun, first_byte), due, counts)
+            self._take(Invocation.given_up(self._given_up_as, begun, *stop.args), due, counts)
             raise
         self._take(answer, due, counts)
 
@@ -252,6 +255,8 @@ class StepRun:
             self._record(records, answer, latency)
         if answer.error is None and self._counts_from <= ended < self._end:
             records.answered_in_time += 1
+            if answer.tokens is not None:
+                records.tokens_in_time += answer.tokens.output_tokens
         if self._answered is not None:
             self._answered(answer, latency)
 
@@ -272,6 +277,8 @@ class StepRun:
         records.service.record(answer.ended - answer.started)
         if first_byte is not None:
             records.first_byte.record(first_byte - answer.ended + latency)
+        if self._tokens is not None:
+            record_tokens(records, answer, latency, self._tokens)
 
     def _watch(self) -> None:
         """From when requests count: processor time, and how late the loop wakes a greenlet."""

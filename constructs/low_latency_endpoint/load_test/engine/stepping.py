@@ -120,6 +120,7 @@ class StepWorker:
             answered=answered,
             timeout_seconds=target.timeout_seconds if target else 60.0,
             streaming=target.streaming if target else False,
+            tokens=target.tokens if target else None,
         )
         self._running = content["number"], run
         reporter = gevent.spawn(self._report, run, content["number"], lead)
@@ -292,8 +293,11 @@ class StepMaster:
         if self._stopped_at is not None and self._stopped_at < start_at + step.seconds:
             step = replace(step, seconds=self._stopped_at - start_at)
         records = Records.sum([done[worker] for worker in workers])
-        streaming = bool(self._content["target"]["streaming"])
-        self._emit({"result": result_of(step, records, start_at, streaming=streaming).to_dict()})
+        target = Target.of_dict(self._content["target"])
+        result = result_of(
+            step, records, start_at, streaming=target.streaming, tokens=target.tokens is not None
+        )
+        self._emit({"result": result.to_dict()})
 
     def stop(self) -> None:
         """Let the workers send no more of the step that runs; it ends with its last answers."""

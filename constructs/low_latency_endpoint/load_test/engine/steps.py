@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Protocol
 
 from ...errors import rule
@@ -149,6 +149,67 @@ class GeneratorLoad:
         return cls(loop_lag_p99=values.pop("loop_lag_p99_ms") / 1000, **values)
 
 
+@dataclass(frozen=True)
+class TokenResult:
+    """What a step showed of a language model's answers.
+
+    Attributes
+    ----------
+    first_token : LatencyHistogram
+        From the intended start to the first chunk with content, or to giving up where none came.
+    inter_token : LatencyHistogram
+        The gaps between successive chunks with content, of all streams together; of a stream that
+        somebody gave up, its last wait too.
+    per_token : LatencyHistogram
+        Of each stream of two tokens or more: the time from first to last, by the tokens after the
+        first.
+    output_tokens, prompt_tokens, cached_tokens : int
+        As the model counts them; those from its prefix cache are among the prompts'.
+    tokens_in_time : int
+        Output tokens of the answers of ``answered_in_time``.
+    good : int
+        Answers that kept both limits of :class:`.target.TokenLimits`; failed requests are none.
+    uncounted : int
+        Answers without the model's own count of tokens: their chunks were counted.
+    unstreamed : int
+        Answers of several tokens that came in one chunk: nothing streamed.
+    """
+
+    first_token: LatencyHistogram = field(default_factory=LatencyHistogram)
+    inter_token: LatencyHistogram = field(default_factory=LatencyHistogram)
+    per_token: LatencyHistogram = field(default_factory=LatencyHistogram)
+    output_tokens: int = 0
+    tokens_in_time: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    good: int = 0
+    uncounted: int = 0
+    unstreamed: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON: the histograms whole, and what a reader wants to see beside them."""
+        histograms = {name: getattr(self, name) for name in TOKEN_HISTOGRAMS}
+        return {
+            **{name: getattr(self, name) for name in TOKEN_FIELDS if name not in histograms},
+            **{f"{name}_ms": summary_ms(each) for name, each in histograms.items()},
+            "histograms": {name: each.encode() for name, each in histograms.items()},
+        }
+
+    @classmethod
+    def of_dict(cls, content: Mapping[str, Any]) -> TokenResult:
+        """What :meth:`to_dict` gave."""
+        texts = content["histograms"]
+        values: dict[str, Any] = {
+            name: LatencyHistogram.decode(texts[name])
+            if name in TOKEN_HISTOGRAMS
+            else content[name]
+            for name in TOKEN_FIELDS
+        }
+        return cls(**values)
+
+
+TOKEN_FIELDS = tuple(each.name for each in fields(TokenResult))
+TOKEN_HISTOGRAMS = ("first_token", "inter_token", "per_token")
 _HISTOGRAMS = ("latency", "service", "first_byte", "refused", "send_lag")
 _PLAIN = ("started_at", "ended_at", "intended", "sent", "completed", "answered_in_time")
 
@@ -190,6 +251,8 @@ class StepResult:
     refused : LatencyHistogram
         From the intended start to the failure, of the requests that are not in ``latency``:
         answers of 4xx and 5xx, connections refused or broken, streams that ended in an error.
+    tokens : TokenResult or None
+        Streams that are read token by token only.
     """
 
     step: Step
@@ -209,6 +272,7 @@ class StepResult:
     warnings: tuple[str, ...] = ()
     unanswered: int = 0
     refused: LatencyHistogram = field(default_factory=LatencyHistogram)
+    tokens: TokenResult | None = None
 
     @property
     def valid(self) -> bool:
@@ -224,6 +288,23 @@ class StepResult:
     def rate(self) -> float:
         """Completed answers per second, those that came in the time that counts."""
         return self.answered_in_time / self.seconds if self.seconds > 0 else math.nan
+
+    @property
+    def token_rate(self) -> float:
+        """Output tokens per second, of the answers that came in the time that counts."""
+        if self.tokens is None or self.seconds <= 0:
+            return math.nan
+        return self.tokens.tokens_in_time / self.seconds
+
+    @property
+    def goodput(self) -> float:
+        """Share of the requests sent whose answer kept both token limits."""
+        return self.tokens.good / self.sent if self.tokens is not None and self.sent else math.nan
+
+    @property
+    def concurrency(self) -> float:
+        """Requests under way on average, by Little's law: rate by mean time in the endpoint."""
+        return self.rate * self.service.mean
 
     @property
     def failed(self) -> int:
@@ -258,6 +339,7 @@ class StepResult:
             "histograms": {
                 name: None if each is None else each.encode() for name, each in histograms.items()
             },
+            "tokens": None if self.tokens is None else self.tokens.to_dict(),
             "generator": self.generator.to_dict(),
             "client_bound": list(self.client_bound),
             "warnings": list(self.warnings),
@@ -281,6 +363,7 @@ class StepResult:
             errors=dict(content["errors"]),
             generator=GeneratorLoad.of_dict(content["generator"]),
             unanswered=content.get("unanswered", 0),
+            tokens=TokenResult.of_dict(content["tokens"]) if content.get("tokens") else None,
             client_bound=tuple(content["client_bound"]),
             warnings=tuple(content["warnings"]),
             **{name: content[name] for name in _PLAIN},
@@ -308,6 +391,8 @@ class Progress:
         Seconds to the first byte of response streams; NaN without one.
     latency, first_byte : LatencyHistogram
         All of that second, as in :class:`StepResult`.
+    first_token, inter_token, per_token, good, output_tokens
+        Of that second, as in :class:`TokenResult`.
     """
 
     seconds: float
@@ -322,6 +407,11 @@ class Progress:
     first_byte_p99: float = math.nan
     latency: LatencyHistogram = field(default_factory=LatencyHistogram)
     first_byte: LatencyHistogram = field(default_factory=LatencyHistogram)
+    first_token: LatencyHistogram = field(default_factory=LatencyHistogram)
+    inter_token: LatencyHistogram = field(default_factory=LatencyHistogram)
+    per_token: LatencyHistogram = field(default_factory=LatencyHistogram)
+    good: int = 0
+    output_tokens: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers for a message between processes, in the attributes' own units."""
@@ -335,7 +425,7 @@ class Progress:
         """The progress that :meth:`to_dict` gave."""
         histograms = {
             name: LatencyHistogram.of_counts(content[name])
-            for name in ("latency", "first_byte")
+            for name in ("latency", "first_byte", *TOKEN_HISTOGRAMS)
             if name in content
         }
         return cls(**{**content, **histograms})

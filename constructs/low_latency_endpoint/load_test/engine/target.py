@@ -44,6 +44,32 @@ RESPONSE_CHECK = rule(
 )
 
 
+#: How a request reaches the model: SageMaker's own operations, or its path for OpenAI's clients.
+INVOKE, OPENAI = "invoke", "openai"
+TARGET_API = rule(
+    "LLT164",
+    "SageMaker's OpenAI-compatible path takes no such request",
+    fix="Leave it out, or call the endpoint by InvokeEndpointWithResponseStream.",
+    source="/sagemaker/latest/dg/realtime-endpoints-openai-compatible.html",
+)
+
+
+@dataclass(frozen=True)
+class TokenLimits:
+    """That an answer is read token by token, and what makes it a good one; seconds.
+
+    Attributes
+    ----------
+    first_token : float or None
+        Longest time to the first token, from the intended start; ``None`` for any.
+    per_token : float or None
+        Longest time per output token after the first; ``None`` for any.
+    """
+
+    first_token: float | None = None
+    per_token: float | None = None
+
+
 @dataclass(frozen=True)
 class Target:
     """What is called, and how.
@@ -68,6 +94,17 @@ class Target:
     allow_plain_http : bool
         Whether ``http://`` may lead to another machine; by default only to this one, as requests
         and signatures go in clear.
+    api : str
+        ``invoke``: SageMaker's own operations. ``openai``: ``/openai/v1/chat/completions`` of the
+        endpoint, with a bearer token that is made here and renewed each minute.
+    tokens : TokenLimits or None
+        Read response streams token by token; by default they are bytes.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLT105`` to ``LLT107`` for values of another form, ``LLT164`` for what the OpenAI-compatible
+        path cannot carry.
 
     Examples
     --------
@@ -88,6 +125,8 @@ class Target:
     timeout_seconds: float = 60.0
     expected: str | None = None
     allow_plain_http: bool = False
+    api: str = INVOKE
+    tokens: TokenLimits | None = None
 
     def __post_init__(self) -> None:
         TARGET_ENDPOINT.check(self.endpoint_name, "endpoint_name")
@@ -115,6 +154,14 @@ class Target:
                 for url in self.endpoint_urls
             ),
         )
+        if self.api == OPENAI:
+            refused = {
+                "answers that are no streams": not self.streaming,
+                "target_variant": self.target_variant,
+                "target_model": self.target_model,
+            }
+            if got := [name for name, value in refused.items() if value]:
+                raise TARGET_API.error(got=", ".join(got), allowed="streams of the whole endpoint")
         if self.expected is not None:
             try:
                 re.compile(self.expected)
@@ -134,4 +181,11 @@ class Target:
         """What :meth:`to_dict` wrote; keys of later versions are left alone."""
         known = {field.name for field in fields(cls)}
         given = {key: value for key, value in data.items() if key in known}
-        return cls(**{**given, "endpoint_urls": tuple(given.get("endpoint_urls", ()))})
+        limits = given.get("tokens")
+        return cls(
+            **{
+                **given,
+                "endpoint_urls": tuple(given.get("endpoint_urls", ())),
+                "tokens": None if limits is None else TokenLimits(**limits),
+            }
+        )

@@ -65,6 +65,14 @@ def client_bound(result: StepResult) -> tuple[str, ...]:
                 f"the event loop woke {milliseconds(load.loop_lag_p99)} late (p99), "
                 f"{load.loop_lag_p99 / p99:.0%} of the p99 of {milliseconds(p99)}"
             )
+    gaps = result.tokens.inter_token if result.tokens is not None else None
+    if gaps is not None and gaps.count:
+        p99 = gaps.percentile(99)
+        if load.loop_lag_p99 > TAIL_LAG_SHARE * p99:
+            reasons.append(
+                f"the event loop woke {milliseconds(load.loop_lag_p99)} late (p99), "
+                f"{load.loop_lag_p99 / p99:.0%} of the {milliseconds(p99)} between tokens (p99)"
+            )
     return tuple(reasons)
 
 
@@ -92,6 +100,17 @@ def warnings(result: StepResult) -> tuple[str, ...]:
                 "requests that were refused or broke off took up to "
                 f"{milliseconds(worst)}, more than the p99 of {milliseconds(p99)}, "
                 "and are in no percentile"
+            )
+    if (tokens := result.tokens) is not None:
+        if tokens.unstreamed:
+            found.append(
+                f"{tokens.unstreamed} answers of several tokens came in one chunk: their time to "
+                "first token is that of the whole answer, and there is none between tokens"
+            )
+        if tokens.uncounted:
+            found.append(
+                f"{tokens.uncounted} answers did not say how many tokens they have: chunks were "
+                "counted (ask for it with stream_options.include_usage)"
             )
     weak = [one.name for one in latency.percentiles() if not one.reliable]
     if weak:

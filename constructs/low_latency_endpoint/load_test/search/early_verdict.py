@@ -28,7 +28,7 @@ judged by it. The step that confirms a limit is never ended as held before its t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import fmean, pvariance, stdev
@@ -38,14 +38,17 @@ from ...simulate.estimates import student_quantile
 from ..engine.latencies import LatencyHistogram
 from ..engine.steps import Progress, Step
 from .judging import (
-    FIRST_BYTE,
+    INTER_TOKEN,
+    PREFIXES,
     Judgement,
     LatencyGoal,
     binomial_tail,
+    histogram_of,
     is_mean,
     quantile_of,
     rises,
     samples_for,
+    without_prefix,
 )
 
 #: Seconds before which no step ends.
@@ -55,6 +58,7 @@ _LOOK_AGAIN, _LAST_LOOK = 1.5, 0.85
 _BLOCK_ANSWERS, _FEWEST_BLOCKS = 20, 6
 _FEWEST_INDEPENDENT = 4.0
 _SLOW = 90.0
+_HISTOGRAMS = ("latency", *PREFIXES.values())
 
 Verdict = Literal["held", "broken", "unclear", ""]
 
@@ -146,11 +150,35 @@ class _Block:
 
     answered: int = 0
     failed: int = 0
+    good: int = 0
     latency: LatencyHistogram = field(default_factory=LatencyHistogram)
     first_byte: LatencyHistogram = field(default_factory=LatencyHistogram)
+    first_token: LatencyHistogram = field(default_factory=LatencyHistogram)
+    inter_token: LatencyHistogram = field(default_factory=LatencyHistogram)
+    per_token: LatencyHistogram = field(default_factory=LatencyHistogram)
+
+    def add(self, second: Progress) -> None:
+        self.answered += second.completed + second.failed
+        self.failed += second.failed
+        self.good += second.good
+        for name in _HISTOGRAMS:
+            getattr(self, name).add(getattr(second, name))
 
     def of(self, statistic: str) -> LatencyHistogram:
-        return self.first_byte if statistic.startswith(FIRST_BYTE) else self.latency
+        found: LatencyHistogram = getattr(self, histogram_of(statistic))
+        return found
+
+    def late(self, statistic: str, target: float) -> tuple[int, int]:
+        """How many requests the statistic is of, and how many of them are late.
+
+        The gaps of one stream are no independent ones: their late share counts by streams.
+        """
+        found = self.of(statistic)
+        count, late = found.count, found.count_above(target)
+        if statistic.startswith(INTER_TOKEN) and count:
+            streams = min(self.per_token.count, count)
+            return streams, math.ceil(streams * late / count)
+        return count, late
 
 
 class EarlyVerdict:
@@ -187,6 +215,7 @@ class EarlyVerdict:
         self._sent: list[int] = []
         self._p50: list[float] = []
         self._outstanding = 0
+        self._under_way: list[float] = []
         self._next = 0
         self._counted = 0.0
         self.verdict: Verdict = ""
@@ -200,11 +229,8 @@ class EarlyVerdict:
             return False
         if self._blocks[-1].answered >= _BLOCK_ANSWERS:
             self._blocks.append(_Block())
-        block = self._blocks[-1]
-        block.answered += second.completed + second.failed
-        block.failed += second.failed
-        block.latency.add(second.latency)
-        block.first_byte.add(second.first_byte)
+        self._blocks[-1].add(second)
+        self._under_way.append(self._outstanding)
         self._p50.append(second.p50)
         self._counted = counted
         moments, due = self._looks.seconds, self._next
@@ -251,7 +277,8 @@ class EarlyVerdict:
         return self._blocks if self._blocks[-1].answered >= _BLOCK_ANSWERS else self._blocks[:-1]
 
     def _misses(self, alpha: float) -> bool:
-        alpha /= len(self._goal.targets) + 1  # any of them may break it
+        # Any of them may break it.
+        alpha /= len(self._goal.targets) + 1 + (self._goal.goodput is not None)
         blocks, worth = self._whole(), 1.0 if self._counted >= self._looks.whole else None
         # Of all that the step will send: more late ones than it may bear are lost already.
         whole = round(fmean(self._sent) * self._looks.seconds[-1])
@@ -266,17 +293,24 @@ class EarlyVerdict:
                 if len(means) >= _FEWEST_BLOCKS and fmean(means) - _half(means, alpha) > target:
                     return True
                 continue
-            counts = [each.of(name).count for each in blocks]
-            late = [each.of(name).count_above(target) for each in blocks]
+            counts, late = _columns(each.late(name, target) for each in blocks)
             share = 1 - quantile_of(name)
-            if binomial_tail(whole, sum(late) + self._waiting(target), share) <= alpha:
+            if binomial_tail(whole, sum(late) + self._waiting(name, target), share) <= alpha:
                 return True
             if _too_many(counts, late, share, alpha, worth):
                 return True
+        if (wanted := self._goal.goodput) is not None:
+            counts, bad = _columns((each.answered, each.answered - each.good) for each in blocks)
+            return _too_many(counts, bad, 1 - wanted, alpha, worth)
         return False
 
-    def _waiting(self, target: float) -> int:
-        """Requests that have waited for longer than the target, and have no answer yet."""
+    def _waiting(self, statistic: str, target: float) -> int:
+        """Requests that have waited for longer than the target, and have no answer yet.
+
+        Of a stream under way it is not known whether it has begun.
+        """
+        if without_prefix(statistic) != statistic:
+            return 0
         return max(0, self._outstanding - sum(self._sent[-math.ceil(target) :]))
 
     def _holds(self, alpha: float) -> bool:
@@ -289,8 +323,14 @@ class EarlyVerdict:
         bears = self._goal.allowed_errors if whole else 0.0
         if failed > bears * answered or not (whole or len(blocks) >= _FEWEST_BLOCKS):
             return False
-        if rises(self._p50) or any(map(self._waiting, self._goal.targets.values())):
+        waiting = any(self._waiting(*each) for each in self._goal.targets.items())
+        if waiting or rises(self._p50) or rises(self._under_way):
             return False
+        if (wanted := self._goal.goodput) is not None:
+            counts, bad = _columns((each.answered, each.answered - each.good) for each in blocks)
+            worth = 1.0 if whole else design_effect(counts, bad)
+            if not _few_enough(counts, bad, worth, 1 - wanted, alpha):
+                return False
         return bool(self._goal.targets) and all(
             self._keeps(name, target, blocks, alpha) for name, target in self._goal.targets.items()
         )
@@ -303,8 +343,7 @@ class EarlyVerdict:
             means = [each.mean for each in found]
             return fmean(means) + _half(means, alpha) <= target
         quantile = quantile_of(name)
-        counts = [each.count for each in found]
-        late = [each.count_above(target) for each in found]
+        counts, late = _columns(each.late(name, target) for each in blocks)
         if self._counted >= self._looks.whole:
             return _few_enough(counts, late, 1.0, 1 - quantile, alpha)
         worth = design_effect(counts, late)
@@ -313,20 +352,19 @@ class EarlyVerdict:
         if _far_below([each.percentile(100 * quantile) for each in found], target, alpha):
             return True
         slow = LatencyHistogram.sum(found).percentile(_SLOW)
-        worth = max(worth, design_effect(counts, [each.count_above(slow) for each in found]))
+        worth = max(worth, design_effect(*_columns(each.late(name, slow) for each in blocks)))
         return _few_enough(counts, late, worth, 1 - quantile, alpha)
 
     def _hopeless(self, miss_error: float, hold_error: float) -> bool:
         """Whether even twice the time would not tell, if all goes on as it did."""
         longer = self._looks.seconds[-1] / self._counted
-        if longer <= 1 or rises(self._p50):
+        if longer <= 1 or rises(self._p50) or rises(self._under_way):
             return False
         blocks = self._whole()
         for name, target in self._goal.targets.items():
             if is_mean(name):
                 continue
-            counts = [each.of(name).count for each in blocks]
-            late = [each.of(name).count_above(target) for each in blocks]
+            counts, late = _columns(each.late(name, target) for each in blocks)
             share = 1 - quantile_of(name)
             if not (
                 _few_enough(counts, late, 1 / longer, share, hold_error)
@@ -334,6 +372,12 @@ class EarlyVerdict:
             ):
                 return True
         return False
+
+
+def _columns(pairs: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """Counts and hits of the blocks."""
+    found = list(pairs)
+    return [count for count, _ in found], [hits for _, hits in found]
 
 
 def _few_enough(

@@ -14,7 +14,7 @@ rising when it ends never counts as held.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist, median
 from typing import Any, Literal
@@ -22,6 +22,8 @@ from typing import Any, Literal
 from ...errors import rule
 from ...plan.limits import Range
 from ..engine.latencies import LatencyHistogram
+from ..engine.steps import TOKEN_HISTOGRAMS, TokenResult
+from ..engine.target import TokenLimits
 
 LATENCY_NEEDED = rule(
     "LLT110",
@@ -42,9 +44,17 @@ ALLOWED_ERRORS = Range(
 )
 
 Outcome = Literal["held", "broken", "unclear", "client-bound"]
-#: Before a statistic's name: of the time to the first byte of a response stream.
-FIRST_BYTE = "ttfb-"
+#: Before a statistic's name: of the time to the first byte of a response stream, and of a language
+#: model's answer the time to its first token, between tokens, and per output token.
+FIRST_BYTE, FIRST_TOKEN, INTER_TOKEN, PER_TOKEN = "ttfb-", "ttft-", "itl-", "tpot-"
+PREFIXES = {
+    FIRST_BYTE: "first_byte",
+    FIRST_TOKEN: "first_token",
+    INTER_TOKEN: "inter_token",
+    PER_TOKEN: "per_token",
+}
 CONFIDENCE = 0.95  # of each bound on its own
+_GOOD = ((FIRST_TOKEN,), (INTER_TOKEN, PER_TOKEN))
 _RISING_TAU = 0.5
 _RISING_FACTOR = 1.3
 _TREND_POINTS = 6  # seconds below which a trend cannot be told from chance
@@ -57,8 +67,10 @@ class LatencyGoal:
     Parameters
     ----------
     targets : mapping of str to float
-        Seconds by statistic: ``p99``, ``p99.9``, ``Average``, of the whole answer, and with
-        ``ttfb-`` before it of the first byte of a response stream; empty to judge by errors alone.
+        Seconds by statistic: ``p99``, ``p99.9``, ``Average``, of the whole answer; with ``ttfb-``
+        before it of the first byte of a response stream, and of a language model's answer with
+        ``ttft-`` of the first token, ``itl-`` of the gaps between tokens, ``tpot-`` of the time per
+        output token; empty to judge by errors alone.
     allowed_errors : float
         Share of requests that may fail. By default 0.001.
     confidence : float
@@ -73,6 +85,8 @@ class LatencyGoal:
     --------
     >>> LatencyGoal({"p99": 0.2}).text
     'p99 within 200 ms, at most 0.1 % errors'
+    >>> LatencyGoal({"ttft-p95": 0.5, "itl-p95": 0.05}).text
+    'ttft-p95 within 500 ms, itl-p95 within 50 ms, goodput of at least 95 %, at most 0.1 % errors'
     """
 
     targets: Mapping[str, float] = field(default_factory=dict)
@@ -88,14 +102,49 @@ class LatencyGoal:
                 raise LATENCY_NEEDED.error(got=f"{statistic} {seconds!r} s", allowed="above 0 s")
 
     @property
-    def of_first_byte(self) -> tuple[str, ...]:
+    def of_streams(self) -> tuple[str, ...]:
         """The statistics that only a response stream has."""
-        return tuple(name for name in self.targets if name.startswith(FIRST_BYTE))
+        return tuple(name for name in self.targets if name.startswith(tuple(PREFIXES)))
+
+    @property
+    def of_tokens(self) -> tuple[str, ...]:
+        """The statistics that only a language model's answers have."""
+        return tuple(name for name in self.of_streams if not name.startswith(FIRST_BYTE))
+
+    @property
+    def limits(self) -> TokenLimits | None:
+        """What a good answer keeps: the target of the highest percentile of each kind.
+
+        The gaps between tokens are judged together, an answer by its own time per output token.
+        """
+        if not self.of_tokens:
+            return None
+        return TokenLimits(*(self._highest(kinds)[1] for kinds in _GOOD))
+
+    @property
+    def goodput(self) -> float | None:
+        """Share of the requests that must be good ones: as the targets' percentiles say.
+
+        Where they differ, the lower one.
+        """
+        shares = [self._highest(kinds)[0] for kinds in _GOOD]
+        return min((each for each in shares if each is not None), default=None)
+
+    def _highest(self, kinds: tuple[str, ...]) -> tuple[float | None, float | None]:
+        """The highest percentile of these kinds, and its target."""
+        found = [
+            (quantile_of(name), seconds)
+            for name, seconds in self.targets.items()
+            if name.startswith(kinds) and not is_mean(name)
+        ]
+        return max(found, default=(None, None))
 
     @property
     def text(self) -> str:
         """The goal in words."""
         targets = [f"{name} within {1000 * seconds:g} ms" for name, seconds in self.targets.items()]
+        if self.goodput is not None:
+            targets.append(f"goodput of at least {100 * self.goodput:g} %")
         return ", ".join([*targets, f"at most {100 * self.allowed_errors:g} % errors"])
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,6 +179,20 @@ class Bounds:
 
 
 @dataclass(frozen=True)
+class ShareBounds:
+    """A share of the requests and where the true one lies."""
+
+    value: float
+    low: float
+    high: float
+    samples: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON."""
+        return {name: None if math.isnan(value) else value for name, value in vars(self).items()}
+
+
+@dataclass(frozen=True)
 class Judgement:
     """What a step showed.
 
@@ -141,6 +204,8 @@ class Judgement:
         Why, in words.
     bounds : mapping of str to Bounds
         By statistic.
+    goodput : ShareBounds or None
+        Share of the requests that were good ones, where the goal asks for one.
     errors : bool
         Whether errors broke it.
     rising : bool
@@ -157,6 +222,7 @@ class Judgement:
     errors: bool = False
     rising: bool = False
     kept: bool = False
+    goodput: ShareBounds | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON."""
@@ -167,12 +233,37 @@ class Judgement:
             "errors": self.errors,
             "kept": self.kept,
             "statistics": {name: each.to_dict() for name, each in self.bounds.items()},
+            "goodput": None if self.goodput is None else self.goodput.to_dict(),
         }
 
 
 def is_mean(statistic: str) -> bool:
     """Whether it is a mean, and no quantile."""
-    return statistic.removeprefix(FIRST_BYTE) == "Average"
+    return without_prefix(statistic) == "Average"
+
+
+def without_prefix(statistic: str) -> str:
+    """The statistic itself.
+
+    Examples
+    --------
+    >>> without_prefix("itl-p95"), without_prefix("p99")
+    ('p95', 'p99')
+    """
+    kind, dash, name = statistic.partition("-")
+    return name if kind + dash in PREFIXES else statistic
+
+
+def histogram_of(statistic: str) -> str:
+    """What of a step's result it is a statistic of.
+
+    Examples
+    --------
+    >>> histogram_of("p99"), histogram_of("ttft-p95")
+    ('latency', 'first_token')
+    """
+    kind, dash, _ = statistic.partition("-")
+    return PREFIXES.get(kind + dash, "latency")
 
 
 def quantile_of(statistic: str) -> float:
@@ -183,7 +274,7 @@ def quantile_of(statistic: str) -> float:
     >>> quantile_of("p99"), quantile_of("p99.9"), quantile_of("ttfb-p90")
     (0.99, 0.999, 0.9)
     """
-    name = statistic.removeprefix(FIRST_BYTE)
+    name = without_prefix(statistic)
     try:
         share = float(name.removeprefix("p")) / 100
     except ValueError:
@@ -191,7 +282,8 @@ def quantile_of(statistic: str) -> float:
     if not (name.startswith("p") and 0 < share < 1):
         raise LATENCY_NEEDED.error(
             got=repr(statistic),
-            allowed="p50, p90, p99, p99.9 or Average, of response streams ttfb-p99 too",
+            allowed="p50, p90, p99, p99.9 or Average, of response streams ttfb-p99 too, of "
+            "language models ttft-p95, itl-p95, tpot-p95",
         )
     return round(share, 9)
 
@@ -269,10 +361,51 @@ def binomial_tail(n: int, k: int, p: float) -> float:
     return max(0.0, 1 - sum(math.exp(_log_binomial(n, each, p)) for each in range(k)))
 
 
+def share_bounds(hits: int, samples: int, confidence: float = CONFIDENCE) -> ShareBounds:
+    """A share with its bounds (Clopper and Pearson 1934).
+
+    Examples
+    --------
+    Of 299 requests without a bad one, 99 % or more are good (see :func:`samples_for`).
+
+    >>> found = share_bounds(299, 299)
+    >>> found.value, round(found.low, 4), found.high
+    (1.0, 0.99, 1.0)
+    """
+    if not samples:
+        return ShareBounds(math.nan, 0.0, 1.0, 0)
+    alpha = 1 - confidence
+    # The share at which so many hits, or so few, are just not explained by chance.
+    low = _root(lambda share: binomial_tail(samples, hits, share) > alpha) if hits else 0.0
+    high = (
+        _root(lambda share: 1 - binomial_tail(samples, hits + 1, share) <= alpha)
+        if hits < samples
+        else 1.0
+    )
+    return ShareBounds(hits / samples, low, high, samples)
+
+
+def _root(beyond: Callable[[float], bool]) -> float:
+    """The share between 0 and 1 from which on it is true."""
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if beyond(middle) else (middle, high)
+    return (low + high) / 2
+
+
 def quantile_bounds(
-    latencies: LatencyHistogram, quantile: float, confidence: float = CONFIDENCE
+    latencies: LatencyHistogram,
+    quantile: float,
+    confidence: float = CONFIDENCE,
+    samples: int | None = None,
 ) -> Bounds:
     """A quantile with its bounds.
+
+    Parameters
+    ----------
+    samples : int, optional
+        Independent ones among the latencies. By default all of them.
 
     Examples
     --------
@@ -280,7 +413,7 @@ def quantile_bounds(
     >>> [round(each, 3) for each in (made.low, made.value, made.high)]
     [0.985, 0.99, 0.996]
     """
-    count = latencies.count
+    count = latencies.count if samples is None else min(samples, latencies.count)
     if not count:
         return Bounds(math.nan, 0.0, math.inf, 0)
     low, high = rank_bounds(count, quantile, confidence)
@@ -290,9 +423,11 @@ def quantile_bounds(
     return Bounds(value, lower if low >= 1 else 0.0, upper if high <= count else math.inf, count)
 
 
-def mean_bounds(latencies: LatencyHistogram, confidence: float = CONFIDENCE) -> Bounds:
+def mean_bounds(
+    latencies: LatencyHistogram, confidence: float = CONFIDENCE, samples: int | None = None
+) -> Bounds:
     """The mean with its bounds, by the normal law."""
-    count = latencies.count
+    count = latencies.count if samples is None else min(samples, latencies.count)
     if not count:
         return Bounds(math.nan, 0.0, math.inf, 0)
     steps = 200
@@ -314,6 +449,8 @@ def judge(
     errors: Mapping[str, int] | None = None,
     unsent: int = 0,
     first_byte: LatencyHistogram | None = None,
+    tokens: TokenResult | None = None,
+    piling_up: bool = False,
 ) -> Judgement:
     """Judge a step, or several of the same load taken together.
 
@@ -335,27 +472,48 @@ def judge(
     first_byte : LatencyHistogram, optional
         From the intended start to the first byte, of response streams; without it a target for the
         first byte is unclear.
+    tokens : TokenResult, optional
+        Of a language model's answers; without it a target for tokens is unclear. The gaps of one
+        stream depend on each other, so that an interval of gaps rests on the number of streams.
+    piling_up : bool
+        Whether ever more requests were under way: answers did not keep pace.
 
     Notes
     -----
     Errors that the endpoint answers count even where the generator was at its limit: no slow
     client makes an endpoint answer 503. Latency does not count then.
     """
+    histograms = {"latency": latencies, "first_byte": first_byte}
+    streams: int | None = None
+    if tokens is not None:
+        histograms |= {name: getattr(tokens, name) for name in TOKEN_HISTOGRAMS}
+        streams = tokens.per_token.count
     bounds = {
         name: _bounds(
-            name, first_byte if name.startswith(FIRST_BYTE) else latencies, goal.confidence
+            name,
+            histograms.get(histogram_of(name)),
+            goal.confidence,
+            streams if name.startswith(INTER_TOKEN) else None,
         )
         for name in goal.targets
     }
+    wanted = goal.goodput
+    good = (
+        None
+        if wanted is None or tokens is None
+        else share_bounds(tokens.good, sent, goal.confidence)
+    )
     # Kinds that begin with a status were answered: "503 ServiceUnavailable", not "timeout".
     answered = sum(count for kind, count in (errors or {}).items() if kind[:3].isdigit())
     by_errors = _errors(goal, answered if client_bound else failed, sent)
     rising = rises(p50_by_second)
     if client_bound and by_errors != "broken":
-        kept = not (rising or unsent or _errors(goal, failed, sent)) and all(
+        kept = not (rising or piling_up or unsent or _errors(goal, failed, sent)) and all(
             each.high <= goal.targets[name] for name, each in bounds.items()
         )
-        return Judgement("client-bound", tuple(client_bound), bounds, kept=kept)
+        if wanted is not None:
+            kept = kept and good is not None and good.low >= wanted
+        return Judgement("client-bound", tuple(client_bound), bounds, kept=kept, goodput=good)
     broken: list[str] = []
     unclear: list[str] = []
     if by_errors:
@@ -369,27 +527,49 @@ def judge(
             broken.append(f"{name} {_span(each)} misses {1000 * target:g} ms")
         elif not each.high <= target:
             unclear.append(f"{name} {_span(each)} may miss {1000 * target:g} ms")
+    if good is not None and wanted is not None:
+        said = f"goodput {_share(good)}"
+        if good.high < wanted:
+            broken.append(f"{said} misses {100 * wanted:g} %")
+        elif good.low < wanted:
+            unclear.append(f"{said} may miss {100 * wanted:g} %")
     if broken:
-        return Judgement("broken", tuple(broken), bounds, by_errors == "broken", rising)
+        return Judgement(
+            "broken", tuple(broken), bounds, by_errors == "broken", rising, goodput=good
+        )
     if rising:
         unclear.append("latency still rose when the step ended")
+    if piling_up:
+        unclear.append("ever more requests were under way: answers did not keep pace")
     if unclear:
-        return Judgement("unclear", tuple(unclear), bounds, False, rising)
-    held = tuple(
+        return Judgement(
+            "unclear", tuple(unclear), bounds, False, rising or piling_up, goodput=good
+        )
+    held = [
         f"{name} {_span(each)} keeps {1000 * goal.targets[name]:g} ms"
         for name, each in bounds.items()
+    ]
+    if good is not None and wanted is not None:
+        held.append(f"goodput {_share(good)} keeps {100 * wanted:g} %")
+    return Judgement(
+        "held", tuple(held) or ("no more errors than allowed",), bounds, kept=True, goodput=good
     )
-    return Judgement("held", held or ("no more errors than allowed",), bounds, kept=True)
 
 
-def _bounds(statistic: str, latencies: LatencyHistogram | None, confidence: float) -> Bounds:
+def _bounds(
+    statistic: str, latencies: LatencyHistogram | None, confidence: float, samples: int | None
+) -> Bounds:
     if latencies is None:
         return Bounds(math.nan, 0.0, math.inf, 0)
     return (
-        mean_bounds(latencies, confidence)
+        mean_bounds(latencies, confidence, samples)
         if is_mean(statistic)
-        else quantile_bounds(latencies, quantile_of(statistic), confidence)
+        else quantile_bounds(latencies, quantile_of(statistic), confidence, samples)
     )
+
+
+def _share(each: ShareBounds) -> str:
+    return f"{each.value:.1%} ({each.low:.1%} to {each.high:.1%})"
 
 
 def _errors(goal: LatencyGoal, failed: int, sent: int) -> str:

@@ -33,7 +33,7 @@ from .serving import ServingFleet, check_one_type, instances_of_one_kind, read_f
 
 FIRST_BYTE_STREAMS = rule(
     "LLT139",
-    "a target for the first byte needs response streams",
+    "a target for the first byte or for tokens needs response streams",
     fix="Add --stream, or leave the target out.",
     source="/sagemaker/latest/APIReference/API_runtime_InvokeEndpointWithResponseStream.html",
 )
@@ -92,10 +92,12 @@ def load_test(
         answers nothing, ``LLT136`` and ``LLT137`` for a limit that cannot be divided by instances,
         ``LLT139`` for a target for the first byte without streams, and the generator's.
     """
-    if plan.goal.of_first_byte and not target.streaming:
+    if plan.goal.of_streams and not target.streaming:
         raise FIRST_BYTE_STREAMS.error(
-            got=", ".join(plan.goal.of_first_byte), allowed="targets of whole answers"
+            got=", ".join(plan.goal.of_streams), allowed="targets of whole answers"
         )
+    if (limits := plan.goal.limits) is not None:
+        target = replace(target, tokens=limits)
     say("Reading the endpoint")
     client, region = open_clients(profile, target.region)
     account = Account(client, region, once=False)

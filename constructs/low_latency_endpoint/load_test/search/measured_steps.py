@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from ..engine.latencies import LatencyHistogram
 from ..engine.steps import Progress, StepResult, finite
 from ..engine.validity import FLAGGED_LAG_SHARE
 from .early_verdict import EarlyVerdict
-from .judging import Judgement, LatencyGoal, judge
+from .judging import Judgement, LatencyGoal, judge, rises
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,18 @@ def judged(
         errors=result.errors,
         unsent=result.intended - result.sent,
         first_byte=result.first_byte,
+        tokens=result.tokens,
+        piling_up=open_loop and rises(under_way(timeline, result.step.settle_seconds)),
     )
     return judgement if early is None else early.judged(judgement)
+
+
+def under_way(timeline: Sequence[Progress], settled: float) -> list[float]:
+    """Requests without an answer at the end of each second that counts."""
+    sums = accumulate(each.sent - each.completed - each.failed for each in timeline)
+    return [
+        float(count) for count, each in zip(sums, timeline, strict=True) if each.seconds > settled
+    ]
 
 
 def summary_lines(result: StepResult) -> list[str]:
@@ -125,6 +136,7 @@ def summary_lines(result: StepResult) -> list[str]:
     lines += _histogram(f"latency from the intended start, of {_counted(result)}", result.latency)
     if result.first_byte is not None:
         lines += _histogram("first byte from the intended start", result.first_byte)
+    lines += token_lines(result)
     if result.refused.count:
         p50, worst = (1000 * seconds for seconds in result.refused.quantiles((0.5, 1)))
         lines.append(
@@ -143,6 +155,22 @@ def summary_lines(result: StepResult) -> list[str]:
     lines += [f"warning: {one}" for one in result.warnings]
     lines += [f"client-bound: result invalid: {one}" for one in result.client_bound]
     return lines
+
+
+def token_lines(result: StepResult) -> list[str]:
+    """What a language model's answers were like; none of other answers."""
+    tokens = result.tokens
+    if tokens is None:
+        return []
+    streams = f"of {tokens.per_token.count:,} streams"
+    return [
+        *_histogram("time to first token from the intended start", tokens.first_token),
+        *_histogram(f"between tokens, all gaps {streams}", tokens.inter_token),
+        *_histogram(f"per output token, {streams}", tokens.per_token),
+        f"{result.token_rate:,.4g} output tokens a second; {tokens.output_tokens:,} output and "
+        f"{tokens.prompt_tokens:,} prompt tokens, {tokens.cached_tokens:,} of these cached; "
+        f"goodput {result.goodput:.1%}",
+    ]
 
 
 def _counted(result: StepResult) -> str:
