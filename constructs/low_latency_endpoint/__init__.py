@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from .plan.latency_target import LatencyTarget
     from .plan.scaling_changes import ScalingSchedule, ScalingSteps
     from .plan.throughput import MeasuredThroughput
+    from .plan.token_traffic import TokenLengths, TokenTraffic
     from .synthesis.safeguards import Safeguards
     from .warm_up.options import KeepWarmOptions, WarmUpMiss, WarmUpOptions
     from .warm_up.payload import WarmUpPayload
@@ -108,6 +109,7 @@ _MODULE_OF = {
         "plan.latency_target": "LatencyTarget",
         "plan.scaling_changes": "ScalingSchedule ScalingSteps",
         "plan.throughput": "MeasuredThroughput",
+        "plan.token_traffic": "TokenLengths TokenTraffic",
         "synthesis.safeguards": "Safeguards",
         "warm_up.options": "KeepWarmOptions WarmUpMiss WarmUpOptions",
         "warm_up.payload": "WarmUpPayload",
@@ -164,6 +166,8 @@ __all__ = [
     "ShadowAlarms",
     "SlowRequests",
     "StagedModel",
+    "TokenLengths",
+    "TokenTraffic",
     "VariantAttributes",
     "VariantOptions",
     "WarmUp",

@@ -22,7 +22,7 @@ from low_latency_endpoint.plan.model_memory import (
     MIB,
     OVERHEAD_BYTES,
     PREFILL_TOKENS,
-    _Cache,
+    KvCache,
     fitting_types,
     model_fit,
 )
@@ -58,7 +58,7 @@ def test_the_cache_of_published_models_is_as_large_as_published(
 ) -> None:
     shape = attention(model.config)
     assert shape is not None
-    cache = _Cache(shape, parallel=1)
+    cache = KvCache.of(shape, parallel=1)
     assert cache.request(1) == 16 * per_token  # a block of 16 tokens
     assert cache.request(8192) == 8192 * per_token == gib_of_8192 * GIB
     assert model_fit(model, "ml.g6e.12xlarge").weight_bytes == model.weight_bytes
@@ -117,7 +117,7 @@ def test_layers_with_a_window_keep_it_and_what_is_read_at_once() -> None:
     # a layer, so 24,576 of a token in either half.
     shape = attention(published.GPT_OSS_20B.config)
     assert shape == Attention(12, 12, 128, 64, 8, 64)
-    cache = _Cache(shape, parallel=1)
+    cache = KvCache.of(shape, parallel=1)
     # 131,072 tokens in the one half; in the other 127 + 8,192, in blocks 8,320, and one block more.
     assert cache.request(131_072) == 24_576 * 131_072 + 24_576 * (8320 + 16)
     fit = model_fit(published.GPT_OSS_20B, "ml.g6.2xlarge")
@@ -348,8 +348,8 @@ def test_a_missing_task_is_that_of_the_class() -> None:
 def test_the_longest_request_fits_and_a_block_more_does_not(
     layers: int, window_layers: int, window: int, heads: int, parallel: int, room: int
 ) -> None:
-    cache = _Cache(Attention(layers, window_layers, window, 64, heads, 128), parallel)
-    longest = cache.longest_request(room)
+    cache = KvCache.of(Attention(layers, window_layers, window, 64, heads, 128), parallel, room)
+    longest = cache.longest_request
     assert longest % 16 == 0
     assert longest == 0 or cache.request(longest) <= room
     assert cache.request(longest + 16) > room
@@ -359,8 +359,8 @@ def test_the_longest_request_fits_and_a_block_more_does_not(
 def test_more_memory_never_holds_less(room: int, shorter: int) -> None:
     shape = attention(published.GPT_OSS_20B.config)
     assert shape is not None
-    cache = _Cache(shape, 1)
-    assert cache.longest_request(room) >= cache.longest_request(max(0, room - shorter))
+    more, less = KvCache.of(shape, 1, room), KvCache.of(shape, 1, room - shorter)
+    assert more.longest_request >= less.longest_request
 
 
 _ANYTHING = st.recursive(

@@ -84,6 +84,8 @@ def endpoint_arguments(
         "throughput": request.endpoint_throughput,
         "scaling": request.scaling,
         "payload_bytes": request.payload_bytes,
+        "tokens": request.tokens,
+        "streaming": request.streaming,
         "containers": _containers(scope, key, (), settings),
         "model": model,
         "variants": [made for shadow, made in further if not shadow],

@@ -12,7 +12,14 @@ from ..hosting.variant import InstancePool, VariantOptions
 from ..plan.argument_kinds import checked_arguments
 from ..plan.hub_serving import HubServing
 from ..plan.latency_plan import ScalingOptions
-from ..plan.limits import SAFETY_FACTOR, TPS_PER_INSTANCE, VARIANT_NAME, VARIANT_WEIGHT, VOLUME_SIZE
+from ..plan.limits import (
+    CONCURRENCY_PER_INSTANCE,
+    SAFETY_FACTOR,
+    TPS_PER_INSTANCE,
+    VARIANT_NAME,
+    VARIANT_WEIGHT,
+    VOLUME_SIZE,
+)
 from ..plan.rules import MODEL_WITHOUT_CONTAINERS
 from ..plan.variant_shares import FurtherRequest
 from ..synthesis.validation import check
@@ -55,6 +62,9 @@ class FurtherVariant(VariantOptions):
     tps_per_instance, safety_factor : float, optional
         What one instance held, and what part of it scaling aims at; by default the first variant's
         (of pools the slowest one's), with a warning on another instance type.
+    concurrency_per_instance : float, optional
+        Requests in flight at that limit, of a language model; by default the first variant's, and
+        not known on another instance type or beside ``tps_per_instance``.
     scaling : ScalingOptions, optional
         By default it scales as the first variant does, with numbers of instances for its own part
         of the requests, and without set times and steps.
@@ -69,7 +79,7 @@ class FurtherVariant(VariantOptions):
     Raises
     ------
     ConfigurationError
-        LLE402, LLE404, LLE603 and LLE604 for name, weight and throughput, LLE436 for ``model`` without ``containers``, LLE801 and LLE807 for
+        LLE402, LLE404, LLE603, LLE604 and LLE896 for name, weight and throughput, LLE436 for ``model`` without ``containers``, LLE801 and LLE807 for
         values of another kind.
 
     Examples
@@ -85,6 +95,7 @@ class FurtherVariant(VariantOptions):
     instance_type: InstanceType | str | Sequence[InstancePool] | None = None
     tps_per_instance: float | None = None
     safety_factor: float | None = None
+    concurrency_per_instance: float | None = None
     scaling: ScalingOptions | None = None
 
     def __post_init__(self) -> None:
@@ -93,6 +104,7 @@ class FurtherVariant(VariantOptions):
         check(VOLUME_SIZE, self.volume_size_gib, self.name)
         check(TPS_PER_INSTANCE, self.tps_per_instance, self.name)
         check(SAFETY_FACTOR, self.safety_factor, self.name)
+        check(CONCURRENCY_PER_INSTANCE, self.concurrency_per_instance, self.name)
         if self.model is not None and not self.containers:
             raise MODEL_WITHOUT_CONTAINERS.error(
                 got="model alone", allowed="containers and model, or none", where=self.name
@@ -154,6 +166,7 @@ def request_of(variant: FurtherVariant) -> FurtherRequest:
         concurrency_threshold=routing.concurrency_threshold if routing else None,
         tps_per_instance=variant.tps_per_instance,
         safety_factor=variant.safety_factor,
+        concurrency_per_instance=variant.concurrency_per_instance,
         scaling=variant.scaling,
     )
 

@@ -35,6 +35,7 @@ from ..plan.latency_plan import (
     ScalingOptions,
 )
 from ..plan.limits import PARAMETER_PREFIX
+from ..plan.token_traffic import TokenTraffic
 from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn, warn_once
 from ..synthesis.safeguards import Safeguards
@@ -121,6 +122,12 @@ class LowLatencyEndpoint(MetricSource, Construct):
     payload_bytes : int, optional
         Size of the callers' largest request, held against what SageMaker takes; by default it is
         not checked.
+    tokens : TokenTraffic, optional
+        Tokens of prompts and answers, of a language model whose answers are streamed. Without them
+        capacity is counted in calls alone.
+    streaming : bool, optional
+        Whether callers stream answers; by default where tokens, or targets of ``latency`` on them,
+        are stated.
     scaling : ScalingOptions, optional
         Numbers of instances and how they follow the load; by default the plan's.
     variant : VariantOptions, optional
@@ -233,6 +240,8 @@ class LowLatencyEndpoint(MetricSource, Construct):
         warm_up: WarmUpOptions | None = None,
         safeguards: Safeguards | None = None,
         payload_bytes: int | None = None,
+        tokens: TokenTraffic | None = None,
+        streaming: bool | None = None,
         plan: Plan | None = None,
     ) -> None:
         super().__init__(scope, id)
@@ -256,6 +265,8 @@ class LowLatencyEndpoint(MetricSource, Construct):
             variant,
             warm_up,
             payload_bytes,
+            tokens,
+            streaming,
         )
         sized_for = planned_type(instance_type)
         requests = requests_of(request, variant, variants, shadow, path)
@@ -494,6 +505,8 @@ def _request(
     variant: VariantOptions,
     warm_up: WarmUpOptions | None,
     payload_bytes: int | None,
+    tokens: TokenTraffic | None,
+    streaming: bool | None,
 ) -> EndpointRequest:
     """What the constructor's arguments ask of the plan."""
     routing = variant.routing
@@ -512,4 +525,6 @@ def _request(
         scaling=scaling,
         warm_up_requests=warm_up.requests if warm_up else None,
         payload_bytes=payload_bytes,
+        tokens=tokens,
+        streaming=streaming,
     )

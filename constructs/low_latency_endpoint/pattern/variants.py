@@ -108,7 +108,7 @@ def shadow_alarms(
     if endpoint.shadow is None:
         return None
     latency = plan.request.latency
-    statistics = list(latency.milliseconds) if latency else ["p99"]
+    statistics = list(latency.milliseconds if latency else ()) or ["p99"]
     return ShadowAlarms(
         scope,
         "ShadowAlarms",

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 # Titles where the name alone does not read well
 _TITLES = {
+    "call_duration": "Duration of a call",
     "caller_connections": "Connections of all callers",
     "caller_keepalive": "TCP keep-alive of callers",
     "hourly_cost": "Cost of the instances",
@@ -22,6 +23,7 @@ _TITLES = {
     "initial_instances": "Initial instances",
     "max_instances": "Maximum instances",
     "min_instances": "Minimum instances",
+    "requests_in_kv_cache": "Requests in the KV cache",
     "scale_in_cooldown": "Scale-in cooldown",
     "scale_out_cooldown": "Scale-out cooldown",
     "warm_up_requests": "Warm-up requests",
@@ -74,6 +76,8 @@ class Decision:
         """
         if "metric" in self.inputs:
             return f"Alarm on {self.inputs['metric']} {self.inputs['statistic']}"
+        if "measures" in self.inputs:
+            return f"Alarm on {self.inputs['measures']} {self.inputs['percentile']}"
         if self.name in _TITLES:
             return _TITLES[self.name]
         words = self.name.replace("_", " ")

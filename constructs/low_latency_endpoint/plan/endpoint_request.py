@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -37,6 +38,7 @@ from .routing import check_routing
 from .rules import ONE_SCALING_TARGET, SCALING_IS_OFF, ZONE_NAMED_TWICE
 from .scaling_changes import ScalingSchedule, ScalingSteps
 from .throughput import MeasuredThroughput
+from .token_traffic import TokenTraffic
 from .token_values import check_known, is_token
 from .variant_shares import VariantShare
 from .zones import check_zones_in_region, is_stand_in, region_of_zone
@@ -56,6 +58,22 @@ THROUGHPUT_KIND = rule(
 )
 LIST_KIND = rule(
     "LLE806", "a list of texts is expected", fix='Pass a list, even for one item: ["use1-az1"].'
+)
+STREAM_NEEDED = rule(
+    "LLE809",
+    "an endpoint that does not stream its answers has no tokens to time or to plan",
+    fix="Let it stream: streaming=True, or leave it out. For whole answers state targets of the "
+    "whole call (p99), and no tokens.",
+)
+TOKENS_KIND = rule(
+    "LLE898",
+    "the tokens have the wrong type",
+    fix="Pass TokenTraffic(input=512, output=128), or leave them out.",
+)
+TOKENS_ABOVE_CONTEXT = rule(
+    "LLE897",
+    "prompt and answer are longer than the context that the server is given",
+    fix="State shorter ones, or a longer context_length, on a type that has room for it.",
 )
 PAYLOAD = Range(
     rule(
@@ -90,6 +108,7 @@ _DURATIONS = {
 _OF_SCALING = (
     "target_invocations_per_instance",
     "max_concurrency_per_instance",
+    "count_invocations",
     "scale_out_cooldown",
     "scale_in_cooldown",
     "instance_start",
@@ -125,6 +144,10 @@ class ScalingOptions:
         throughput is measured.
     max_concurrency_per_instance : float, optional
         Scale on requests in flight per instance, at this target, instead of on invocations.
+    count_invocations : bool
+        Scale a language model on invocations too. By default, where its requests in flight are
+        measured (``concurrency_per_instance``), on these: an invocation counts once, however long
+        its answer is.
     scale_out_cooldown, scale_in_cooldown : Duration or timedelta, optional
         By default 60 and 300 seconds.
     instance_start : Duration or timedelta, optional
@@ -164,6 +187,7 @@ class ScalingOptions:
     max_instances: int | None = None
     target_invocations_per_instance: float | None = None
     max_concurrency_per_instance: float | None = None
+    count_invocations: bool = False
     scale_out_cooldown: Any = field(default=None, compare=False, repr=False)
     scale_in_cooldown: Any = field(default=None, compare=False, repr=False)
     instance_start: Any = field(default=None, compare=False, repr=False)
@@ -178,7 +202,7 @@ class ScalingOptions:
         object.__setattr__(self, "schedule", tuple(self.schedule))
         if not self.enabled:  # what a policy would do would be dropped in silence
             for name in _OF_SCALING:
-                if getattr(self, name) not in (None, ()):
+                if getattr(self, name) not in (None, (), False):
                     raise SCALING_IS_OFF.error(
                         got=f"enabled=False with {name}",
                         allowed=f"enabled=False without {name}",
@@ -231,8 +255,11 @@ class EndpointRequest:
         By default enough to reach every worker; 0 for none.
     payload_bytes : int, optional
         Size of the largest request, checked against AWS's limits.
-    streaming : bool
-        Whether responses are streamed.
+    streaming : bool, optional
+        Whether responses are streamed. By default where tokens, or targets on them, are stated.
+    tokens : TokenTraffic, optional
+        Tokens of prompts and answers, of a language model. Without them capacity is counted in
+        calls alone, and how many requests the KV cache holds is not known.
     generative : bool, optional
         Whether answers differ much in length. By default read from the images' names.
     instance_pools : sequence of PlannedPool
@@ -252,7 +279,8 @@ class EndpointRequest:
     ------
     ConfigurationError
         ``LLE1xx`` zones, ``LLE33x`` images, ``LLE4xx`` variant, ``LLE8xx`` the rest, of it
-        ``LLE825`` for tokens.
+        ``LLE809`` for tokens of what is not streamed, ``LLE825`` for CDK's tokens, ``LLE897`` for
+        requests that are longer than the model's context.
     """
 
     client_zones: Sequence[str]
@@ -268,7 +296,8 @@ class EndpointRequest:
     overhead_share: float | None = None
     warm_up_requests: int | None = None
     payload_bytes: int | None = None
-    streaming: bool = False
+    streaming: bool | None = None
+    tokens: TokenTraffic | None = None
     generative: bool | None = None
     instance_pools: Sequence[PlannedPool] = ()
     share: VariantShare | None = None
@@ -303,10 +332,40 @@ class EndpointRequest:
             )
         object.__setattr__(self, "instance_pools", tuple(self.instance_pools))
         check_pools(self.instance_pools, self.instance_type, self.throughput)
+        self._check_tokens()
         object.__setattr__(self, "doubts", tuple(self._doubts()))
         _optional(OVERHEAD_SHARE, self.overhead_share, "overhead_share")
         _optional(WARM_UP_REQUESTS, self.warm_up_requests, "warm_up_requests")
         _optional(PAYLOAD, self.payload_bytes, "payload_bytes")
+
+    def _check_tokens(self) -> None:
+        """Tokens are those of a stream, and fit into the model's context; sets ``streaming``."""
+        if self.tokens is not None and not isinstance(self.tokens, TokenTraffic):
+            raise TOKENS_KIND.error(got=repr(self.tokens), allowed="a TokenTraffic", where="tokens")
+        if self.streaming is False and self.of_tokens:
+            what = "tokens" if self.tokens else "targets of ttft or itl"
+            raise STREAM_NEEDED.error(
+                got=f"streaming=False with {what}",
+                allowed=f"streaming=True, or no {what}",
+                where="streaming",
+            )
+        object.__setattr__(self, "streaming", bool(self.streaming) or self.of_tokens)
+        if self.tokens is None or self.hub_serving is None:
+            return
+        contexts = [each.fit.context for each in self.hub_serving.containers]
+        context = min((each for each in contexts if each is not None), default=None)
+        ordinary = math.ceil(self.tokens.mean_input + self.tokens.mean_output)
+        if context is not None and ordinary > context:
+            raise TOKENS_ABOVE_CONTEXT.error(
+                got=f"{ordinary:,} tokens of prompt and answer, on average",
+                allowed=f"at most {context:,}",
+                where="tokens",
+            )
+
+    @property
+    def of_tokens(self) -> bool:
+        """Whether it states tokens or targets on them, as for a language model that streams."""
+        return self.tokens is not None or (self.latency is not None and self.latency.of_tokens)
 
     @property
     def facts(self) -> InstanceFacts | None:
@@ -364,6 +423,8 @@ class EndpointRequest:
         """Whether answers differ much in length: as stated, or by the images' names."""
         if self.generative is not None:
             return self.generative
+        if self.of_tokens:
+            return True
         names = [image.rpartition("/")[2].lower() for image in self.images]
         return any(word in name for name in names for word in _GENERATIVE)
 

@@ -19,6 +19,13 @@ from .plan_warnings import warnings_of
 from .scaling_pace import fewest_for_rises
 from .subnets import SPARE_ADDRESSES
 from .summary import summary_of
+from .token_explanations import (
+    WHOLE_CALLS_OF_STREAMS,
+    explain_in_flight,
+    explain_token_alarms,
+    explain_tokens,
+    prefix_note,
+)
 from .variant_shares import AB_TESTING, SHADOWS
 
 IDLE_TIMEOUT_SECONDS = 350  # PrivateLink, fixed
@@ -57,8 +64,10 @@ def explanation_of(plan: Plan) -> Explanation:
             _routing(plan),
             *_share(plan.request),
             *_fleet(plan),
+            *explain_tokens(plan),
             *_scaling(plan),
             *_alarms(plan),
+            *explain_token_alarms(plan),
             _warm_up(plan),
             *_callers(plan),
         ),
@@ -201,8 +210,8 @@ def _routing(plan: Plan) -> Decision:
     notes = [advice.reason]
     if plan.routing != advice.value:
         notes = [f"the rule would give {advice.value}: {advice.reason}"]
-    if request.is_generative and plan.routing != "PREFIX_AWARE":
-        notes.append("where prompts share a long beginning, measure PREFIX_AWARE as well")
+    if request.is_generative and (text := prefix_note(plan)):
+        notes.append(text)
     return Decision(
         name="routing_strategy",
         value=plan.routing,
@@ -369,6 +378,11 @@ def _scaling(plan: Plan) -> Iterator[Decision]:
             "target tracking on requests in flight per instance, every 10 s, because you state "
             "how many one instance holds"
         )
+    elif scaling is not None and scaling.metric == CONCURRENCY_METRIC:
+        why = (
+            "target tracking on requests in flight per instance, every 10 s: an invocation counts "
+            "once, however long its answer is"
+        )
     else:
         why = (
             "target tracking on invocations per instance, once one instance's throughput is "
@@ -424,6 +438,8 @@ def _scaling(plan: Plan) -> Iterator[Decision]:
             note="at saturation the target would be "
             f"{float(stated(measured.tps_per_instance) * 60):,.6g}",
         )
+    elif not stated_concurrency and plan.tokens and plan.tokens.in_flight:
+        yield explain_in_flight(plan.tokens.in_flight)
     else:
         yield Decision(
             name="scaling_target",
@@ -475,9 +491,10 @@ def _scaling(plan: Plan) -> Iterator[Decision]:
 def _by_littles_law(request: EndpointRequest) -> str:
     """Requests in flight at the measured throughput with its safety factor, and how they follow."""
     measured = request.throughput
-    if not (request.latency and measured):
+    typical = request.latency.typical if request.latency else None
+    if not (typical and measured):
         return ""
-    statistic, milliseconds = request.latency.typical
+    statistic, milliseconds = typical
     concurrent = math.floor(
         stated(measured.tps_per_instance)
         * stated(measured.safety_factor)
@@ -492,6 +509,7 @@ def _by_littles_law(request: EndpointRequest) -> str:
 
 def _alarms(plan: Plan) -> Iterator[Decision]:
     """One threshold per metric and statistic, in milliseconds, never above the target."""
+    tightest = plan.request.latency.tightest if plan.request.latency else None
     for each in plan.alarms:
         if each.metric == "ModelLatency":
             rule = (
@@ -499,16 +517,15 @@ def _alarms(plan: Plan) -> Iterator[Decision]:
                 "statistic of the target"
             )
             note = "AWS publishes no usual overhead: once measured, set the share to it"
+            if plan.request.of_tokens:
+                note = f"{WHOLE_CALLS_OF_STREAMS}, and answers differ in length; {note}"
         else:
-            assert plan.request.latency is not None
+            assert tightest is not None
             rule = (
                 "the share of the tightest target kept for network and overhead; on the "
                 "average, because no percentiles are listed as valid for this metric"
             )
-            note = (
-                f"from {plan.request.latency.tightest[0]}; the callers' network is in no "
-                "metric of SageMaker's"
-            )
+            note = f"from {tightest[0]}; the callers' network is in no metric of SageMaker's"
         yield Decision(
             name=alarm_name(each.metric, each.statistic),
             value=each.milliseconds,
@@ -567,15 +584,20 @@ def _callers(plan: Plan) -> Iterator[Decision]:
         "net.ipv4.tcp_keepalive_time) on the socket: Linux waits 7,200 s by default",
     )
     measured = request.endpoint_throughput
-    if measured and request.latency:
-        statistic, slowest = request.latency.slowest
+    slowest = request.latency.slowest if request.latency else None
+    if measured and plan.caller_connections is not None:
+        taken = (
+            {slowest[0]: f"{slowest[1]:g} ms"}
+            if slowest
+            else {"call at the targets": f"{plan.tokens and plan.tokens.call_seconds:,.6g} s"}
+        )
         yield Decision(
             name="caller_connections",
             value=plan.caller_connections,
             unit="connections",
-            rule="peak TPS x the slowest target: the requests in flight at the peak, of all callers; "
-            "a connection carries one at a time",
-            inputs={"peak TPS": measured.peak_tps, statistic: f"{slowest:g} ms"},
+            rule=f"peak TPS x {'the slowest target' if slowest else 'how long a call takes'}: the "
+            "requests in flight at the peak, of all callers; a connection carries one at a time",
+            inputs={"peak TPS": measured.peak_tps, **taken},
             note="split it over the processes that call and set max_pool_connections to each "
             f"one's share; boto3's default is {DEFAULT_POOL}, and what does not fit opens "
             "a new TLS connection per request",

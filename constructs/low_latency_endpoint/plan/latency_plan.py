@@ -24,6 +24,7 @@ from .scaling_changes import CHANGES_NEED_SCALING, check_schedule, fewest_schedu
 from .scaling_pace import fewest_for_rises
 from .subnets import addresses_per_subnet, roomy_prefix_length
 from .throughput import MeasuredThroughput
+from .token_plan import InFlight, TokenPlan, token_plan
 
 __all__ = [
     "AlarmThreshold",
@@ -120,11 +121,14 @@ class Plan:
     scaling : ScalingPolicy or None
         ``None`` where the number of instances stays.
     alarms : tuple of AlarmThreshold
-        Empty without a latency target.
+        On whole calls; empty without such a target.
     warm_up_requests : int
     caller_connections : int or None
         In flight at the peak, over all callers; ``None`` without a target or a throughput.
     caller_keepalive_seconds : int
+    tokens : TokenPlan or None
+        Of a language model that streams: its capacity in tokens, requests in flight, and the
+        limits of the alarms on tokens.
     """
 
     request: EndpointRequest
@@ -139,6 +143,7 @@ class Plan:
     warm_up_requests: int
     caller_connections: int | None
     caller_keepalive_seconds: int = KEEPALIVE_SECONDS
+    tokens: TokenPlan | None = None
 
     @property
     def lost_with_a_zone(self) -> int:
@@ -239,7 +244,8 @@ def make_plan(request: EndpointRequest) -> Plan:
     """
     fleet = _fleet(request)
     advice = recommend_routing(generative=request.is_generative, instances=fleet.maximum)
-    scaling = _scaling(request, fleet)
+    tokens = token_plan(request, _kept_for_overhead(request))
+    scaling = _scaling(request, fleet, tokens.in_flight if tokens else None)
     _check_changes(request, fleet, scaling)
     addresses = addresses_per_subnet(most_scheduled(request.scaling.schedule, fleet.maximum))
     return Plan(
@@ -253,7 +259,8 @@ def make_plan(request: EndpointRequest) -> Plan:
         scaling=scaling,
         alarms=tuple(_thresholds(request)),
         warm_up_requests=_warm_up(request, fleet),
-        caller_connections=_connections(request),
+        caller_connections=_connections(request, tokens),
+        tokens=tokens,
     )
 
 
@@ -308,8 +315,14 @@ def _maximum(needed: int, zones: int) -> int:
     return max(math.ceil(needed * HEADROOM), math.ceil(Fraction(needed * zones, zones - 1)))
 
 
-def _scaling(request: EndpointRequest, fleet: Fleet) -> ScalingPolicy | None:
-    """The policy, where something says what scaling would aim at and where there is room."""
+def _scaling(
+    request: EndpointRequest, fleet: Fleet, in_flight: InFlight | None
+) -> ScalingPolicy | None:
+    """The policy, where something says what scaling would aim at and where there is room.
+
+    Of a language model, requests in flight where they are measured: an invocation counts once,
+    however long its answer is.
+    """
     given, measured = request.scaling, request.throughput
     if not given.enabled or fleet.minimum == fleet.maximum:
         return None
@@ -317,6 +330,8 @@ def _scaling(request: EndpointRequest, fleet: Fleet) -> ScalingPolicy | None:
         metric, target = CONCURRENCY_METRIC, given.max_concurrency_per_instance
     elif given.target_invocations_per_instance is not None:
         metric, target = INVOCATIONS_METRIC, given.target_invocations_per_instance
+    elif in_flight is not None and in_flight.target and not given.count_invocations:
+        metric, target = CONCURRENCY_METRIC, in_flight.target
     elif measured is not None:
         metric, target = INVOCATIONS_METRIC, measured.target_invocations_per_instance
     else:
@@ -342,19 +357,25 @@ def _check_changes(request: EndpointRequest, fleet: Fleet, scaling: ScalingPolic
     check_schedule(given.schedule, fleet.minimum, fleet.maximum)
 
 
-def _thresholds(request: EndpointRequest) -> Iterator[AlarmThreshold]:
-    """The target split between model and overhead; one threshold per metric and statistic."""
-    if request.latency is None:
-        return
-    kept = stated(
+def _kept_for_overhead(request: EndpointRequest) -> Fraction:
+    """The share of the target for network and SageMaker's overhead."""
+    return stated(
         DEFAULT_OVERHEAD_SHARE if request.overhead_share is None else request.overhead_share
     )
+
+
+def _thresholds(request: EndpointRequest) -> Iterator[AlarmThreshold]:
+    """The target split between model and overhead; one threshold per metric and statistic."""
+    tightest = request.latency.tightest if request.latency else None
+    if request.latency is None or tightest is None:
+        return
+    kept = _kept_for_overhead(request)
     parts = [
         ("ModelLatency", statistic, target, 1 - kept)
         for statistic, target in request.latency.milliseconds.items()
     ]
     # On the average, because no percentiles are listed as valid for this metric.
-    parts.append(("OverheadLatency", "Average", request.latency.tightest[1], kept))
+    parts.append(("OverheadLatency", "Average", tightest[1], kept))
     for metric, statistic, target, share in parts:
         check_statistic(metric, statistic)
         yield AlarmThreshold(
@@ -376,12 +397,14 @@ def _warm_up(request: EndpointRequest, fleet: Fleet) -> int:
     return min(math.ceil(draws), WARM_UP_MOST)
 
 
-def _connections(request: EndpointRequest) -> int | None:
-    """Requests in flight at the peak, by Little's law."""
+def _connections(request: EndpointRequest, tokens: TokenPlan | None) -> int | None:
+    """Requests in flight at the peak, by Little's law; of a stream at its targets on tokens."""
     measured = request.endpoint_throughput
-    if not (measured and request.latency):
+    slowest = request.latency.slowest if request.latency else None
+    taken = stated(slowest[1]) / 1000 if slowest else None
+    if taken is None and tokens is not None and tokens.call_seconds is not None:
+        taken = stated(tokens.call_seconds)
+    if measured is None or taken is None:
         return None
-    seconds = min(
-        stated(request.latency.slowest[1]) / 1000, Fraction(request.response_limit_seconds)
-    )
+    seconds = min(taken, Fraction(request.response_limit_seconds))
     return math.ceil(stated(measured.peak_tps) * seconds)

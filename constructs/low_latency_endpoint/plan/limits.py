@@ -636,6 +636,16 @@ TPS_PER_INSTANCE = number_range(
     whole=False,
     fix="Give what one instance held within the latency target.",
 )
+CONCURRENCY_PER_INSTANCE = number_range(
+    "LLE896",
+    "the measured requests in flight on one instance",
+    1e-6,
+    None,
+    unit="requests in flight",
+    whole=False,
+    fix="Give what was in flight on one instance, on average, when a load test found its "
+    "tps_per_instance.",
+)
 SAFETY_FACTOR = number_range(
     "LLE604",
     "the safety factor",

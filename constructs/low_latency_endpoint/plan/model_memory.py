@@ -43,6 +43,60 @@ _MOST_TYPES = 8  # that an error names
 _OLD_FAMILIES = ("p2", "p3", "inf1")  # for which no image of today's servers is built
 
 
+@dataclass(frozen=True)
+class KvCache:
+    """What one accelerator keeps of requests, in bytes.
+
+    Attributes
+    ----------
+    full : int
+        Of each token, in the layers that keep all of them.
+    windowed : int
+        Of each token in the layers that keep the last ``kept`` alone.
+    kept : int
+        In tokens.
+    room : int
+        For all requests together.
+    """
+
+    full: int
+    windowed: int
+    kept: int
+    room: int
+
+    @classmethod
+    def of(cls, shape: Attention, parallel: int, room: int = 0) -> KvCache:
+        """The cache of a model on one of several accelerators."""
+        # More accelerators than heads: each keeps a copy of one (vllm/model_executor/models/qwen3.py)
+        heads = -(-shape.key_value_heads // parallel)
+        of_layer = 2 * heads * shape.head_dim * KV_VALUE_BYTES
+        return cls(
+            of_layer * shape.layers,
+            of_layer * shape.window_layers,
+            shape.window - 1 + PREFILL_TOKENS,
+            max(0, room),
+        )
+
+    def request(self, tokens: int) -> int:
+        """Of one request."""
+        if not self.windowed:
+            return self.full * _blocks(tokens)
+        # One block more, as the window may begin within one.
+        return self.full * _blocks(tokens) + self.windowed * (
+            _blocks(min(tokens, self.kept)) + BLOCK_TOKENS
+        )
+
+    @property
+    def longest_request(self) -> int:
+        """How many tokens one request may have that is alone, in whole blocks."""
+        room = max(0, self.room - (self.windowed and self.windowed * BLOCK_TOKENS))
+        short = room // (self.full + self.windowed) // BLOCK_TOKENS * BLOCK_TOKENS
+        if not self.windowed or short <= self.kept:
+            return short
+        rest = room - self.windowed * _blocks(self.kept)
+        return rest // self.full // BLOCK_TOKENS * BLOCK_TOKENS
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelFit:
     """How a model lies in the memory of an instance.
@@ -90,6 +144,23 @@ class ModelFit:
     context_length: int | None = None
     concurrent_requests: int | None = None
     warnings: tuple[str, ...] = ()
+    cache: KvCache | None = None
+    """What one accelerator keeps of requests, and the room it has for them; ``None`` as above."""
+
+    def requests_of(self, tokens: int) -> int | None:
+        """How many requests that hold so many tokens each have room at the same time.
+
+        Parameters
+        ----------
+        tokens : int
+            Of prompt and answer.
+
+        Returns
+        -------
+        int or None
+            ``None`` where no formula is known; 0 where not even one has room.
+        """
+        return None if self.cache is None else self.cache.room // self.cache.request(tokens)
 
     @property
     def context(self) -> int | None:
@@ -291,8 +362,8 @@ def _fit(
 def _with_cache(fit: ModelFit, pinned: PinnedModel, shape: Attention, room: int) -> ModelFit | str:
     """The fit with what the room for the cache holds, or why that is too little."""
     spread = fit.tensor_parallel
-    cache = _Cache(shape, spread)
-    longest = cache.longest_request(room)
+    cache = KvCache.of(shape, spread, room)
+    longest = cache.longest_request
     own, told = fit.model_context, fit.context_length
     if told is None and own and own > longest:
         told = longest // 1024 * 1024
@@ -310,37 +381,8 @@ def _with_cache(fit: ModelFit, pinned: PinnedModel, shape: Attention, room: int)
         kv_tokens=longest,
         context_length=told,
         concurrent_requests=room // cache.request(wanted) if wanted else None,
+        cache=cache,
     )
-
-
-class _Cache:
-    """What one accelerator keeps of requests, in bytes."""
-
-    def __init__(self, shape: Attention, parallel: int) -> None:
-        # More accelerators than heads: each keeps a copy of one (vllm/model_executor/models/qwen3.py)
-        heads = -(-shape.key_value_heads // parallel)
-        of_layer = 2 * heads * shape.head_dim * KV_VALUE_BYTES
-        self.full = of_layer * shape.layers
-        self.windowed = of_layer * shape.window_layers
-        self.kept = shape.window - 1 + PREFILL_TOKENS
-
-    def request(self, tokens: int) -> int:
-        """Of one request."""
-        if not self.windowed:
-            return self.full * _blocks(tokens)
-        # One block more, as the window may begin within one.
-        return self.full * _blocks(tokens) + self.windowed * (
-            _blocks(min(tokens, self.kept)) + BLOCK_TOKENS
-        )
-
-    def longest_request(self, room: int) -> int:
-        """How many tokens one request may have that is alone, in whole blocks."""
-        room = max(0, room - (self.windowed and self.windowed * BLOCK_TOKENS))
-        short = room // (self.full + self.windowed) // BLOCK_TOKENS * BLOCK_TOKENS
-        if not self.windowed or short <= self.kept:
-            return short
-        rest = room - self.windowed * _blocks(self.kept)
-        return rest // self.full // BLOCK_TOKENS * BLOCK_TOKENS
 
 
 def _blocks(tokens: int) -> int:

@@ -12,6 +12,7 @@ from .deployments import takes_guardrails
 from .endpoint_request import MODEL_BODY_BYTES, burstable_types
 from .latency_plan import Plan, needed_at_peak
 from .scaling_pace import fewest_for_rises, jump_seconds
+from .token_warnings import token_warnings
 
 NOBODY_NOTIFIED = (
     "the alarms notify nobody: name an SNS topic (alarm_topic_arn, or AlarmOptions(actions=[...]))"
@@ -25,6 +26,7 @@ SAMPLES_BEYOND = 10  # a percentile with fewer requests beyond it in a period ju
 def warnings_of(plan: Plan) -> Iterator[PlanWarning]:
     """All warnings of a plan, each with its id."""
     yield from _target(plan)
+    yield from token_warnings(plan)
     yield from _fleet(plan)
     yield from _few(plan)
     yield from _rises(plan)
@@ -46,23 +48,22 @@ def _target(plan: Plan) -> Iterator[PlanWarning]:
     if request.latency is None:
         yield PlanWarning("no-latency-target", "no latency target: no alarms watch latency")
         return
-    statistic, tightest = request.latency.tightest
-    if tightest < SHORT_TARGET_MS:
+    tightest, slowest = request.latency.tightest, request.latency.slowest
+    if tightest is not None and tightest[1] < SHORT_TARGET_MS:
         yield PlanWarning(
             "short-latency-target",
-            f"the target {statistic} {tightest:g} ms leaves little beside the model: a change of "
+            f"the target {tightest[0]} {tightest[1]:g} ms leaves little beside the model: a change of "
             "zone and SageMaker's overhead come out of it, and AWS publishes no number for "
             "either. The alarm on OverheadLatency is a budget, not an observation: measure both, "
             "set the overhead share to what you find, and only then page somebody with it",
         )
-    slowest, longest = request.latency.slowest
-    if longest > request.response_limit_seconds * 1000:
+    if slowest is not None and slowest[1] > request.response_limit_seconds * 1000:
         yield PlanWarning(
             "latency-above-response-limit",
-            f"the target {slowest} {longest / 1000:g} s is longer than the "
+            f"the target {slowest[0]} {slowest[1] / 1000:g} s is longer than the "
             f"{request.response_limit_seconds} s after which SageMaker ends the invocation",
         )
-    if request.streaming:
+    if request.streaming and not request.latency.of_tokens:
         yield PlanWarning(
             "streamed-first-token",
             "the responses are streamed: no CloudWatch metric of SageMaker's gives the time to the "

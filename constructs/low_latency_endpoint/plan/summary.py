@@ -16,7 +16,7 @@ DERIVED_NAME = "follows stack and key: in production state endpoint_name"
 def summary_of(
     plan: Plan, *, alarms: str | None = None, cost: EndpointCost | None = None, named: bool = True
 ) -> tuple[SummaryLine, ...]:
-    """The six lines of an endpoint; one more for a model of the Hub, and one without a name.
+    """The six lines of an endpoint; one more for a model of the Hub, for tokens, without a name.
 
     Parameters
     ----------
@@ -46,6 +46,7 @@ def summary_of(
     return (
         *_hub_model(plan),
         SummaryLine("Instances", _instances(plan)),
+        *_tokens(plan),
         SummaryLine("Routing", _routing(plan)),
         SummaryLine("Scaling", _scaling(plan)),
         SummaryLine("Alarms", alarms_text(_planned(plan)) if alarms is None else alarms),
@@ -109,6 +110,24 @@ def _instances(plan: Plan) -> str:
     )
 
 
+def _tokens(plan: Plan) -> Iterator[SummaryLine]:
+    """Of a language model: what it writes, how long a call takes, what the cache holds."""
+    made = plan.tokens
+    if made is None or plan.request.tokens is None:
+        return
+    parts = [plan.request.tokens.text]
+    if made.output_tokens is not None and made.output_tokens_per_instance is not None:
+        parts.append(
+            f"{made.output_tokens:,.0f} per second out at peak, "
+            f"{made.output_tokens_per_instance:,.0f} at one instance's limit"
+        )
+    if made.call_seconds is not None:
+        parts.append(f"{made.call_seconds:,.3g} s for a call at the targets")
+    if made.room is not None:
+        parts.append(f"KV cache for {made.room:,} such requests on an instance")
+    yield SummaryLine("Tokens", "; ".join(parts))
+
+
 def _routing(plan: Plan) -> str:
     return plan.routing + (" (your choice)" if plan.request.routing else "")
 
@@ -121,9 +140,14 @@ def _scaling(plan: Plan) -> str:
         if plan.fleet.minimum == plan.fleet.maximum:
             return "none: minimum and maximum are the same"
         return "none: no throughput is measured"
-    if policy.metric == CONCURRENCY_METRIC:
-        return f"{policy.target:,.6g} requests in flight per instance"
     share = f", {measured.safety_factor * 100:.4g} % of its limit" if measured else ""
+    if policy.metric == CONCURRENCY_METRIC:
+        found = plan.tokens.in_flight if plan.tokens else None
+        if found is None or plan.request.scaling.max_concurrency_per_instance is not None:
+            share = ""  # a number of your own
+        elif found.bound_by_cache:
+            share = ", as many as the KV cache holds"
+        return f"{policy.target:,.6g} requests in flight per instance{share}"
     return f"{policy.target:,.6g} invocations per instance and minute{share}"
 
 
@@ -147,7 +171,8 @@ def _cost(plan: Plan, cost: EndpointCost | None) -> str:
 def _assumed(plan: Plan) -> Iterator[str]:
     """What the numbers rest on that nobody stated or measured."""
     request = plan.request
-    if request.latency and request.overhead_share is None:
+    split = plan.alarms or (plan.tokens and request.latency and request.latency.ttft_milliseconds)
+    if split and request.overhead_share is None:
         yield f"{DEFAULT_OVERHEAD_SHARE * 100:.3g} % of the target is overhead"
     if request.throughput is None:
         yield f"the peak is held by {counted_instances(plan.fleet.serving_at_peak)}"

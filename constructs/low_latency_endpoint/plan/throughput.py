@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from .argument_kinds import checked_arguments
 from .capacity import instances_at_peak, invocations_target
-from .limits import FROM_TPS, PEAK_TPS, RISE_TPS, SAFETY_FACTOR, TPS_PER_INSTANCE
+from .limits import (
+    CONCURRENCY_PER_INSTANCE,
+    FROM_TPS,
+    PEAK_TPS,
+    RISE_TPS,
+    SAFETY_FACTOR,
+    TPS_PER_INSTANCE,
+)
 from .rules import ONE_KIND_OF_RISE
 from .token_values import check_known
 
@@ -30,12 +37,16 @@ class MeasuredThroughput:
         nothing is known of jumps, and the plan says what they would cost.
     rise_tps_per_minute : float, optional
         By how much traffic rises in a minute at most, instead of ``from_tps``.
+    concurrency_per_instance : float, optional
+        Requests in flight on one instance, on average, at ``tps_per_instance``, for language
+        models: scaling holds each instance at this times the safety factor. By default not known,
+        and scaling counts invocations, which take no account of how long answers are.
 
     Raises
     ------
     ConfigurationError
         ``LLE603``, ``LLE604``, ``LLE606``, ``LLE607``, ``LLE608`` for numbers out of range,
-        ``LLE609`` for both kinds of rise, ``LLE807`` for what is no number, ``LLE825`` for tokens.
+        ``LLE896`` for requests in flight, ``LLE609`` for both kinds of rise, ``LLE807`` for what is no number, ``LLE825`` for tokens.
 
     Notes
     -----
@@ -54,6 +65,7 @@ class MeasuredThroughput:
     safety_factor: float = 0.5
     from_tps: float | None = None
     rise_tps_per_minute: float | None = None
+    concurrency_per_instance: float | None = None
 
     def __post_init__(self) -> None:
         check_known(PEAK_TPS, self.peak_tps, "peak_tps")
@@ -76,6 +88,10 @@ class MeasuredThroughput:
                 )
         if self.rise_tps_per_minute is not None:
             check_known(RISE_TPS, self.rise_tps_per_minute, "rise_tps_per_minute")
+        if self.concurrency_per_instance is not None:
+            check_known(
+                CONCURRENCY_PER_INSTANCE, self.concurrency_per_instance, "concurrency_per_instance"
+            )
 
     @property
     def states_rises(self) -> bool:

@@ -115,7 +115,7 @@ class FurtherRequest:
     inference_ami : str, optional
         By default the first one's, on the same instance type.
     routing, prefix_length, concurrency_threshold : optional
-    tps_per_instance, safety_factor : float, optional
+    tps_per_instance, safety_factor, concurrency_per_instance : float, optional
     scaling : ScalingOptions, optional
         By default how the first one scales, with numbers of instances of its own.
     """
@@ -132,6 +132,7 @@ class FurtherRequest:
     concurrency_threshold: int | None = None
     tps_per_instance: float | None = None
     safety_factor: float | None = None
+    concurrency_per_instance: float | None = None
     scaling: ScalingOptions | None = None
 
     @property
@@ -210,7 +211,7 @@ def further_request(
         LLE434, LLE435, and what :class:`EndpointRequest` refuses.
     """
     measured = request.throughput
-    for name in ("tps_per_instance", "safety_factor"):
+    for name in ("tps_per_instance", "safety_factor", "concurrency_per_instance"):
         if measured is None and getattr(further, name) is not None:
             raise TPS_WITHOUT_PEAK.error(
                 got=f"{name} of {further.name}, no throughput of the endpoint",
@@ -226,7 +227,13 @@ def further_request(
     if measured is not None and tps is None and elsewhere:
         share = replace(share, measured_on=request.instance_type)
     if measured is not None:
-        given = {"tps_per_instance": tps, "safety_factor": further.safety_factor}
+        if elsewhere or further.tps_per_instance is not None:  # measured on another, or of another
+            measured = replace(measured, concurrency_per_instance=None)
+        given = {
+            "tps_per_instance": tps,
+            "safety_factor": further.safety_factor,
+            "concurrency_per_instance": further.concurrency_per_instance,
+        }
         measured = replace(
             measured, **{key: each for key, each in given.items() if each is not None}
         )

@@ -24,6 +24,7 @@ from .jumpstart import JumpStartSettings
 from .model_base import SettingsModel, items_of, optional
 from .recommendation import RecommendationSettings
 from .rules import KMS_KEY_ARN, ROLE_ARN, SAMPLES_NOTHING, TAG_KEY, TAG_VALUE
+from .tokens import TokenSettings, stream_checks
 from .traffic import (
     InstanceCountSettings,
     LatencySettings,
@@ -191,6 +192,15 @@ class EndpointSettings(SettingsModel):
         "zone and no scaling.",
         example={"peak_tps": 1000, "tps_per_instance": 200},
     )
+    tokens: TokenSettings | None = optional(
+        "Tokens of prompts and answers, of a language model whose answers are streamed: capacity "
+        "is counted in them, and the KV cache's room. Default: calls alone are counted.",
+        example={"input": 512, "output": 128, "shared_prefix": 0.5},
+    )
+    streaming: bool | None = optional(
+        "Whether callers stream answers: SageMaker ends a stream after 8 minutes, a whole answer "
+        "after 60 s. Default: true with tokens, or with targets of ttft or itl, else false."
+    )
     payload_bytes: Annotated[int, Limited(PAYLOAD)] | None = optional(
         "Size of the callers' largest request, to check it against SageMaker's limits. Default: "
         "not checked.",
@@ -308,3 +318,4 @@ class EndpointSettings(SettingsModel):
         yield from variant_checks(given)
         yield from pool_checks(given)
         yield from endpoint_checks(given)
+        yield from stream_checks(given)

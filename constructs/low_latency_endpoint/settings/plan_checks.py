@@ -52,6 +52,8 @@ _PLACES: dict[str, Place] = {
     "schedule": ("scaling", "schedule"),
     "steps": ("scaling", "steps"),
     "tps_per_instance": ("tps_per_instance",),
+    "concurrency_per_instance": ("concurrency_per_instance",),
+    "tokens": ("tokens",),
     "safety_factor": ("safety_factor",),
     "keep_instance_counts": ("scaling", "keep_counts"),
 }

@@ -142,6 +142,8 @@ def _whole_request(settings: Settings, endpoint: EndpointSettings) -> EndpointRe
         scaling=_scaling(endpoint.instances, endpoint.scaling),
         warm_up_requests=endpoint.warm_up.requests if endpoint.warm_up else None,
         payload_bytes=endpoint.payload_bytes,
+        tokens=endpoint.tokens.traffic if endpoint.tokens else None,
+        streaming=endpoint.streaming,
     )
 
 
@@ -176,6 +178,7 @@ def _further_request(endpoint: EndpointSettings, further: Further) -> FurtherReq
         **_routing(stated.routing),
         tps_per_instance=stated.tps_per_instance,
         safety_factor=stated.safety_factor,
+        concurrency_per_instance=stated.concurrency_per_instance,
         scaling=_scaling(stated.instances or InstanceCountSettings(), stated.scaling or as_first)
         if own
         else None,
@@ -199,6 +202,9 @@ def _scaling(instances: InstanceCountSettings, scaling: ScalingSettings) -> Scal
         max_instances=instances.max,
         target_invocations_per_instance=scaling.invocations_target,
         max_concurrency_per_instance=scaling.concurrency_target,
+        count_invocations="metric" in scaling.model_fields_set
+        and scaling.metric == "invocations"
+        and scaling.enabled,
         scale_out_cooldown=scaling.scale_out_cooldown,
         scale_in_cooldown=scaling.scale_in_cooldown,
         instance_start=scaling.instance_start,

@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import rule
 from ..plan.capacity import instances_at_peak
 from ..plan.decisions import Decision, Explanation
+from ..plan.latency_plan import CONCURRENCY_METRIC
 from ..simulate.search_goals import Candidate, Found, SearchResult
 from .breach import Place
 from .endpoint import EndpointSettings
@@ -97,12 +98,19 @@ def adopt_found(settings: str | Path, key: str, found: Found, result: SearchResu
         When the settings are not valid, before or after.
     """
     read = load_settings(settings)
-    plan_endpoint(read, key)  # says when there is no such endpoint
+    policy = plan_endpoint(read, key).scaling  # says when there is no such endpoint
+    derived = read.endpoints[key].scaling.metric == "invocations"
+    in_flight = derived and policy is not None and policy.metric == CONCURRENCY_METRIC
     place: Place = ("endpoints", key)
     values: dict[Place, Any] = {
         (*place, *path): value
         for path, value in _values(
-            found, result, read.endpoints[key], len(read.client_zones.zones), str(settings)
+            found,
+            result,
+            read.endpoints[key],
+            len(read.client_zones.zones),
+            str(settings),
+            in_flight=in_flight,
         ).items()
     }
     edit, changed = checked_edit(settings, values)
@@ -111,7 +119,13 @@ def adopt_found(settings: str | Path, key: str, found: Found, result: SearchResu
 
 
 def _values(
-    found: Found, result: SearchResult, stated: EndpointSettings, zones: int, where: str
+    found: Found,
+    result: SearchResult,
+    stated: EndpointSettings,
+    zones: int,
+    where: str,
+    *,
+    in_flight: bool,
 ) -> dict[Place, Any]:
     """Settings by their place in the endpoint."""
     one, throughput = found.candidate, stated.throughput
@@ -130,6 +144,14 @@ def _values(
                 allowed="throughput beside it",
                 fix="State peak_tps and tps_per_instance, from a load test, or adopt a fixed "
                 "fleet.",
+            )
+        if in_flight:
+            raise EXCLUDES_ANOTHER.error(
+                what="the search tries policies by throughput and safety factor",
+                where=where,
+                got="scaling on requests in flight, by throughput.concurrency_per_instance",
+                allowed="scaling: {metric: invocations} beside it, or a fixed fleet",
+                fix="Adopt a fixed fleet, or state scaling.metric: invocations.",
             )
         own_target = stated.scaling.invocations_target
         if stated.scaling.metric != "invocations" or own_target is not None:

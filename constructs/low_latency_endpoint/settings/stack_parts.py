@@ -117,7 +117,8 @@ def watching_alarms(settings: Settings, key: str, plan: Plan) -> int:
 def _of_shadow(plan: Plan) -> list[int]:
     """The alarms that compare a shadow with production, each by its number of metrics."""
     latency = plan.request.latency
-    return [*([4] * (len(latency.milliseconds) if latency else 1)), 2]
+    statistics = latency.milliseconds if latency else {}
+    return [*([4] * (len(statistics) or 1)), 2]
 
 
 def _ports(settings: Settings) -> int:

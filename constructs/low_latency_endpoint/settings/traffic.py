@@ -25,12 +25,21 @@ from .rules import EXCLUDES_ANOTHER, NEEDS_ANOTHER, TARGET_ABOVE_ZERO
 from .scaling_changes import ScheduleSettings, StepsSettings
 
 Latency = Annotated[timedelta, Limited(limits.ALARM_THRESHOLD_MILLISECONDS)]
-#: From fast to slow: a higher percentile is never the faster one.
-PERCENTILES = ("p50", "p90", "p95", "p99", "p99_9")
+#: From fast to slow, of each kind: a higher percentile is never the faster one.
+PERCENTILES = (
+    ("p50", "p90", "p95", "p99", "p99_9"),
+    ("ttft_p50", "ttft_p90", "ttft_p95", "ttft_p99"),
+    ("itl_p50", "itl_p90", "itl_p95", "itl_p99"),
+)
 
 
 class LatencySettings(SettingsModel):
-    """How long callers may wait; a statistic that is left out gets no alarm."""
+    """How long callers may wait; a statistic that is left out gets no alarm.
+
+    p50 to average are of the whole call. Those of streamed answers are of the time to first token
+    (``ttft``: from sending to the first chunk with content) and of the inter-token latency
+    (``itl``: the gaps between such chunks, of all streams in one pool).
+    """
 
     plain_value = "p99"
 
@@ -40,6 +49,20 @@ class LatencySettings(SettingsModel):
     p99: Latency | None = optional("99th percentile.", example="200ms")
     p99_9: Latency | None = optional("99.9th percentile.", example="400ms")
     average: Latency | None = optional("Average.", example="60ms")
+    ttft_p50: Latency | None = optional("Median of the time to first token.", example="200ms")
+    ttft_p90: Latency | None = optional("Its 90th percentile.", example="400ms")
+    ttft_p95: Latency | None = optional(
+        "Its 95th percentile: how long a reader waits before anything appears.", example="500ms"
+    )
+    ttft_p99: Latency | None = optional("Its 99th percentile.", example="1s")
+    itl_p50: Latency | None = optional("Median of the inter-token latency.", example="30ms")
+    itl_p90: Latency | None = optional("Its 90th percentile.", example="40ms")
+    itl_p95: Latency | None = optional(
+        "Its 95th percentile: 50ms are 20 tokens per second for one reader.", example="50ms"
+    )
+    itl_p99: Latency | None = optional(
+        "Its 99th percentile: the pauses that a reader notices.", example="100ms"
+    )
 
     @property
     def target(self) -> LatencyTarget:
@@ -53,22 +76,24 @@ class LatencySettings(SettingsModel):
             yield finding(
                 TARGET_GIVEN,
                 got="none",
-                fix="Add one, such as p99: 200ms.",
+                fix="Add one, such as p99: 200ms, or for streamed answers ttft_p95: 500ms and "
+                "itl_p95: 50ms.",
                 allowed="one or several of " + ", ".join(cls.model_fields),
             )
-        lower: tuple[str, timedelta] | None = None
-        for name in PERCENTILES:
-            target = duration_of(given.get(name))
-            if target is None:
-                continue
-            if lower and target < lower[1]:
-                yield finding(
-                    TARGET_RISES,
-                    name,
-                    got=given[name],
-                    allowed=f"at least {lower[0]}: {given[lower[0]]}",
-                )
-            lower = (name, target)
+        for names in PERCENTILES:
+            lower: tuple[str, timedelta] | None = None
+            for name in names:
+                target = duration_of(given.get(name))
+                if target is None:
+                    continue
+                if lower and target < lower[1]:
+                    yield finding(
+                        TARGET_RISES,
+                        name,
+                        got=given[name],
+                        allowed=f"at least {lower[0]}: {given[lower[0]]}",
+                    )
+                lower = (name, target)
 
 
 class ThroughputSettings(SettingsModel):
@@ -100,6 +125,15 @@ class ThroughputSettings(SettingsModel):
         "Fastest rise of traffic, in requests per second each minute; instead of from_tps. The "
         "minimum bridges the time until scaling has followed.",
         example=10,
+    )
+    concurrency_per_instance: Annotated[float, Limited(limits.CONCURRENCY_PER_INSTANCE)] | None = (
+        optional(
+            "Requests in flight on one instance, on average, at tps_per_instance; load-test "
+            "writes it for language models. With tokens or targets on them, scaling holds "
+            "instances at this times the safety factor, and no more than the KV cache holds. "
+            "Default: not known; invocations are counted, whatever their length.",
+            example=24,
+        )
     )
 
     @classmethod
@@ -215,7 +249,8 @@ class ScalingSettings(SettingsModel):
     )
     metric: Literal["invocations", "concurrency"] = optional(
         "What scaling tracks: invocations per instance and minute, or requests in flight every "
-        "ten seconds. Default: invocations.",
+        "ten seconds. Default: invocations; of a language model requests in flight, once "
+        "concurrency_per_instance is known.",
         default="invocations",
     )
     invocations_target: ScalingTarget | None = optional(

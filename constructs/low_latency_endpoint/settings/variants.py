@@ -60,6 +60,14 @@ class FurtherSettings(SettingsModel):
         "Share of that throughput which scaling aims at. Default: the first variant's.",
         example=0.65,
     )
+    concurrency_per_instance: Annotated[float, Limited(limits.CONCURRENCY_PER_INSTANCE)] | None = (
+        optional(
+            "Requests in flight on one of its instances at that limit, of a language model. "
+            "Default: the first variant's; not known on another instance type or beside "
+            "tps_per_instance.",
+            example=24,
+        )
+    )
     instances: InstanceCountSettings | None = optional(
         "Numbers of instances. Default: derived from its part of the throughput.",
         example={"min": 2, "max": 4},

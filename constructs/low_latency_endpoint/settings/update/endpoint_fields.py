@@ -92,6 +92,8 @@ ENDPOINT_FIELDS: Mapping[str, Touched] = {
     "variant_weight": Touched((CONFIGURATION,), ("scaling", *_FLEET)),
     "latency": Touched((), ("routing", "thresholds", "rollback_alarms", "warm_up")),
     "throughput": Touched((), ("scaling", *_FLEET)),
+    "tokens": Touched((), ("scaling", *_FLEET)),
+    "streaming": Touched((PLAN,)),
     "payload_bytes": Touched((PLAN,)),
     "routing": Touched((), ("routing", "further")),
     "instances": Touched((), ("scaling", *_FLEET)),
@@ -135,6 +137,7 @@ FURTHER_FIELDS: Mapping[str, Touched] = {
     "inference_mode": Touched((MODEL,)),
     "instance_type": Touched((VARIANT,), _OF_FURTHER),
     "tps_per_instance": Touched((), _FLEET),
+    "concurrency_per_instance": Touched((), _FLEET),
     "safety_factor": Touched((), _FLEET),
     "instances": Touched((), _FLEET),
     "scaling": Touched((), _FLEET),
@@ -326,7 +329,10 @@ def _warm_up(settings: Settings, key: str) -> dict[str, Any]:
     if endpoint.warm_up is None:
         return {}
     requests = max(each.plan.warm_up_requests for each in planned_variants(settings, key))
-    return {"requests": requests, "target": endpoint.latency}
+    return {
+        "requests": requests,
+        "target": endpoint.latency and endpoint.latency.target.milliseconds,
+    }
 
 
 def _volume_key(settings: Settings, key: str) -> str | None:

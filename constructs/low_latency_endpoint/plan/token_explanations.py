@@ -1,0 +1,180 @@
+"""Why the numbers of a language model's plan are what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..errors import AWS_DOCS
+from .decisions import Decision
+from .token_plan import FIRST_TOKEN, InFlight, TokenThreshold
+
+if TYPE_CHECKING:  # which imports what explains it
+    from .latency_plan import Plan
+
+STREAM_SECONDS, WHOLE_SECONDS = 480, 60
+"""After which SageMaker ends a streamed answer, and a whole one."""
+
+_OPTIONS = AWS_DOCS + "/sagemaker/latest/dg/deploy-model-options.html"
+_ROUTING = AWS_DOCS + ("/sagemaker/latest/APIReference/API_PrefixAwareRoutingConfig.html")
+_HISTOGRAMS = AWS_DOCS + "/AmazonCloudWatch/latest/monitoring/metrics-otel-histograms.html"
+_CONCURRENCY = AWS_DOCS + "/sagemaker/latest/dg/endpoint-auto-scaling-add-code-define.html"
+WHOLE_CALLS_OF_STREAMS = (
+    "of a streamed answer no page of AWS's says whether ModelLatency ends with the first or with "
+    "the last byte"
+)
+
+
+def explain_tokens(plan: Plan) -> Iterator[Decision]:
+    """Capacity in tokens, how long a call takes, and the room in the KV cache."""
+    request, made, traffic = plan.request, plan.tokens, plan.request.tokens
+    if made is None or traffic is None:
+        return
+    measured = request.throughput
+    if measured is not None:
+        lengths = {"mean output tokens": round(traffic.mean_output, 1)}
+        yield Decision(
+            name="output_tokens_at_peak",
+            value=_whole(made.output_tokens),
+            unit="tokens per second",
+            rule="peak TPS x mean tokens of an answer: what decode has to write",
+            inputs={"peak TPS": measured.peak_tps, **lengths},
+            note=f"and {_whole(made.input_tokens):,} tokens per second of prompts to prefill, less "
+            "what prefix caches hold",
+        )
+        yield Decision(
+            name="output_tokens_per_instance",
+            value=_whole(made.output_tokens_per_instance),
+            unit="tokens per second",
+            rule="TPS per instance x mean tokens of an answer, at the measured limit",
+            inputs={"TPS per instance": measured.tps_per_instance, **lengths},
+            note="for answers and prompts as long as these: other lengths ask for another load test",
+        )
+    if made.call_seconds is not None:
+        yield _call(plan, made.call_seconds)
+    if made.room is not None:
+        yield Decision(
+            name="requests_in_kv_cache",
+            value=made.room,
+            unit="requests",
+            rule="the KV cache's room on one instance / (prompt + answer), each in full; answers "
+            "by their length, as long ones are in flight for longer",
+            inputs={"tokens of a request": traffic.held_tokens},
+            note="beyond it a server lets requests wait or preempts them: that is a gap between "
+            "tokens, or a late first one. Shared prefixes take less, which is not counted",
+        )
+
+
+def _call(plan: Plan, seconds: float) -> Decision:
+    request, made = plan.request, plan.tokens
+    assert made is not None
+    assert request.tokens is not None
+    assert request.latency is not None
+    first, gap = request.latency.typical_ttft, request.latency.typical_itl
+    inputs: dict[str, Any] = {}
+    if first is not None:
+        inputs[f"time to first token, {first[0]}"] = f"{first[1]:g} ms"
+    if gap is not None:
+        inputs[f"inter-token latency, {gap[0]}"] = f"{gap[1]:g} ms"
+    inputs["mean output tokens"] = round(request.tokens.mean_output, 1)
+    long = made.long_call_seconds or seconds
+    notes = [f"with {request.tokens.long_output:,} tokens {long:,.3g} s"] if long > seconds else []
+    if first is None:
+        notes.append("from the first token on: no target says how long that takes")
+    if STREAM_SECONDS >= long > WHOLE_SECONDS:
+        notes.append(f"callers must stream: SageMaker ends whole answers after {WHOLE_SECONDS} s")
+    notes.append(
+        "a caller's time-out for the whole call must be longer; boto3's read_timeout (60 s) waits "
+        "for the next bytes only"
+    )
+    return Decision(
+        name="call_duration",
+        value=round(seconds, 3),
+        unit="seconds",
+        rule="TTFT + (output tokens - 1) x ITL at the targets, by the lowest percentile stated",
+        inputs=inputs,
+        source=_OPTIONS,
+        note="; ".join(notes),
+    )
+
+
+def explain_in_flight(found: InFlight) -> Decision:
+    """The scaling target that follows from the load test or from the KV cache."""
+    inputs: dict[str, Any] = {
+        "concurrency per instance": found.measured,
+        "safety factor": found.safety_factor,
+        "room in the KV cache": "not known" if found.room is None else found.room,
+    }
+    if found.bound_by_cache:
+        note = f"the KV cache binds: the load test would allow {found.safe:,.6g}"
+    elif found.room is None:
+        note = "how many the KV cache holds is not known, so the load test alone says it"
+    else:
+        note = f"the load test binds: the KV cache has room for {found.room:,}"
+    return Decision(
+        name="scaling_target",
+        value=found.target,
+        unit="requests in flight per instance",
+        rule="concurrency per instance x safety factor, and no more than the KV cache has room for",
+        inputs=inputs,
+        source=_CONCURRENCY,
+        note=note + ". Streams count until their last token",
+    )
+
+
+def explain_token_alarms(plan: Plan) -> Iterator[Decision]:
+    """Limits on tokens, in seconds, for query alarms on what the container publishes."""
+    for each in plan.tokens.thresholds if plan.tokens else ():
+        yield Decision(
+            name=alarm_name_of(each),
+            value=each.seconds,
+            unit="seconds",
+            rule="the target less the share kept for network and SageMaker's overhead: the server "
+            "counts from the arrival of a request in itself"
+            if each.measures == FIRST_TOKEN
+            else "the target itself: a gap is as long in the server as for the caller, but for "
+            "what the network adds",
+            inputs={
+                "measures": each.measures,
+                "percentile": each.percentile,
+                "target in ms": each.target,
+                "share": each.share,
+            },
+            source=_HISTOGRAMS,
+            overridden=each.measures == FIRST_TOKEN and plan.request.overhead_share is not None,
+            note="from the container's own histogram, whose bounds are wide: a percentile within "
+            "one is estimated. A wrong metric name never alarms, so low-latency verify asks for "
+            "data",
+        )
+
+
+def alarm_name_of(threshold: TokenThreshold) -> str:
+    """The name of the decision on a limit.
+
+    Examples
+    --------
+    >>> alarm_name_of(TokenThreshold("time to first token", "p95", 500.0, 0.8, 0.4))
+    'alarm_time_to_first_token_p95'
+    """
+    words = threshold.measures.replace(" ", "_").replace("-", "_")
+    return f"alarm_{words}_{threshold.percentile}"
+
+
+def prefix_note(plan: Plan) -> str:
+    """What is known of PREFIX_AWARE for these prompts; empty where it is chosen."""
+    if plan.routing == "PREFIX_AWARE":
+        return ""
+    traffic = plan.request.tokens
+    if traffic is None or not traffic.shared_prefix:
+        return "where prompts share a long beginning, measure PREFIX_AWARE as well"
+    shared = round(traffic.shared_prefix * traffic.mean_input)
+    return (
+        f"about {shared:,} tokens of a prompt are shared: a beginning that all requests have is in "
+        "every instance's cache under any routing; with many of them (tenants, documents, "
+        "conversations) PREFIX_AWARE keeps each on few instances. AWS publishes no figure for it: "
+        "low-latency compare-routing measures both"
+    )
+
+
+def _whole(value: float | None) -> int:
+    return round(value or 0)

@@ -1,0 +1,173 @@
+"""What the plan of a language model adds: tokens per second, requests in flight, limits on tokens.
+
+The unit of such an endpoint's load is the token: calls take as long as their answers are long, so
+calls per second say neither what an instance does nor when it is full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+from .capacity import stated
+from .endpoint_request import EndpointRequest
+
+FIRST_TOKEN, BETWEEN_TOKENS = "time to first token", "inter-token latency"
+TOKEN_LIMITS = {FIRST_TOKEN: "ttft_milliseconds", BETWEEN_TOKENS: "itl_milliseconds"}
+
+
+class TokenThreshold(NamedTuple):
+    """A limit for an alarm on what the container publishes of its tokens.
+
+    Attributes
+    ----------
+    measures : str
+        ``time to first token`` or ``inter-token latency``: each server names its metrics itself.
+    percentile : str
+    target : float
+        Of the caller, in milliseconds.
+    share : float
+        Of the target: all of it between tokens; less the overhead's to the first token.
+    seconds : float
+        Where the alarm stands, in the unit that servers publish.
+    """
+
+    measures: str
+    percentile: str
+    target: float
+    share: float
+    seconds: float
+
+
+class InFlight(NamedTuple):
+    """Requests in flight that scaling holds one instance at, and what it follows from.
+
+    Attributes
+    ----------
+    measured, safety_factor : float
+    room : int or None
+        Requests of these lengths that the KV cache has room for; None where that is not known.
+    """
+
+    measured: float
+    safety_factor: float
+    room: int | None
+
+    @property
+    def safe(self) -> float:
+        """The measured limit times the safety factor."""
+        return float(stated(self.measured) * stated(self.safety_factor))
+
+    @property
+    def bound_by_cache(self) -> bool:
+        """Whether the KV cache holds fewer than the load test would allow."""
+        return self.room is not None and self.room < self.safe
+
+    @property
+    def target(self) -> float:
+        """The smaller of the two."""
+        return float(self.room) if self.room is not None and self.bound_by_cache else self.safe
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenPlan:
+    """Of an endpoint that states tokens, or targets on them.
+
+    Attributes
+    ----------
+    thresholds : tuple of TokenThreshold
+    call_seconds, long_call_seconds : float or None
+        How long a call takes at the targets, with an answer of mean length and of the 95th
+        percentile; None without lengths or without a target of the inter-token latency.
+    output_tokens, input_tokens : float or None
+        Per second at the peak, of the whole variant; None without lengths or throughput.
+    output_tokens_per_instance : float or None
+        Per second at one instance's measured limit.
+    room : int or None
+        Requests of these lengths that the KV cache of one instance has room for.
+    in_flight : InFlight or None
+        None where nothing is measured.
+    """
+
+    thresholds: tuple[TokenThreshold, ...] = ()
+    call_seconds: float | None = None
+    long_call_seconds: float | None = None
+    output_tokens: float | None = None
+    input_tokens: float | None = None
+    output_tokens_per_instance: float | None = None
+    room: int | None = None
+    in_flight: InFlight | None = None
+
+
+def token_plan(request: EndpointRequest, overhead_share: Fraction) -> TokenPlan | None:
+    """The numbers of a request that states tokens or targets on them; None of any other.
+
+    Parameters
+    ----------
+    request : EndpointRequest
+    overhead_share : Fraction
+        Share of the target that is kept for network and SageMaker's overhead.
+    """
+    if not request.of_tokens:
+        return None
+    traffic, measured = request.tokens, request.throughput
+    room = _room(request)
+    in_flight = None
+    if measured is not None and measured.concurrency_per_instance is not None:
+        in_flight = InFlight(measured.concurrency_per_instance, measured.safety_factor, room)
+    rates: dict[str, float] = {}
+    if traffic is not None and measured is not None:
+        rates = {
+            "output_tokens": measured.peak_tps * traffic.mean_output,
+            "input_tokens": measured.peak_tps * traffic.mean_input,
+            "output_tokens_per_instance": measured.tps_per_instance * traffic.mean_output,
+        }
+    return TokenPlan(
+        thresholds=tuple(_thresholds(request, overhead_share)),
+        call_seconds=call_seconds(request, traffic.mean_output) if traffic else None,
+        long_call_seconds=call_seconds(request, traffic.long_output) if traffic else None,
+        room=room,
+        in_flight=in_flight,
+        **rates,
+    )
+
+
+def call_seconds(request: EndpointRequest, output_tokens: float) -> float | None:
+    """How long a call takes whose answer keeps the targets: TTFT + (tokens - 1) x ITL.
+
+    With the lowest percentile that is stated of each, as that is nearest to an ordinary gap;
+    without a target of the time to first token, what comes after it. None without one of the
+    inter-token latency.
+    """
+    target = request.latency
+    gap = target.typical_itl if target else None
+    if target is None or gap is None:
+        return None
+    first = target.typical_ttft
+    milliseconds = (stated(first[1]) if first else 0) + stated(gap[1]) * (stated(output_tokens) - 1)
+    return float(milliseconds / 1000)
+
+
+def _room(request: EndpointRequest) -> int | None:
+    """Requests of the stated lengths that the KV cache holds, on the type with the least room."""
+    if request.tokens is None or request.hub_serving is None:
+        return None
+    found = [
+        container.fit.requests_of(request.tokens.held_tokens)
+        for container in request.hub_serving.containers
+    ]
+    known = [each for each in found if each is not None]
+    return min(known) if known and len(known) == len(found) else None
+
+
+def _thresholds(request: EndpointRequest, overhead_share: Fraction) -> Iterator[TokenThreshold]:
+    """The targets as the server's own clocks see them."""
+    for measures, name in TOKEN_LIMITS.items():
+        # A server counts from the arrival in itself. Between tokens, what lies before it cancels.
+        share = 1 - overhead_share if measures == FIRST_TOKEN else Fraction(1)
+        for percentile, target in getattr(request.latency, name, {}).items():
+            yield TokenThreshold(
+                measures, percentile, target, float(share), float(stated(target) * share / 1000)
+            )

@@ -1,0 +1,188 @@
+"""What streamed requests are made of: the tokens of prompts and of answers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import rule
+from .argument_kinds import checked_arguments
+from .limits import Range, number_range
+from .token_values import check_known
+
+P95_DEVIATIONS = 1.6448536269514722
+"""Standard deviations from the median to the 95th percentile of a normal distribution."""
+
+TOKEN_COUNT = number_range(
+    "LLE893",
+    "the number of tokens",
+    1,
+    None,
+    unit="tokens",
+    fix="Give the tokens of a prompt (input) and of an answer (output) as whole numbers, or as "
+    "p50 and p95.",
+)
+LENGTHS_FALL = rule(
+    "LLE894",
+    "the 95th percentile of a length is below its median",
+    fix="Give p95 the same or more tokens than p50.",
+)
+SHARED_PREFIX = Range(
+    rule(
+        "LLE895",
+        "the shared part of the prompts is no share",
+        fix="Give the share of a prompt's tokens that requests have in common at its beginning, "
+        "such as a system prompt: 0.5 is one half.",
+    ),
+    "the shared part of the prompts",
+    0,
+    1,
+    "",
+    False,
+)
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class TokenLengths:
+    """Lengths that differ: lognormal, through a median and a 95th percentile.
+
+    Parameters
+    ----------
+    p50, p95 : int
+        Tokens that half of the requests, and 95 % of them, do not exceed.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE893`` for no number of tokens, ``LLE894`` for a p95 below the p50, ``LLE807``.
+
+    Examples
+    --------
+    >>> answers = TokenLengths(p50=300, p95=1800)
+    >>> round(answers.mean), round(answers.mean_in_flight)
+    (543, 1779)
+    """
+
+    p50: int
+    p95: int
+
+    def __post_init__(self) -> None:
+        check_known(TOKEN_COUNT, self.p50, "p50")
+        check_known(TOKEN_COUNT, self.p95, "p95")
+        if self.p95 < self.p50:
+            raise LENGTHS_FALL.error(
+                got=f"p95 {self.p95:,} with p50 {self.p50:,}",
+                allowed=f"at least {self.p50:,}",
+                where="p95",
+            )
+
+    @property
+    def _variance(self) -> float:
+        """Of the logarithm."""
+        return (math.log(self.p95 / self.p50) / P95_DEVIATIONS) ** 2
+
+    @property
+    def mean(self) -> float:
+        """The mean length in tokens."""
+        return self.p50 * math.exp(self._variance / 2)
+
+    @property
+    def mean_in_flight(self) -> float:
+        """The mean length of those in flight: a long answer is in flight for longer."""
+        return self.mean * math.exp(self._variance)
+
+    @property
+    def text(self) -> str:
+        """In words, for people."""
+        return f"{self.p50:,} (p50) to {self.p95:,} (p95)"
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
+class TokenTraffic:
+    """Tokens of the requests that a language model gets, and of its answers.
+
+    Parameters
+    ----------
+    input : int or TokenLengths
+        Tokens of a prompt, with its system prompt and template.
+    output : int or TokenLengths
+        Tokens of an answer.
+    shared_prefix : float
+        Share of a prompt's tokens at its beginning that requests have in common, 0 to 1. By
+        default 0: nothing is known to be shared, and no prefix cache is counted on.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLE893`` for no number of tokens, ``LLE895`` for no share, ``LLE807``, ``LLE825``.
+
+    Examples
+    --------
+    >>> TokenTraffic(input=512, output=128, shared_prefix=0.5).text
+    '512 tokens in, 128 out, 50 % of the prompt shared'
+    """
+
+    input: int | TokenLengths
+    output: int | TokenLengths
+    shared_prefix: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("input", "output"):
+            length = getattr(self, name)
+            if not isinstance(length, TokenLengths):
+                check_known(TOKEN_COUNT, length, name)
+        check_known(SHARED_PREFIX, self.shared_prefix, "shared_prefix")
+
+    @property
+    def mean_input(self) -> float:
+        """Mean tokens of a prompt."""
+        return _mean(self.input)
+
+    @property
+    def mean_output(self) -> float:
+        """Mean tokens of an answer."""
+        return _mean(self.output)
+
+    @property
+    def long_input(self) -> int:
+        """Tokens of a long prompt: the 95th percentile."""
+        return _long(self.input)
+
+    @property
+    def long_output(self) -> int:
+        """Tokens of a long answer: the 95th percentile."""
+        return _long(self.output)
+
+    @property
+    def held_tokens(self) -> int:
+        """Tokens that a request in flight holds in the KV cache at its end, on average.
+
+        Prompt and answer in full, as most of the answers in flight are not at their end yet; and
+        answers by their length, as long ones are in flight for longer.
+        """
+        output = self.output
+        of_answer = output.mean_in_flight if isinstance(output, TokenLengths) else output
+        return math.ceil(self.mean_input + of_answer)
+
+    @property
+    def text(self) -> str:
+        """In words, for people."""
+        shared = (
+            f", {self.shared_prefix * 100:.4g} % of the prompt shared" if self.shared_prefix else ""
+        )
+        return f"{_text(self.input)} tokens in, {_text(self.output)} out{shared}"
+
+
+def _mean(length: Any) -> float:
+    return length.mean if isinstance(length, TokenLengths) else float(length)
+
+
+def _long(length: Any) -> int:
+    return length.p95 if isinstance(length, TokenLengths) else int(length)
+
+
+def _text(length: Any) -> str:
+    return length.text if isinstance(length, TokenLengths) else f"{length:,}"
