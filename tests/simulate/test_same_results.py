@@ -149,7 +149,7 @@ def test_machine_code_is_kept_for_what_it_was_made_of(
     pytest.importorskip("numba")
     made: list[bytes] = []
 
-    def compiled() -> bytes:
+    def compiled(loops: object) -> bytes:
         made.append(b"code\n%d" % len(made))
         return made[-1]
 

@@ -25,6 +25,15 @@ if TYPE_CHECKING:
     from .scenario import PrefixCache, Scenario, Zones
     from .service_laws import Constant, Empirical, Exponential, Gamma, Lognormal, TokenCount
     from .simulating import Comparison, SimulationResult, compare, simulate
+    from .token_serving import IterationTime, TokenScenario, TokenServer, TokenTrace
+    from .token_simulating import (
+        TokenReplication,
+        TokenResult,
+        TokenTargets,
+        compare_tokens,
+        largest_rate,
+        simulate_tokens,
+    )
     from .traffic import (
         ArrivalTrace,
         ClosedLoop,
@@ -47,6 +56,7 @@ __all__ = [
     "Gamma",
     "InstanceFailure",
     "InstanceStart",
+    "IterationTime",
     "Lognormal",
     "OpenLoop",
     "PrefixCache",
@@ -60,14 +70,23 @@ __all__ = [
     "StepScaling",
     "TargetTracking",
     "TokenCount",
+    "TokenReplication",
+    "TokenResult",
+    "TokenScenario",
+    "TokenServer",
+    "TokenTargets",
+    "TokenTrace",
     "ZoneOutage",
     "Zones",
     "compare",
+    "compare_tokens",
+    "largest_rate",
     "read_recorded_traffic",
     "shape",
     "shape_of_counts",
     "shapes",
     "simulate",
+    "simulate_tokens",
 ]
 
 _MODULES = (
@@ -79,6 +98,8 @@ _MODULES = (
     "recorded_traffic",
     "replication",
     "simulating",
+    "token_serving",
+    "token_simulating",
 )
 
 

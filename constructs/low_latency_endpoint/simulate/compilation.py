@@ -24,10 +24,11 @@ from functools import cache
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from ..errors import rule
-from . import core, kernels
+from . import core, kernels, token_core
 
 EXTRA_NEEDED = rule(
     "LLS126",
@@ -48,6 +49,10 @@ _PLAIN: dict[str, Callable[..., Any]] = {
         kernels.total,
     )
 }
+#: The loop of language models, in a file of its own: who simulates none does not wait for it.
+_OF_TOKENS: dict[str, Callable[..., Any]] = {"serve": token_core.serve}
+#: What it calls, compiled into it.
+_PARTS = ("count_gaps", "take_blocks", "leave_line", "release", "share_prefix")
 #: What an annotation is in machine code: numba's name of it, and its type for the call.
 _KINDS: dict[str, tuple[str, Any]] = {
     "int": ("int64", ctypes.c_int64),
@@ -116,24 +121,35 @@ def loops(compiled: bool | None = None) -> Loops:
     return _loops(compiled)
 
 
+def token_loop(compiled: bool | None = None) -> Callable[..., int]:
+    """The loop of :mod:`.token_core`, for the arrays of :func:`loops`; errors as there."""
+    return _token_loop(loops(compiled).compiled)
+
+
 @cache
 def _loops(compiled: bool) -> Loops:
-    return Loops(compiled, **(_loaded(_machine_code()) if compiled else _PLAIN))
+    return Loops(compiled, **(_loaded(_PLAIN, "loops.o") if compiled else _PLAIN))
+
+
+@cache
+def _token_loop(compiled: bool) -> Callable[..., int]:
+    return (_loaded(_OF_TOKENS, "token_loops.o") if compiled else _OF_TOKENS)["serve"]
 
 
 # --- calling machine code ------------------------------------------------------------------------
 
 
-def _loaded(code: bytes) -> dict[str, Callable[..., Any]]:
-    """The loops in a file of machine code."""
+def _loaded(plain: dict[str, Callable[..., Any]], file: str) -> dict[str, Callable[..., Any]]:
+    """Loops from their file of machine code."""
     from llvmlite import binding
 
+    code = _machine_code(plain, file)
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine())
     engine.add_object_file(binding.ObjectFileRef.from_data(code))
     engine.finalize_object()
     return {
         name: _callable(engine.get_function_address(_PREFIX + name), loop, engine)
-        for name, loop in _PLAIN.items()
+        for name, loop in plain.items()
     }
 
 
@@ -183,7 +199,7 @@ def _machine() -> Any:
 # --- making it and keeping it --------------------------------------------------------------------
 
 
-def _machine_code() -> bytes:
+def _machine_code(plain: dict[str, Callable[..., Any]] = _PLAIN, name: str = "loops.o") -> bytes:
     """The kept machine code, or else newly compiled, where it may be kept."""
     made_of = _made_of()
     stated = os.environ.get("NUMBA_CACHE_DIR")
@@ -193,16 +209,16 @@ def _machine_code() -> bytes:
             folders.append(Path.home() / ".cache" / "low-latency-endpoint")
     for folder in folders:
         with contextlib.suppress(OSError):
-            kept_of, _, code = (folder / "loops.o").read_bytes().partition(b"\n")
+            kept_of, _, code = (folder / name).read_bytes().partition(b"\n")
             if kept_of == made_of:
                 return code
-    code = _compiled()
+    code = _compiled(plain)
     for folder in folders:
         with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
                 file.write(made_of + b"\n" + code)
-            Path(file.name).replace(folder / "loops.o")
+            Path(file.name).replace(folder / name)
             break
     return code
 
@@ -211,7 +227,7 @@ def _made_of() -> bytes:
     """What decides about the machine code: the sources, the compilers and the processor."""
     from llvmlite import binding
 
-    parts = [Path(str(module.__file__)).read_bytes() for module in (core, kernels)]
+    parts = [Path(str(module.__file__)).read_bytes() for module in (core, kernels, token_core)]
     parts += [Path(__file__).read_bytes()]
     parts += [version(name).encode() for name in ("numba", "llvmlite")]
     parts += [
@@ -221,24 +237,24 @@ def _made_of() -> bytes:
     return hashlib.sha256(b"\n".join(parts)).hexdigest().encode()
 
 
-def _compiled() -> bytes:
-    """Machine code of all loops, made on two processors where a process can be forked safely.
+def _compiled(plain: dict[str, Callable[..., Any]]) -> bytes:
+    """Machine code of loops, made on two processors where a process can be forked safely.
 
     The event loop takes as long as all the others: another process compiles those meanwhile. It is
     forked once numba has loaded what it needs for any loop, which takes as long again.
     """
     from llvmlite import binding
 
-    largest, *others, smallest = _PLAIN
+    *most, smallest = plain.values()
     gc.disable()  # a sixth of the time: numba makes millions of objects, and most of them stay
     try:
         texts = _in_llvms_language([smallest])
-        if sys.platform == "linux":
+        if most and sys.platform == "linux":
             with ProcessPoolExecutor(1, get_context("fork")) as pool:
-                meanwhile = pool.submit(_in_llvms_language, others)
-                texts += [*_in_llvms_language([largest]), *meanwhile.result()]
+                meanwhile = pool.submit(_in_llvms_language, most[1:])
+                texts += [*_in_llvms_language(most[:1]), *meanwhile.result()]
         else:
-            texts += _in_llvms_language([largest, *others])
+            texts += _in_llvms_language(most)
     finally:
         gc.enable()
     machine = _machine()
@@ -248,19 +264,22 @@ def _compiled() -> bytes:
     return bytes(machine.emit_object(whole))
 
 
-def _in_llvms_language(names: Iterable[str]) -> list[str]:
+def _in_llvms_language(loops: Iterable[Callable[..., Any]]) -> list[str]:
     """What numba makes of loops, as optimised text that LLVM reads."""
     import numba
 
-    without: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    without: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
     texts = []
-    for name in names:
-        *parameters, result = (_KINDS[each][0] for each in _PLAIN[name].__annotations__.values())
-        made = numba.njit(f"{result}({', '.join(parameters)})", error_model="numpy", **without)(
-            _PLAIN[name]
-        )
+    for loop in loops:
+        *parameters, result = (_KINDS[each][0] for each in loop.__annotations__.values())
+        known = {
+            name: numba.njit(part, **without) if name in _PARTS else part
+            for name, part in loop.__globals__.items()
+        }
+        itself = FunctionType(loop.__code__, known, loop.__name__)
+        made = numba.njit(f"{result}({', '.join(parameters)})", **without)(itself)
         (text,) = made.inspect_llvm().values()
-        symbol = re.search(r"^define .*? (@[^(\s]+)\(", text, re.MULTILINE)
+        symbol = re.search(rf"^define .*? (@[^(\s]*\d{loop.__name__}[^(\s]*)\(", text, re.MULTILINE)
         assert symbol, text
-        texts.append(text.replace(symbol[1], f"@{_PREFIX}{name}"))
+        texts.append(text.replace(symbol[1], f"@{_PREFIX}{loop.__name__}"))
     return texts

@@ -419,10 +419,7 @@ class World:
         prefixes = int(self.state[PREFIXES])
         if not instances:
             return
-        homes = [
-            max(instances, key=lambda k, prefix=prefix: _hash(prefix, k))  # type: ignore[misc]
-            for prefix in range(prefixes)
-        ]
+        homes = [home_of(prefix, instances) for prefix in range(prefixes)]
         self.home[group * prefixes : (group + 1) * prefixes] = self.loops.wholes(homes)
 
     # --- what there is to read -----------------------------------------------------------------
@@ -449,6 +446,11 @@ class World:
         results = int(self.state[RESULTS])
         self.state[RESULTS] = 0
         return results
+
+
+def home_of(prefix: int, instances: Iterable[int]) -> int:
+    """The instance at which a prefix lives: the one with the highest hash of both."""
+    return max(instances, key=lambda k: _hash(prefix, k))
 
 
 def _hash(prefix: int, k: int) -> int:
