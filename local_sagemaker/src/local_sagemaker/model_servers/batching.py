@@ -65,6 +65,10 @@ class Iteration:
     decodes: bool
     """Whether any of the sequences had a token already."""
 
+    def growing(self) -> list[Generation]:
+        """Give the sequences that will have one token more."""
+        return [one for one, tokens in self.parts if one.computed + tokens == len(one.tokens)]
+
 
 class _Blocks:
     """The KV cache's blocks: free, or used by one or more sequences; a free one may be known."""

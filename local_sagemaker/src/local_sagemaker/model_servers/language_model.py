@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from ..runtime.http_server import Connection, Request
+from ..runtime.http_server import Connection, Request, chunk
 from .batching import Generation, Iteration, Scheduler, word
 from .language_model_metrics import Metrics
 from .language_model_settings import LanguageModelServer
@@ -63,10 +63,10 @@ class _Call:
     def asked(self) -> Asked:
         return self.answer.asked
 
-    def text(self) -> str:
-        """Give what was not sent yet."""
-        numbers = range(self.sent, self.generation.generated)
-        self.sent = self.generation.generated
+    def text(self, generated: int) -> str:
+        """Give the text of what was not sent yet of so many tokens."""
+        numbers = range(self.sent, generated)
+        self.sent = generated
         return "".join(map(word, numbers))
 
 
@@ -185,8 +185,10 @@ class LanguageModel:
             self._admit(call)
         await call.done
         if not asked.stream and call.generation.generated == asked.output_tokens:
-            usage = self._usage(call)
-            connection.send(200, [*_JSON, *headers], call.answer.whole(call.text(), usage))
+            one = call.generation
+            usage = usage_of(one.prompt_tokens, one.generated, one.cached_tokens)
+            text = call.text(one.generated)
+            connection.send(200, [*_JSON, *headers], call.answer.whole(text, usage))
 
     def _admit(self, call: _Call) -> None:
         call.held = None
@@ -203,10 +205,6 @@ class LanguageModel:
         self._metrics.finished["abort"] += 1
         if not call.done.done():
             call.done.set_result(None)
-
-    def _usage(self, call: _Call) -> dict[str, object]:
-        one = call.generation
-        return usage_of(one.prompt_tokens, one.generated, one.cached_tokens)
 
     # -------------------------------------------------------------------------------- iterations
 
@@ -236,14 +234,35 @@ class LanguageModel:
                     self._metrics.queue.observe(loop.time() - call.arrived)
             seconds = self.seconds(iteration)
             end = max(end, loop.time() - _LATEST) + seconds
+            # Written before, sent at once: the last stream waits for as little as can be.
+            streams = [self._calls[one] for one in iteration.growing()]
+            chunks = [(each, self._chunk(each)) for each in streams if each.asked.stream]
             await until(end)
-            self._busy += seconds
             now = loop.time()
+            for call, data in chunks:
+                if data and not call.generation.ended:
+                    call.connection.write(data)
+            self._busy += seconds
             for one in self._scheduler.complete(iteration):
-                self._take(self._calls[one], now)
+                self._count(self._calls[one], now)
 
-    def _take(self, call: _Call, now: float) -> None:
-        """Count and send one more token of a sequence."""
+    def _chunk(self, call: _Call) -> bytes:
+        """Write what goes out with the next token: the first, the last, else when a chunk is full."""
+        one, answer = call.generation, call.answer
+        first, generated = one.generated == 0, one.generated + 1
+        last = generated == one.output_tokens
+        if not (first or last or generated - call.sent >= self._settings.tokens_per_chunk):
+            return b""
+        data = answer.opening() if first else b""
+        data += answer.content(call.text(generated))
+        if call.fails_after is not None and generated >= call.fails_after:
+            return chunk(data + answer.failing(_FAILURE), last=True)
+        if last:
+            data += answer.ending(usage_of(one.prompt_tokens, generated, one.cached_tokens))
+        return chunk(data, last=last)
+
+    def _count(self, call: _Call, now: float) -> None:
+        """Count one more token of a sequence, and end its call with the last one."""
         one, metrics = call.generation, self._metrics
         metrics.generation_tokens += 1
         if one.generated == 1:
@@ -253,35 +272,16 @@ class LanguageModel:
         else:
             metrics.between_tokens.observe(now - call.last)
         call.last = now
-        if one.ended:
+        if call.fails_after is not None and call.sent >= call.fails_after:
+            self._give_up(call)
+        elif one.ended:
             del self._calls[one]
             metrics.finished[call.asked.finish_reason] += 1
             metrics.whole.observe(now - call.arrived)
             # 0 for a single token, as vLLM counts it.
             metrics.per_output_token.observe((now - call.first) / max(1, one.generated - 1))
-        if call.asked.stream:
-            self._send(call)
-        if one.ended and not call.done.done():
-            call.done.set_result(None)
-
-    def _send(self, call: _Call) -> None:
-        """Send the first token, the last ones, and between them those that fill a chunk."""
-        one, answer = call.generation, call.answer
-        full = one.generated - call.sent >= self._settings.tokens_per_chunk
-        if not (one.generated == 1 or one.ended or full):
-            return
-        data = answer.opening() if one.generated == 1 else b""
-        data += answer.content(call.text())
-        if call.fails_after is not None and one.generated >= call.fails_after:
-            call.connection.write_chunk(data + answer.failing(_FAILURE))
-            call.connection.end_stream()
-            self._give_up(call)
-            return
-        if one.ended:
-            data += answer.ending(self._usage(call))
-        call.connection.write_chunk(data)
-        if one.ended:
-            call.connection.end_stream()
+            if not call.done.done():
+                call.done.set_result(None)
 
     # ------------------------------------------------------------------------------- what it tells
 

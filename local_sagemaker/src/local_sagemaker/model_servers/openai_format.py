@@ -161,32 +161,24 @@ class Answer:
 
     def __post_init__(self) -> None:
         self.id = ("chatcmpl-" if self.asked.chat else "cmpl-") + self.id
-        # A token is written between two texts, since many streams are written at a time.
-        marked = self._event(self._choice("\x00", None)).decode()
-        before, after = marked.split(json.dumps("\x00")[1:-1])
-        self._before, self._after = before.encode(), after.encode()
-
-    def _event(self, choice: dict[str, Any] | None, **more: Any) -> bytes:
-        document = {
-            "id": self.id,
-            "object": "chat.completion.chunk" if self.asked.chat else "text_completion",
-            "created": self.created,
-            "model": self.asked.model,
-            "choices": [choice] if choice is not None else [],
-            **more,
-        }
-        return b"data: " + json.dumps(document, separators=(",", ":")).encode() + b"\n\n"
-
-    def _choice(self, text: str, reason: str | None) -> dict[str, Any]:
-        said = {"delta": {"content": text}} if self.asked.chat else {"text": text}
-        return {"index": 0, **said, "logprobs": None, "finish_reason": reason}
+        # What all events have in common is written once: many streams are written at a time, and
+        # the last of them waits for the first.
+        kind = "chat.completion.chunk" if self.asked.chat else "text_completion"
+        said = {"id": self.id, "object": kind, "created": self.created, "model": self.asked.model}
+        self._head = b"data: " + json.dumps(said, separators=(",", ":")).encode()[:-1]
+        key = b'"delta":{"content":"' if self.asked.chat else b'"text":"'
+        close = b'"}' if self.asked.chat else b'"'
+        self._before = self._head + b',"choices":[{"index":0,' + key
+        self._after = close + b',"logprobs":null,"finish_reason":null}]}\n\n'
 
     def opening(self) -> bytes:
         """Write the event that says whose turn it is, which comes with the first token."""
         if not self.asked.chat:
             return b""
-        choice = self._choice("", None)
-        return self._event({**choice, "delta": {"role": "assistant", "content": ""}})
+        return (
+            self._head + b',"choices":[{"index":0,"delta":{"role":"assistant","content":""},'
+            b'"logprobs":null,"finish_reason":null}]}\n\n'
+        )
 
     def content(self, text: str) -> bytes:
         """Write an event with text, which must need no escaping."""
@@ -194,8 +186,11 @@ class Answer:
 
     def ending(self, usage: Mapping[str, Any]) -> bytes:
         """Write the last events of a stream."""
-        told = self._event(None, usage=usage) if self.asked.include_usage else b""
-        return self._event(self._choice("", self.asked.finish_reason)) + told + DONE
+        reason = b'"finish_reason":"%b"' % self.asked.finish_reason.encode()
+        last = self._before + self._after.replace(b'"finish_reason":null', reason)
+        if self.asked.include_usage:
+            last += self._head + b',"choices":[],"usage":%b}\n\n' % json.dumps(usage).encode()
+        return last + DONE
 
     def failing(self, message: str) -> bytes:
         """Write the events that end a stream in its middle."""

@@ -380,12 +380,12 @@ class Connection(asyncio.Protocol):
     async def send_chunk(self, data: bytes) -> None:
         """Send one chunk; waits while the client does not read."""
         if data:
-            self.write_chunk(data)
+            self._write(chunk(data))
             await self._read_by_client()
 
-    def write_chunk(self, data: bytes) -> None:
-        """Send one chunk, not empty, without waiting for anything; for answers of some size."""
-        self._write(b"%x\r\n%b\r\n" % (len(data), data))
+    def write(self, data: bytes) -> None:
+        """Send what `chunk` gave, without waiting for anything; for answers of some size."""
+        self._write(data)
 
     def end_stream(self) -> None:
         """Send the last chunk."""
@@ -396,6 +396,11 @@ class Connection(asyncio.Protocol):
         self._keep = False
         if self._transport is not None:
             self._transport.close()
+
+
+def chunk(data: bytes, *, last: bool = False) -> bytes:
+    """Write one chunk, which must not be empty, and the end of the answer after the last one."""
+    return b"%x\r\n%b\r\n%b" % (len(data), data, b"0\r\n\r\n" if last else b"")
 
 
 def _head(status: int, headers: Iterable[tuple[str, str]], reason: str = "") -> bytes:
