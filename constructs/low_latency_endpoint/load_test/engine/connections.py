@@ -176,6 +176,8 @@ class GeneratorConnection:
                     parts.clear()
                 if parser.complete and self.status >= 200:
                     return parts
+                if on_part is not None:
+                    self._wait(self._readable)  # nor is the next part of a stream
                 self._feed(receive(_BLOCK))
         finally:
             self._timer.stop()

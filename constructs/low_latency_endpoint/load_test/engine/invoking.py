@@ -22,13 +22,15 @@ from botocore.eventstream import EventStreamBuffer, ParserError
 from botocore.exceptions import BotoCoreError, EventStreamError
 from gevent import GreenletExit
 
+from ...client.bearer_tokens import BearerTokens
 from ...client.client_timing import CLIENT_CREDENTIALS
 from ...client.runtime_wire import Prepared, Wire
 from ...client.sigv4 import Sigv4Signer
 from ...client.tls_trust import trusted_authorities
 from ...client.zonal_route import checked_origin
 from .connections import GeneratorConnection, connection_error
-from .target import INVOKE, Target
+from .openai_requests import BearerRequest
+from .target import INVOKE, OPENAI, Target
 from .token_streams import EventParts, TokenReader, TokenTimes
 
 PAUSE_SECONDS = 5.0
@@ -108,7 +110,7 @@ class _Destination:
 
     __slots__ = ("closed_until", "idle", "prepared", "url")
 
-    def __init__(self, url: str, prepared: Prepared) -> None:
+    def __init__(self, url: str, prepared: Prepared | BearerRequest) -> None:
         self.url = url
         self.prepared = prepared
         self.idle: list[GeneratorConnection] = []
@@ -188,6 +190,8 @@ class SageMakerInvoker:
         probe.close()
         self._operation = self._wire.stream if target.streaming else self._wire.invoke
         self._parameters = _parameters(target)
+        self._user_agent = probe.meta.config.user_agent
+        self._bearer = BearerTokens(session, target.region) if target.api == OPENAI else None
         self._ca_file = os.fspath(ca_bundle) if ca_bundle else trusted_authorities(session)
         self._destinations = [_Destination(url, self._prepare(url, None)) for url in self.urls]
         self._turn = 0
@@ -247,7 +251,9 @@ class SageMakerInvoker:
             while destination.idle:
                 destination.idle.pop().close()
 
-    def _prepare(self, url: str, overrides: Mapping[str, Any] | None) -> Prepared:
+    def _prepare(self, url: str, overrides: Mapping[str, Any] | None) -> Prepared | BearerRequest:
+        if self._bearer is not None:
+            return BearerRequest(url, self.target, overrides or {}, self._bearer, self._user_agent)
         parameters = {**self._parameters, **(overrides or {})}
         return self._wire.prepare(
             url,

@@ -16,6 +16,7 @@ from typing import Any
 from ...errors import rule
 from ...plan.endpoint_request import LARGEST_BODY_BYTES
 from ...plan.limits import USE_AN_ALLOWED_VALUE, Range
+from .prompts import Prompts
 
 PAYLOAD_NEEDED = rule(
     "LLT109",
@@ -70,6 +71,8 @@ class Payloads:
         Sent in turn; empty when a generator makes them.
     generator : str or None
         ``module:function``.
+    prompts : Prompts or None
+        That make each body for a language model.
     source : str
         Where they come from, in words, for reports.
 
@@ -85,9 +88,10 @@ class Payloads:
     bodies: tuple[bytes, ...] = ()
     generator: str | None = None
     source: str = ""
+    prompts: Prompts | None = None
 
     def __post_init__(self) -> None:
-        if not self.bodies and self.generator is None:
+        if not self.bodies and self.generator is None and self.prompts is None:
             raise PAYLOAD_SOURCE.error(got="no body", allowed="at least one body")
         for body in self.bodies:
             if not isinstance(body, bytes):
@@ -188,6 +192,11 @@ class Payloads:
         made._function  # noqa: B018  # tells now what is wrong with the name
         return made
 
+    @classmethod
+    def of_prompts(cls, prompts: Prompts) -> Payloads:
+        """Prompts of given lengths for a language model."""
+        return cls((), source=prompts.source, prompts=prompts)
+
     @cached_property
     def _function(self) -> Callable[[int], Any]:
         return _named_function(self.generator or "")
@@ -203,6 +212,10 @@ class Payloads:
         bodies = self.bodies
         if bodies:
             return bodies[index % len(bodies)]
+        if self.prompts is not None:
+            body = self.prompts.body(index)
+            PAYLOAD_BYTES.check(len(body), self.source)
+            return body
         made = self._function(index)
         if isinstance(made, bytes):
             body = made
@@ -222,12 +235,17 @@ class Payloads:
         PAYLOAD_BYTES.check(len(body), self.source)
         return body
 
+    def parameters(self, index: int) -> dict[str, str] | None:
+        """Of that request by boto3's names, beside its body; ``None`` for none."""
+        return None if self.prompts is None else self.prompts.parameters(index)
+
     def to_dict(self) -> dict[str, Any]:
         """What :meth:`of_dict` reads; plain JSON."""
         return {
             "bodies": [base64.b64encode(body).decode() for body in self.bodies],
             "generator": self.generator,
             "source": self.source,
+            "prompts": None if self.prompts is None else self.prompts.to_dict(),
         }
 
     @classmethod
@@ -237,6 +255,7 @@ class Payloads:
             tuple(base64.b64decode(body) for body in data.get("bodies", ())),
             generator=data.get("generator"),
             source=data.get("source", ""),
+            prompts=Prompts.of_dict(data["prompts"]) if data.get("prompts") else None,
         )
 
 

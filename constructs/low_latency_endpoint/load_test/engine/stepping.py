@@ -62,9 +62,9 @@ class StepWorker:
         content = msg.data
         try:
             self._target = target = Target.of_dict(content["target"])
-            next_body = Payloads.of_dict(content["payloads"]).next
+            payloads = Payloads.of_dict(content["payloads"])
             invoke = SageMakerInvoker(target, session=_session(content)).invoke
-            self._invoke = lambda number: invoke(next_body(number))
+            self._invoke = lambda number: invoke(payloads.next(number), payloads.parameters(number))
             self._statistics = content["statistics"]
             if self._statistics:
                 install()

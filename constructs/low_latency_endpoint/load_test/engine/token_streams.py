@@ -1,0 +1,307 @@
+"""A language model's answer, token by token, as it comes.
+
+Read are the streams of OpenAI's API (``choices`` with ``delta`` or ``text``: vLLM, SGLang, LMI,
+llama.cpp) and of TGI and LMI (``token``), as server-sent events or as one JSON object in each line.
+Of any other stream each part counts as one chunk with content.
+
+Two words that tools use differently. The *inter-token latency* is the gap between two successive
+chunks with content, of all streams together, as ``vllm:inter_token_latency_seconds`` and vLLM's own
+benchmark have it. The *time per output token* is that of one stream: from its first token to its
+last, divided by the tokens after the first; AIPerf calls this one inter-token latency. They differ
+where a chunk carries several tokens.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from itertools import permutations
+from typing import Any, NamedTuple
+
+from ...client.chat_chunks import DONE, content_of, error_of
+from ...client.server_sent_events import ServerSentEvents
+
+ENDED_EARLY = "stream ended early"
+MALFORMED = "stream malformed"
+
+_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
+
+
+class TokenTimes(NamedTuple):
+    """When the tokens of one answer came; ``time.perf_counter()``'s seconds.
+
+    Attributes
+    ----------
+    first, last : float or None
+        First and last chunk with content; ``None`` without one.
+    gaps : list of float
+        Between successive chunks with content.
+    output_tokens : int
+        As the model counts them; without its count, the chunks with content.
+    prompt_tokens, cached_tokens : int
+        As the model counts them; 0 where it does not.
+    counted : bool
+        Whether the model counted its output tokens.
+    """
+
+    first: float | None
+    last: float | None
+    gaps: list[float]
+    output_tokens: int
+    prompt_tokens: int
+    cached_tokens: int
+    counted: bool
+
+    @property
+    def per_token(self) -> float | None:
+        """Time per output token after the first; ``None`` for an answer of one token."""
+        if self.first is None or self.last is None or self.output_tokens < 2:
+            return None
+        return (self.last - self.first) / (self.output_tokens - 1)
+
+
+class TokenReader:
+    """Reads one stream.
+
+    Attributes
+    ----------
+    problem : tuple of str or None
+        Kind and message of an error that the stream itself reports.
+
+    Examples
+    --------
+    >>> reader = TokenReader()
+    >>> reader.feed(b'data: {"choices": [{"delta": {"content": ""}}]}\\n\\n', 1.0)
+    >>> reader.feed(b'data: {"choices": [{"delta": {"content": "Yes"}}]}\\n\\ndata: {"ch', 1.2)
+    >>> reader.feed(b'oices": [{"delta": {"content": "!"}, "finish_reason": "stop"}]}\\n\\n', 1.3)
+    >>> reader.end(), reader.times().first, [round(gap, 3) for gap in reader.times().gaps]
+    (None, 1.2, [0.1])
+    """
+
+    __slots__ = (
+        "_cached",
+        "_chunks",
+        "_counted",
+        "_events",
+        "_fed",
+        "_finished",
+        "_first",
+        "_gaps",
+        "_known",
+        "_last",
+        "_line",
+        "_parse",
+        "_prompt",
+        "problem",
+    )
+
+    def __init__(self) -> None:
+        self._events = ServerSentEvents()
+        self._line = b""
+        self._fed = 0.0
+        self._parse: Callable[[bytes, float], None] = self._sniff
+        self._first: float | None = None
+        self._last: float | None = None
+        self._gaps: list[float] = []
+        self._chunks = 0
+        self._counted: int | None = None
+        self._prompt = self._cached = 0
+        self._finished = self._known = False
+        self.problem: tuple[str, str] | None = None
+
+    def feed(self, data: bytes, now: float) -> None:
+        """Take bytes of the answer that came at ``now``, cut anywhere."""
+        self._fed = now
+        self._parse(data, now)
+
+    def end(self) -> tuple[str, str] | None:
+        """Kind and message of what is wrong with the whole answer; ``None`` for a good one."""
+        if self._line.strip() and self._parse == self._lines:
+            self._object(self._line, self._fed)  # a last line without its end
+        elif self._line and self._parse == self._sniff:
+            self._content(self._fed)
+        if self.problem is not None:
+            return self.problem
+        if self._known and not self._finished:
+            return ENDED_EARLY, f"after {self._chunks} chunks, without a finish_reason or [DONE]"
+        return None
+
+    def times(self) -> TokenTimes:
+        """When its tokens came."""
+        return TokenTimes(
+            self._first,
+            self._last,
+            self._gaps,
+            self._chunks if self._counted is None else self._counted,
+            self._prompt,
+            self._cached,
+            self._counted is not None,
+        )
+
+    def _sniff(self, data: bytes, now: float) -> None:
+        """Which form it has shows with its first bytes."""
+        self._line += data
+        begun = self._line.lstrip(b"\xef\xbb\xbf\r\n\t ")
+        if begun.startswith(_FIELDS):
+            self._parse, self._known = self._server_sent, True
+        elif begun.startswith(b"{"):
+            self._parse = self._lines
+        elif any(field.startswith(begun) for field in _FIELDS):
+            return  # it may still become one
+        else:
+            self._parse = self._parts
+        data, self._line = self._line, b""
+        self._parse(data, now)
+
+    def _server_sent(self, data: bytes, now: float) -> None:
+        for text in self._events.feed(data):
+            if text == DONE:
+                self._finished = True
+            else:
+                self._object(text, now)
+
+    def _lines(self, data: bytes, now: float) -> None:
+        *whole, self._line = (self._line + data).split(b"\n")
+        for text in whole:
+            if text.strip():
+                self._object(text, now)
+
+    def _parts(self, data: bytes, now: float) -> None:
+        if data:
+            self._content(now)
+
+    def _object(self, text: bytes, now: float) -> None:
+        try:
+            found = json.loads(text)
+        except ValueError:
+            self.problem = self.problem or (MALFORMED, f"no JSON: {text[:80]!r}")
+            return
+        if isinstance(found, dict):
+            self._chunk(found, now)
+        else:
+            self._content(now)
+
+    def _chunk(self, found: Mapping[str, Any], now: float) -> None:
+        choices = found.get("choices")
+        if isinstance(choices, list) and all(isinstance(each, dict) for each in choices):
+            self._known = True
+            if content_of(found) is not None or any(each.get("message") for each in choices):
+                self._content(now)  # a whole message: a server that does not stream
+            if any(each.get("finish_reason") is not None for each in choices):
+                self._finished = True
+            usage = found.get("usage")
+            if isinstance(usage, dict):
+                self._usage(usage)
+        elif isinstance(token := found.get("token"), dict):
+            self._known = True
+            if token.get("text"):
+                self._content(now)
+            if found.get("generated_text") is not None or found.get("details") is not None:
+                self._finished = True
+                details = found.get("details")
+                if isinstance(details, dict):
+                    self._counted = _whole(details.get("generated_tokens"), self._counted)
+                    self._prompt = _whole(details.get("input_length"), self._prompt) or 0
+        elif (error := error_of(found)) is not None:
+            kind = error.get("type") or error.get("code") or found.get("error_type")
+            said = str(error.get("message") or error)
+            self.problem = self.problem or (f"stream {kind or 'error'}", said)
+        else:
+            self._content(now)
+
+    def _usage(self, usage: Mapping[str, Any]) -> None:
+        self._counted = _whole(usage.get("completion_tokens"), self._counted)
+        self._prompt = _whole(usage.get("prompt_tokens"), self._prompt) or 0
+        details = usage.get("prompt_tokens_details")
+        if isinstance(details, dict):
+            self._cached = _whole(details.get("cached_tokens"), self._cached) or 0
+
+    def _content(self, now: float) -> None:
+        last = self._last
+        if last is None:
+            self._first = now
+        else:
+            self._gaps.append(now - last)
+        self._last = now
+        self._chunks += 1
+
+
+def _whole(value: Any, otherwise: int | None) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else otherwise
+
+
+class EventParts:
+    """Payload parts out of SageMaker's event stream, for a tenth of botocore's processor time.
+
+    Each token of a language model is an event, and botocore spends 60 microseconds on one: with a
+    hundred streams that is a generator that comes late. An event whose headers are, byte for byte,
+    those of a payload part is taken here, its checksum checked; what is anything else is left to
+    botocore.
+
+    Parameters
+    ----------
+    other : callable
+        Gets the bytes of any other event, whole, and gives its parts; raises what it reports.
+    """
+
+    __slots__ = ("_other", "_rest")
+
+    def __init__(self, other: Callable[[bytes], Iterable[bytes]]) -> None:
+        self._other = other
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The parts that are complete with these bytes."""
+        data = self._rest + data if self._rest else data
+        at, size = 0, len(data)
+        found: list[bytes] = []
+        while size - at >= _PRELUDE:
+            length = int.from_bytes(data[at : at + 4], "big")
+            if not _SMALLEST <= length <= _LARGEST:
+                found.extend(self._other(data[at:]))  # no event; botocore says so
+                break
+            if size - at < length:
+                break
+            event = data[at : at + length]
+            at += length
+            if _is_part(event):
+                found.append(event[_PART_HEAD:-4])
+            else:
+                found.extend(self._other(event))
+        self._rest = data[at:]
+        return found
+
+
+_PRELUDE, _SMALLEST, _LARGEST = 12, 16, 24 * 1024 * 1024
+
+
+def _header(name: bytes, value: bytes) -> bytes:
+    """A header of type 7, a text."""
+    return bytes([len(name)]) + name + b"\x07" + len(value).to_bytes(2, "big") + value
+
+
+def _part_headers(*order: bytes) -> bytes:
+    values = {
+        b":event-type": b"PayloadPart",
+        b":content-type": b"application/octet-stream",
+        b":message-type": b"event",
+    }
+    return b"".join(_header(name, values[name]) for name in order)
+
+
+_EVENT, _TYPE, _MESSAGE = b":event-type", b":content-type", b":message-type"
+#: The order of headers is nobody's promise.
+_PART_HEADERS = frozenset(
+    _part_headers(*order) for order in permutations((_EVENT, _TYPE, _MESSAGE))
+)
+_PART_HEAD = _PRELUDE + len(_part_headers(_EVENT, _TYPE, _MESSAGE))
+
+
+def _is_part(event: bytes) -> bool:
+    return (
+        event[_PRELUDE:_PART_HEAD] in _PART_HEADERS
+        and int.from_bytes(event[4:8], "big") == _PART_HEAD - _PRELUDE
+        and zlib.crc32(event[:-4]) == int.from_bytes(event[-4:], "big")
+        and zlib.crc32(event[:8]) == int.from_bytes(event[8:12], "big")
+    )
