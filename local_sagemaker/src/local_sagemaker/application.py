@@ -14,9 +14,11 @@ from typing import Any
 from moto.moto_server import werkzeug_app
 
 from . import protocols
+from .cloudwatch.state import state_at
 from .connections import ACCOUNT
 from .controls import control
 from .corrections.lambda_functions import CONCURRENT_EXECUTIONS
+from .promql import http_api
 from .protocols import ServiceError
 from .runtime.forwarding import forward, is_invocation
 from .runtime.service import Runtime
@@ -132,6 +134,9 @@ class Application:
     ) -> Iterable[bytes] | None:
         """Answer a request to one of our own services; None for what is moto's."""
         scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
+        path = "/" + environ.get("PATH_INFO", "").lstrip("/")
+        if scope and scope[2] == http_api.SERVICE and path.startswith(http_api.PATH):
+            return self._queried(environ, start_response, scope[1], path)
         service = self._services.get(scope[2]) if scope else None
         if service is None or scope is None:
             return None
@@ -168,6 +173,23 @@ class Application:
             answer, status = _refusal(fault, bool(target)), 500
         kind = "application/x-amz-json-1.1" if target else "text/xml"
         return _answered(start_response, status, kind, answer)
+
+    def _queried(
+        self, environ: dict[str, Any], start_response: Callable[..., Any], region: str, path: str
+    ) -> Iterable[bytes]:
+        """Answer a PromQL query."""
+        state = state_at((ACCOUNT, region))
+        body = environ["wsgi.input"].read()
+        with state.lock:
+            status, answer = http_api.answer(
+                state.queryable(),
+                environ["REQUEST_METHOD"],
+                path.removeprefix(http_api.PATH),
+                environ.get("QUERY_STRING", ""),
+                body,
+                self.runtime.clock.now(),
+            )
+        return _answered(start_response, status, "application/json", answer)
 
 
 def _refusal(error: ServiceError, is_json: bool) -> bytes:

@@ -14,8 +14,8 @@ from moto.cloudwatch.exceptions import (
     ValidationError,
 )
 
+from . import metric_alarms, query_alarms
 from .composite_alarms import RuleError, parse_rule
-from .metric_alarms import problem_of
 from .metric_store import as_seconds
 from .state import INITIAL_REASON, AlarmRecord, CloudWatchState
 
@@ -25,8 +25,9 @@ _STATES = ("OK", "ALARM", "INSUFFICIENT_DATA")
 
 
 def put_metric_alarm(state: CloudWatchState, request: Request) -> None:
-    """PutMetricAlarm: create or replace."""
-    problem = problem_of(request)
+    """PutMetricAlarm: create or replace; a PromQL alarm too."""
+    kind = query_alarms if request.get("EvaluationCriteria") is not None else metric_alarms
+    problem = kind.problem_of(request)
     if problem:
         raise ValidationError(problem)
     _put(state, request, composite=False)
@@ -65,7 +66,10 @@ def _put(state: CloudWatchState, request: Request, *, composite: bool) -> None:
                 f"arn:aws:cloudwatch:{state.region}:{state.account}:alarm:{name}",
                 composite,
                 outcome={
-                    "StateValue": "INSUFFICIENT_DATA",
+                    # "For PromQL alarms, the alarm state is instead immediately set to OK."
+                    "StateValue": "OK"
+                    if request.get("EvaluationCriteria") is not None
+                    else "INSUFFICIENT_DATA",
                     "StateReason": INITIAL_REASON,
                     "StateUpdatedTimestamp": at,
                     "StateTransitionedTimestamp": at,
@@ -76,6 +80,8 @@ def _put(state: CloudWatchState, request: Request, *, composite: bool) -> None:
             # "If you replace the action suppressor alarm, any active period is discarded."
             alarm.waiting_since = alarm.suppressor_left = alarm.pending = None
             alarm.suppressor_was_on = False
+        if alarm.settings.get("EvaluationCriteria") != request.get("EvaluationCriteria"):
+            alarm.contributors, alarm.judged = {}, None
         alarm.settings = {
             "ActionsEnabled": True,
             **{key: value for key, value in request.items() if key != "Tags"},
@@ -158,6 +164,18 @@ def describe_alarms_for_metric(state: CloudWatchState, request: Request) -> dict
     with state.lock:
         found = [a.described() for a in state.alarms.values() if matches(a.settings)]
     return {"MetricAlarms": found}
+
+
+def describe_alarm_contributors(state: CloudWatchState, request: Request) -> dict[str, Any]:
+    """DescribeAlarmContributors: the series of a PromQL alarm that are in ALARM."""
+    with state.lock:
+        alarm = state.alarms.get(request["AlarmName"])
+        if alarm is None:
+            raise ResourceNotFound(f"Unknown alarm {request['AlarmName']}")
+        page, token = paged(
+            query_alarms.contributors_of(alarm), request, query_alarms.MOST_IN_ALARM
+        )
+    return {"AlarmContributors": page, "NextToken": token}
 
 
 def delete_alarms(state: CloudWatchState, request: Request) -> None:

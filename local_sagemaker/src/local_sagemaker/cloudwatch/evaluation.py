@@ -7,12 +7,13 @@ import threading
 from datetime import datetime, timedelta
 from typing import Any
 
-from . import composite_alarms, metric_alarms
+from ..promql.vectors import QueryError
+from . import composite_alarms, metric_alarms, query_alarms
 from .alarm_api import check_set_state
 from .expression_parser import ExpressionError
 from .metric_store import as_seconds
 from .state import AlarmRecord, CloudWatchState, all_states, now
-from .transitions import act, change_state
+from .transitions import act, act_for_contributor, change_state
 
 logger = logging.getLogger(__name__)
 MINUTE = timedelta(minutes=1)
@@ -63,6 +64,9 @@ def evaluate(
 def _evaluate(state: CloudWatchState, at: datetime) -> None:
     with state.lock:
         for alarm in [a for a in state.alarms.values() if not a.composite]:
+            if alarm.by_query:
+                _evaluate_query(state, alarm, at)
+                continue
             try:
                 outcome = metric_alarms.evaluate(
                     alarm.settings, state.metrics, state.detectors, as_seconds(at), alarm.state
@@ -74,6 +78,27 @@ def _evaluate(state: CloudWatchState, at: datetime) -> None:
             if outcome.state is not None:
                 _move(state, alarm, outcome.state, outcome.reason, outcome.data, at)
         composite_alarms.settle(state, at)
+
+
+def _evaluate_query(state: CloudWatchState, alarm: AlarmRecord, at: datetime) -> None:
+    """Judge a PromQL alarm, whose series notify one by one."""
+    if not query_alarms.is_due(alarm, at):
+        return
+    try:
+        changes = list(query_alarms.judge(state, alarm, at))
+    except QueryError as error:
+        # As above. The state stays: "EVALUATION_ERROR ... configuration errors in alarm setup".
+        logger.warning("alarm %s not evaluated: %s", alarm.name, error)
+        alarm.outcome["EvaluationState"] = "EVALUATION_ERROR"
+        return
+    new = "ALARM" if query_alarms.in_alarm(alarm) else "OK"
+    change = change_state(state, alarm, new, query_alarms.state_reason(alarm), "{}", at)
+    for one in changes:
+        act_for_contributor(
+            state, alarm, one.state, query_alarms.contributor_id(one.labels), one.labels, at
+        )
+    if change:
+        act(state, alarm, change, at, topics=False)
 
 
 def _move(

@@ -257,9 +257,13 @@ def _count(number: int, kind: str = "") -> str:
 
 def problem_of(settings: Mapping[str, Any]) -> str | None:
     """Say why PutMetricAlarm refuses an alarm; None when it does not."""
+    if settings.get("EvaluationInterval") is not None:
+        return "EvaluationInterval can only be specified together with EvaluationCriteria"
     operator = str(settings.get("ComparisonOperator"))
     if operator not in _COMPARISONS:
         return f"ComparisonOperator {operator} is not known"
+    if settings.get("EvaluationPeriods") is None:
+        return "EvaluationPeriods must be specified"
     periods, needed = settings["EvaluationPeriods"], settings.get("DatapointsToAlarm")
     if needed and needed > periods:
         return "Datapoints to alarm must be less than or equal to the number of evaluation periods."

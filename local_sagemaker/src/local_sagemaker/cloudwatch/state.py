@@ -9,9 +9,30 @@ from typing import Any
 
 from moto.cloudwatch.models import cloudwatch_backends
 
+from ..promql.exposition import Labels
+from ..promql.series import SeriesStore
 from .metric_store import MetricStore
 
 INITIAL_REASON = "Unchecked: Initial alarm creation"
+
+
+@dataclass
+class Contributor:
+    """One series that a PromQL alarm's query returned.
+
+    Attributes
+    ----------
+    since : datetime
+        From when on it has been returned without a break.
+    in_alarm : datetime, optional
+        When it went into ALARM; None while it is pending.
+    gone : datetime, optional
+        From when on it has not been returned.
+    """
+
+    since: datetime
+    in_alarm: datetime | None = None
+    gone: datetime | None = None
 
 
 @dataclass
@@ -30,6 +51,10 @@ class AlarmRecord:
         When a composite's suppressor last went out of ALARM.
     pending : list of dict
         What the composite would have done had it not been suppressed: the latest change only.
+    contributors : dict of labels to Contributor
+        Of a PromQL alarm: the series that breach, or have breached and not recovered yet.
+    judged : datetime, optional
+        When a PromQL alarm was judged last.
     """
 
     name: str
@@ -41,6 +66,13 @@ class AlarmRecord:
     suppressor_left: datetime | None = None
     waiting_since: datetime | None = None
     pending: dict[str, Any] | None = None
+    contributors: dict[Labels, Contributor] = field(default_factory=dict)
+    judged: datetime | None = None
+
+    @property
+    def by_query(self) -> bool:
+        """Whether it is a PromQL alarm."""
+        return "EvaluationCriteria" in self.settings
 
     @property
     def state(self) -> str:
@@ -62,6 +94,29 @@ _LISTS = ("OKActions", "AlarmActions", "InsufficientDataActions")
 
 
 @dataclass
+class OTelEnrichment:
+    """The account's switch, without which what is kept cannot be asked for.
+
+    Attributes
+    ----------
+    needed : bool
+        Whether queries find nothing while it is off. SageMaker's developer guide ("Detailed
+        observability") calls it "required so that your metrics are queryable"; by CloudWatch's
+        user guide OTLP metrics can be queried anyway. See `RuntimeOptions.queries_need_enrichment`.
+    """
+
+    needed: bool = True
+    created: datetime | None = None
+    updated: datetime | None = None
+    filters: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def running(self) -> bool:
+        """Whether it has been started."""
+        return self.created is not None
+
+
+@dataclass
 class CloudWatchState:
     """Alarms, detectors, history and what the alarms did."""
 
@@ -69,6 +124,9 @@ class CloudWatchState:
     region: str
     alarms: dict[str, AlarmRecord]
     metrics: MetricStore = field(default_factory=MetricStore)
+    series: SeriesStore = field(default_factory=SeriesStore)
+    """What containers told at their `/metrics`, for PromQL."""
+    enrichment: OTelEnrichment = field(default_factory=OTelEnrichment)
     detectors: dict[str, dict[str, Any]] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
     published: list[dict[str, Any]] = field(default_factory=list)
@@ -80,6 +138,11 @@ class CloudWatchState:
     def present(self) -> datetime:
         """Give the present, as evaluation was told last."""
         return self.clock or now()
+
+    def queryable(self) -> SeriesStore:
+        """Give the series that PromQL finds: none while enrichment is needed and off."""
+        found = self.enrichment.running or not self.enrichment.needed
+        return self.series if found else SeriesStore()
 
     def find(self, name_or_arn: str) -> AlarmRecord | None:
         """Give an alarm by name or ARN."""

@@ -50,34 +50,81 @@ def change_state(
 
 
 def act(
-    state: CloudWatchState, alarm: AlarmRecord, change: Mapping[str, Any], at: datetime
+    state: CloudWatchState,
+    alarm: AlarmRecord,
+    change: Mapping[str, Any],
+    at: datetime,
+    *,
+    topics: bool = True,
 ) -> None:
-    """Take the actions of an alarm's present state."""
-    if not alarm.settings["ActionsEnabled"]:
-        return
-    for action in alarm.settings.get(_ACTIONS[alarm.state], []):
-        problem = _publish(state, alarm, change, action)
-        state.published.append(
-            {
-                "AlarmName": alarm.name,
-                "Action": action,
-                "StateValue": alarm.state,
-                "Time": at,
-                "Problem": problem,
-            }
-        )
-        done = "Failed to execute" if problem else "Successfully executed"
-        data = {
-            "actionState": "Failed" if problem else "Succeeded",
-            "stateUpdateTimestamp": at,
-            "notificationResource": action,
-            "error": problem,
+    """Take the actions of an alarm's present state; those on topics only when told to."""
+    for action in _actions(alarm, alarm.state):
+        if topics or not _is_topic(action):
+            _act(state, alarm, alarm.state, change, action, at)
+
+
+def act_for_contributor(
+    state: CloudWatchState,
+    alarm: AlarmRecord,
+    new: str,
+    contributor: str,
+    attributes: Mapping[str, str],
+    at: datetime,
+) -> None:
+    """Notify of one series of a PromQL alarm: SNS hears of each, and of no reason.
+
+    Source: CloudWatch user guide, "Alarm actions and notifications".
+    """
+    change = {
+        "OldStateValue": "OK" if new == "ALARM" else "ALARM",
+        "StateChangeTime": at,
+        "AlarmContributorId": contributor,
+        "AlarmContributorAttributes": dict(attributes),
+    }
+    for action in _actions(alarm, new):
+        if _is_topic(action):
+            _act(state, alarm, new, change, action, at)
+
+
+def _actions(alarm: AlarmRecord, new: str) -> list[str]:
+    enabled = alarm.settings["ActionsEnabled"]
+    return list(alarm.settings.get(_ACTIONS[new]) or []) if enabled else []
+
+
+def _is_topic(action: str) -> bool:
+    return action.split(":")[2:3] == ["sns"]
+
+
+def _act(
+    state: CloudWatchState,
+    alarm: AlarmRecord,
+    new: str,
+    change: Mapping[str, Any],
+    action: str,
+    at: datetime,
+) -> None:
+    problem = _publish(state, alarm, new, change, action)
+    state.published.append(
+        {
+            "AlarmName": alarm.name,
+            "Action": action,
+            "StateValue": new,
+            "Time": at,
+            "Problem": problem,
         }
-        state.remember(alarm, at, "Action", f"{done} action {action}", reason_data(**data))
+    )
+    done = "Failed to execute" if problem else "Successfully executed"
+    data = {
+        "actionState": "Failed" if problem else "Succeeded",
+        "stateUpdateTimestamp": at,
+        "notificationResource": action,
+        "error": problem,
+    }
+    state.remember(alarm, at, "Action", f"{done} action {action}", reason_data(**data))
 
 
 def _publish(
-    state: CloudWatchState, alarm: AlarmRecord, change: Mapping[str, Any], action: str
+    state: CloudWatchState, alarm: AlarmRecord, new: str, change: Mapping[str, Any], action: str
 ) -> str | None:
     """Send to an SNS topic; gives what went wrong."""
     if action.startswith("arn:aws:autoscaling:") and ":resource/sagemaker/" in action:
@@ -90,9 +137,9 @@ def _publish(
         return "the topic does not exist"
     try:
         backend.publish(
-            reason_data(**_message(state, alarm, change)),
+            reason_data(**_message(state, alarm, new, change)),
             arn=action,
-            subject=f'{alarm.state}: "{alarm.name}" in {state.region}'[:100],
+            subject=f'{new}: "{alarm.name}" in {state.region}'[:100],
         )
     except Exception as error:
         logger.exception("publishing to %s failed", action)
@@ -101,7 +148,7 @@ def _publish(
 
 
 def _message(
-    state: CloudWatchState, alarm: AlarmRecord, change: Mapping[str, Any]
+    state: CloudWatchState, alarm: AlarmRecord, new: str, change: Mapping[str, Any]
 ) -> dict[str, Any]:
     settings = alarm.settings
     message = {
@@ -109,7 +156,7 @@ def _message(
         "AlarmDescription": settings.get("AlarmDescription"),
         "AWSAccountId": state.account,
         "AlarmConfigurationUpdatedTimestamp": settings["AlarmConfigurationUpdatedTimestamp"],
-        "NewStateValue": alarm.state,
+        "NewStateValue": new,
         **change,
         "Region": state.region,
         "AlarmArn": alarm.alarm_arn,

@@ -9,17 +9,27 @@ from moto.cloudwatch.models import CloudWatchBackend, cloudwatch_backends
 from moto.cloudwatch.responses import CloudWatchResponse
 from moto.core.responses import ActionResult, EmptyResult
 
-from ..cloudwatch import alarm_api, detector_api, evaluation, metric_api
+from ..cloudwatch import alarm_api, detector_api, enrichment_api, evaluation, metric_api
 from ..cloudwatch.state import CloudWatchState, state_of
 from .replacing import around
 
+_STARTS = (
+    "delete_",
+    "describe_",
+    "disable_",
+    "enable_",
+    "get_",
+    "list_",
+    "put_",
+    "start_",
+    "stop_",
+)
 # Every operation of these modules, but for what others of moto's services call too.
 _OPERATIONS = {
     name: operation
-    for module in (alarm_api, detector_api, metric_api)
+    for module in (alarm_api, detector_api, enrichment_api, metric_api)
     for name, operation in vars(module).items()
-    if name.startswith(("delete_", "describe_", "disable_", "enable_", "get_", "list_", "put_"))
-    and name != "put_metric_data"
+    if name.startswith(_STARTS) and name != "put_metric_data"
 } | {"set_alarm_state": evaluation.set_alarm_state}
 
 

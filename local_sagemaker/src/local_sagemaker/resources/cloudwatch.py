@@ -38,7 +38,7 @@ class _Alarm(ResourceType):
 
 @emulated
 class Alarm(_Alarm):
-    """A metric alarm: a metric, a percentile, metric math or an anomaly band."""
+    """A metric alarm: a metric, a percentile, metric math, an anomaly band or a PromQL query."""
 
     type_name = "AWS::CloudWatch::Alarm"
     operation = "put_metric_alarm"

@@ -31,6 +31,20 @@ def _container(settings: Mapping[str, Any], hosting: Hosting) -> Mapping[str, An
     return first
 
 
+def metrics_endpoint(
+    variant: Mapping[str, Any], hosting: Hosting, frequency: int
+) -> tuple[str, int]:
+    """Give the path that a variant's containers are scraped at, and how often (seconds).
+
+    Source: API reference, ContainerMetricsConfig: one that it names is published every 60 seconds
+    unless it says otherwise, any other as often as the endpoint's metrics.
+    """
+    config = _container(variant, hosting).get("ContainerMetricsConfig") or {}
+    for own in config.get("MetricsEndpoints") or []:
+        return own["MetricsEndpointPath"], int(own.get("MetricPublishFrequencyInSeconds", 60))
+    return "/metrics", frequency
+
+
 def _chosen(
     variant: Mapping[str, Any], hosting: Hosting, options: RuntimeOptions
 ) -> ModelServer | None:

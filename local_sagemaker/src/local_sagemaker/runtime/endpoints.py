@@ -46,6 +46,7 @@ class RuntimeEndpoint:
     hosting: Hosting
     live: bool
     enhanced: bool = False
+    detailed: bool = True
     frequency: int = 60
     fleet: Fleet | None = None
     new_fleet: Fleet | None = None
@@ -72,6 +73,8 @@ class RuntimeEndpoint:
         """Read the MetricsConfig of an endpoint configuration."""
         settings = config.get("MetricsConfig") or {}
         self.enhanced = bool(settings.get("EnableEnhancedMetrics", False))
+        # "The default value for new endpoint configurations is True" (API reference).
+        self.detailed = bool(settings.get("EnableDetailedObservability", True))
         self.frequency = int(settings.get("MetricPublishFrequencyInSeconds", 60))
 
     @property

@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 
 from ..cloudwatch import evaluation
 from ..cloudwatch.metric_store import as_moment
-from ..cloudwatch.state import all_states
+from ..cloudwatch.state import all_states, state_at
+from ..promql.series import Form
+from .blueprints import metrics_endpoint
 from .clock import TICK
 from .endpoints import RuntimeEndpoint
 from .fleet import Variant
-from .instances import Instance
+from .http_client import Broken, Unreachable
+from .instances import PING_TIMEOUT, Instance
 from .meter import INSTANCES, INVOCATIONS, Dimensions, Meter, per_one
+from .options import RuntimeOptions
 
 _MINUTE = 60.0
 
 
 class Observation:
-    """Publishes the periodic metrics, and has the alarms judged."""
+    """Publishes the periodic metrics, and has the alarms judged.
 
-    def __init__(self, meter: Meter) -> None:
+    Parameters
+    ----------
+    meter
+        The runtime's.
+    options
+        Gives the runtime's present ones.
+    """
+
+    def __init__(self, meter: Meter, options: Callable[[], RuntimeOptions]) -> None:
         self._meter = meter
+        self._options = options
+        self._silent: weakref.WeakSet[Instance] = weakref.WeakSet()
+        """Those that have no page of metrics: each question is a line in their logs."""
 
     async def publish(self, endpoints: Sequence[RuntimeEndpoint], at: float) -> None:
         """Publish what is due at a tick, for the time before it."""
@@ -37,6 +54,8 @@ class Observation:
                 ]
                 answers = await asyncio.gather(*(one.utilization() for one in instances))
                 told = dict(zip(instances, answers, strict=True))
+            if endpoint.detailed:
+                await self._scrape(endpoint, at)
             # Of the utilisation of components' copies no model server tells, nor is it told.
             for fleet in endpoint.all_fleets:
                 for variant in fleet:
@@ -46,6 +65,38 @@ class Observation:
                     self._utilization(endpoint, variant, base, told, at)
                     if at % _MINUTE < TICK:
                         self._silence(endpoint, endpoint.dimensions(fleet, variant), at)
+
+    async def _scrape(self, endpoint: RuntimeEndpoint, at: float) -> None:
+        """Keep what the containers tell at their `/metrics`, where it is due."""
+        due: list[tuple[Variant, Instance, str]] = []
+        for fleet in endpoint.all_fleets:
+            for variant in fleet:
+                path, frequency = metrics_endpoint(
+                    variant.settings, endpoint.hosting, endpoint.frequency
+                )
+                if at % frequency >= TICK:
+                    continue
+                due += [(variant, one, path) for one in variant.instances if one.in_service]
+        pages = await asyncio.gather(*(self._page(one, path) for _, one, path in due))
+        options = self._options()
+        form = Form(options.metric_names, options.metric_histograms)
+        state = state_at(endpoint.place)
+        for (variant, instance, _), page in zip(due, pages, strict=True):
+            if page:
+                state.enrichment.needed = options.queries_need_enrichment
+                with state.lock:
+                    state.series.ingest(page, _resource(endpoint, variant, instance), at, form)
+
+    async def _page(self, instance: Instance, path: str) -> str:
+        if instance in self._silent:
+            return ""
+        with contextlib.suppress(TimeoutError, Broken, Unreachable):
+            response = await asyncio.wait_for(instance.request(path), PING_TIMEOUT)
+            if 400 <= response.status < 500:
+                self._silent.add(instance)
+            if response.status == 200:
+                return response.body.decode("utf-8", "replace")
+        return ""
 
     def _concurrency(
         self, endpoint: RuntimeEndpoint, variant: Variant, base: list[Dimensions], at: float
@@ -113,8 +164,27 @@ class Observation:
 
 
 def _period(settings: dict[str, object]) -> float:
-    period = settings.get("Period")
+    period = settings.get("Period") or settings.get("EvaluationInterval")
     return float(period) if isinstance(period, (int, float)) else _MINUTE
+
+
+def _resource(endpoint: RuntimeEndpoint, variant: Variant, instance: Instance) -> Mapping[str, str]:
+    """Give the labels that SageMaker adds.
+
+    Source: SageMaker developer guide, "Connect to your observability tool", "OTel labels available
+    in PromQL".
+    """
+    name = endpoint.rooms[variant.name][0] if variant.name in endpoint.rooms else variant.name
+    labels = {
+        "aws.sagemaker.endpoint.name": endpoint.name,
+        "aws.sagemaker.variant.name": name,
+        "@resource.host.id": instance.id,
+        "@resource.cloud.availability_zone": instance.zone,
+        "@resource.host.type": str(variant.settings.get("InstanceType", "")),
+    }
+    if variant.component:
+        labels["aws.sagemaker.inference_component.name"] = variant.name
+    return {label: value for label, value in labels.items() if value}
 
 
 def _with_instance(

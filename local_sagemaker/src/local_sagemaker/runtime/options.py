@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..model_servers.checks import check_numbers
 from ..model_servers.specifications import ModelServer, from_document, to_document
+from ..promql.series import Histograms, Names
 from .clock import check_clock
 
 EndpointHandler = Literal["waits", "compares"]
@@ -90,6 +91,14 @@ class RuntimeOptions:
         Whether CreateEndpointConfig takes ManagedInstanceScaling with MinInstanceCount 0; by
         default yes, as measured in us-east-1. In eu-west-3 it was refused
         (https://github.com/stdapi-ai/stdapi.ai/issues/43).
+    metric_names, metric_histograms
+        How CloudWatch keeps what containers told at their `/metrics`: see `Form`. By default
+        ``as-scraped`` and ``exponential``; ``underscores`` and ``explicit`` are what another page
+        of AWS's has. Nobody has told which of them returns data.
+    queries_need_enrichment
+        Whether PromQL finds nothing until StartOTelEnrichment has been called: "required so that
+        your metrics are queryable" (SageMaker developer guide, "Detailed observability"), which
+        CloudWatch's user guide contradicts. By default yes, which is the worse.
     optimization_time
         Seconds by the clock that an optimization job runs; by default 0: it has ended at the first
         look. At AWS it is hours.
@@ -120,6 +129,9 @@ class RuntimeOptions:
     unchanged_configuration: UnchangedConfiguration = "refused"
     keeps_failure_reason: bool = False
     managed_scaling_to_zero: bool = True
+    metric_names: Names = "as-scraped"
+    metric_histograms: Histograms = "exponential"
+    queries_need_enrichment: bool = True
     optimization_time: float = 0.0
     clock_speed: float = 1.0
     clock_start: float | None = None
@@ -134,6 +146,8 @@ class RuntimeOptions:
         for name, choices in (
             ("endpoint_handler", get_args(EndpointHandler)),
             ("unchanged_configuration", get_args(UnchangedConfiguration)),
+            ("metric_names", get_args(Names)),
+            ("metric_histograms", get_args(Histograms)),
         ):
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} is one of {', '.join(choices)}: {getattr(self, name)}")

@@ -85,7 +85,7 @@ class Runtime:
         self._ticks: Ticks | None = None
         self._tracking = TargetTracking(self._scale_for_policy, self.clock.now)
         self._background: list[asyncio.Task[None]] = []
-        self._observation = Observation(self.meter)
+        self._observation = Observation(self.meter, lambda: self.options)
 
     # --------------------------------------------------------------------------------- the thread
 
