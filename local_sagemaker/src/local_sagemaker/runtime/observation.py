@@ -16,11 +16,13 @@ from .clock import TICK
 from .endpoints import RuntimeEndpoint
 from .fleet import Variant
 from .http_client import Broken, Unreachable
-from .instances import PING_TIMEOUT, Instance
+from .instances import Instance
 from .meter import INSTANCES, INVOCATIONS, Dimensions, Meter, per_one
 from .options import RuntimeOptions
 
 _MINUTE = 60.0
+_SCRAPE_TIMEOUT = 10.0
+"""Seconds: Prometheus's default. SageMaker says none."""
 
 
 class Observation:
@@ -91,7 +93,7 @@ class Observation:
         if instance in self._silent:
             return ""
         with contextlib.suppress(TimeoutError, Broken, Unreachable):
-            response = await asyncio.wait_for(instance.request(path), PING_TIMEOUT)
+            response = await asyncio.wait_for(instance.request(path), _SCRAPE_TIMEOUT)
             if 400 <= response.status < 500:
                 self._silent.add(instance)
             if response.status == 200:
