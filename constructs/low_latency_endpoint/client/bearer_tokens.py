@@ -15,20 +15,20 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hmac
 import time
 from datetime import timedelta
+from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
 
 import boto3
-from botocore.auth import SigV4QueryAuth
-from botocore.awsrequest import AWSRequest
 
 from ..errors import rule
 from ..plan.durations import seconds_of
 from ..plan.limits import Range
 from .client_timing import CLIENT_CREDENTIALS, CLIENT_REGION
-from .sigv4 import CredentialsSource
+from .sigv4 import CredentialsSource, Sigv4Signer
 
 __all__ = ["BearerToken", "BearerTokens", "bearer_token", "openai_base_url"]
 
@@ -100,18 +100,36 @@ def bearer_token(
     known = given.get_credentials() if hasattr(given, "get_credentials") else given
     if known is None:
         raise CLIENT_CREDENTIALS.error(got="none", allowed="credentials of any kind")
-    request = AWSRequest(
-        method="POST",
-        url=f"https://{_HOST}/",
-        headers={"host": _HOST},
-        params={"Action": "CallWithBearerToken"},
+    return BearerToken(_PREFIX + base64.b64encode(_presigned(known, region, int(seconds))).decode())
+
+
+def _presigned(credentials: CredentialsSource, region: str, seconds: int) -> bytes:
+    """The presigned request, without its scheme and with the token's version.
+
+    The same bytes as botocore's ``SigV4QueryAuth`` makes, which logs what they are made of.
+    """
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    signing = Sigv4Signer(credentials, region=region).signing_key(stamp[:8])
+    access_key, _, session_token = signing.credentials
+    said = {
+        "Action": "CallWithBearerToken",
+        "X-Amz-Algorithm": "AWS4-HMAC-SHA256",
+        "X-Amz-Credential": f"{access_key}/{signing.scope}",
+        "X-Amz-Date": stamp,
+        "X-Amz-Expires": str(seconds),
+        "X-Amz-SignedHeaders": "host",
+    }
+    if session_token:
+        said["X-Amz-Security-Token"] = session_token
+    pairs = [f"{name}={quote(value, safe='-._~')}" for name, value in said.items()]
+    canonical = (
+        f"POST\n/\n{'&'.join(sorted(pairs))}\nhost:{_HOST}\n\nhost\n{sha256(b'').hexdigest()}"
     )
-    # Frozen: key, secret and session token that belong together, whoever refreshes meanwhile.
-    SigV4QueryAuth(
-        known.get_frozen_credentials(), "sagemaker", region, expires=int(seconds)
-    ).add_auth(request)
-    signed = f"{request.url.removeprefix('https://')}&Version=1"
-    return BearerToken(_PREFIX + base64.b64encode(signed.encode()).decode())
+    to_sign = (
+        f"AWS4-HMAC-SHA256\n{stamp}\n{signing.scope}\n{sha256(canonical.encode()).hexdigest()}"
+    )
+    signature = hmac.digest(signing.key, to_sign.encode(), "sha256").hex()
+    return f"{_HOST}/?{'&'.join(pairs)}&X-Amz-Signature={signature}&Version=1".encode()
 
 
 class BearerTokens:

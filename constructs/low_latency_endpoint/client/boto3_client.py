@@ -49,8 +49,8 @@ class Boto3RuntimeClient:
     All of boto3's methods and attributes work as ever (``invoke_endpoint``,
     ``invoke_endpoint_with_response_stream``, ``exceptions``, ``meta``, ``close``). Calls take one
     parameter more: ``Idempotent=False`` for a call that must not be served twice; it is then
-    neither hedged nor, once sent, retried. Calls with a ``SessionId`` are taken as such unless
-    they say otherwise.
+    neither hedged nor, once sent, retried. Calls with a ``SessionId``, and those whose body has a
+    field of language models, are taken as such unless they say otherwise.
 
     Attributes
     ----------

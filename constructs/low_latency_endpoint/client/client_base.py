@@ -72,7 +72,8 @@ class ClientOptions:
         20. They go where calls go, and one to the other name. 0 for none. Failures are logged, not
         raised.
     hedging : Hedging, optional
-        Send slow calls of ``invoke_endpoint`` a second time; off by default.
+        Send slow calls of ``invoke_endpoint`` a second time, generations of ``stream()`` only where
+        the call asks for it; off by default.
     session : boto3.Session, optional
         Credentials, profile, Region; a new one by default.
     ca_bundle : path, optional

@@ -117,7 +117,7 @@ class RuntimeClient(ClientBase):
         ----------
         **parameters
             boto3's (``EndpointName``, ``Body``, ``ContentType``, ...), and ``Idempotent=False``
-            for a call that must not be served twice.
+            for a call that must not be served twice, as which generations count by default.
 
         Returns
         -------

@@ -1,0 +1,196 @@
+"""Two generations in a race: only on request, the loser hung up on, all of it counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from botocore.exceptions import ConnectionClosedError
+
+from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
+from low_latency_endpoint.client.generations import GenerationFailedError, GenerationTimeoutError
+from low_latency_endpoint.client.hedging import Hedging
+from low_latency_endpoint.client.runtime_client import RuntimeClient, runtime_client
+from low_latency_endpoint.errors import ConfigurationError
+
+from .model_stream_server import (
+    BOTH,
+    CUT,
+    HANG,
+    ROLE,
+    SEEN,
+    ModelStreamServer,
+    event,
+    part,
+    sse,
+    whole,
+    word,
+)
+from .test_generations import SHORT, Call, asked, call, options
+
+__all__ = ["call"]  # the fixture
+
+SOON = {"hedging": Hedging(delay=timedelta(milliseconds=50), budget=0.5)}
+BODY = b'{"messages": [{"role": "user", "content": "Tell me"}]}'
+
+
+def counted(seen: Any) -> tuple[int, int, int]:
+    counts = seen.counts
+    return counts.hedges, counts.hedges_won, counts.generations_cancelled
+
+
+@pytest.mark.parametrize("before", [[], [part(sse(ROLE))]], ids=["no head", "head and role"])
+def test_the_second_wins_and_the_first_is_hung_up_on(call: Call, before: list[bytes]) -> None:
+    with ModelStreamServer([*before, HANG], whole("a", "b")) as server:
+        seen = call(server, client=SOON, hedge_generations=True)
+        server.wait_for_hang_ups(1)
+    assert (seen.texts, seen.error) == (["a", "b"], None)
+    assert len(server.requests) == 2
+    assert counted(seen) == (1, 1, 1)
+
+
+def test_the_loser_is_hung_up_on_at_the_first_token(call: Call) -> None:
+    """Not at the winner's end: that comes only once the server has seen the hang-up."""
+    first = [part(sse(ROLE)), HANG]
+    with ModelStreamServer(first, [part(sse(word("a"))), SEEN, *whole("b")]) as server:
+        seen = call(server, client=SOON, hedge_generations=True)
+    assert (seen.texts, seen.error) == (["a", "b"], None)
+    assert len(server.hung_up) == 1
+
+
+def test_the_first_may_win(call: Call) -> None:
+    with ModelStreamServer([BOTH, *whole("a")], [HANG]) as server:
+        seen = call(server, client=SOON, hedge_generations=True)
+        server.wait_for_hang_ups(1)
+    assert (seen.texts, seen.error) == (["a"], None)
+    assert counted(seen) == (1, 0, 1)
+
+
+def test_whoever_wins_there_is_one_result_and_no_connection_is_left(call: Call) -> None:
+    script = [BOTH, part(sse(word("a"))), HANG]
+    with ModelStreamServer(script) as server:
+        seen = call(server, client=SOON, hedge_generations=True, leave_after=1)
+        server.wait_for_hang_ups(2)
+    assert (seen.texts, seen.error) == (["a"], None)
+    assert seen.counts.generations_cancelled == 1
+
+
+def test_a_second_that_fails_is_not_cancelled(call: Call) -> None:
+    with ModelStreamServer([BOTH, 0.3, *whole("a")], 503) as server:
+        seen = call(server, client=SOON, hedge_generations=True)
+    assert (seen.texts, seen.error) == (["a"], None)
+    assert counted(seen) == (1, 0, 0)
+
+
+def test_when_both_fail_the_first_ones_error_is_told(call: Call) -> None:
+    failing = event("exception", "ModelStreamError", b'{"Message": "first"}')
+    with ModelStreamServer([BOTH, failing], [CUT]) as server:
+        seen = call(server, client=SOON, hedge_generations=True)
+    assert isinstance(seen.error, GenerationFailedError)
+    assert counted(seen) == (1, 0, 0)
+
+
+def test_a_first_token_that_neither_has_is_a_timeout(call: Call) -> None:
+    with ModelStreamServer([HANG]) as server:
+        seen = call(server, client=SOON, hedge_generations=True, first_token_timeout=SHORT)
+        server.wait_for_hang_ups(len(server.requests))
+    assert isinstance(seen.error, GenerationTimeoutError)
+    assert (seen.error.limit, seen.error.tokens) == ("first_token_timeout", 0)
+
+
+def test_no_generation_is_hedged_unasked(call: Call) -> None:
+    with ModelStreamServer([0.4, *whole("a")]) as server:
+        seen = call(server, client=SOON)
+    assert (seen.texts, seen.error) == (["a"], None)
+    assert len(server.requests) == 1
+    assert counted(seen) == (0, 0, 0)
+
+
+def test_a_fast_generation_is_not_hedged(call: Call) -> None:
+    late = {"hedging": Hedging(delay=timedelta(seconds=15), budget=0.5)}
+    with ModelStreamServer(whole("a")) as server:
+        seen = call(server, client=late, hedge_generations=True)
+    assert (seen.texts, len(server.requests)) == (["a"], 1)
+    assert counted(seen) == (0, 0, 0)
+
+
+def test_a_session_is_not_hedged(call: Call) -> None:
+    with ModelStreamServer(whole("a")) as server:
+        seen = call(server, client=SOON, hedge_generations=True, SessionId="s1")
+    assert isinstance(seen.error, ConfigurationError)
+    assert seen.error.code == "LLC116"
+    assert server.requests == []
+
+
+ANSWER: Sequence[Any] = [0.4, b"{}"]
+
+
+@pytest.mark.parametrize(("more", "requests"), [({}, 1), ({"Idempotent": True}, 2)])
+@pytest.mark.parametrize("kind", ["boto3", "threads", "asyncio"])
+def test_whole_answers_of_language_models_are_not_hedged_either(
+    kind: str, more: dict[str, Any], requests: int
+) -> None:
+    parameters = {"EndpointName": "chat", "Body": BODY, **more}
+    with ModelStreamServer(ANSWER) as server:
+        given = options(server, SOON)
+        if kind == "asyncio":
+
+            async def inside() -> None:
+                async with AsyncRuntimeClient(**given) as client:
+                    await client.invoke_endpoint(**parameters)
+
+            asyncio.run(inside())
+        else:
+            make = runtime_client if kind == "boto3" else RuntimeClient
+            client: Any = make(**given)
+            client.invoke_endpoint(**parameters)
+            client.close()
+        assert len(server.requests) == requests
+
+
+def test_whole_answers_of_language_models_are_not_asked_for_again() -> None:
+    with ModelStreamServer([CUT]) as server, RuntimeClient(**options(server, {})) as client:
+        with pytest.raises(ConnectionClosedError):
+            client.invoke_endpoint(EndpointName="chat", Body=BODY)
+        assert len(server.requests) == 1
+        with pytest.raises(ConnectionClosedError):
+            client.invoke_endpoint(EndpointName="sentiment", Body=b'{"inputs": "fine"}')
+        assert len(server.requests) == 3
+
+
+def test_a_cancelled_caller_hangs_up_on_both() -> None:
+    async def inside(server: ModelStreamServer) -> None:
+        async with AsyncRuntimeClient(**options(server, SOON)) as client:
+            task = asyncio.ensure_future(client.stream(**asked({"hedge_generations": True})))
+            while len(server.requests) < 2:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await asyncio.to_thread(server.wait_for_hang_ups, 2)
+
+    with ModelStreamServer([HANG]) as server:
+        asyncio.run(inside(server))
+
+
+def test_the_percentile_is_of_first_tokens_not_of_whole_calls() -> None:
+    """A hundred calls that take no time would make each generation seem late."""
+    client = {
+        "hedging": Hedging(percentile=50, budget=0.5),
+        "latency_target": timedelta(seconds=15),
+    }
+
+    def use(server: ModelStreamServer) -> None:
+        with RuntimeClient(**options(server, client)) as caller:
+            for _ in range(100):
+                caller.invoke_endpoint(EndpointName="e", Body=b"{}")
+            server.scripts = [[0.3, *whole("a")]]
+            with caller.stream(**asked({"hedge_generations": True})) as generation:
+                assert [one.text for one in generation] == ["a"]
+            assert caller.counts.hedges == 0
+
+    with ModelStreamServer([b"{}"]) as server:
+        use(server)
