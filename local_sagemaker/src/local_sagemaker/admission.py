@@ -11,6 +11,8 @@ a local AWS runs programs. So a request has to show
 The access key's id is enough, the signature is not computed: the id is as random as a secret (80
 bits), is written nowhere but into the environment that the user gets, and travels over loopback
 only, where nobody but root listens. What AWS does about a wrong signature cannot be tried here.
+Bearer tokens, which the OpenAI-compatible path alone takes, are checked to the last bit: they are
+handed around, and expire.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 from xml.sax.saxutils import escape
+
+from .bearer_tokens import OPENAI_PATH, BadToken, check_token
 
 TOKEN_HEADER = "X-Local-Aws-Token"
 TOKEN_VARIABLE = "LOCAL_SAGEMAKER_TOKEN"
@@ -132,8 +136,10 @@ def admit_known(credentials: Credentials) -> Admit:
         if path.startswith(_CONTROLS):
             given = headers.get(TOKEN_HEADER.lower(), "")
             return None if _same(given, credentials.token) else _no_token()
+        if OPENAI_PATH.fullmatch(path):
+            return _judge_token(headers.get("authorization", ""), credentials)
         key = _access_key(target, headers)
-        if key is not None and (_same(key, credentials.access_key) or _is_issued(key)):
+        if key is not None and (_same(key, credentials.access_key) or _issued(key) is not None):
             return None
         return _no_key(key, target, headers)
 
@@ -151,8 +157,8 @@ def _access_key(target: str, headers: Mapping[str, str]) -> str | None:
     return found[1] if found else None
 
 
-def _is_issued(key: str) -> bool:
-    """Whether IAM or STS here have given this key to somebody; by any server of the process."""
+def _issued(key: str) -> str | None:
+    """Give the secret of a key that IAM or STS here have given to somebody; by any server here."""
     from moto.iam.models import iam_backends  # not for a model server, which needs no moto
 
     found = (
@@ -160,7 +166,23 @@ def _is_issued(key: str) -> bool:
         for account in list(iam_backends.values())
         for backend in list(account.values())
     )
-    return any(one is not None and one.status == "Active" for one in found)
+    active = (one.secret_access_key for one in found if one is not None and one.status == "Active")
+    return next(active, None)
+
+
+def _judge_token(authorization: str, credentials: Credentials) -> Refused | None:
+    """Judge a request to the OpenAI-compatible path; AWS documents no other way in than a token."""
+
+    def secret_of(key: str) -> str | None:
+        if _same(key, credentials.access_key):
+            return credentials.secret_key
+        return _issued(key)
+
+    try:
+        check_token(authorization, secret_of)
+    except BadToken as bad:
+        return _json({"Message": str(bad)}, "application/json", "AccessDeniedException")
+    return None
 
 
 def _no_token() -> Refused:

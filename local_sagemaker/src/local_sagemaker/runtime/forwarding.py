@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import quote
 
+from ..bearer_tokens import OPENAI_PATH
 from .service import Runtime
 
 _PATH = re.compile(r"/endpoints/[^/]+/invocations(-response-stream)?")
@@ -25,7 +26,7 @@ def is_invocation(path: str) -> bool:
     >>> is_invocation("/endpoints/sentiment/invocations"), is_invocation("/my-bucket/key")
     (True, False)
     """
-    return _PATH.fullmatch(path) is not None
+    return _PATH.fullmatch(path) is not None or OPENAI_PATH.fullmatch(path) is not None
 
 
 def forward(

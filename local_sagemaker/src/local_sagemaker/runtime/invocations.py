@@ -1,7 +1,9 @@
-"""InvokeEndpoint and InvokeEndpointWithResponseStream: from a caller's bytes to a model and back.
+"""InvokeEndpoint, InvokeEndpointWithResponseStream, and the OpenAI-compatible path beside them.
 
 Errors are in the words that AWS's own answers have been reported with; where none are known, in
-ours. Limits: SageMaker Runtime API reference, InvokeEndpoint.
+ours. Limits: SageMaker Runtime API reference, InvokeEndpoint. The OpenAI-compatible path: SageMaker
+developer guide, "Invoke endpoints with OpenAI-compatible APIs"; what comes from the container goes
+to the caller as it comes.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 from urllib.parse import unquote
 
+from ..bearer_tokens import OPENAI_PATH
 from .blueprints import instance_dimensions
 from .clock import Clock
 from .endpoints import RuntimeEndpoint
@@ -42,7 +46,9 @@ from .refusals import (
 from .routing import choose_instance, prefix_key
 from .shadow import Nobody, is_copied
 
-_SUFFIXES = {"invocations": False, "invocations-response-stream": True}
+Kind = Literal["whole", "events", "openai"]
+"""An answer at once, in AWS's event stream, or as the container sends it."""
+_KINDS: dict[str, Kind] = {"invocations": "whole", "invocations-response-stream": "events"}
 _STREAM_TYPE = "application/vnd.amazon.eventstream"
 
 
@@ -53,7 +59,7 @@ class _Call:
     request: Request
     connection: Connection | Nobody
     zone: str | None
-    streaming: bool
+    kind: Kind
     endpoint: RuntimeEndpoint
     fleet: Fleet
     variant: Variant
@@ -69,6 +75,27 @@ class _Call:
     def dimensions(self) -> list[Dimensions]:
         """What it counts into."""
         return self.endpoint.dimensions(self.fleet, self.variant)
+
+
+def _operation(request: Request) -> tuple[str, Kind, str | None]:
+    """Read the endpoint's name, the kind of call, and the inference component that it is for.
+
+    Raises
+    ------
+    Refusal
+        404 for what is none of the operations.
+    """
+    path = request.target.partition("?")[0]
+    openai = OPENAI_PATH.fullmatch(path)
+    if openai and openai["rest"] == "chat/completions" and request.method == "POST":
+        component = openai["component"]
+        return unquote(openai["endpoint"]), "openai", component and unquote(component)
+    parts = path.split("/")
+    known = len(parts) == 4 and parts[1] == "endpoints" and parts[3] in _KINDS
+    if not known or request.method != "POST":
+        raise Refusal(404, "UnknownOperationException", "")
+    named = request.headers.get(PREFIX + "inference-component")
+    return unquote(parts[2]), _KINDS[parts[3]], named
 
 
 Find = Callable[[str, str], Awaitable["RuntimeEndpoint | None"]]
@@ -102,6 +129,11 @@ class Invocations:
         self._recent: deque[float] = deque()
         self._copies: set[asyncio.Task[None]] = set()
         self._loaded: set[tuple[str, str]] = set()
+        self._answers = {
+            "whole": self._answer_at_once,
+            "events": self._answer_in_parts,
+            "openai": self._pass_on,
+        }
 
     def handler(self, zone: str | None) -> Callable[[Request, Connection], Awaitable[None]]:
         """Give the handler of a zone's listener; None is the regional one."""
@@ -119,11 +151,7 @@ class Invocations:
             refuse(connection, refusal)
 
     async def _invoke(self, request: Request, connection: Connection, zone: str | None) -> None:
-        parts = request.target.partition("?")[0].split("/")
-        known = len(parts) == 4 and parts[1] == "endpoints" and parts[3] in _SUFFIXES
-        if not known or request.method != "POST":
-            raise Refusal(404, "UnknownOperationException", "")
-        name, streaming = unquote(parts[2]), _SUFFIXES[parts[3]]
+        name, kind, component = _operation(request)
         if request.too_large:
             connection.send(
                 413,
@@ -138,9 +166,8 @@ class Invocations:
         endpoint = await self._find(region, name)
         if endpoint is None or not endpoint.in_service:
             raise Refusal(400, "ValidationError", not_found(name, endpoint))
-        call = _Call(
-            request, connection, zone, streaming, endpoint, *self._choose(endpoint, headers)
-        )
+        chosen = self._choose(endpoint, headers, component)
+        call = _Call(request, connection, zone, kind, endpoint, *chosen)
         self._copy(call)
         variant = call.variant
         serverless = variant.settings.get("ServerlessConfig")
@@ -178,7 +205,7 @@ class Invocations:
         self._recent.append(now)
 
     def _choose(
-        self, endpoint: RuntimeEndpoint, headers: dict[str, str]
+        self, endpoint: RuntimeEndpoint, headers: dict[str, str], component: str | None
     ) -> tuple[Fleet, Variant, Instance | None]:
         """Choose fleet and variant, and the instance when the request belongs to a session."""
         header = "target-container-hostname"
@@ -186,7 +213,6 @@ class Invocations:
             raise Refusal(
                 400, "ValidationError", f"Endpoint {endpoint.name} takes no {header} header."
             )
-        component = headers.get(PREFIX + "inference-component")
         fleet = endpoint.choose_fleet(self._random)
         if component is not None and not fleet.hosts_components:
             raise Refusal(400, "ValidationError", COMPONENT_NOT_ALLOWED)
@@ -284,8 +310,7 @@ class Invocations:
                 instance.begin(router)
                 began = time.perf_counter()
                 try:
-                    answer = self._answer_in_parts if call.streaming else self._answer_at_once
-                    status, ended = await answer(call, instance)
+                    status, ended = await self._answers[call.kind](call, instance)
                     model_seconds = ended - began
                     return
                 except Unreachable:
@@ -323,13 +348,14 @@ class Invocations:
 
     async def _ask(self, call: _Call, instance: Instance) -> Response:
         """Call the container; what is not 2xx becomes a ModelError."""
-        endpoint, streaming = call.endpoint, call.streaming
-        headers = forwarded(call.request.headers, streaming)
+        endpoint, streaming = call.endpoint, call.kind != "whole"
+        headers = forwarded(call.request.headers, call.kind == "events")
+        path = "/v1/chat/completions" if call.kind == "openai" else "/invocations"
         limit = self.options.invocation_timeout
         try:
             async with asyncio.timeout(limit):
                 response = await instance.request(
-                    "/invocations", headers, call.request.body, streaming=streaming
+                    path, headers, call.request.body, streaming=streaming
                 )
         except TimeoutError:
             raise self._timed_out(call, instance) from None
@@ -370,7 +396,6 @@ class Invocations:
 
     async def _answer_in_parts(self, call: _Call, instance: Instance) -> tuple[int, float]:
         response, connection = await self._ask(call, instance), call.connection
-        assert response.chunks is not None
         content_type = response.headers.get("content-type", "application/octet-stream")
         connection.start_stream(
             200,
@@ -380,24 +405,57 @@ class Invocations:
                 *self._returned(call, instance, response),
             ],
         )
-        problem: tuple[str, str] | None = None
-        try:
-            async with asyncio.timeout(self.options.stream_timeout):
-                async for chunk in response.chunks:
-                    await connection.send_chunk(payload_part(chunk))
-        except TimeoutError:
-            problem = (
-                "ModelInvocationTimeExceeded",
-                "The model did not finish sending its response in time.",
-            )
-        except Broken:
-            problem = ("StreamBroken", "The connection to the model was closed.")
+        problem = await self._relay(response, connection, payload_part)
         ended = time.perf_counter()
         if problem:
             document = json.dumps({"Message": problem[1], "ErrorCode": problem[0]}).encode()
             await connection.send_chunk(exception_event("ModelStreamError", document))
         self._count_stream_errors(call, bool(problem))
         connection.end_stream()
+        return 0 if problem else response.status, ended
+
+    async def _relay(
+        self, response: Response, connection: Connection | Nobody, write: Callable[[bytes], bytes]
+    ) -> tuple[str, str] | None:
+        """Pass the parts of an answer on as they come; gives what went wrong, code and words."""
+        assert response.chunks is not None
+        try:
+            async with asyncio.timeout(self.options.stream_timeout):
+                async for chunk in response.chunks:
+                    await connection.send_chunk(write(chunk))
+        except TimeoutError:
+            return (
+                "ModelInvocationTimeExceeded",
+                "The model did not finish sending its response in time.",
+            )
+        except Broken:
+            return "StreamBroken", "The connection to the model was closed."
+        return None
+
+    async def _pass_on(self, call: _Call, instance: Instance) -> tuple[int, float]:
+        """Give the container's bytes to the caller: in parts when they come so, else at once."""
+        response, connection = await self._ask(call, instance), call.connection
+        content_type = response.headers.get("content-type", "application/json")
+        headers = [("content-type", content_type), *self._returned(call, instance, response)]
+        if "content-length" in response.headers:
+            assert response.chunks is not None
+            try:
+                body = b"".join([chunk async for chunk in response.chunks])
+            except Broken:
+                raise ModelFailed.of(
+                    call.endpoint, 0, "The connection to the container was closed."
+                ) from None
+            ended = time.perf_counter()
+            connection.send(200, headers, body)
+            return response.status, ended
+        connection.start_stream(200, headers)
+        problem = await self._relay(response, connection, bytes)
+        ended = time.perf_counter()
+        self._count_stream_errors(call, bool(problem))
+        if problem and isinstance(connection, Connection):
+            connection.close()  # without the last chunk: a cut stream is no whole one
+        else:
+            connection.end_stream()
         return 0 if problem else response.status, ended
 
     def _count_stream_errors(self, call: _Call, broken: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 
+from ..bearer_tokens import region_of_token
 from .endpoints import RuntimeEndpoint
 from .http_server import Connection
 from .shadow import Nobody
@@ -120,7 +121,9 @@ def check_lengths(headers: dict[str, str]) -> None:
 
 
 def region_of(authorization: str) -> str | None:
-    """Read the Region from a signature's credential scope."""
+    """Read the Region from a signature's credential scope, or a bearer token's."""
+    if authorization[:7].lower() == "bearer ":
+        return region_of_token(authorization)
     scope = authorization.partition("Credential=")[2].split("/", 4)
     return scope[2] if len(scope) > 3 else None
 

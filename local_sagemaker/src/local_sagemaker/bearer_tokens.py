@@ -1,0 +1,135 @@
+"""Bearer tokens of SageMaker's OpenAI-compatible path: a signed URL, and whether it still opens.
+
+``sagemaker-api-key-`` and, in base64, the URL that SigV4 signs for POST of
+``sagemaker.amazonaws.com/?Action=CallWithBearerToken`` in its query, without ``https://`` and with
+``&Version=1`` at its end. Its date and ``X-Amz-Expires``, at most 12 hours, say how long it is good;
+the access key is in it, the secret is not. Source: sagemaker-core 2.27.0, `token_generator`.
+
+What SageMaker answers to a bad one is not documented. Amazon Bedrock has the same kind of token, and
+its words as users report them are taken: anomalyco/opencode#47073 (invalid, 403),
+ai4s-research/open-science#53 (of another Region: the same), BerriAI/litellm's tests (expired).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import calendar
+import hashlib
+import hmac
+import re
+import time
+from collections.abc import Callable
+from urllib.parse import parse_qsl
+
+PREFIX = "sagemaker-api-key-"
+EXPIRED = "Bearer Token has expired"
+INVALID = "Authentication failed: Please make sure your API Key is valid."
+OPENAI_PATH = re.compile(
+    r"/endpoints/(?P<endpoint>[^/]+)(?:/inference-components/(?P<component>[^/]+))?"
+    r"/openai/v1/(?P<rest>.*)"
+)
+
+_HOST = "sagemaker.amazonaws.com"
+_LONGEST = 43_200
+"""Seconds."""
+_AHEAD = 300.0
+"""Seconds that the signer's clock may be ahead, as for SigV4."""
+_SCOPE = re.compile(r"(?P<key>[^/]+)/(?P<date>\d{8})/(?P<region>[a-z0-9-]+)/sagemaker/aws4_request")
+
+
+class BadToken(Exception):
+    """A token that opens nothing; the message tells nothing of what is in it."""
+
+
+def _query(authorization: str) -> str:
+    """Give the query of the signed URL in a header."""
+    kind, _, token = authorization.partition(" ")
+    if kind.lower() != "bearer" or not token.startswith(PREFIX):
+        raise BadToken(INVALID)
+    try:
+        text = base64.b64decode(token.removeprefix(PREFIX).strip(), validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        raise BadToken(INVALID) from None
+    url, _, query = text.partition("?")
+    if url.rstrip("/") != _HOST:
+        raise BadToken(INVALID)
+    return query
+
+
+def region_of_token(authorization: str) -> str | None:
+    """Read the Region that a token is for; None for what is none."""
+    try:
+        scope = dict(parse_qsl(_query(authorization))).get("X-Amz-Credential", "")
+    except BadToken:
+        return None
+    found = _SCOPE.fullmatch(scope)
+    return found["region"] if found else None
+
+
+def check_token(
+    authorization: str, secret_of: Callable[[str], str | None], now: float | None = None
+) -> None:
+    """Check an Authorization header.
+
+    Parameters
+    ----------
+    authorization
+        The header.
+    secret_of
+        Gives the secret key of an access key; None when nobody has that.
+    now
+        Seconds since 1970; by default the machine's clock, as the signer's is.
+
+    Raises
+    ------
+    BadToken
+        When it has another form, is not good yet or any more, or was signed by nobody known here.
+    """
+    query = _query(authorization)
+    given = dict(parse_qsl(query))
+    scope = _SCOPE.fullmatch(given.get("X-Amz-Credential", ""))
+    expires = given.get("X-Amz-Expires", "")
+    right = {
+        "Action": "CallWithBearerToken",
+        "Version": "1",
+        "X-Amz-Algorithm": "AWS4-HMAC-SHA256",
+        "X-Amz-SignedHeaders": "host",
+    }
+    if (
+        scope is None
+        or any(given.get(name) != value for name, value in right.items())
+        or not re.fullmatch(r"[0-9]{1,5}", expires)
+        or not 1 <= int(expires) <= _LONGEST
+    ):
+        raise BadToken(INVALID)
+    try:
+        signed = calendar.timegm(time.strptime(given.get("X-Amz-Date", ""), "%Y%m%dT%H%M%SZ"))
+    except ValueError:
+        raise BadToken(INVALID) from None
+    secret = secret_of(scope["key"])
+    if secret is None or not hmac.compare_digest(
+        _signature(query, secret, scope), given.get("X-Amz-Signature", "").encode()
+    ):
+        raise BadToken(INVALID)
+    moment = time.time() if now is None else now
+    if signed > moment + _AHEAD or not given["X-Amz-Date"].startswith(scope["date"]):
+        raise BadToken(INVALID)
+    if moment > signed + int(expires):
+        raise BadToken(EXPIRED)
+
+
+def _signature(query: str, secret: str, scope: re.Match[str]) -> bytes:
+    """Sign the URL again. Source: IAM user guide, "Create a signed AWS API request"."""
+    pairs = [pair for pair in query.split("&") if pair != "Version=1"]
+    pairs = sorted(pair for pair in pairs if not pair.startswith("X-Amz-Signature="))
+    nothing = hashlib.sha256(b"").hexdigest()
+    request = f"POST\n/\n{'&'.join(pairs)}\nhost:{_HOST}\n\nhost\n{nothing}"
+    key = f"AWS4{secret}".encode()
+    for part in (scope["date"], scope["region"], "sagemaker", "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    moment = dict(parse_qsl(query))["X-Amz-Date"]
+    place = f"{scope['date']}/{scope['region']}/sagemaker/aws4_request"
+    digest = hashlib.sha256(request.encode()).hexdigest()
+    text = f"AWS4-HMAC-SHA256\n{moment}\n{place}\n{digest}"
+    return hmac.digest(key, text.encode(), "sha256").hex().encode()

@@ -1,0 +1,327 @@
+"""The OpenAI-compatible path: who is let in, what comes back, what is counted, where it goes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from botocore.auth import SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from component_site import Components, component_endpoint
+from signed_requests import Answer, ask, signed
+
+from local_sagemaker import LocalAws
+from local_sagemaker.bearer_tokens import BadToken, check_token, region_of_token
+from local_sagemaker.model_servers import LanguageModelServer, SimulatedModelServer
+
+FAST = LanguageModelServer(step_seconds=0.002, seconds_per_token=1e-6, output_tokens=6)
+CHAT = {"messages": [{"role": "user", "content": "what does the river do"}]}
+
+
+def token(
+    key: str, secret: str, *, region: str = "us-east-1", expires: int = 600, session: str = ""
+) -> str:
+    """Make a token as SageMaker's SDK does, with botocore."""
+    request = AWSRequest(
+        "POST",
+        "https://sagemaker.amazonaws.com/",
+        headers={"host": "sagemaker.amazonaws.com"},
+        params={"Action": "CallWithBearerToken"},
+    )
+    credentials = Credentials(key, secret, session or None)
+    SigV4QueryAuth(credentials, "sagemaker", region, expires=expires).add_auth(request)
+    url = str(request.url).removeprefix("https://") + "&Version=1"
+    return "sagemaker-api-key-" + base64.b64encode(url.encode()).decode()
+
+
+def own_token(aws: LocalAws, **more: Any) -> str:
+    return token(aws.credentials.access_key, aws.credentials.secret_key, **more)
+
+
+def chat(
+    url: str,
+    path: str,
+    bearer: str | None,
+    body: dict[str, Any] | bytes,
+    headers: dict[str, str] | None = None,
+) -> Answer:
+    given = {"Content-Type": "application/json", **(headers or {})}
+    if bearer is not None:
+        given["Authorization"] = f"Bearer {bearer}"
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return ask(urlsplit(url).port or 0, "POST", path, given, data)
+
+
+def openai(name: str) -> str:
+    return f"/endpoints/{name}/openai/v1/chat/completions"
+
+
+def whole(answer: Answer) -> bytes:
+    """The body of an answer in HTTP's chunks, which must have come to its end."""
+    if answer.headers.get("transfer-encoding") != "chunked":
+        return answer.body
+    rest, parts = answer.body, []
+    while True:
+        size, _, rest = rest.partition(b"\r\n")
+        count = int(size, 16)
+        if not count:
+            assert rest == b"\r\n"
+            return b"".join(parts)
+        parts.append(rest[:count])
+        assert rest[count : count + 2] == b"\r\n"
+        rest = rest[count + 2 :]
+
+
+def events(answer: Answer) -> list[Any]:
+    """The events of a stream; the last is the text that ends it."""
+    blocks = whole(answer).decode().split("\n\n")
+    assert blocks.pop() == ""
+    found = [block.removeprefix("data: ") for block in blocks]
+    return [one if one == "[DONE]" else json.loads(one) for one in found]
+
+
+# ---------------------------------------------------------------------------------------- tokens
+
+
+def secret_of(key: str) -> str | None:
+    return {"AKIAMINE": "secret/+=key"}.get(key)
+
+
+@pytest.mark.parametrize("session", ["", "a/session+token=="])
+def test_a_token_of_botocores_signer_is_good_until_it_expires(session: str) -> None:
+    header = "Bearer " + token("AKIAMINE", "secret/+=key", expires=900, session=session)
+    now = time.time()
+    check_token(header, secret_of)
+    check_token(header, secret_of, now + 890)
+    with pytest.raises(BadToken, match="Bearer Token has expired"):
+        check_token(header, secret_of, now + 901)
+    with pytest.raises(BadToken, match="Authentication failed"):
+        check_token(header, secret_of, now - 400)  # it is from the future
+    assert region_of_token(header) == "us-east-1"
+
+
+def changed(good: str, before: str, after: str) -> str:
+    url = base64.b64decode(good.removeprefix("sagemaker-api-key-")).decode()
+    assert before in url
+    text = url.replace(before, after)
+    return "sagemaker-api-key-" + base64.b64encode(text.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("X-Amz-Expires=600", "X-Amz-Expires=43200"),
+        ("CallWithBearerToken", "ListEndpoints"),
+        ("us-east-1", "eu-west-1"),
+        ("%2Fsagemaker%2F", "%2Fbedrock%2F"),
+        ("sagemaker.amazonaws.com", "bedrock.amazonaws.com"),
+        ("&Version=1", "&Version=2"),
+        ("&Version=1", ""),
+        ("AKIAMINE", "AKIAOTHER"),
+        ("SignedHeaders=host", "SignedHeaders="),
+        ("X-Amz-Date=", "X-Amz-Date=2"),
+        ("&X-Amz-Signature=", "&X-Amz-Signature=0"),
+    ],
+)
+def test_a_token_that_was_tampered_with_opens_nothing(before: str, after: str) -> None:
+    bad = changed(token("AKIAMINE", "secret/+=key"), before, after)
+    with pytest.raises(BadToken, match="Authentication failed") as raised:
+        check_token(f"Bearer {bad}", secret_of)
+    assert "AKIA" not in str(raised.value)
+
+
+def test_a_token_longer_than_twelve_hours_opens_nothing() -> None:
+    check_token("Bearer " + token("AKIAMINE", "secret/+=key", expires=43_200), secret_of)
+    with pytest.raises(BadToken):
+        check_token("Bearer " + token("AKIAMINE", "secret/+=key", expires=43_201), secret_of)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        "Bearer",
+        "Bearer x",
+        "Bearer sagemaker-api-key-",
+        "Bearer sagemaker-api-key-%%%",
+        "Bearer sagemaker-api-key-w6k=",
+        "Basic sagemaker-api-key-YQ==",
+    ],
+)
+def test_what_is_no_token_opens_nothing(header: str) -> None:
+    with pytest.raises(BadToken):
+        check_token(header, secret_of)
+    assert region_of_token(header) is None
+
+
+# ------------------------------------------------------------------------------------- the path
+
+
+@pytest.fixture
+def name(site: Any) -> tuple[Any, str]:
+    """An endpoint whose model streams tokens, and the site that it is on."""
+    here = site({"model": FAST})
+    return here, here.endpoint()
+
+
+def test_a_stream_comes_through_as_the_container_sends_it(name: Any) -> None:
+    here, endpoint = name
+    asked = {**CHAT, "stream": True, "stream_options": {"include_usage": True}}
+    answer = chat(here.aws.runtime_url(), openai(endpoint), own_token(here.aws), asked)
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert answer.headers["x-amzn-invoked-production-variant"] == "primary"
+    *chunks, last, usage, done = events(answer)
+    assert done == "[DONE]"
+    assert chunks[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    assert all(each["choices"][0]["delta"]["content"] for each in chunks[1:])
+    assert len(chunks) == 1 + 6
+    assert last["choices"][0]["finish_reason"] == "stop"
+    assert usage["choices"] == []
+    assert usage["usage"]["completion_tokens"] == 6
+
+
+def test_a_whole_answer_counts_as_an_invocation(name: Any) -> None:
+    here, endpoint = name
+    answer = chat(here.aws.runtime_url(), openai(endpoint), own_token(here.aws), CHAT)
+    assert json.loads(answer.body)["usage"]["total_tokens"] == 5 + 6
+    assert here.statistics(endpoint, "Invocations", "Sum") == {"Sum": 1}
+    assert here.statistics(endpoint, "ModelLatency", "SampleCount") == {"SampleCount": 1}
+
+
+def test_the_main_url_passes_it_on(name: Any) -> None:
+    here, endpoint = name
+    asked = {**CHAT, "stream": True}
+    answer = chat(here.aws.url, openai(endpoint), own_token(here.aws), asked)
+    assert answer.status == 200
+    assert answer.body.rstrip().endswith((b"data: [DONE]", b"0"))
+
+
+@pytest.mark.parametrize("more", [{"expires": 1}, {"region": "eu-west-1"}])
+def test_expired_and_other_regions_tokens(name: Any, more: dict[str, Any]) -> None:
+    here, endpoint = name
+    bearer = own_token(here.aws, **more)
+    if "expires" in more:
+        time.sleep(2.1)
+    answer = chat(here.aws.runtime_url(), openai(endpoint), bearer, CHAT)
+    if "expires" in more:
+        assert answer.status == 403
+        assert json.loads(answer.body)["Message"] == "Bearer Token has expired"
+    else:  # every Region is served at one URL here: it has no such endpoint
+        assert answer.status == 400
+        assert "not found" in json.loads(answer.body)["Message"]
+
+
+def test_nobody_else_gets_in(name: Any) -> None:
+    here, endpoint = name
+    url, key = here.aws.runtime_url(), here.aws.credentials.access_key
+    path = openai(endpoint)
+    assert chat(url, path, None, CHAT).status == 403
+    assert chat(url, path, token(key, "not the secret"), CHAT).status == 403
+    assert chat(url, path, token("AKIAUNKNOWN", "secret"), CHAT).status == 403
+    # AWS documents a token there, and a token nowhere else.
+    assert chat(url, path, None, CHAT, signed(key, "sagemaker")).status == 403
+    other = f"/endpoints/{endpoint}/invocations"
+    assert chat(url, other, own_token(here.aws), CHAT).status == 403
+    assert here.statistics(endpoint, "Invocations", "Sum").get("Sum", 0) == 0
+
+
+def test_a_users_own_key_opens_it(name: Any) -> None:
+    here, endpoint = name
+    iam = here.aws.client("iam")
+    iam.create_user(UserName="caller")
+    key = iam.create_access_key(UserName="caller")["AccessKey"]
+    bearer = token(key["AccessKeyId"], key["SecretAccessKey"])
+    try:
+        assert chat(here.aws.runtime_url(), openai(endpoint), bearer, CHAT).status == 200
+    finally:
+        iam.delete_access_key(UserName="caller", AccessKeyId=key["AccessKeyId"])
+        iam.delete_user(UserName="caller")
+    assert chat(here.aws.runtime_url(), openai(endpoint), bearer, CHAT).status == 403
+
+
+def test_a_container_without_the_path_is_a_model_error(site: Any) -> None:
+    here = site({"model": SimulatedModelServer()})
+    endpoint = here.endpoint()
+    answer = chat(here.aws.runtime_url(), openai(endpoint), own_token(here.aws), CHAT)
+    assert (answer.status, answer.headers["x-amzn-errortype"]) == (424, "ModelError")
+    assert json.loads(answer.body)["OriginalStatusCode"] == 404
+
+
+def test_other_openai_paths_are_unknown(name: Any) -> None:
+    here, endpoint = name
+    path = f"/endpoints/{endpoint}/openai/v1/models"
+    answer = chat(here.aws.runtime_url(), path, own_token(here.aws), CHAT)
+    assert (answer.status, answer.headers["x-amzn-errortype"]) == (404, "UnknownOperationException")
+
+
+def test_a_prompt_that_is_too_long_is_vllms_400_within_a_model_error(site: Any) -> None:
+    here = site({"model": LanguageModelServer(kv_tokens=64)})
+    endpoint = here.endpoint()
+    long = {"messages": [{"role": "user", "content": "word " * 64}]}
+    answer = chat(here.aws.runtime_url(), openai(endpoint), own_token(here.aws), long)
+    told = json.loads(answer.body)
+    assert (answer.status, told["OriginalStatusCode"]) == (424, 400)
+    error = json.loads(told["OriginalMessage"])["error"]
+    assert (error["type"], error["code"]) == ("BadRequestError", 400)
+    assert "maximum context length is 64 tokens" in error["message"]
+
+
+def test_prefixes_and_prefix_ids_choose_the_instance(site: Any) -> None:
+    here = site({"model": FAST})
+    routing = {
+        "RoutingStrategy": "PREFIX_AWARE",
+        "PrefixAwareRoutingConfig": {"PrefixLength": 1024, "ConcurrencyThreshold": 100},
+    }
+    metrics = {"MetricsConfig": {"EnableEnhancedMetrics": True}}
+    variant = {"InitialInstanceCount": 4, "RoutingConfig": routing}
+    one = here.endpoint(variant, **metrics)
+    for number in range(12):  # the first 1024 bytes are the same
+        content = f"{'the same beginning ' * 80}{number}"
+        body = {"messages": [{"role": "user", "content": content}]}
+        chat(here.aws.runtime_url(), openai(one), own_token(here.aws), body)
+    assert here.by_instance(one) == [12]
+    two = here.endpoint(variant, **metrics)
+    for number in range(40):
+        given = {"X-Amzn-SageMaker-Prefix-Aware-Id": f"conversation {number}"}
+        chat(here.aws.runtime_url(), openai(two), own_token(here.aws), CHAT, given)
+    assert len(here.by_instance(two)) == 4  # 40 ids on 4 instances: one without any is 4e-5
+    assert sum(here.by_instance(two)) == 40
+
+
+def test_an_inference_component_has_a_path_of_its_own(site: Any) -> None:
+    here = site({"model": FAST})
+    components = Components(here, component_endpoint(here))
+    component = components.create()
+    try:
+        path = (
+            f"/endpoints/{components.endpoint}/inference-components/{{}}/openai/v1/chat/completions"
+        )
+        url, bearer = here.aws.runtime_url(), own_token(here.aws)
+        assert chat(url, path.format(component), bearer, CHAT).status == 200
+        assert components.sum(component, "Invocations") == 1
+        assert chat(url, path.format("nobody"), bearer, CHAT).status == 400
+        told = json.loads(chat(url, openai(components.endpoint), bearer, CHAT).body)
+        assert told["Message"].startswith("Inference Component Name header is required")
+    finally:
+        components.delete(component)
+
+
+def test_a_session_stays_with_its_instance(site: Any) -> None:
+    here = site({"model": FAST})
+    metrics = {"MetricsConfig": {"EnableEnhancedMetrics": True}}
+    endpoint = here.endpoint({"InitialInstanceCount": 4}, **metrics)
+    url, bearer = here.aws.runtime_url(), own_token(here.aws)
+    header = "X-Amzn-SageMaker-Session-Id"
+    first = chat(url, openai(endpoint), bearer, CHAT, {header: "NEW_SESSION"})
+    session = first.headers["x-amzn-sagemaker-new-session-id"]
+    for _ in range(11):
+        chat(url, openai(endpoint), bearer, CHAT, {header: session})
+    assert here.by_instance(endpoint) == [12]
+    unknown = chat(url, openai(endpoint), bearer, CHAT, {header: "nobody's"})
+    assert (unknown.status, unknown.headers["x-amzn-errortype"]) == (400, "ValidationError")
