@@ -205,22 +205,23 @@ def test_an_alarm_follows_the_runtimes_clock_at_its_own_interval(models):
     name = here.endpoint(MetricsConfig={"MetricPublishFrequencyInSeconds": 10})
     cloudwatch = here.aws.client("cloudwatch")
     query = f"sum({WAITING.format(name)}) >= 0"
+    here.to_full_minute()
     cloudwatch.put_metric_alarm(
         AlarmName="waiting",
         EvaluationCriteria={"PromQLCriteria": {"Query": query, "PendingPeriod": 40}},
         EvaluationInterval=20,
     )
     try:
-        here.to_full_minute()
 
         def state() -> str:
             (found,) = cloudwatch.describe_alarms(AlarmNames=["waiting"])["MetricAlarms"]
             return str(found["StateValue"])
 
+        # Judged at 10, 30 and 50 s: 40 s after it breached first.
         assert state() == "OK"
-        here.aws.advance(20)
+        here.aws.advance(40)
         assert state() == "OK"
-        here.aws.advance(20)
+        here.aws.advance(10)
         assert state() == "ALARM"
     finally:
         cloudwatch.delete_alarms(AlarmNames=["waiting"])
