@@ -96,11 +96,48 @@ def test_an_average_may_lie_above_a_percentile() -> None:
         ({"p99": Duration(-1.8881545897087503e289)}, "LLE701"),  # a CDK token
         ({"p50": ms(50), "p99": ms(49)}, "LLE803"),
         ({"p50": ms(50), "p99_9": ms(49)}, "LLE803"),
+        ({"ttft_p95": 500}, "LLE801"),
+        ({"itl_p50": ms(0)}, "LLE701"),
+        ({"ttft_p50": ms(500), "ttft_p99": ms(499)}, "LLE803"),
+        ({"itl_p90": ms(50), "itl_p95": ms(49)}, "LLE803"),
     ],
 )
 def test_refused(refused: Refused, targets: dict[str, object], code: str) -> None:
     with refused(code):
         LatencyTarget(**targets)
+
+
+def test_targets_on_tokens_stand_beside_those_of_whole_calls() -> None:
+    target = LatencyTarget(
+        p99=ms(9000), ttft_p99=ms(900), ttft_p95=ms(500), itl_p50=ms(30), itl_p95=ms(50)
+    )
+    assert target.milliseconds == {"p99": 9000}
+    assert list(target.ttft_milliseconds.items()) == [("p95", 500), ("p99", 900)]
+    assert list(target.itl_milliseconds.items()) == [("p50", 30), ("p95", 50)]
+    assert target.of_tokens
+    assert (target.typical_ttft, target.typical_itl) == (("p95", 500), ("p50", 30))
+    assert target != LatencyTarget(p99=ms(9000))
+    assert not LatencyTarget(p99=ms(9000)).of_tokens
+
+
+def test_without_a_whole_call_there_is_no_shortest_longest_or_typical_one() -> None:
+    target = LatencyTarget(ttft_p95=ms(500))
+    assert target.milliseconds == target.itl_milliseconds == {}
+    assert target.tightest is target.slowest is target.typical is target.typical_itl is None
+
+
+def test_kinds_are_not_compared_with_each_other() -> None:
+    """A first token may take longer than a whole call of another kind of request."""
+    LatencyTarget(p50=ms(900), ttft_p95=ms(500), itl_p99=ms(100))
+
+
+def test_a_refusal_names_the_kind(refused: Refused) -> None:
+    with refused("LLE803") as caught:
+        LatencyTarget(p50=ms(1), p99=ms(2), itl_p50=ms(50), itl_p95=ms(49))
+    assert "inter-token latency" in str(caught.value)
+    with refused("LLE801") as caught:
+        LatencyTarget(ttft_p95=500)
+    assert "time to first token, p95" in str(caught.value)
 
 
 def test_keywords_only() -> None:

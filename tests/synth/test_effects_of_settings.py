@@ -88,6 +88,15 @@ DAILY = {".scaling.schedule": [{"name": "daily", "rate": "1 day", "max": 12}]}
 STEPS = {".scaling.steps": {"adds": [{"requests": 8, "add": 2}, {"requests": 16, "add": 4}]}}
 CAPTURE = {".data_capture": {"s3": "s3://my-bucket/captured/"}}
 DUMP = {".core_dump": {"s3": "s3://my-bucket/dumps/"}}
+LANGUAGE = {
+    ".latency": {"ttft_p95": "500ms", "itl_p95": "50ms"},
+    ".tokens": {"input": 512, "output": 128},
+    ".throughput": {"peak_tps": 24, "tps_per_instance": 3, "concurrency_per_instance": 20},
+}
+LENGTHS = {
+    **LANGUAGE,
+    ".tokens": {"input": {"p50": 300, "p95": 1800}, "output": {"p50": 100, "p95": 400}},
+}
 CHALLENGED = {".variants": {"b": {"weight": 1}}}
 ONLY_B_SCALES = {".variants": {"b": {"scaling": {}}}, ".scaling": {"enabled": False}}
 TWO_OF_ITS_OWN = {name.removeprefix("."): value for name, value in TWO.items()}
@@ -96,6 +105,7 @@ FURTHER = (
     ("containers", URI[".containers"], {}),
     ("tps_per_instance", 150, {}),
     ("safety_factor", 0.4, {}),
+    ("concurrency_per_instance", 24, {}),
     ("instances", {"max": 40}, {}),
     ("instances", {"initial": 9}, {}),
     ("scaling", {"scale_in_cooldown": "8m"}, {}),
@@ -251,6 +261,26 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({".latency.p95": "150ms"}, {}),
     ({".latency.p99_9": "250ms"}, {}),
     ({".latency.average": "150ms"}, {}),
+    *(
+        ({f".latency.{kind}_{each}": value}, LANGUAGE)
+        for kind, value in (("ttft", "500ms"), ("itl", "50ms"))
+        for each in ("p50", "p90", "p99")
+    ),
+    ({".latency.ttft_p95": "400ms"}, LANGUAGE),
+    ({".latency.itl_p95": "40ms"}, LANGUAGE),
+    ({".latency.ttft_p95": "400ms"}, {}),
+    ({".streaming": True}, {}),
+    ({".tokens": LANGUAGE[".tokens"]}, {}),
+    ({".tokens": {"input": 600, "output": 256, "shared_prefix": 0.5}}, LANGUAGE),
+    ({".tokens.shared_prefix": 0.5}, LANGUAGE),
+    ({".tokens.input.p50": 200}, LENGTHS),
+    ({".tokens.input.p95": 2000}, LENGTHS),
+    ({".tokens.output.p50": 50}, LENGTHS),
+    ({".tokens.output.p95": 500}, LENGTHS),
+    ({".throughput.concurrency_per_instance": 24}, LANGUAGE),
+    ({".throughput.concurrency_per_instance": GONE}, LANGUAGE),
+    ({".throughput.concurrency_per_instance": 24}, {}),  # of what is no language model
+    ({".scaling.metric": "invocations"}, LANGUAGE),
     ({".throughput.peak_tps": 2000}, {}),
     ({".throughput.peak_tps": 1001}, {}),  # 7.7 instances, as with 1,000: eight
     ({".throughput.peak_tps": 2000}, {".instances": {"initial": 8, "max": 16}}),

@@ -19,7 +19,6 @@ TOKEN_COUNT = number_range(
     "the number of tokens",
     1,
     None,
-    unit="tokens",
     fix="Give the tokens of a prompt (input) and of an answer (output) as whole numbers, or as "
     "p50 and p95.",
 )

@@ -74,8 +74,11 @@ def _in_flight(plan: Plan) -> Iterator[PlanWarning]:
             "choose a type with more memory",
         )
     in_flight = measured.concurrency_per_instance
-    if in_flight is None and not plan.request.scaling.count_invocations:
-        if plan.scaling is not None and plan.scaling.metric == INVOCATIONS_METRIC:
+    if in_flight is None:
+        chosen = plan.request.scaling
+        own = chosen.count_invocations or chosen.target_invocations_per_instance is not None
+        by_invocations = plan.scaling is not None and plan.scaling.metric == INVOCATIONS_METRIC
+        if by_invocations and not own:
             yield PlanWarning(
                 "no-concurrency",
                 "scaling counts invocations, and one invocation may write ten tokens or a "
@@ -83,7 +86,6 @@ def _in_flight(plan: Plan) -> Iterator[PlanWarning]:
                 "one instance at its measured limit, which low-latency load-test writes"
                 + _estimate(plan),
             )
-    if in_flight is None:
         return
     seconds = float(stated(in_flight) / stated(measured.tps_per_instance))
     longest = made.call_seconds

@@ -202,9 +202,7 @@ def _scaling(instances: InstanceCountSettings, scaling: ScalingSettings) -> Scal
         max_instances=instances.max,
         target_invocations_per_instance=scaling.invocations_target,
         max_concurrency_per_instance=scaling.concurrency_target,
-        count_invocations="metric" in scaling.model_fields_set
-        and scaling.metric == "invocations"
-        and scaling.enabled,
+        count_invocations=scaling.metric == "invocations" and scaling.enabled,
         scale_out_cooldown=scaling.scale_out_cooldown,
         scale_in_cooldown=scaling.scale_in_cooldown,
         instance_start=scaling.instance_start,

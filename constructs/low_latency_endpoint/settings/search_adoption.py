@@ -99,7 +99,7 @@ def adopt_found(settings: str | Path, key: str, found: Found, result: SearchResu
     """
     read = load_settings(settings)
     policy = plan_endpoint(read, key).scaling  # says when there is no such endpoint
-    derived = read.endpoints[key].scaling.metric == "invocations"
+    derived = read.endpoints[key].scaling.metric is None
     in_flight = derived and policy is not None and policy.metric == CONCURRENCY_METRIC
     place: Place = ("endpoints", key)
     values: dict[Place, Any] = {
@@ -154,7 +154,7 @@ def _values(
                 fix="Adopt a fixed fleet, or state scaling.metric: invocations.",
             )
         own_target = stated.scaling.invocations_target
-        if stated.scaling.metric != "invocations" or own_target is not None:
+        if stated.scaling.metric == "concurrency" or own_target is not None:
             raise EXCLUDES_ANOTHER.error(
                 what="the search tries policies by throughput and safety factor",
                 where=where,

@@ -247,11 +247,11 @@ class ScalingSettings(SettingsModel):
         "for fleets of a fixed size. Default: true, but not before throughput is measured.",
         example=True,
     )
-    metric: Literal["invocations", "concurrency"] = optional(
+    metric: Literal["invocations", "concurrency"] | None = optional(
         "What scaling tracks: invocations per instance and minute, or requests in flight every "
         "ten seconds. Default: invocations; of a language model requests in flight, once "
         "concurrency_per_instance is known.",
-        default="invocations",
+        example="invocations",
     )
     invocations_target: ScalingTarget | None = optional(
         "Invocations per instance and minute that scaling aims at; with metric: invocations. "

@@ -1,0 +1,404 @@
+"""A language model's plan: tokens per second, requests in flight, limits on tokens, warnings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from low_latency_endpoint.plan.decisions import PlanWarning
+from low_latency_endpoint.plan.endpoint_request import EndpointRequest
+from low_latency_endpoint.plan.hub_serving import HubModel, HubServing, hub_serving
+from low_latency_endpoint.plan.latency_plan import (
+    CONCURRENCY_METRIC,
+    INVOCATIONS_METRIC,
+    LatencyTarget,
+    MeasuredThroughput,
+    Plan,
+    ScalingOptions,
+    make_plan,
+)
+from low_latency_endpoint.plan.pinned_model import PinnedModel
+from low_latency_endpoint.plan.token_traffic import TokenLengths, TokenTraffic
+from low_latency_endpoint.plan.variant_shares import FurtherRequest, further_request, shares_of
+
+from .conftest import Refused
+from .pinned_models import DEEPSEEK_V3, GPT_OSS_20B, MISTRAL_7B
+
+VLLM = "vllm:0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker"
+ZONES = ("use1-az1", "use1-az2")
+
+
+def ms(value: float) -> timedelta:
+    return timedelta(milliseconds=value)
+
+
+CHAT = LatencyTarget(ttft_p95=ms(500), itl_p95=ms(50))
+SHORT = TokenTraffic(input=512, output=128)
+LOAD = MeasuredThroughput(
+    peak_tps=24, tps_per_instance=4, safety_factor=0.7, concurrency_per_instance=20
+)
+
+
+def served(model: PinnedModel, instance_type: str, **given_: Any) -> HubServing:
+    return hub_serving(HubModel(pinned=replace(model, license="mit"), **given_), [instance_type])
+
+
+def chat(**given_: Any) -> Plan:
+    """The plan of a chat; what is None is left out."""
+    stated: dict[str, Any] = {
+        "client_zones": ZONES,
+        "instance_type": "ml.g5.xlarge",
+        "images": [VLLM],
+        "latency": CHAT,
+        "tokens": SHORT,
+        "throughput": LOAD,
+        **given_,
+    }
+    return make_plan(EndpointRequest(**stated))
+
+
+def warned(plan: Plan, id: str) -> PlanWarning | None:
+    return next((each for each in plan.explanation.warnings if each.id == id), None)
+
+
+# What is streamed
+
+
+@pytest.mark.parametrize("given_", [{"tokens": None}, {"latency": None}, {}])
+def test_tokens_and_targets_on_them_mean_streaming(given_: dict[str, Any]) -> None:
+    plan = chat(**given_)
+    assert plan.request.streaming is True
+    assert plan.request.is_generative
+    assert plan.explanation["response_time_limit"].value == 480
+
+
+def test_whole_calls_are_not_streamed_unless_said() -> None:
+    whole = {"latency": LatencyTarget(p99=ms(200)), "tokens": None}
+    assert chat(**whole).request.streaming is False
+    assert chat(**whole).tokens is None
+    assert chat(**whole, streaming=True).explanation["response_time_limit"].value == 480
+
+
+@pytest.mark.parametrize("given_", [{"tokens": None}, {"latency": None}, {}])
+def test_tokens_of_what_is_not_streamed_are_refused(
+    refused: Refused, given_: dict[str, Any]
+) -> None:
+    with refused("LLE809") as caught:
+        chat(**given_, streaming=False)
+    assert "streaming=True" in str(caught.value)
+
+
+def test_tokens_of_another_kind_are_refused(refused: Refused) -> None:
+    with refused("LLE898"):
+        chat(tokens={"input": 1, "output": 1})
+
+
+# Capacity in tokens
+
+
+def test_capacity_is_counted_in_tokens() -> None:
+    plan = chat()
+    made = plan.tokens
+    assert made is not None
+    # 24 calls per second x 128 and x 512; 4 x 128 on an instance.
+    assert (made.output_tokens, made.input_tokens) == (3072, 12_288)
+    assert made.output_tokens_per_instance == 512
+    why = plan.explanation
+    assert why["output_tokens_at_peak"].value == 3072
+    assert "12,288 tokens per second" in why["output_tokens_at_peak"].note
+    assert why["output_tokens_per_instance"].value == 512
+    # And the fleet is that of the calls: 24 / (4 x 0.7) = 8.57.
+    assert plan.fleet.at_peak == 9
+
+
+def test_a_call_takes_as_long_as_its_answer() -> None:
+    plan = chat()
+    # 500 ms, then 127 gaps of 50 ms
+    assert plan.explanation["call_duration"].value == pytest.approx(0.5 + 127 * 0.05)
+    assert plan.caller_connections == 165  # 24 x 6.85 = 164.4
+    assert "callers must stream" not in plan.explanation["call_duration"].note
+
+
+def test_the_lowest_percentiles_say_how_long_an_ordinary_call_takes() -> None:
+    target = LatencyTarget(ttft_p50=ms(200), ttft_p99=ms(900), itl_p50=ms(20), itl_p99=ms(90))
+    plan = chat(latency=target)
+    assert plan.explanation["call_duration"].value == pytest.approx(0.2 + 127 * 0.02)
+
+
+def test_without_a_gap_nothing_says_how_long_a_call_takes() -> None:
+    plan = chat(latency=LatencyTarget(ttft_p95=ms(500)))
+    assert "call_duration" not in plan.explanation
+    assert plan.caller_connections is None
+    after_the_first = chat(latency=LatencyTarget(itl_p95=ms(50))).explanation["call_duration"]
+    assert after_the_first.value == pytest.approx(127 * 0.05)
+    assert "from the first token on" in after_the_first.note
+
+
+def test_long_answers_must_be_streamed_and_the_longest_break() -> None:
+    # 1 + 1199 x 0.05 = 60.95 s is beyond a whole answer's 60 s; 9,600 tokens beyond a stream's 480.
+    target = LatencyTarget(ttft_p95=ms(1000), itl_p95=ms(50))
+    within = chat(latency=target, tokens=TokenTraffic(input=100, output=1180))
+    assert "callers must stream" not in within.explanation["call_duration"].note
+    beyond = chat(latency=target, tokens=TokenTraffic(input=100, output=1200))
+    assert "callers must stream" in beyond.explanation["call_duration"].note
+    assert warned(beyond, "answers-longer-than-stream") is None
+    longest = chat(latency=target, tokens=TokenTraffic(input=100, output=9600))
+    assert "broken answer" in str(warned(longest, "answers-longer-than-stream"))
+    tail = TokenTraffic(input=100, output=TokenLengths(p50=400, p95=9600))
+    assert warned(chat(latency=target, tokens=tail), "answers-longer-than-stream")
+
+
+# Requests in flight
+
+
+def test_requests_in_flight_are_the_load_tests_times_the_safety_factor() -> None:
+    plan = chat()
+    assert plan.scaling is not None
+    assert (plan.scaling.metric, plan.scaling.target) == (CONCURRENCY_METRIC, 14)
+    why = plan.explanation["scaling_target"]
+    assert "not known" in why.note
+    assert why.inputs["concurrency per instance"] == 20
+    assert not why.overridden
+    assert "however long its answer is" in plan.explanation["scaling_metric"].rule
+    assert warned(plan, "no-concurrency") is None
+
+
+def test_the_kv_cache_binds_where_it_holds_fewer() -> None:
+    # 22,888 MiB x 0.92 - 1,536 - 13,824.5 of weights = 5,696.5 MiB; 1,200 + 800 tokens of 131,072
+    # bytes are 250 MiB: 22 requests.
+    tokens = TokenTraffic(input=1200, output=800)
+    many = replace(LOAD, concurrency_per_instance=40)
+    plan = chat(
+        tokens=tokens, throughput=many, hub_serving=served(MISTRAL_7B, "ml.g5.xlarge"), images=[]
+    )
+    assert plan.tokens is not None
+    assert plan.tokens.room == plan.explanation["requests_in_kv_cache"].value == 22
+    assert plan.scaling is not None
+    assert plan.scaling.target == 22
+    assert plan.explanation["scaling_target"].note.startswith("the KV cache binds")
+    # 40 x 0.7 = 28 there; 45,776 MiB hold (42,113.9 - 1,536 - 13,824.5) / 250 = 107.
+    larger = chat(
+        instance_type="ml.g6e.xlarge",
+        tokens=tokens,
+        throughput=many,
+        hub_serving=served(MISTRAL_7B, "ml.g6e.xlarge"),
+        images=[],
+    )
+    assert larger.scaling is not None
+    assert larger.scaling.target == 28
+    assert "room for 107" in larger.explanation["scaling_target"].note
+
+
+def test_the_room_is_that_of_layers_with_a_window_too() -> None:
+    fit = served(GPT_OSS_20B, "ml.g6.2xlarge").container.fit
+    # 6,397.2 MiB. 1,024 tokens: 24,576 bytes of each in the full half, and 1,024 + 16 in the other.
+    of_one = 24_576 * 1024 + 24_576 * 1040
+    assert fit.requests_of(1024) == int(6397.2 * 2**20) // of_one
+
+
+def test_the_room_of_the_full_context_is_that_of_the_fit() -> None:
+    fit = served(MISTRAL_7B, "ml.g5.xlarge").container.fit
+    assert fit.context is not None
+    assert fit.requests_of(fit.context) == fit.concurrent_requests
+
+
+@given(tokens=st.integers(1, 200_000), more=st.integers(0, 10_000))
+def test_longer_requests_are_never_more(tokens: int, more: int) -> None:
+    for model in (MISTRAL_7B, GPT_OSS_20B):
+        fit = served(model, "ml.g6e.xlarge").container.fit
+        assert (fit.requests_of(tokens) or 0) >= (fit.requests_of(tokens + more) or 0)
+
+
+def test_a_cache_without_a_formula_caps_nothing() -> None:
+    fit = served(DEEPSEEK_V3, "ml.p5en.48xlarge").container.fit
+    assert fit.requests_of(1000) is None
+
+
+def test_without_a_measured_concurrency_invocations_are_counted_and_the_plan_says_so() -> None:
+    plan = chat(throughput=replace(LOAD, concurrency_per_instance=None))
+    assert plan.scaling is not None
+    assert plan.scaling.metric == INVOCATIONS_METRIC
+    text = str(warned(plan, "no-concurrency"))
+    assert "throughput.concurrency_per_instance" in text
+    assert "at most 27.4" in text  # 4 x 6.85 s, by Little's law
+
+
+@pytest.mark.parametrize(
+    ("scaling", "metric", "target"),
+    [
+        (ScalingOptions(count_invocations=True), INVOCATIONS_METRIC, 168),  # 4 x 0.7 x 60
+        (ScalingOptions(target_invocations_per_instance=90), INVOCATIONS_METRIC, 90),
+        (ScalingOptions(max_concurrency_per_instance=5), CONCURRENCY_METRIC, 5),
+    ],
+)
+def test_your_choice_wins(scaling: ScalingOptions, metric: str, target: float) -> None:
+    plan = chat(scaling=scaling)
+    assert plan.scaling is not None
+    assert (plan.scaling.metric, plan.scaling.target) == (metric, pytest.approx(target))
+    assert plan.explanation["scaling_target"].value == plan.scaling.target
+    chosen_for_all = chat(scaling=scaling, throughput=replace(LOAD, concurrency_per_instance=None))
+    assert warned(chosen_for_all, "no-concurrency") is None
+
+
+def test_what_is_no_language_model_still_counts_invocations() -> None:
+    plan = chat(latency=LatencyTarget(p99=ms(200)), tokens=None)
+    assert plan.scaling is not None
+    assert plan.scaling.metric == INVOCATIONS_METRIC
+
+
+def test_no_room_for_one_request_is_warned_of_and_no_target() -> None:
+    serving = served(MISTRAL_7B, "ml.g5.xlarge", context_length=4096)
+    none = replace(serving.container.fit.cache, room=0)  # type: ignore[type-var]
+    fit = replace(serving.container.fit, cache=none)
+    full = replace(serving, containers=(replace(serving.container, fit=fit),))
+    plan = chat(hub_serving=full, images=[])
+    assert warned(plan, "no-room-in-kv-cache")
+    assert plan.scaling is not None
+    assert plan.scaling.metric == INVOCATIONS_METRIC
+
+
+def test_numbers_of_different_traffic_are_found_by_littles_law() -> None:
+    # 6.85 s at the targets; 27 in flight at 4 calls per second are 6.75 s, and 28 are 7 s.
+    assert (
+        warned(
+            chat(throughput=replace(LOAD, concurrency_per_instance=27)),
+            "concurrency-contradicts-targets",
+        )
+        is None
+    )
+    text = str(
+        warned(
+            chat(throughput=replace(LOAD, concurrency_per_instance=28)),
+            "concurrency-contradicts-targets",
+        )
+    )
+    assert "7 s for each call" in text
+    assert "6.85 s" in text
+
+
+def test_a_variant_on_another_type_does_not_inherit_what_was_in_flight_on_the_first() -> None:
+    request = chat().request
+    shares = shares_of("first", 1, [FurtherRequest(name="b", weight=1)], None, LOAD)
+    same = further_request(request, FurtherRequest(name="b", weight=1), shares["b"])
+    assert same.throughput is not None
+    assert same.throughput.concurrency_per_instance == 20
+    for further, expected in (
+        (FurtherRequest(name="b", weight=1, instance_type="ml.g6e.xlarge"), None),
+        (FurtherRequest(name="b", weight=1, tps_per_instance=9), None),
+        (FurtherRequest(name="b", weight=1, tps_per_instance=9, concurrency_per_instance=30), 30),
+    ):
+        made = further_request(request, further, shares["b"])
+        assert made.throughput is not None
+        assert made.throughput.concurrency_per_instance == expected
+
+
+def test_concurrency_without_a_throughput_of_the_endpoint_is_refused(refused: Refused) -> None:
+    request = chat(throughput=None).request
+    further = FurtherRequest(name="b", weight=1, concurrency_per_instance=30)
+    with refused("LLE434"):
+        further_request(request, further, shares_of("first", 1, [further], None, None)["b"])
+
+
+def test_nothing_in_flight_is_refused(refused: Refused) -> None:
+    with refused("LLE896"):
+        MeasuredThroughput(peak_tps=1, tps_per_instance=1, concurrency_per_instance=0)
+
+
+# Contexts
+
+
+def test_ordinary_requests_beyond_the_context_are_refused_and_long_ones_warned_of(
+    refused: Refused,
+) -> None:
+    serving = served(MISTRAL_7B, "ml.g5.xlarge", context_length=4096)
+    with refused("LLE897") as caught:
+        chat(hub_serving=serving, images=[], tokens=TokenTraffic(input=4000, output=97))
+    assert "4,096" in str(caught.value)
+    fits = chat(hub_serving=serving, images=[], tokens=TokenTraffic(input=4000, output=96))
+    assert warned(fits, "tokens-above-context") is None
+    tail = TokenTraffic(input=TokenLengths(p50=400, p95=4000), output=128)
+    assert "4,128" in str(
+        warned(chat(hub_serving=serving, images=[], tokens=tail), "tokens-above-context")
+    )
+
+
+# Alarms
+
+
+def test_limits_on_tokens_are_in_seconds_and_no_alarm_watches_whole_calls() -> None:
+    target = LatencyTarget(ttft_p50=ms(200), ttft_p95=ms(500), itl_p99=ms(80))
+    plan = chat(latency=target)
+    assert plan.alarms == ()
+    assert plan.tokens is not None
+    found = [(each.measures, each.percentile, each.seconds) for each in plan.tokens.thresholds]
+    assert found == [  # 20 % of the time to first token is kept for network and overhead
+        ("time to first token", "p50", 0.16),
+        ("time to first token", "p95", 0.4),
+        ("inter-token latency", "p99", 0.08),
+    ]
+    why = plan.explanation["alarm_time_to_first_token_p95"]
+    assert (why.value, why.unit, why.title) == (0.4, "seconds", "Alarm on time to first token p95")
+    assert plan.explanation["alarm_inter_token_latency_p99"].value == 0.08
+    assert [each for each in plan.explanation if "metric" in each.inputs] == []
+    own = chat(latency=target, overhead_share=0.1)
+    assert own.explanation["alarm_time_to_first_token_p95"].value == pytest.approx(0.45)
+    assert own.explanation["alarm_inter_token_latency_p99"].value == 0.08
+
+
+def test_an_alarm_on_whole_calls_of_a_stream_says_that_its_meaning_is_not_stated() -> None:
+    both = LatencyTarget(p99=ms(9000), ttft_p95=ms(500), itl_p95=ms(50))
+    plan = chat(latency=both)
+    assert plan.thresholds("ModelLatency") == {"p99": 7200}
+    note = plan.explanation["alarm_model_latency_p99"].note
+    assert "first or with the last byte" in note
+    assert plan.caller_connections == 216  # 24 x 9 s: the slowest whole call
+    whole = chat(latency=LatencyTarget(p99=ms(200)), tokens=None)
+    assert not any("first or with the last byte" in each.note for each in whole.explanation)
+
+
+def test_tokens_without_a_target_on_them_are_warned_of() -> None:
+    assert warned(chat(latency=LatencyTarget(p99=ms(9000))), "no-token-target")
+    assert warned(chat(), "no-token-target") is None
+    assert warned(chat(), "no-latency-target") is None
+    assert warned(chat(), "streamed-first-token") is None
+    assert warned(chat(tokens=None), "no-token-lengths")
+
+
+# Routing
+
+
+def test_a_shared_prefix_is_a_reason_to_measure_and_not_a_choice() -> None:
+    plan = chat(tokens=TokenTraffic(input=1000, output=128, shared_prefix=0.6))
+    assert plan.routing == "LEAST_OUTSTANDING_REQUESTS"
+    note = plan.explanation["routing_strategy"].note
+    assert "about 600 tokens of a prompt are shared" in note
+    assert "low-latency compare-routing" in note
+    chosen = chat(
+        tokens=TokenTraffic(input=1000, output=128, shared_prefix=0.6),
+        routing="PREFIX_AWARE",
+        prefix_length=1024,
+        concurrency_threshold=16,
+    )
+    assert "are shared" not in chosen.explanation["routing_strategy"].note
+    assert warned(chosen, "prefix-aware-unsure") is None
+
+
+# The summary
+
+
+def test_the_summary_has_a_line_of_tokens() -> None:
+    lines = {each.title: each.text for each in chat().explanation.summary}
+    assert lines["Tokens"] == (
+        "512 tokens in, 128 out; 3,072 per second out at peak, 512 at one instance's limit; "
+        "6.85 s for a call at the targets"
+    )
+    assert lines["Scaling"] == "14 requests in flight per instance, 70 % of its limit"
+    whole = chat(latency=LatencyTarget(p99=ms(200)), tokens=None).explanation.summary
+    assert "Tokens" not in {each.title for each in whole}
+    own = chat(scaling=ScalingOptions(max_concurrency_per_instance=5)).explanation.summary
+    assert "5 requests in flight per instance" in {each.text for each in own}
