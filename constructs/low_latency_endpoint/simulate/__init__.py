@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         TargetTracking,
         ZoneOutage,
     )
+    from .iteration_times import iteration_profile, iteration_times
     from .recorded_traffic import read_recorded_traffic
     from .replication import Replication
     from .scenario import PrefixCache, Scenario, Zones
@@ -80,6 +81,8 @@ __all__ = [
     "Zones",
     "compare",
     "compare_tokens",
+    "iteration_profile",
+    "iteration_times",
     "largest_rate",
     "read_recorded_traffic",
     "shape",
@@ -99,6 +102,7 @@ _MODULES = (
     "replication",
     "simulating",
     "token_serving",
+    "iteration_times",
     "token_simulating",
 )
 

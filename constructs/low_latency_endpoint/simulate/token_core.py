@@ -35,8 +35,6 @@ that somebody uses is not in the line.
 
 from __future__ import annotations
 
-import math
-
 from .core import Floats, Wholes
 from .kernels import BINS, LOWEST, PER_OCTAVE
 
@@ -68,8 +66,14 @@ NEVER = float("inf")
 
 def count_gaps(seconds: float, number: int, gaps: Wholes, sums: Floats) -> None:
     """Count gaps between tokens of one length into the histogram of :mod:`.kernels`."""
-    share, power = math.frexp(seconds)
-    at = (power - LOWEST) * PER_OCTAVE + int((share - 0.5) * (2 * PER_OCTAVE))
+    power, top = 0, 1.0
+    while seconds >= top:
+        top *= 2.0
+        power += 1
+    while seconds < 0.5 * top and power > LOWEST:
+        top *= 0.5
+        power -= 1
+    at = (power - LOWEST) * PER_OCTAVE + int((seconds / top - 0.5) * (2 * PER_OCTAVE))
     if at < 0:
         at = 0
     elif at >= BINS:
