@@ -24,6 +24,7 @@ from .process import check_packages
 
 if TYPE_CHECKING:
     from ..load_test.engine.payloads import Payloads
+    from ..load_test.engine.prompts import Prompts
     from ..load_test.engine.target import Target
     from ..load_test.search.endpoint_settings import StatedEndpoint
     from ..plan.prices import Price
@@ -39,6 +40,15 @@ class Sending:
         "the settings' warm-up payload.",
         metavar="SOURCE",
     )
+    tokens: str | None = option(
+        "Prompts for a language model, by their tokens: input=512,output=128, a length that "
+        "varies as input=300:1800 (median:p95), file=lengths.csv for recorded ones; "
+        "shared_prefix=0.5 for the share that requests have in common, of prefixes=N kinds. "
+        "Default: the settings' tokens, unless there is a --payload.",
+        metavar="LENGTHS",
+    )
+    openai: bool = flag("Call the endpoint's OpenAI-compatible path, with a bearer token.")
+    prefix_aware_id: bool = flag("With --tokens: name the shared prefix to the router.")
     content_type: str | None = option(
         "Content type of the payload. Default: the warm-up's, or application/json.", metavar="TYPE"
     )
@@ -93,6 +103,8 @@ class Sending:
         from ..load_test.engine.payloads import PAYLOAD_NEEDED, Payloads
 
         source = self.payload
+        if (prompts := self._prompts(stated)) is not None:
+            return Payloads.of_prompts(prompts)
         if source is None:
             if stated is not None and stated.payloads is not None:
                 return stated.payloads
@@ -101,10 +113,26 @@ class Sending:
             return Payloads.of_bytes(source.encode())
         return Payloads.of(source)
 
+    def _prompts(self, stated: StatedEndpoint | None) -> Prompts | None:
+        """Prompts by their tokens, where nothing else is to be sent."""
+        from ..load_test.engine.prompts import Prompts
+
+        more: dict[str, Any] = {"tell_prefix": self.prefix_aware_id, "seed": self.seed}
+        if self.tokens is not None:
+            if self.payload is not None:
+                raise typer.BadParameter("--tokens makes the requests; leave --payload out")
+            return Prompts.of(self.tokens, **more)
+        if self.payload is None and stated is not None and stated.tokens is not None:
+            return Prompts(stated.tokens, **more)
+        if self.prefix_aware_id:
+            raise typer.BadParameter("--prefix-aware-id names what --tokens shares; give it too")
+        return None
+
     def target(self, endpoint: str, stated: StatedEndpoint | None, **more: Any) -> Target:
         """Where they go: what the options leave open is the settings', else the AWS CLI's."""
-        from ..load_test.engine.target import Target
+        from ..load_test.engine.target import INVOKE, OPENAI, Target
 
+        prompts = self._prompts(stated)
         payload_type = stated.content_type if stated is not None and self.payload is None else None
         if stated is not None:
             endpoint = stated.endpoint_name or endpoint
@@ -115,7 +143,11 @@ class Sending:
             tuple(self.zonal or ()),
             content_type=self.content_type or payload_type or "application/json",
             accept=self.accept,
-            streaming=self.stream,
+            streaming=self.stream
+            or self.openai
+            or prompts is not None
+            or (stated is not None and stated.streaming),
+            api=OPENAI if self.openai else INVOKE,
             expected=self.expect,
             timeout_seconds=seconds_of(self.timeout, "--timeout"),
             allow_plain_http=self.allow_plain_http,

@@ -64,8 +64,9 @@ class Measuring:
     """What is judged, and of which part of the endpoint."""
 
     target: list[str] | None = option(
-        "How long callers may wait, such as p99=200ms; with --stream for the first byte, too: "
-        "ttfb-p99=80ms. Default: the settings'.",
+        "How long callers may wait, such as p99=200ms; of a stream for the first byte, too: "
+        "ttfb-p99=80ms; of a language model for the first token and between tokens: "
+        "ttft-p95=500ms, itl-p95=50ms, or per output token: tpot-p95=50ms. Default: the settings'.",
         metavar="STAT=TIME",
     )
     instances: int | None = option(
@@ -114,6 +115,8 @@ def load_test(
       low-latency load-test --find-limit -o result.json      the endpoint of endpoint.yaml
       low-latency plan --from-load-test result.json
       low-latency load-test --confirm
+      low-latency load-test chat --find-limit --tokens input=512,output=128 \
+        --target ttft-p95=500ms --target itl-p95=50ms
       low-latency load-test --fleet 4 --find-limit
     """
     if load.fleet is not None and sending.processes != 1:
@@ -302,16 +305,16 @@ def _rate(text: str) -> Any:
 def _goal(
     target: list[str] | None, allowed_errors: float, stated: StatedEndpoint | None
 ) -> LatencyGoal:
-    from ..load_test.search.judging import FIRST_BYTE, LatencyGoal
+    from ..load_test.search.judging import PREFIXES, LatencyGoal, without_prefix
     from ..operate.diagnose.options import TARGET_FORM, parse_latencies
 
     targets: dict[str, float] = {}
-    for prefix in ("", FIRST_BYTE):
+    for prefix in ("", *PREFIXES):
         given = parse_latencies(
             [
                 text.removeprefix(prefix)
                 for text in target or []
-                if text.startswith(FIRST_BYTE) == bool(prefix)
+                if text.removesuffix(without_prefix(text)) == prefix
             ],
             TARGET_FORM,
         )

@@ -413,6 +413,16 @@ class Progress:
     good: int = 0
     output_tokens: int = 0
 
+    @property
+    def first_token_p95(self) -> float:
+        """Seconds to the first token; NaN without one."""
+        return self.first_token.percentile(95)
+
+    @property
+    def inter_token_p95(self) -> float:
+        """Seconds between tokens; NaN without two."""
+        return self.inter_token.percentile(95)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers for a message between processes, in the attributes' own units."""
         return {

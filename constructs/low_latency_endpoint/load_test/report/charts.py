@@ -181,7 +181,8 @@ def _client_panels(report: LoadTestReport, steps: list[MeasuredStep]) -> Iterato
             logarithmic=logarithmic,
         )
 
-    streams = any(each.result.first_byte is not None for each in steps)
+    of_tokens = any(each.result.tokens is not None for each in steps)
+    streams = not of_tokens and any(each.result.first_byte is not None for each in steps)
     yield panel(
         "Requests a second", "", ("sent", "sent", "grey"), ("answered", "completed", "blue")
     )
@@ -194,6 +195,16 @@ def _client_panels(report: LoadTestReport, steps: list[MeasuredStep]) -> Iterato
         factor=1000,
         logarithmic=True,
     )
+    if of_tokens:
+        yield panel(
+            "First token, and between tokens",
+            " ms",
+            ("first token p95", "first_token_p95", "green"),
+            ("between tokens p95", "inter_token_p95", "orange"),
+            factor=1000,
+            logarithmic=True,
+        )
+        yield panel("Output tokens a second", "", ("tokens", "output_tokens", "blue"))
     if any(each is not None and each.failed for _, each in seconds):
         yield panel("Failed requests a second", "", ("failed", "failed", "red"))
     yield panel("Send lag of the generator", " ms", ("p99", "send_lag_p99", "purple"), factor=1000)

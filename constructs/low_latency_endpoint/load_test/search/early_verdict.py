@@ -45,6 +45,7 @@ from .judging import (
     binomial_tail,
     histogram_of,
     is_mean,
+    piles_up,
     quantile_of,
     rises,
     samples_for,
@@ -324,7 +325,7 @@ class EarlyVerdict:
         if failed > bears * answered or not (whole or len(blocks) >= _FEWEST_BLOCKS):
             return False
         waiting = any(self._waiting(*each) for each in self._goal.targets.items())
-        if waiting or rises(self._p50) or rises(self._under_way):
+        if waiting or rises(self._p50) or piles_up(self._under_way):
             return False
         if (wanted := self._goal.goodput) is not None:
             counts, bad = _columns((each.answered, each.answered - each.good) for each in blocks)
@@ -358,7 +359,7 @@ class EarlyVerdict:
     def _hopeless(self, miss_error: float, hold_error: float) -> bool:
         """Whether even twice the time would not tell, if all goes on as it did."""
         longer = self._looks.seconds[-1] / self._counted
-        if longer <= 1 or rises(self._p50) or rises(self._under_way):
+        if longer <= 1 or rises(self._p50) or piles_up(self._under_way):
             return False
         blocks = self._whole()
         for name, target in self._goal.targets.items():

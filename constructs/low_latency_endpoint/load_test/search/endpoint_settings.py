@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import rule
+from ...plan.latency_target import LatencyTarget
 from ...plan.prices import Price
+from ...plan.token_traffic import TokenTraffic
 from ...settings import load_settings, planned_variants
 from ..engine.payloads import Payloads
+from .judging import FIRST_TOKEN, INTER_TOKEN
 
 SETTINGS_ENDPOINT = rule(
     "LLT111",
@@ -42,6 +45,10 @@ class StatedEndpoint:
         That hold the peak by the plan; ``None`` without a throughput.
     prices : mapping of str to Price
         By item.
+    streaming : bool
+        Whether answers are streamed.
+    tokens : TokenTraffic or None
+        Of a language model's requests.
     """
 
     key: str
@@ -55,6 +62,8 @@ class StatedEndpoint:
     target_model: str | None
     planned_instances: int | None = None
     prices: Mapping[str, Price] = field(default_factory=dict)
+    streaming: bool = False
+    tokens: TokenTraffic | None = None
 
 
 def endpoint_key(settings: Any, name: str, where: str) -> str:
@@ -97,11 +106,7 @@ def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
         key=key,
         endpoint_name=one.endpoint_name,
         region=settings.region,
-        targets={
-            statistic: value / 1000 for statistic, value in one.latency.target.milliseconds.items()
-        }
-        if one.latency
-        else {},
+        targets=_targets(one.latency.target) if one.latency else {},
         peak_tps=throughput.peak_tps if throughput else None,
         safety_factor=throughput.safety_factor if throughput else None,
         payloads=None if payload is None else _payloads(payload),
@@ -116,7 +121,21 @@ def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
         if throughput
         else None,
         prices=settings.prices,
+        streaming=bool(one.streaming)
+        or one.tokens is not None
+        or (one.latency is not None and one.latency.target.of_tokens),
+        tokens=None if one.tokens is None else one.tokens.traffic,
     )
+
+
+def _targets(target: LatencyTarget) -> dict[str, float]:
+    """Seconds by statistic, as a load test calls them."""
+    kinds = (
+        ("", target.milliseconds),
+        (FIRST_TOKEN, target.ttft_milliseconds),
+        (INTER_TOKEN, target.itl_milliseconds),
+    )
+    return {prefix + name: value / 1000 for prefix, found in kinds for name, value in found.items()}
 
 
 def _payloads(payload: Any) -> Payloads:

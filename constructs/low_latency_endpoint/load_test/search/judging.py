@@ -601,6 +601,23 @@ def rises(values: Sequence[float]) -> bool:
     return sum(pairs) / len(pairs) > _RISING_TAU
 
 
+def piles_up(under_way: Sequence[float]) -> bool:
+    """Whether ever more requests are under way, by more than chance moves their number.
+
+    Independent requests under way are a Poisson number, whose deviation is its root.
+
+    Examples
+    --------
+    >>> piles_up([100 * second for second in range(1, 10)]), piles_up([1, 1, 1, 2, 2, 3, 2, 3, 4])
+    (True, False)
+    """
+    third = len(under_way) // 3
+    if not third or not rises(under_way):
+        return False
+    before, after = median(under_way[:third]), median(under_way[-third:])
+    return after - before > 3 * math.sqrt(before + 1)
+
+
 def _kinds(errors: Mapping[str, int] | None) -> str:
     if not errors:
         return ""

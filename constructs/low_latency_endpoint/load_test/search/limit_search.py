@@ -52,6 +52,7 @@ _STEPS_AT_MOST = 60
 _FAILED_ALONE = 0.5
 # How often a confirming step may be limited by a generator that a busy machine held up.
 _CONFIRMATIONS = 3
+_ANSWERS_TO_SETTLE = 2.0
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,9 @@ class Limit:
         Why the limit must not be planned with; empty when it may.
     lower_bound : bool
         Whether the highest rate that the search was to try held: the limit is higher.
+    concurrency, token_rate : float or None
+        Of language models only: requests under way and output tokens per second at ``rate``, of all
+        instances together.
     """
 
     rate: float | None
@@ -84,6 +88,8 @@ class Limit:
     how: str
     problem: str = ""
     lower_bound: bool = False
+    concurrency: float | None = None
+    token_rate: float | None = None
 
     @property
     def found(self) -> bool:
@@ -98,17 +104,32 @@ class Limit:
     @property
     def tps_per_instance(self) -> float | None:
         """Requests per second of one instance, rounded down to three digits."""
-        if self.rate is None:
+        found = self._of_one(self.rate)
+        return None if found is None else float(TPS_PER_INSTANCE.check(found))
+
+    @property
+    def concurrency_per_instance(self) -> float | None:
+        """Requests under way on one instance at the limit, rounded down to three digits."""
+        return self._of_one(self.concurrency)
+
+    @property
+    def tokens_per_instance(self) -> float | None:
+        """Output tokens per second of one instance, rounded down to three digits."""
+        return self._of_one(self.token_rate)
+
+    def _of_one(self, of_all: float | None) -> float | None:
+        if not of_all or not math.isfinite(of_all):
             return None
-        one = self.rate / self.instances
+        one = of_all / self.instances
         unit = 10.0 ** (math.floor(math.log10(one)) - 2)
-        found = round(math.floor(one / unit * (1 + 1e-12)) * unit, 9)
-        return float(TPS_PER_INSTANCE.check(found))
+        return round(math.floor(one / unit * (1 + 1e-12)) * unit, 9)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON; ``low`` and ``high`` are requests per second of one instance."""
         return {
             "tps_per_instance": self.tps_per_instance,
+            "concurrency_per_instance": self.concurrency_per_instance,
+            "tokens_per_instance": self.tokens_per_instance,
             "low": None if self.rate is None else self.rate / self.instances,
             "high": None if self.broken_rate is None else self.broken_rate / self.instances,
             "confidence": self.confidence,
@@ -156,7 +177,16 @@ def limit_so_far(plan: SearchPlan, steps: Sequence[MeasuredStep]) -> Limit | Non
         f"each percentile) before the search was stopped; the limit may be higher; "
         f"{counted_instances(instances)}",
         lower_bound=True,
+        **_of_tokens(plan.goal, [each for each in steps if each.offered == rate]),
     )
+
+
+def _of_tokens(goal: LatencyGoal, steps: Sequence[MeasuredStep]) -> dict[str, Any]:
+    """What a language model's instances carry at a rate, as its last step showed."""
+    if not goal.of_tokens or not steps:
+        return {}
+    result = steps[-1].result
+    return {"concurrency": result.concurrency, "token_rate": result.token_rate}
 
 
 def find_limit(plan: SearchPlan, measure: Measure) -> Limit:
@@ -189,6 +219,8 @@ class _Search:
         self.held: list[float] = []
         self.passed: list[float] = []  # held, or seemed to: where the search goes on
         self.broken: list[float] = []
+        self._measured: list[MeasuredStep] = []
+        self._settles = 0.0
         self.confirmed = False
         self.ceiling: float | None = None
         self.bracketed = False
@@ -209,6 +241,10 @@ class _Search:
             RISE,
         )
         check_answered(alone)
+        if self.plan.goal.of_tokens:
+            # As many answers are under way as there will be only when the first have ended.
+            longest = alone.result.latency.percentile(90)
+            self._settles = min(_ANSWERS_TO_SETTLE * longest, self.plan.seconds)
         if alone.judgement.outcome == "broken":
             raise _Stop(
                 "one caller at a time already breaks the goal: "
@@ -277,6 +313,7 @@ class _Search:
             judgement = measured.judgement
             if judgement.kept:
                 self.held.append(rate)
+                self._measured.append(measured)
                 self.passed.append(rate)
                 return True
             if judgement.outcome != "client-bound":  # once may be chance on a busy machine
@@ -317,6 +354,7 @@ class _Search:
         self.confirmed = judgement.outcome == "held"
         if self.confirmed:
             self.held.append(rate)
+            self._measured.append(measured)
         return self.confirmed
 
     def _step(self, rate: float, seconds: float, *, confirms: bool = False) -> Step:
@@ -333,7 +371,7 @@ class _Search:
             )
         self._seed += 1
         arrivals = PoissonArrivals(rate) if self.plan.poisson else ConstantArrivals(rate)
-        settle = settle_seconds(seconds, confirms=confirms)
+        settle = max(self._settles, settle_seconds(seconds, confirms=confirms))
         return Step(
             f"{rate:,.4g} TPS",
             seconds + settle,
@@ -369,6 +407,7 @@ class _Search:
             how,
             problem,
             rate is not None and not problem and not self.bracketed,
+            **_of_tokens(plan.goal, [each for each in self._measured if each.offered == rate]),
         )
 
 

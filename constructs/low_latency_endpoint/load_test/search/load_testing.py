@@ -23,7 +23,7 @@ from ...errors import rule
 from ..engine.generator_process import GeneratorProcess
 from ..engine.payloads import Payloads
 from ..engine.steps import Generator
-from ..engine.target import Target
+from ..engine.target import Target, TokenLimits
 from .joined_metrics import JoinedMetrics, read_joined
 from .result_file import LoadTestReport
 from .run_plans import RunPlan
@@ -96,8 +96,9 @@ def load_test(
         raise FIRST_BYTE_STREAMS.error(
             got=", ".join(plan.goal.of_streams), allowed="targets of whole answers"
         )
-    if (limits := plan.goal.limits) is not None:
-        target = replace(target, tokens=limits)
+    limits = plan.goal.limits
+    if limits is not None or payloads.prompts is not None:
+        target = replace(target, tokens=limits or TokenLimits())
     say("Reading the endpoint")
     client, region = open_clients(profile, target.region)
     account = Account(client, region, once=False)

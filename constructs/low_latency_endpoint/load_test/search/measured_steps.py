@@ -12,7 +12,7 @@ from ..engine.latencies import LatencyHistogram
 from ..engine.steps import Progress, StepResult, finite
 from ..engine.validity import FLAGGED_LAG_SHARE
 from .early_verdict import EarlyVerdict
-from .judging import Judgement, LatencyGoal, judge, rises
+from .judging import Judgement, LatencyGoal, judge, piles_up
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,25 @@ class MeasuredStep:
         }
 
 
+_SECONDS = ("p50", "p99", "send_lag_p99", "first_byte_p99", "first_token_p95", "inter_token_p95")
+
+
 def _second(progress: Progress) -> dict[str, Any]:
     """One second in JSON; times in milliseconds, ``null`` without a sample."""
     content = {
         name: getattr(progress, name)
-        for name in ("seconds", "sent", "completed", "failed", "rate", "cpu_share")
+        for name in (
+            "seconds",
+            "sent",
+            "completed",
+            "failed",
+            "rate",
+            "cpu_share",
+            "output_tokens",
+            "good",
+        )
     }
-    for name in ("p50", "p99", "send_lag_p99", "first_byte_p99"):
+    for name in _SECONDS:
         content[f"{name}_ms"] = finite(1000 * getattr(progress, name))
     return content
 
@@ -100,7 +112,7 @@ def judged(
         unsent=result.intended - result.sent,
         first_byte=result.first_byte,
         tokens=result.tokens,
-        piling_up=open_loop and rises(under_way(timeline, result.step.settle_seconds)),
+        piling_up=open_loop and piles_up(under_way(timeline, result.step.settle_seconds)),
     )
     return judgement if early is None else early.judged(judgement)
 

@@ -97,6 +97,8 @@ def adopt_limit(
     if peak_tps is not None:
         values[*place, "peak_tps"] = peak_tps
     values[*place, "tps_per_instance"] = limit.tps_per_instance
+    if limit.concurrency_per_instance is not None:
+        values[*place, "concurrency_per_instance"] = limit.concurrency_per_instance
     edit, changed = checked_edit(settings, values)
     counts, raised = _too_few(changed, key)
     if counts:

@@ -264,6 +264,8 @@ class FoundLimit:
         Empty where it is not known.
     lower_bound : bool
         Whether the limit is higher, and was not looked for.
+    concurrency_per_instance : float or None
+        Of a language model: requests under way on one instance at the limit.
     """
 
     endpoint: str
@@ -274,6 +276,7 @@ class FoundLimit:
     tps_per_instance: float
     instance_type: str = ""
     lower_bound: bool = False
+    concurrency_per_instance: float | None = None
 
 
 def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> FoundLimit:
@@ -323,4 +326,5 @@ def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> F
         tps_per_instance=float(tps),
         instance_type=str((fleet if isinstance(fleet, Mapping) else {}).get("instance_type") or ""),
         lower_bound=lower_bound,
+        concurrency_per_instance=limit.get("concurrency_per_instance"),
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...report.tables import Cell
 from ..engine.latencies import PERCENTS, LatencyHistogram, milliseconds
+from ..engine.steps import StepResult
 from .joined_metrics import StepMetrics
 from .measured_steps import MeasuredStep
 from .result_file import LoadTestReport, iso_time
@@ -28,6 +29,21 @@ def _quantile_ms(of: str, share: float) -> _Column:
         return 1000 * float(latencies.quantiles((share,))[0])
 
     return value
+
+
+def _tokens_ms(of: str, share: float) -> _Column:
+    """A quantile of a language model's answers, in milliseconds."""
+
+    def value(each: MeasuredStep, window: StepMetrics) -> float | None:
+        found = _tokens(each, of)
+        return None if found is None else 1000 * float(found.quantiles((share,))[0])
+
+    return value
+
+
+def _tokens(each: MeasuredStep, name: str) -> Any:
+    tokens = each.result.tokens
+    return None if tokens is None else getattr(tokens, name)
 
 
 _COLUMNS: dict[str, _Column] = {
@@ -51,6 +67,20 @@ _COLUMNS: dict[str, _Column] = {
     ),
     "first_byte_p50_ms": _quantile_ms("first_byte", 0.5),
     "first_byte_p99_ms": _quantile_ms("first_byte", 0.99),
+    **{
+        f"{kind}_{name}_ms": _tokens_ms(histogram, share)
+        for kind, histogram in (
+            ("ttft", "first_token"),
+            ("itl", "inter_token"),
+            ("tpot", "per_token"),
+        )
+        for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+    },
+    "goodput": lambda each, window: each.result.goodput,
+    "tokens_per_second": lambda each, window: each.result.token_rate,
+    "output_tokens": lambda each, window: _tokens(each, "output_tokens"),
+    "prompt_tokens": lambda each, window: _tokens(each, "prompt_tokens"),
+    "cached_tokens": lambda each, window: _tokens(each, "cached_tokens"),
     "service_p50_ms": _quantile_ms("service", 0.5),
     "service_p99_ms": _quantile_ms("service", 0.99),
     "send_lag_p99_ms": _quantile_ms("send_lag", 0.99),
@@ -173,9 +203,21 @@ def step_columns(
     )
     yield column("Answered", lambda each: f"{each.result.rate:,.4g}/s", 0)
     yield column("Requests", lambda each: f"{each.result.latency.count:,}")
-    if any(each.result.first_byte is not None for each in steps):
+    of_tokens = any(each.result.tokens is not None for each in steps)
+    if of_tokens:
+        yield column("TTFT p95", lambda each: percentile(_tokens(each, "first_token"), 95.0), 0)
+        yield column("ITL p95", lambda each: percentile(_tokens(each, "inter_token"), 95.0), 0)
+        yield column("Goodput", lambda each: _goodput(each.result), 0)
+        yield column("Tokens/s", lambda each: _rate(each.result.token_rate), 3)
+    elif any(each.result.first_byte is not None for each in steps):
         yield column("First byte p99", lambda each: percentile(each.result.first_byte, 99.0), 0)
-    yield from (latency(50.0, 4), latency(90.0), latency(99.0, 0), latency(99.9, 6), latency(99.99))
+    yield from (
+        latency(50.0, 4),
+        latency(90.0),
+        latency(99.0, 5 if of_tokens else 0),
+        latency(99.9, 6),
+        latency(99.99),
+    )
     yield column(
         "Failed", lambda each: f"{each.result.error_share:.2%}" if each.result.failed else "-", 0
     )
@@ -211,6 +253,18 @@ def step_columns(
             joined(PER_INSTANCE, "InvocationsPerInstance.Sum", "{:,.0f}".format, 8),
         )
         yield from (each for each in found if any(cell.text != "-" for cell in each.cells))
+
+
+def _goodput(result: StepResult) -> str:
+    """Less than all is never said to be all."""
+    share = result.goodput
+    if math.isnan(share):
+        return "-"
+    return "100 %" if share == 1 else f"{math.floor(1000 * share) / 10:.1f} %"
+
+
+def _rate(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:,.4g}"
 
 
 def _ms(value: float) -> str:

@@ -1,0 +1,236 @@
+"""Streams of tokens over a socket: when they came, how they fail, and the OpenAI-compatible path."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+import boto3
+import gevent
+import pytest
+
+from local_sagemaker.runtime.event_stream import exception_event, payload_part
+from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.load_test.engine.invoking import Invocation, SageMakerInvoker
+from low_latency_endpoint.load_test.engine.target import OPENAI, Target, TokenLimits
+
+SESSION = boto3.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
+HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@contextmanager
+def answering(
+    *parts: bytes, head: bytes = HEAD, ends: bool = True
+) -> Iterator[tuple[str, list[bytes]]]:
+    """A server that answers each request with these parts; its URL, and the requests it read."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    seen: list[bytes] = []
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                seen.append(connection.recv(1 << 16))
+                connection.sendall(head)
+                for part in parts:
+                    connection.sendall(b"%x\r\n%b\r\n" % (len(part), part))
+                if ends:
+                    connection.sendall(b"0\r\n\r\n")
+                else:
+                    connection.recv(1)  # until the caller has gone
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", seen
+    finally:
+        listener.close()
+
+
+def target(url: str, **more: object) -> Target:
+    return Target(
+        "chat",
+        "us-east-1",
+        (url,),
+        streaming=True,
+        tokens=TokenLimits(),
+        timeout_seconds=5,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def invoked(url: str, overrides: dict[str, str] | None = None, **more: object) -> Invocation:
+    invoker = SageMakerInvoker(target(url, **more), session=SESSION)
+    try:
+        return invoker.invoke(b'{"messages": []}', overrides)
+    finally:
+        invoker.close()
+
+
+def sse(**document: object) -> bytes:
+    return b"data: %b\n\n" % json.dumps(document).encode()
+
+
+FIRST = sse(choices=[{"delta": {"content": "Once"}}])
+LAST = sse(choices=[{"delta": {"content": " upon"}, "finish_reason": "stop"}])
+
+
+def test_tokens_come_out_of_the_event_stream() -> None:
+    with answering(payload_part(FIRST[:9]), payload_part(FIRST[9:] + LAST)) as (url, _):
+        answer = invoked(url)
+    assert answer.error is None
+    assert answer.body == FIRST + LAST
+    assert answer.tokens is not None
+    assert answer.tokens.output_tokens == 2
+    assert answer.first_byte is not None
+    assert answer.tokens.first is not None
+    assert answer.started < answer.first_byte <= answer.tokens.first <= answer.ended
+
+
+def test_an_error_event_of_sagemaker_ends_the_stream() -> None:
+    error = exception_event("ModelStreamError", b'{"Message": "gone", "ErrorCode": "X"}')
+    with answering(payload_part(FIRST), error) as (url, _):
+        answer = invoked(url)
+    assert answer.error == "stream ModelStreamError"
+
+
+def test_an_error_of_the_model_is_no_good_answer_though_the_stream_ends_well() -> None:
+    failed = sse(error={"message": "out of blocks", "type": "InternalServerError"})
+    with answering(payload_part(FIRST), payload_part(failed)) as (url, _):
+        answer = invoked(url)
+    assert answer.error == "stream InternalServerError"
+    assert answer.message == "out of blocks"
+    assert not answer.unanswered
+
+
+def test_a_stream_without_its_end_is_no_good_answer() -> None:
+    with answering(payload_part(FIRST)) as (url, _):
+        assert invoked(url).error == "stream ended early"
+
+
+def test_a_stream_that_stands_still_times_out_with_the_tokens_it_had() -> None:
+    with answering(payload_part(FIRST), ends=False) as (url, _):
+        invoker = SageMakerInvoker(
+            Target(
+                "chat",
+                "us-east-1",
+                (url,),
+                streaming=True,
+                tokens=TokenLimits(),
+                timeout_seconds=0.5,
+            ),
+            session=SESSION,
+        )
+        answer = invoker.invoke(b"{}")
+    assert answer.error == "timeout"
+    assert answer.unanswered
+    assert answer.tokens is not None
+    assert answer.tokens.output_tokens == 1
+
+
+def test_the_openai_path_has_a_bearer_token_and_its_bytes_as_they_are() -> None:
+    with answering(FIRST[:5], FIRST[5:], LAST) as (url, seen):
+        answer = invoked(url, {"PrefixAwareId": "tenant-1", "SessionId": "s-1"}, api=OPENAI)
+    assert answer.error is None
+    assert answer.tokens is not None
+    assert answer.tokens.output_tokens == 2
+    head, _, body = seen[0].partition(b"\r\n\r\n")
+    lines = head.decode().split("\r\n")
+    assert lines[0] == "POST /endpoints/chat/openai/v1/chat/completions HTTP/1.1"
+    headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines[1:])}
+    assert headers["authorization"].startswith("Bearer sagemaker-api-key-")
+    assert headers["x-amzn-sagemaker-prefix-aware-id"] == "tenant-1"
+    assert headers["x-amzn-sagemaker-session-id"] == "s-1"
+    assert headers["content-length"] == str(len(body))
+    assert "secret" not in head.decode()
+
+
+def test_an_inference_component_is_in_the_openai_path() -> None:
+    with answering(FIRST, LAST) as (url, seen):
+        invoked(url, api=OPENAI, inference_component="adapter")
+    assert seen[0].startswith(
+        b"POST /endpoints/chat/inference-components/adapter/openai/v1/chat/completions "
+    )
+
+
+@pytest.mark.parametrize(
+    "more", [{"target_variant": "blue"}, {"target_model": "a.tar.gz"}, {"streaming": False}]
+)
+def test_what_the_openai_path_cannot_carry_is_refused(more: dict[str, object]) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        Target("chat", "us-east-1", **{"streaming": True, "api": OPENAI, **more})  # type: ignore[arg-type]
+    assert refused.value.code == "LLT164"
+
+
+def test_an_override_without_a_header_on_the_openai_path_is_refused() -> None:
+    invoker = SageMakerInvoker(target("http://127.0.0.1:9", api=OPENAI), session=SESSION)
+    with pytest.raises(ConfigurationError) as refused:
+        invoker.invoke(b"{}", {"TargetVariant": "blue"})
+    assert (refused.value.code, refused.value.got) == ("LLT164", "TargetVariant")
+
+
+# --- against moments that a server tells ------------------------------------------------------------
+
+
+@contextmanager
+def token_server(first: float, gaps: list[float], chunks: int) -> Iterator[str]:
+    with subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("token_server.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps({"first": first, "gaps": gaps, "chunks": chunks}) + "\n")
+            process.stdin.flush()
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.kill()
+
+
+def moments(answer: Invocation) -> list[float]:
+    """When the server sent each token, by the clock that both share."""
+    return [json.loads(line[6:])["sent"] for line in answer.body.split(b"\n") if b'"sent"' in line]
+
+
+def together(invoke: Callable[[bytes], Invocation], count: int) -> list[Invocation]:
+    greenlets = [gevent.spawn(invoke, b"{}") for _ in range(count)]
+    gevent.joinall(greenlets, raise_error=True)
+    return [each.value for each in greenlets]
+
+
+@pytest.mark.realtime
+def test_gaps_are_those_of_the_server_on_every_one_of_forty_streams() -> None:
+    with token_server(0.2, [0.05, 0.15], 12) as url:
+        invoker = SageMakerInvoker(target(url), session=SESSION)
+        answers = together(invoker.invoke, 40)
+    late: list[float] = []
+    for answer in answers:
+        assert answer.error is None
+        sent, times = moments(answer), answer.tokens
+        assert times is not None
+        assert times.output_tokens == len(sent) == 12
+        assert times.first is not None
+        assert times.last is not None
+        # Nothing comes before it is sent, and no gap is lost between two of them.
+        assert times.first >= sent[0]
+        assert times.last >= sent[-1]
+        assert sum(times.gaps) == pytest.approx(times.last - times.first)
+        told = [later - earlier for earlier, later in itertools.pairwise(sent)]
+        late += [abs(seen - real) for seen, real in zip(times.gaps, told, strict=True)]
+    # A quarter of the shorter gap: far above what a busy machine takes from the median, far below
+    # what a mistake about which gap is which would be. `make bench` measures the 99th percentile.
+    assert median(late) < 0.0125
