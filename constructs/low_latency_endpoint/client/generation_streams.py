@@ -1,8 +1,9 @@
 """Generations as the clients hand them out, and two of them in a race for the first token.
 
 Hedging a generation costs more than hedging a call: both instances' accelerators work until one
-hears that nobody listens any more. So it happens on request only, ends with the first token, and
-the other's connection is closed then.
+hears that nobody listens any more, if it ever does (no page of AWS's says that SageMaker passes a
+caller's hang-up on). So it happens on request only, ends with the first token, and the other's
+connection is closed then.
 """
 
 from __future__ import annotations
@@ -29,8 +30,7 @@ __all__ = ["AsyncGeneration", "Generation"]
 class Generation(Tokens):
     """The parts of one generation, as they come.
 
-    Iterate once, to the end or inside ``with``: leaving it closes the connection, so that the
-    model can stop. Its attributes are :class:`~low_latency_endpoint.client.generations.Tokens`'s.
+    Iterate once, to the end or inside ``with``: leaving it closes the connection. Its attributes are :class:`~low_latency_endpoint.client.generations.Tokens`'s.
     """
 
     def __init__(self, pool: BlockingPool, wire: Wire, limits: Limits) -> None:
