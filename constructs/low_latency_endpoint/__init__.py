@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from .monitoring.alarm_topic import AlarmTopic
     from .monitoring.alarms import LatencyAlarms
     from .monitoring.dashboard import LatencyDashboard
+    from .monitoring.query_alarms import TokenLatencyAlarms
     from .monitoring.shadow_alarms import ShadowAlarms
     from .network.client_zones import ClientZones
     from .network.private_link import RuntimePrivateLink
@@ -96,6 +97,7 @@ _MODULE_OF = {
         "monitoring.alarm_topic": "AlarmTopic",
         "monitoring.alarms": "LatencyAlarms",
         "monitoring.dashboard": "LatencyDashboard",
+        "monitoring.query_alarms": "TokenLatencyAlarms",
         "monitoring.shadow_alarms": "ShadowAlarms",
         "network.client_zones": "ClientZones",
         "network.private_link": "RuntimePrivateLink",
@@ -166,6 +168,7 @@ __all__ = [
     "ShadowAlarms",
     "SlowRequests",
     "StagedModel",
+    "TokenLatencyAlarms",
     "TokenLengths",
     "TokenTraffic",
     "VariantAttributes",

@@ -130,7 +130,7 @@ class _Watch:
         self, name: str, thresholds: Thresholds | str | None
     ) -> Iterator[AlarmSpecification]:
         stated = thresholds if isinstance(thresholds, Mapping) else {}
-        for severity, statistic, threshold in _flattened(stated, self._where):
+        for severity, statistic, threshold in flattened(stated, self._where):
             milliseconds = check_milliseconds(ALARM_THRESHOLD_MILLISECONDS, threshold, self._where)
             means, look_first = _LATENCY_TEXTS[name]
             yield AlarmSpecification(
@@ -370,8 +370,14 @@ def _stated(rate: float) -> str:
     return "the stated share" if is_token(rate) else f"{rate * 100:g} %"
 
 
-def _flattened(thresholds: Thresholds, where: str) -> Iterator[tuple[str, str, Duration]]:
-    """Severity (may be empty), statistic and threshold."""
+def flattened(thresholds: Thresholds, where: str) -> Iterator[tuple[str, str, Duration]]:
+    """Severity (may be empty), statistic and threshold.
+
+    Raises
+    ------
+    ConfigurationError
+        The rule on severities, for a mixture of both forms.
+    """
     nested = [isinstance(value, Mapping) for value in thresholds.values()]
     if any(nested) and not all(nested):
         raise SEVERITY_STATISTICS.error(

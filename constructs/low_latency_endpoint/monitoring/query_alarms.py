@@ -1,0 +1,351 @@
+"""Alarms on what a language model's server tells of its tokens, by PromQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aws_cdk import CfnResource, Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from ..hosting.endpoint_interface import IEndpoint
+from ..plan.argument_kinds import checked_arguments
+from ..plan.container_metrics import (
+    ALARM_WAIT_SECONDS,
+    KV_CACHE_USE,
+    NOTHING_WATCHED,
+    QUERY_WINDOW_SECONDS,
+    WAITING_REQUESTS,
+    above,
+    check_interval,
+    container_metric,
+    count_query,
+    fullest_query,
+    percentile_query,
+    percentile_share,
+    promql_regions,
+)
+from ..plan.durations import seconds_of
+from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS, MINIMUM_INVOCATIONS
+from ..plan.plan_warnings import NOBODY_NOTIFIED
+from ..plan.rules import UNKNOWN_VARIANT
+from ..synthesis.asked_once import path_below, region_of
+from ..synthesis.findings import warn
+from ..synthesis.validation import check_milliseconds, is_token
+from .alarm_options import Thresholds
+from .alarm_specifications import flattened
+
+_TTFT, _ITL = "time_to_first_token", "inter_token_latency"
+_MEANINGS = {
+    _TTFT: (
+        "TimeToFirstToken",
+        "the time to first token",
+        "prompts wait or are long: callers see nothing for longer than they may",
+        "requests that wait, prompt lengths and the prefix cache's hits; then the number of "
+        "instances",
+    ),
+    _ITL: (
+        "InterTokenLatency",
+        "the inter-token latency",
+        "too many sequences are decoded at a time, or long prompts come between",
+        "requests that run per instance, chunked prefill; then the number of instances",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """One alarm to make; ``severity`` is empty without severities."""
+
+    key: str
+    query: str
+    when: str
+    means: str
+    look_first: str
+    severity: str = ""
+
+
+@checked_arguments
+class TokenLatencyAlarms(Construct):
+    """Alarms on times to first token, inter-token latencies, waiting requests and KV cache.
+
+    They ask what the server measures (PromQL over its ``/metrics``), which SageMaker publishes
+    with detailed observability, on by default for new endpoint configurations. The times are
+    inside the server: what callers see has network and SageMaker's own time besides.
+
+    **A PromQL alarm whose query finds nothing is OK**: a metric of another name, an account
+    without OTel enrichment and a server without metrics never alarm, and no setting changes that.
+    AWS's pages contradict each other on the names, so each query asks for all of them; run
+    ``low-latency verify`` after the first requests, which demands data of each alarm. SGLang tells
+    metrics only with ``SM_SGLANG_ENABLE_METRICS=true``.
+
+    Not for ``rollback_alarms``: AWS does not say whether SageMaker takes PromQL alarms there, and
+    without data they would let every deployment pass. Give those :class:`LatencyAlarms`.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    endpoint : IEndpoint
+        An :class:`Endpoint`, or one imported with its variants.
+    variants : sequence of str, optional
+        The variants to watch; by default all of production.
+    server : {"vllm", "sglang"}
+        What serves the model; by default vLLM.
+    ttft, itl : mapping, optional
+        Threshold per percentile, ``{"p95": Duration.millis(500)}``, or per severity,
+        ``{"Critical": {"p99": ...}}``: of the time to first token, and of the inter-token latency
+        (all gaps between tokens of all streams). A threshold inside one of the server's wide
+        buckets (vLLM: 250 to 500 ms, 25 to 50 ms) is compared with an interpolated percentile.
+    waiting_requests : float, optional
+        Requests that wait on the fullest instance, on average over the window.
+    kv_cache_use : float, optional
+        Share of the KV cache in use on the fullest instance, on average over the window: 0.95.
+    minimum_requests : int
+        First tokens in the window below which ttft and itl do not alarm; by default 20, so that one
+        slow request in the night pages nobody.
+    window : Duration, optional
+        What percentiles and averages are of; by default 5 minutes. At least twice the metric
+        publish frequency (one minute unless set), else there is no rate; four times is better.
+    evaluation_interval : Duration, optional
+        10, 20, 30 seconds or whole minutes; by default 1 minute.
+    pending_period : Duration, optional
+        How long it must breach without a break; by default 2 minutes.
+    recovery_period : Duration, optional
+        How long it must not, until the alarm is OK again; by default 5 minutes.
+    actions : sequence of aws_cloudwatch.IAlarmAction
+        What the composite alarm does, such as ``SnsAction(topic)``; by default nothing.
+
+    Attributes
+    ----------
+    alarms : dict of str to aws_cloudwatch.IAlarm
+        By ``<variant>/TimeToFirstToken/<percentile>`` (``InterTokenLatency``, and with severities
+        ``/<severity>``), ``<variant>/RequestsWaiting`` and ``<variant>/KvCacheUse``.
+    composites : dict of str to aws_cloudwatch.CompositeAlarm
+        By severity; ``""`` for alarms without one.
+    queries : dict of str to str
+        What each of the alarms asks, by the same keys.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE990 to LLE997; LLE701 for a threshold, LLE704 for the least number of requests, LLE631
+        for an endpoint imported without variants, LLE801 and LLE807 for arguments of another kind.
+
+    Examples
+    --------
+    ``TokenLatencyAlarms(self, "Tokens", endpoint=endpoint, ttft={"p95": Duration.millis(500)},
+    itl={"p95": Duration.millis(50)}, kv_cache_use=0.95, actions=[SnsAction(topic)])``
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        endpoint: IEndpoint,
+        variants: Sequence[str] | None = None,
+        server: str = "vllm",
+        ttft: Thresholds | None = None,
+        itl: Thresholds | None = None,
+        waiting_requests: float | None = None,
+        kv_cache_use: float | None = None,
+        minimum_requests: int = 20,
+        window: Duration | None = None,
+        evaluation_interval: Duration | None = None,
+        pending_period: Duration | None = None,
+        recovery_period: Duration | None = None,
+        actions: Sequence[cloudwatch.IAlarmAction] = (),
+    ) -> None:
+        super().__init__(scope, id)
+        self._endpoint, self._server = endpoint, server
+        self._path = path = path_below(self, scope, id)
+        self._window = _seconds(window, 300)
+        QUERY_WINDOW_SECONDS.check(self._window, path)
+        self._interval = check_interval(_seconds(evaluation_interval, 60), path)
+        self._pending, self._recovery = (
+            _seconds(pending_period, 120),
+            _seconds(recovery_period, 300),
+        )
+        for seconds in (self._pending, self._recovery):
+            ALARM_WAIT_SECONDS.check(seconds, path)
+        self._minimum = MINIMUM_INVOCATIONS.check(minimum_requests, path)
+        self.alarms: dict[str, cloudwatch.IAlarm] = {}
+        self.composites: dict[str, cloudwatch.CompositeAlarm] = {}
+        self.queries: dict[str, str] = {}
+        rules: dict[str, list[str]] = {}
+        for name in self._variant_names(variants):
+            watched = [
+                *self._percentiles(name, _TTFT, ttft),
+                *self._percentiles(name, _ITL, itl),
+                *self._fullest(name, waiting_requests, kv_cache_use),
+            ]
+            for each in watched:
+                rule = f'ALARM("{self._alarm(name, each).alarm_arn}")'
+                rules.setdefault(each.severity, []).append(rule)
+        if not rules:
+            raise NOTHING_WATCHED.error(got="nothing", allowed="one at least", where=path)
+        self._look_at_region()
+        self._compose(rules, actions)
+
+    def _variant_names(self, wanted: Sequence[str] | None) -> list[str]:
+        known = [each.name for each in self._endpoint.known_variants()]
+        for name in wanted or ():
+            if name not in known:
+                raise UNKNOWN_VARIANT.error(
+                    got=repr(name), allowed=", ".join(known), where=self._path
+                )
+        return list(wanted) if wanted is not None else known
+
+    def _of(self, variant: str) -> dict[str, Any]:
+        return {
+            "endpoint": self._endpoint.name_at_synth,
+            "variant": variant,
+            "window_seconds": self._window,
+        }
+
+    def _percentiles(
+        self, variant: str, meaning: str, thresholds: Thresholds | None
+    ) -> Iterator[_Watched]:
+        metric = container_metric(self._server, meaning, self._path)
+        requests = container_metric(self._server, _TTFT, self._path)
+        name, words, means, look_first = _MEANINGS[meaning]
+        stated: Mapping[str, Any] = thresholds or {}
+        for severity, percentile, threshold in flattened(stated, self._path):
+            share = percentile_share(percentile, self._path)
+            milliseconds = check_milliseconds(ALARM_THRESHOLD_MILLISECONDS, threshold, self._path)
+            enough = count_query(requests, **self._of(variant))
+            yield _Watched(
+                key=f"{name}/{percentile}" + (f"/{severity}" if severity else ""),
+                query=above(
+                    percentile_query(metric, share, **self._of(variant)),
+                    milliseconds / 1000,
+                    least=(enough, self._minimum) if self._minimum else None,
+                ),
+                when=f"{percentile} of {words} in the server is above {milliseconds:g} ms",
+                means=means,
+                look_first=look_first,
+                severity=severity,
+            )
+
+    def _fullest(
+        self, variant: str, waiting: float | None, cache: float | None
+    ) -> Iterator[_Watched]:
+        if waiting is not None:
+            WAITING_REQUESTS.check(waiting, self._path)
+            metric = container_metric(self._server, "requests_waiting", self._path)
+            yield _Watched(
+                key="RequestsWaiting",
+                query=above(fullest_query(metric, **self._of(variant)), waiting),
+                when=f"more than {waiting:g} requests wait on an instance",
+                means="the server has no room for more sequences: times to first token rise",
+                look_first="the KV cache's use and the requests that run; then scaling's target",
+            )
+        if cache is not None:
+            KV_CACHE_USE.check(cache, self._path)
+            metric = container_metric(self._server, "kv_cache_use", self._path)
+            yield _Watched(
+                key="KvCacheUse",
+                query=above(fullest_query(metric, **self._of(variant)), cache),
+                when=f"more than {cache * 100:g} % of an instance's KV cache is in use",
+                means="sequences will wait, or be preempted and computed again",
+                look_first="lengths of prompts and answers, and the requests that run at a time",
+            )
+
+    def _alarm(self, variant: str, watched: _Watched) -> cloudwatch.IAlarm:
+        key = f"{variant}/{watched.key}"
+        name = self._endpoint.name_at_synth
+        alarm = _query_alarm(
+            self,
+            key.replace("/", "-"),
+            query=watched.query,
+            interval=self._interval,
+            pending=self._pending,
+            recovery=self._recovery,
+            description=(
+                f"{name}/{variant}: {watched.when}. Means: {watched.means}. Look first at: "
+                f"{watched.look_first}. No data is OK: see that low-latency verify finds some. "
+                f"Run: low-latency diagnose {name}"
+            ),
+        )
+        self.alarms[key], self.queries[key] = alarm, watched.query
+        return alarm
+
+    def _look_at_region(self) -> None:
+        region = region_of(self)
+        if not is_token(region) and region not in promql_regions():
+            warn(
+                self,
+                "queriesNotInRegion",
+                f"AWS does not list {region} among the Regions with PromQL queries: these alarms "
+                "would be refused, or never alarm. Acknowledge this where AWS has added it since.",
+            )
+
+    def _compose(
+        self, rules: Mapping[str, list[str]], actions: Sequence[cloudwatch.IAlarmAction]
+    ) -> None:
+        if not actions:
+            warn(
+                self,
+                "alarmsNotifyNobody",
+                f"{NOBODY_NOTIFIED[0].upper()}{NOBODY_NOTIFIED[1:]}; "
+                "acknowledge this where .composites get their actions afterwards.",
+            )
+        name = self._endpoint.name_at_synth
+        for severity, parts in rules.items():
+            composite = cloudwatch.CompositeAlarm(
+                self,
+                f"Composite{severity}",
+                alarm_rule=cloudwatch.AlarmRule.from_string(f"({' OR '.join(parts)})"),
+                alarm_description=(
+                    f"{name}{f', {severity}' if severity else ''}: one or more of its alarms on "
+                    f"tokens are on. Run: low-latency diagnose {name}"
+                ),
+            )
+            for action in actions:
+                composite.add_alarm_action(action)
+            self.composites[severity] = composite
+
+
+def _query_alarm(
+    scope: Construct,
+    id: str,
+    *,
+    query: str,
+    interval: float,
+    pending: float,
+    recovery: float,
+    description: str,
+) -> cloudwatch.IAlarm:
+    """A PromQL alarm, as CloudFormation has it where aws-cdk-lib does not know it yet."""
+    if hasattr(cloudwatch, "PromQLAlarm"):
+        return cloudwatch.PromQLAlarm(
+            scope,
+            id,
+            query=query,
+            evaluation_interval=Duration.seconds(interval),
+            pending_period=Duration.seconds(pending),
+            recovery_period=Duration.seconds(recovery),
+            alarm_description=description,
+        )
+    holder = Construct(scope, id)
+    criteria = {"Query": query, "PendingPeriod": pending, "RecoveryPeriod": recovery}
+    resource = CfnResource(
+        holder,
+        "Resource",
+        type="AWS::CloudWatch::Alarm",
+        properties={
+            "AlarmDescription": description,
+            "EvaluationCriteria": {"PromQLCriteria": criteria},
+            "EvaluationInterval": interval,
+        },
+    )
+    arn = resource.get_att("Arn").to_string()
+    return cloudwatch.Alarm.from_alarm_arn(holder, "Alarm", arn)
+
+
+def _seconds(duration: Duration | None, default: int) -> float:
+    seconds = default if duration is None else seconds_of(duration)
+    return int(seconds) if seconds == int(seconds) else seconds
