@@ -9,6 +9,7 @@ import shlex
 import shutil
 from pathlib import Path
 
+from .language_model_settings import LanguageModelServer
 from .specifications import (
     CommandModelServer,
     ModelServer,
@@ -22,8 +23,8 @@ from .specifications import (
 
 _HANDLERS = {"model_fn", "input_fn", "predict_fn", "output_fn", "transform_fn"}
 _CHOICES = (
-    "a server is simulated, sentiment, llama-cpp, a URL on loopback, a command such as 'python serve.py', a "
-    "script with model_fn, or a JSON file"
+    "a server is simulated, language-model, sentiment, llama-cpp, a URL on loopback, a command such "
+    "as 'python serve.py', a script with model_fn, or a JSON file"
 )
 
 
@@ -34,9 +35,9 @@ def parse_model_server(text: str) -> tuple[str, ModelServer]:
     ----------
     text
         The image as for `model_server_for`, and what stands behind it: ``simulated``,
-        ``sentiment``, ``llama-cpp``, a URL on loopback, a file with the JSON document of `from_document`, a
-        Python file with the handlers of SageMaker's inference toolkits, or a command with its
-        arguments. Commands run in the current folder.
+        ``language-model``, ``sentiment``, ``llama-cpp``, a URL on loopback, a file with the JSON
+        document of `from_document`, a Python file with the handlers of SageMaker's inference
+        toolkits, or a command with its arguments. Commands run in the current folder.
 
     Raises
     ------
@@ -58,6 +59,8 @@ def parse_model_server(text: str) -> tuple[str, ModelServer]:
         raise ValueError(f"IMAGE=SERVER is needed, such as '*=simulated': {text!r}")
     if what == "simulated":
         return image, SimulatedModelServer()
+    if what == "language-model":
+        return image, LanguageModelServer()
     if what == "sentiment":
         return image, sentiment_model_server()
     if what == "llama-cpp":

@@ -1,0 +1,163 @@
+"""The language model's server behind an endpoint: streams, faults, hang-ups, a process of its own."""
+
+from __future__ import annotations
+
+import json
+import socket
+import statistics
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from signed_requests import ask
+
+from local_sagemaker.model_servers import LanguageModelServer
+from local_sagemaker.model_servers.language_model import LanguageModel
+from local_sagemaker.runtime.http_server import Connection, Request, listening
+
+pytestmark = pytest.mark.realtime
+
+STEP = 0.02
+LM = LanguageModelServer(step_seconds=STEP, seconds_per_token=1e-6, output_tokens=10)
+EXACT = {"ignore_eos": True, "stream": True}
+
+
+def body(tokens: int, content: str = "hello there", **more: Any) -> bytes:
+    document = {"messages": [{"role": "user", "content": content}], "max_tokens": tokens}
+    return json.dumps({**document, **EXACT, **more}).encode()
+
+
+def stream(here: Any, name: str, tokens: int, **more: Any) -> tuple[list[float], bytes]:
+    """Moments of the content, from the call on, and all bytes."""
+    began = time.perf_counter()
+    answer = here.aws.client("sagemaker-runtime").invoke_endpoint_with_response_stream(
+        EndpointName=name, Body=body(tokens, **more), ContentType="application/json"
+    )
+    assert answer["ContentType"].startswith("text/event-stream")
+    moments, parts = [], []
+    for event in answer["Body"]:
+        part = event["PayloadPart"]["Bytes"]
+        count = part.count(b'"content":"') - part.count(b'"content":""')
+        moments += [time.perf_counter() - began] * count
+        parts.append(part)
+    return moments, b"".join(parts)
+
+
+def gaps(moments: list[float]) -> list[float]:
+    return [after - before for before, after in pairwise(moments)]
+
+
+@pytest.mark.parametrize("in_process", [True, False])
+def test_tokens_come_through_the_event_stream_at_their_pace(site: Any, in_process: bool) -> None:
+    settings = LanguageModelServer(step_seconds=STEP, in_process=in_process)
+    here = site({"model": settings})
+    name = here.endpoint()
+    moments, sent = stream(here, name, 30)
+    assert len(moments) == 30
+    assert sent.endswith(b"data: [DONE]\n\n")
+    # A busy machine makes gaps longer and the next ones shorter: the times are added up.
+    assert moments[-1] >= 29 * STEP
+    assert statistics.median(gaps(moments)) == pytest.approx(STEP, abs=STEP / 2)
+
+
+def test_a_fault_is_put_on_and_taken_off_while_it_serves(site: Any) -> None:
+    here = site({"model": LM})
+    name = here.endpoint()
+    stream(here, name, 2)
+    first, _ = stream(here, name, 5)
+    fault = LanguageModelServer(step_seconds=STEP, extra_first_token_seconds=0.4)
+    here.aws.set_model_servers({"model": fault})
+    late, _ = stream(here, name, 5)
+    assert late[0] >= 0.4
+    assert late[0] - first[0] > 0.3
+    fault = LanguageModelServer(step_seconds=STEP, extra_gap_seconds=0.2)
+    here.aws.set_model_servers({"model": fault})
+    slow, _ = stream(here, name, 5)
+    assert min(gaps(slow)) > 0.1
+    here.aws.set_model_servers({"model": LM})
+    assert statistics.median(gaps(stream(here, name, 5)[0])) < 0.1
+
+
+def test_an_error_in_the_middle_is_no_error_of_the_stream(site: Any) -> None:
+    failing = LanguageModelServer(step_seconds=STEP, failure_share=1.0, mid_stream_share=1.0)
+    here = site({"model": failing})
+    name = here.endpoint()
+    moments, sent = stream(here, name, 10)
+    assert len(moments) == 5
+    *_, error, done = sent.decode().rstrip().split("\n\n")
+    assert json.loads(error.removeprefix("data: "))["error"]["code"] == 500
+    assert done == "data: [DONE]"
+    # To SageMaker it was a whole answer with status 200.
+    assert here.statistics(name, "MidStreamErrors", "Sum") == {"Sum": 0}
+
+
+def metrics(port: int) -> str:
+    answer = ask(port, "GET", "/metrics", {"Host": f"127.0.0.1:{port}"})
+    assert answer.headers["content-type"].startswith("text/plain")
+    return answer.body.decode()
+
+
+def value(port: int, name: str) -> float:
+    lines = metrics(port).splitlines()
+    (line,) = [line for line in lines if line.startswith(f"vllm:{name}{{")]
+    return float(line.rpartition(" ")[2])
+
+
+def until(port: int, name: str, wanted: float) -> None:
+    deadline = time.monotonic() + 30
+    while value(port, name) != wanted:
+        assert time.monotonic() < deadline, metrics(port)
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A server alone, which nothing stands before."""
+    with listening(LanguageModelStarted(LM)) as listener:
+        yield listener.port
+
+
+class LanguageModelStarted:
+    """A server that begins to compute with its first request, in the listener's own loop."""
+
+    def __init__(self, settings: LanguageModelServer) -> None:
+        self._model = LanguageModel(settings, 0)
+        self._started = False
+
+    async def __call__(self, request: Request, connection: Connection) -> None:
+        if not self._started:
+            self._started = True
+            self._model.start()
+        await self._model(request, connection)
+
+
+def test_whoever_hangs_up_is_noticed_and_its_blocks_are_free(port: int) -> None:
+    data = body(5000, "word " * 100)
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as caller:
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n"
+        caller.sendall(f"{head}content-length: {len(data)}\r\n\r\n".encode() + data)
+        while b"data: " not in caller.recv(65536):
+            pass
+        assert value(port, "num_requests_running") == 1
+        assert value(port, "kv_cache_usage_perc") > 0
+    until(port, "num_requests_running", 0)
+    assert value(port, "kv_cache_usage_perc") == 0
+    assert value(port, "generation_tokens_total") < 5000
+
+
+def test_a_connection_is_kept_from_one_stream_to_the_next(port: int) -> None:
+    data = body(3)
+    head = f"POST /invocations HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n"
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as caller:
+        for _ in range(3):
+            caller.sendall(f"{head}content-length: {len(data)}\r\n\r\n".encode() + data)
+            got = b""
+            while not got.endswith(b"\r\n0\r\n\r\n"):
+                part = caller.recv(65536)
+                assert part
+                got += part
+            assert got.count(b"HTTP/1.1 200 OK") == 1
+            assert got.count(b"data: [DONE]") == 1
+    until(port, "generation_tokens_total", 9)

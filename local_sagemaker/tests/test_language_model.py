@@ -1,0 +1,524 @@
+"""The language model's server: times to the last digit, OpenAI's forms, faults, metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from language_model_site import STREAM, Caller, Server, exactly, run, words
+from prometheus_client.parser import text_string_to_metric_families
+
+from local_sagemaker.model_servers import LanguageModelServer, parse_model_server
+from local_sagemaker.model_servers.specifications import from_document, to_document
+
+LM = LanguageModelServer(step_seconds=0.02, seconds_per_token=0.0001, kv_tokens=64_000)
+
+
+# ------------------------------------------------------------------------------------------ times
+
+
+def test_a_prompt_takes_its_tokens_time_and_each_token_a_step() -> None:
+    async def main(server: Server) -> Caller:
+        return await server.ask(words(512), **STREAM, **exactly(5))
+
+    caller = run(LM, main)
+    assert caller.times()[0] == pytest.approx(0.0512)
+    assert caller.gaps() == pytest.approx([0.02] * 4)
+
+
+def test_a_long_prompt_comes_in_parts_of_the_budget() -> None:
+    async def main(server: Server) -> Caller:
+        return await server.ask(words(5000), **STREAM, **exactly(1))
+
+    assert run(LM, main).times() == pytest.approx([0.2048 + 0.2048 + 0.0904])
+
+
+def test_a_long_prompt_slows_whoever_generates() -> None:
+    async def main(server: Server) -> tuple[Caller, Caller]:
+        first = asyncio.ensure_future(server.ask(**STREAM, **exactly(6)))
+        await asyncio.sleep(0.03)  # within its second token's iteration
+        second = await server.ask(words(3000), **STREAM, **exactly(1))
+        return await first, second
+
+    first, second = run(LM, main)
+    # 2047 tokens of the prompt beside the first's one, then 953.
+    assert first.gaps() == pytest.approx([0.02, 0.2048, 0.0954, 0.02, 0.02])
+    assert second.times() == pytest.approx([0.04 + 0.2048 + 0.0954])
+
+
+@pytest.mark.parametrize(("neighbours", "gap"), [(0, 0.02), (1, 0.02), (4, 0.025), (9, 0.05)])
+def test_neighbours_slow_each_other_beyond_the_step(neighbours: int, gap: float) -> None:
+    settings = replace(LM, seconds_per_token=0.005, prefix_cache=False)
+
+    async def main(server: Server) -> list[Caller]:
+        asked = [server.ask("a", **STREAM, **exactly(3)) for _ in range(neighbours + 1)]
+        return list(await asyncio.gather(*asked))
+
+    for caller in run(settings, main):
+        assert caller.gaps() == pytest.approx([gap, gap])
+
+
+def test_what_is_cached_takes_time_to_read() -> None:
+    settings = replace(LM, seconds_per_cached_token=0.00001)
+
+    async def main(server: Server) -> Caller:
+        return await server.ask(words(100), **STREAM, **exactly(4))
+
+    # The prompt's 100 tokens, then one more each time.
+    assert run(settings, main).gaps() == pytest.approx([0.021, 0.02101, 0.02102])
+
+
+def test_the_prefix_cache_lowers_the_second_first_token() -> None:
+    async def main(server: Server) -> list[Caller]:
+        return [await server.ask(words(512), **STREAM, **exactly(1)) for _ in range(2)]
+
+    first, second = run(LM, main)
+    # 31 blocks of 16 are known, and the last block's tokens computed: no more than a step.
+    assert first.times() == pytest.approx([0.0512])
+    assert second.times() == pytest.approx([0.0512 + 0.02])
+    first, second = run(replace(LM, prefix_cache=False), main)
+    assert second.times() == pytest.approx([2 * 0.0512])
+
+
+def test_a_conversation_goes_on_from_its_cache() -> None:
+    async def main(server: Server) -> dict[str, Any]:
+        ask = [{"role": "system", "content": words(40, "s")}, {"role": "user", "content": "go"}]
+        said = await server.ask(messages=ask, **exactly(30))
+        answer = json.loads(said.body)["choices"][0]["message"]
+        more = [*ask, answer, {"role": "user", "content": "and then"}]
+        after = await server.ask(messages=more, max_tokens=1)
+        usage: dict[str, Any] = json.loads(after.body)["usage"]
+        return usage
+
+    # 41 + 30 tokens, of which the last was never computed: four whole blocks of 16.
+    assert run(LM, main)["prompt_tokens_details"] == {"cached_tokens": 64}
+
+
+def test_another_role_is_another_prompt() -> None:
+    async def main(server: Server) -> dict[str, Any]:
+        for role in ("system", "user"):
+            said = await server.ask(messages=[{"role": role, "content": words(64)}], max_tokens=1)
+        usage: dict[str, Any] = json.loads(said.body)["usage"]
+        return usage
+
+    assert run(LM, main)["prompt_tokens_details"] is None
+
+
+def test_slow_instances() -> None:
+    async def main(server: Server) -> Caller:
+        return await server.ask(**STREAM, **exactly(3))
+
+    slow = replace(LM, slow_instances={1: 2.5})
+    assert run(slow, main, place=0).gaps() == pytest.approx([0.02, 0.02])
+    assert run(slow, main, place=1).gaps() == pytest.approx([0.05, 0.05])
+
+
+# ----------------------------------------------------------------------------------------- faults
+
+
+def test_a_late_first_token_leaves_the_gaps_alone() -> None:
+    async def main(server: Server) -> list[Caller]:
+        calls = [await server.ask(**STREAM, **exactly(3))]
+        server.model.change(replace(LM, extra_first_token_seconds=0.3))
+        calls.append(await server.ask(**STREAM, **exactly(3)))
+        return calls
+
+    before, after = run(LM, main)
+    assert before.times() == pytest.approx([0.02, 0.04, 0.06])
+    assert after.times() == pytest.approx([0.06 + 0.3 + each for each in (0.02, 0.04, 0.06)])
+
+
+def test_longer_gaps_leave_the_first_token_of_an_idle_server_alone() -> None:
+    async def main(server: Server) -> list[Caller]:
+        calls = [await server.ask(**STREAM, **exactly(3))]
+        server.model.change(replace(LM, extra_gap_seconds=0.1))
+        calls.append(await server.ask(**STREAM, **exactly(3)))
+        return calls
+
+    _, after = run(LM, main)
+    assert after.times() == pytest.approx([0.06 + each for each in (0.02, 0.14, 0.26)])
+
+
+def test_a_share_of_requests_fails_before_or_within_its_stream() -> None:
+    settings = replace(LM, failure_share=0.4, mid_stream_share=0.25, seed=3)
+
+    async def main(server: Server) -> list[Caller]:
+        return [await server.ask(**STREAM, **exactly(8)) for _ in range(400)]
+
+    callers = run(settings, main)
+    before = [each for each in callers if each.status == 500]
+    within = [each for each in callers if any("error" in event for _, event in each.events())]
+    # 400 x 0.4 x 0.75 and 400 x 0.4 x 0.25, give or take four standard deviations.
+    assert 84 <= len(before) <= 156
+    assert 16 <= len(within) <= 64
+    assert all(each.error()["code"] == 500 for each in before)
+    for each in within:
+        assert (each.status, len(each.tokens()), each.ended) == (200, 4, True)
+        *_, (_, error), (_, done) = each.events()
+        assert (error["error"]["type"], error["error"]["code"]) == ("InternalServerError", 500)
+        assert done == "[DONE]"
+    for each in callers:
+        assert each in before or each in within or len(each.tokens()) == 8
+
+
+def test_a_whole_answer_fails_before_it() -> None:
+    async def main(server: Server) -> Caller:
+        return await server.ask()
+
+    failing = replace(LM, failure_share=1.0, mid_stream_share=1.0, failure_status=503)
+    assert run(failing, main).status == 503
+
+
+def test_who_hangs_up_frees_the_blocks_at_once() -> None:
+    settings = replace(LM, kv_tokens=512, extra_first_token_seconds=0.0)
+
+    async def main(server: Server) -> list[float]:
+        callers = [Caller() for _ in range(3)]
+        calls = [
+            asyncio.ensure_future(server.ask(words(150, str(n)), each, **STREAM, **exactly(50)))
+            for n, each in enumerate(callers)
+        ]
+        usages = []
+        for caller, call in zip(callers, calls, strict=True):
+            await asyncio.sleep(0.051)
+            usages.append(gauge(server, "vllm:kv_cache_usage_perc"))
+            assert caller.lost is not None
+            sent = len(caller.chunks)
+            caller.lost()
+            await call
+            assert len(caller.chunks) == sent
+        await asyncio.sleep(1)
+        assert all(len(each.times()) < 50 for each in callers)
+        usages.append(gauge(server, "vllm:kv_cache_usage_perc"))
+        usages.append(gauge(server, "vllm:num_requests_running"))
+        return usages
+
+    three, two, one, *none = run(settings, main)
+    # Of 32 blocks each has ten for its 150 tokens and the first few it generates.
+    assert [three, two, one] == pytest.approx([30 / 32, 20 / 32, 10 / 32])
+    assert none == [0, 0]
+
+
+def test_who_hangs_up_before_the_first_token_is_never_computed() -> None:
+    settings = replace(LM, extra_first_token_seconds=5.0)
+
+    async def main(server: Server) -> tuple[float, float]:
+        caller = Caller()
+        call = asyncio.ensure_future(server.ask("x", caller, **STREAM))
+        await asyncio.sleep(1)
+        waiting = gauge(server, "vllm:num_requests_waiting")
+        assert caller.lost is not None
+        caller.lost()
+        await call
+        await asyncio.sleep(10)
+        return waiting, gauge(server, "vllm:prompt_tokens_total")
+
+    assert run(settings, main) == (1, 0)
+
+
+# ------------------------------------------------------------------------------------------ forms
+
+
+def test_a_streams_events_are_openais() -> None:
+    async def main(server: Server) -> Caller:
+        options = {"stream_options": {"include_usage": True}}
+        return await server.ask("a b c", model="mine", **STREAM, **options, **exactly(2))
+
+    caller = run(LM, main)
+    assert caller.headers["content-type"].startswith("text/event-stream")
+    events = [event for _, event in caller.events()]
+    assert events.pop() == "[DONE]"
+    assert {event["id"] for event in events} == {events[0]["id"]}
+    assert events[0]["id"].startswith("chatcmpl-")
+    assert {event["object"] for event in events} == {"chat.completion.chunk"}
+    assert {event["model"] for event in events} == {"mine"}
+    role, first, second, last, usage = events
+    assert role["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    assert role["choices"][0]["finish_reason"] is None
+    assert first["choices"][0]["delta"].keys() == {"content"}
+    assert second["choices"][0]["finish_reason"] is None
+    assert last["choices"][0]["finish_reason"] == "length"
+    assert last["choices"][0]["delta"]["content"] == ""
+    assert usage["choices"] == []
+    assert usage["usage"] == {
+        "prompt_tokens": 3,
+        "completion_tokens": 2,
+        "total_tokens": 5,
+        "prompt_tokens_details": None,
+    }
+
+
+def test_a_text_completion_at_either_path() -> None:
+    async def main(server: Server) -> list[Caller]:
+        asked = {"prompt": "a b c", "max_tokens": 3}
+        return [
+            await server.ask(path="/v1/completions", **asked),
+            await server.ask(path="/invocations", **asked),
+            await server.ask(path="/invocations", **STREAM, **asked),
+            await server.ask(path="/v1/completions", prompt=[5, 6, 7, 8], max_tokens=1),
+        ]
+
+    named, either, stream, numbers = run(LM, main)
+    for caller in (named, either):
+        document = json.loads(caller.body)
+        assert document["object"] == "text_completion"
+        assert document["id"].startswith("cmpl-")
+        assert len(document["choices"][0]["text"].split()) == 3
+        assert document["choices"][0]["finish_reason"] == "length"
+    assert [text for _, text in stream.tokens()] == ["the", " river", " went"]
+    assert "".join(text for _, text in stream.tokens()) == document["choices"][0]["text"]
+    assert json.loads(numbers.body)["usage"]["prompt_tokens"] == 4
+
+
+@pytest.mark.parametrize(
+    ("asked", "tokens", "reason"),
+    [
+        ({}, 20, "stop"),
+        ({"max_tokens": 5}, 5, "length"),
+        ({"max_completion_tokens": 5, "max_tokens": 9}, 5, "length"),
+        ({"max_tokens": 30}, 20, "stop"),
+        ({"max_tokens": 30, "ignore_eos": True}, 30, "length"),
+        ({"max_tokens": 30, "min_tokens": 25}, 25, "stop"),
+        ({"min_tokens": 25}, 25, "stop"),
+        ({"ignore_eos": True}, 59, "length"),
+    ],
+)
+def test_where_an_answer_ends(asked: dict[str, Any], tokens: int, reason: str) -> None:
+    settings = replace(LM, output_tokens=20, context_tokens=60)
+
+    async def main(server: Server) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads((await server.ask("one", **asked)).body)
+        return document
+
+    document = run(settings, main)
+    assert document["usage"]["completion_tokens"] == tokens
+    assert len(document["choices"][0]["message"]["content"].split()) == tokens
+    assert document["choices"][0]["finish_reason"] == reason
+
+
+@pytest.mark.parametrize(
+    ("body", "words_of_it"),
+    [
+        (b"{", "no JSON"),
+        (b"[]", "no JSON object"),
+        (b"{}", "send messages, or a prompt"),
+        (b'{"messages": []}', "at least one message"),
+        (b'{"messages": ["hello"]}', "role"),
+        (b'{"messages": [{"role": "user", "content": 3}]}', "a text or a list of parts"),
+        (b'{"prompt": ["a", "b"]}', "one text"),
+        (b'{"prompt": "a", "max_tokens": 0}', "max_tokens must be at least 1, got 0"),
+        (b'{"prompt": "a", "max_tokens": "9"}', "whole number"),
+        (b'{"prompt": "a", "max_tokens": 5, "min_tokens": 6}', "min_tokens"),
+        (b'{"prompt": "a", "n": 2}', "one answer"),
+        (b'{"prompt": "a b c", "max_tokens": 98}', "maximum context length is 100 tokens"),
+    ],
+)
+def test_what_cannot_be_asked_is_a_400_before_the_stream(body: bytes, words_of_it: str) -> None:
+    async def main(server: Server) -> Caller:
+        return await server.post("/invocations", body)
+
+    caller = run(replace(LM, context_tokens=100), main)
+    assert (caller.status, caller.error()["type"]) == (400, "BadRequestError")
+    assert words_of_it in caller.error()["message"]
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=4))
+def test_no_value_of_a_field_is_a_fault_of_ours(value: Any) -> None:
+    async def main(server: Server) -> None:
+        for name in ("messages", "prompt", "max_tokens", "min_tokens", "stream_options", "n"):
+            body = {"prompt": "a", "max_tokens": 1, name: value}
+            caller = await server.post("/invocations", json.dumps(body).encode())
+            assert caller.status in (200, 400)
+
+    run(LM, main)
+
+
+def test_a_model_that_is_named_answers_to_no_other_name() -> None:
+    async def main(server: Server) -> list[int]:
+        asked = [{"model": "mine"}, {"model": ""}, {}, {"model": "another"}]
+        return [(await server.ask(**each)).status for each in asked]
+
+    assert run(replace(LM, model_name="mine"), main) == [200, 200, 200, 404]
+
+
+@pytest.mark.parametrize(("per_chunk", "sizes"), [(1, [1] * 8), (3, [1, 3, 3, 1]), (99, [1, 7])])
+def test_tokens_of_a_chunk(per_chunk: int, sizes: list[int]) -> None:
+    async def main(server: Server) -> Caller:
+        return await server.ask(**STREAM, **exactly(8))
+
+    caller = run(replace(LM, tokens_per_chunk=per_chunk), main)
+    assert [len(text.split()) for _, text in caller.tokens()] == sizes
+
+
+def test_a_session_is_opened_where_one_is_asked_for() -> None:
+    async def main(server: Server) -> list[dict[str, str]]:
+        header = {"x-amzn-sagemaker-session-id": "NEW_SESSION"}
+        callers = [await server.ask(headers=given) for given in ({}, header)]
+        callers.append(await server.ask(headers=header, **STREAM))
+        return [each.headers for each in callers]
+
+    opened = ["x-amzn-sagemaker-new-session-id" in each for each in run(LM, main)]
+    assert opened == [False, True, True]
+
+
+# ---------------------------------------------------------------------------------------- metrics
+
+
+def families(server: Server) -> dict[str, Any]:
+    return {each.name: each for each in text_string_to_metric_families(server.model.metrics())}
+
+
+def gauge(server: Server, name: str) -> float:
+    for family in families(server).values():
+        for sample in family.samples:
+            if sample.name == name:
+                return float(sample.value)
+    raise AssertionError(name)
+
+
+def histogram(server: Server, name: str) -> dict[str, float]:
+    samples = families(server)[name].samples
+    return {s.labels.get("le", s.name.removeprefix(name)): s.value for s in samples}
+
+
+def test_metrics_are_vllms() -> None:
+    async def main(server: Server) -> None:
+        for _ in range(2):
+            await server.ask(words(100), **STREAM, **exactly(5))
+        first = histogram(server, "vllm:time_to_first_token_seconds")
+        # Both take a step: 20 ms, which a bucket of 20 ms or the next one holds.
+        assert (first["0.01"], first["0.04"], first["+Inf"]) == (0, 2, 2)
+        assert first["_sum"] == pytest.approx(0.04)
+        between = histogram(server, "vllm:inter_token_latency_seconds")
+        assert (between["0.01"], between["0.025"], between["_count"]) == (0, 8, 8)
+        each = histogram(server, "vllm:request_time_per_output_token_seconds")
+        assert each["_sum"] == pytest.approx(0.04)
+        whole = histogram(server, "vllm:e2e_request_latency_seconds")
+        assert (whole["0.3"], whole["_count"]) == (2, 2)
+        assert whole["_sum"] == pytest.approx(0.2)
+        assert gauge(server, "vllm:prompt_tokens_total") == 200
+        assert gauge(server, "vllm:generation_tokens_total") == 10
+        assert gauge(server, "vllm:prefix_cache_queries_total") == 200
+        assert gauge(server, "vllm:prefix_cache_hits_total") == 96
+        assert gauge(server, "vllm:num_preemptions_total") == 0
+        for family in families(server).values():
+            for sample in family.samples:
+                assert sample.labels["model_name"] == 'a "name"'
+
+    run(replace(LM, model_name='a "name"'), main)
+
+
+def test_gauges_while_some_run_and_some_wait() -> None:
+    settings = replace(LM, max_sequences=2, kv_tokens=320)
+
+    async def main(server: Server) -> list[float]:
+        calls = [asyncio.ensure_future(server.ask(words(20, str(n)))) for n in range(5)]
+        await asyncio.sleep(0.05)
+        names = ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc")
+        found = [gauge(server, f"vllm:{name}") for name in names]
+        for call in calls:
+            call.cancel()
+        return found
+
+    # Two prompts of 20 tokens take two blocks of 20 each.
+    assert run(settings, main) == pytest.approx([2, 3, 0.2])
+
+
+def test_preempted_requests_are_counted_and_get_all_their_tokens() -> None:
+    settings = replace(LM, kv_tokens=96)
+
+    async def main(server: Server) -> tuple[list[int], float]:
+        asked = [server.ask(words(30, str(n)), **STREAM, **exactly(40)) for n in range(2)]
+        callers = await asyncio.gather(*asked)
+        return [len(each.tokens()) for each in callers], gauge(server, "vllm:num_preemptions_total")
+
+    # 2 x 70 tokens do not fit into 96; one of both has to begin again.
+    assert run(settings, main) == ([40, 40], 1)
+
+
+def test_utilisation_is_the_time_in_iterations() -> None:
+    async def main(server: Server) -> list[dict[str, float]]:
+        await server.ask(**exactly(50))  # one second
+        await asyncio.sleep(1)
+        told = [json.loads((await server.get("/utilization")).body)]
+        await asyncio.sleep(1)
+        return [*told, json.loads((await server.get("/utilization")).body)]
+
+    busy, idle = run(LM, main)
+    assert busy["GPUUtilization"] == pytest.approx(50)
+    assert idle["GPUUtilization"] == 0
+    assert 0 < idle["CPUUtilization"] < busy["CPUUtilization"] <= 100
+
+
+def test_a_cold_start() -> None:
+    async def main(server: Server) -> list[int]:
+        found = []
+        for _ in range(3):
+            found.append((await server.get("/ping")).status)
+            await asyncio.sleep(4)
+        return [*found, (await server.get("/nothing")).status]
+
+    assert run(replace(LM, cold_start=5), main) == [503, 503, 200, 404]
+
+
+# --------------------------------------------------------------------------------------- settings
+
+
+@given(
+    step=st.floats(0.001, 1),
+    budget=st.integers(256, 9000),
+    slow=st.dictionaries(st.integers(0, 9), st.floats(1, 9), max_size=3),
+    context=st.none() | st.integers(1, 4000),
+)
+def test_settings_survive_the_way_to_another_process(
+    step: float, budget: int, slow: dict[int, float], context: int | None
+) -> None:
+    server = LanguageModelServer(
+        step_seconds=step,
+        max_batched_tokens=budget,
+        slow_instances=slow,
+        context_tokens=context,
+        kv_tokens=4096,
+    )
+    document = json.loads(json.dumps(to_document(server)))
+    assert document["kind"] == "language-model"
+    assert from_document(document) == server
+
+
+@pytest.mark.parametrize(
+    ("settings", "words_of_it"),
+    [
+        ({"step_seconds": -1}, "step_seconds"),
+        ({"step_seconds": 0, "seconds_per_token": 0}, "above 0"),
+        ({"step_seconds": float("nan")}, "finite"),
+        ({"kv_tokens": 8}, "hold a block"),
+        ({"kv_tokens": 100, "context_tokens": 97}, "96"),
+        ({"max_batched_tokens": 100}, "max_sequences"),
+        ({"failure_share": 1.1}, "failure_share"),
+        ({"mid_stream_share": -0.1}, "mid_stream_share"),
+        ({"output_tokens": 0}, "output_tokens"),
+        ({"slow_instances": {-1: 2.0}}, "slow_instances"),
+    ],
+)
+def test_settings_that_cannot_be(settings: dict[str, Any], words_of_it: str) -> None:
+    with pytest.raises(ValueError, match=words_of_it):
+        LanguageModelServer(**settings)
+
+
+def test_it_has_a_name_on_the_command_line() -> None:
+    assert parse_model_server("*=language-model") == ("*", LanguageModelServer())
+
+
+def test_the_words_of_an_answer_need_no_escaping() -> None:
+    async def main(server: Server) -> Caller:
+        return await server.ask(**STREAM, **exactly(200))
+
+    caller = run(LM, main)
+    assert len(caller.tokens()) == 200
+    assert all(a < b for a, b in pairwise(caller.times()))
