@@ -16,7 +16,7 @@ from ...account.sessions import ClientFactory, Unreadable
 from ...account.stacks import STACK_EXISTS, stack_description, stack_endpoints
 from ..checking.checks import Check, check, run_checks
 from ..checking.results import Outcome, Report, passed, unknown, warned
-from . import alarm_checks, fleet_checks, path_checks, zone_checks
+from . import alarm_checks, fleet_checks, path_checks, query_alarm_checks, zone_checks
 from .context import Machine, VerificationContext, VerifiedEndpoint
 
 __all__ = ["CHECKS", "ENDPOINT_CHECKS", "Machine", "run_verification"]
@@ -53,6 +53,7 @@ CHECKS: tuple[Check[VerificationContext], ...] = (
     *zone_checks.CHECKS,
     *path_checks.CHECKS,
     *alarm_checks.CHECKS,
+    *query_alarm_checks.CHECKS,
 )
 """Checks of what the endpoints share; each runs once."""
 

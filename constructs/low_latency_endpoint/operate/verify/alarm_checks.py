@@ -34,6 +34,8 @@ _COMPARED = (
     "Statistic",
     "ExtendedStatistic",
     "TreatMissingData",
+    "EvaluationCriteria",
+    "EvaluationInterval",
 )
 _IN_MICROSECONDS = "threshold in microseconds"
 

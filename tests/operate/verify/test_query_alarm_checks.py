@@ -1,0 +1,197 @@
+"""LLV504 against a local AWS that scrapes a language model: no data is OK to CloudWatch, not here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from local_sagemaker import LocalAws, RuntimeOptions, delete_stack, deploy_template
+from local_sagemaker.model_servers import LanguageModelServer
+from low_latency_endpoint.account import clock
+from low_latency_endpoint.operate.checking.results import Result, Status
+from low_latency_endpoint.operate.verify import Machine, run_verification
+from low_latency_endpoint.plan.container_metrics import (
+    above,
+    container_metric,
+    fullest_query,
+    percentile_query,
+)
+
+STACK, IMAGE = "Tokens", "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"
+OF = {"endpoint": "chat", "variant": "primary"}
+TTFT = above(percentile_query(container_metric("vllm", "time_to_first_token"), 0.95, **OF), 60)
+WAITING = above(fullest_query(container_metric("vllm", "requests_waiting"), **OF), 100)
+OUTSIDE = Machine(
+    resolve=lambda name: [], own_address=lambda: None, client_zone=lambda: None, tls_names=None
+)
+
+Look = Callable[..., dict[str, Result]]
+
+
+def alarm(query: str) -> dict[str, Any]:
+    criteria = {"PromQLCriteria": {"Query": query}}
+    return {
+        "Type": "AWS::CloudWatch::Alarm",
+        "Properties": {"EvaluationCriteria": criteria, "EvaluationInterval": 60},
+    }
+
+
+@pytest.fixture(params=["as-scraped exponential", "underscores explicit"], ids=["c", "b"])
+def aws(request: pytest.FixtureRequest) -> Iterator[LocalAws]:
+    """A local AWS that has the endpoint `chat` on a clock that stands still."""
+    names, histograms = request.param.split()
+    options = RuntimeOptions(clock_speed=0.0, metric_names=names, metric_histograms=histograms)
+    model = LanguageModelServer(step_seconds=0.001, seconds_per_token=0.0, output_tokens=4)
+    with LocalAws.in_process(model_servers={"model": model}, runtime=options) as running:
+        running.reset()
+        sagemaker = running.client("sagemaker")
+        sagemaker.create_model(
+            ModelName="m",
+            ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+            PrimaryContainer={"Image": IMAGE},
+        )
+        variant = {"VariantName": "primary", "ModelName": "m", "InitialInstanceCount": 1}
+        sagemaker.create_endpoint_config(
+            EndpointConfigName="c", ProductionVariants=[{**variant, "InstanceType": "ml.g5.xlarge"}]
+        )
+        sagemaker.create_endpoint(EndpointName="chat", EndpointConfigName="c")
+        sagemaker.get_waiter("endpoint_in_service").wait(
+            EndpointName="chat", WaiterConfig={"Delay": 0, "MaxAttempts": 10_000}
+        )
+        yield running
+        delete_stack(running, STACK)
+        running.reset()
+
+
+@pytest.fixture
+def look(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> Look:
+    """Deploy alarms on these queries, and give what LLV504 says of each."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", aws.url)
+    monkeypatch.setenv(clock.TOKEN_VARIABLE, aws.credentials.token)
+
+    def verified(**queries: str) -> dict[str, Result]:
+        if queries:
+            template = {"Resources": {name: alarm(query) for name, query in queries.items()}}
+            deploy_template(aws, template, STACK)
+        report = run_verification(STACK, aws.client, "us-east-1", machine=OUTSIDE)
+        return {each.subject: each for each in report.results if each.id == "LLV504"}
+
+    return verified
+
+
+def enrich(aws: LocalAws) -> None:
+    aws.client("cloudwatch").start_otel_enrichment()
+
+
+def chat(aws: LocalAws) -> None:
+    body = {"messages": [{"role": "user", "content": "count to four"}]}
+    aws.client("sagemaker-runtime").invoke_endpoint(
+        EndpointName="chat", Body=json.dumps(body).encode(), ContentType="application/json"
+    )["Body"].read()
+
+
+def test_alarms_with_data_pass_in_either_form(aws: LocalAws, look: Look) -> None:
+    enrich(aws)
+    aws.advance(60)
+    chat(aws)
+    aws.advance(60)
+    found = look(Ttft=TTFT, Waiting=WAITING)
+    assert {name: each.status for name, each in found.items()} == {
+        "Ttft": Status.PASS,
+        "Waiting": Status.PASS,
+    }
+    assert found["Waiting"].evidence == "finds 0 now"
+
+
+def test_without_requests_the_metric_is_there_and_nothing_was_measured(
+    aws: LocalAws, look: Look
+) -> None:
+    enrich(aws)
+    aws.advance(180)
+    found = look(Ttft=TTFT, Waiting=WAITING)
+    assert (found["Ttft"].status, found["Waiting"].status) == (Status.WARN, Status.PASS)
+    assert "nothing was measured lately" in found["Ttft"].evidence
+    assert "Send requests" in found["Ttft"].fix
+
+
+def test_a_wrong_name_fails_and_the_right_one_is_told(aws: LocalAws, look: Look) -> None:
+    enrich(aws)
+    aws.advance(120)
+    wrong = WAITING.replace("num_requests_waiting", "requests_waiting")
+    found = look(Wrong=wrong)["Wrong"]
+    assert found.status is Status.FAIL
+    assert "has no metric of vllm:requests_waiting, vllm_requests_waiting" in found.evidence
+    assert "num_requests_waiting" in found.evidence
+    assert found.source.endswith("/alarm-promql.html")
+    # CloudWatch itself sees nothing wrong with it.
+    (state,) = aws.client("cloudwatch").describe_alarms()["MetricAlarms"]
+    assert state["StateValue"] == "OK"
+
+
+def test_another_endpoints_metric_fails(aws: LocalAws, look: Look) -> None:
+    enrich(aws)
+    aws.advance(120)
+    found = look(Other=WAITING.replace('"chat"', '"chit"'))["Other"]
+    assert found.status is Status.FAIL
+    assert "of chat, not of chit" in found.evidence
+
+
+def test_missing_enrichment_is_told_from_a_wrong_name(aws: LocalAws, look: Look) -> None:
+    aws.advance(120)
+    found = look(Waiting=WAITING)["Waiting"]
+    assert found.status is Status.FAIL
+    assert "OTel enrichment is stopped" in found.evidence
+    assert "start-otel-enrichment" in found.fix
+    enrich(aws)
+    assert look()["Waiting"].status is Status.PASS
+
+
+def test_before_the_first_scrape_it_is_a_warning(aws: LocalAws, look: Look) -> None:
+    enrich(aws)
+    found = look(Waiting=WAITING)["Waiting"]
+    assert found.status is Status.WARN
+    assert "OTel enrichment runs" in found.evidence
+
+
+def test_data_of_an_hour_ago_is_no_data_now(aws: LocalAws, look: Look) -> None:
+    enrich(aws)
+    aws.advance(120)
+    look(Waiting=WAITING)
+    aws.client("sagemaker").delete_endpoint(EndpointName="chat")
+    aws.advance(3600)
+    found = look()["Waiting"]
+    assert found.status is Status.WARN
+    assert "in the last 3 hours, and has none now" in found.evidence
+
+
+def test_a_query_whose_data_cannot_be_told_is_unknown(aws: LocalAws, look: Look) -> None:
+    enrich(aws)
+    found = look(Odd="max(a) > 1 or max(b) > 2")["Odd"]
+    assert found.status is Status.UNKNOWN
+
+
+def test_alarms_on_metrics_are_not_its_affair(look: Look) -> None:
+    assert look(Waiting=WAITING).keys() == {"Waiting"}
+
+
+def test_who_may_not_query_is_told_what_is_needed(
+    aws: LocalAws, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from botocore.httpsession import URLLib3Session
+
+    look(Waiting=WAITING)
+    real = URLLib3Session.send
+
+    def send(self: Any, request: Any) -> Any:
+        answer = real(self, request)
+        if "/api/v1/" in request.url:
+            answer.status_code = 403
+        return answer
+
+    monkeypatch.setattr(URLLib3Session, "send", send)
+    found = look()["Waiting"]
+    assert found.status is Status.UNKNOWN
+    assert "cloudwatch:GetMetricData and cloudwatch:ListMetrics" in found.fix
