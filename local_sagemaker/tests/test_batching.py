@@ -18,7 +18,7 @@ def prompt(length: int, name: object = "") -> list[object]:
 
 
 def one_of(length: int, output: int, name: object = "") -> Generation:
-    return Generation(prompt(length, name), output)  # type: ignore[arg-type]
+    return Generation(prompt(length, name), output)
 
 
 def drain(scheduler: Scheduler) -> list[Iteration]:
@@ -172,9 +172,9 @@ def test_the_last_admitted_is_preempted_and_computes_again() -> None:
 
 def test_the_beginning_of_a_prompt_is_found_again_in_whole_blocks() -> None:
     scheduler = Scheduler(kv_tokens=1000, block_tokens=16)
-    scheduler.add(Generation([*prompt(40), "x"], 1))  # type: ignore[list-item]
+    scheduler.add(Generation([*prompt(40), "x"], 1))
     drain(scheduler)
-    again = Generation([*prompt(40), "y"], 1)  # type: ignore[list-item]
+    again = Generation([*prompt(40), "y"], 1)
     scheduler.add(again)
     iteration = scheduler.step()
     assert iteration is not None
@@ -197,7 +197,7 @@ def test_a_prompt_known_as_a_whole_still_computes_its_last_block() -> None:
 def test_shared_blocks_count_once() -> None:
     scheduler = Scheduler(kv_tokens=160, block_tokens=16)
     for last in "abc":
-        scheduler.add(Generation([*prompt(64), last], 5))  # type: ignore[list-item]
+        scheduler.add(Generation([*prompt(64), last], 5))
     scheduler.step()
     # Four blocks that all have, and one of each.
     assert scheduler.used_blocks == 4 + 3

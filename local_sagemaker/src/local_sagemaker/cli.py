@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 _SERVER = (
     "What answers for endpoints with that image (URI, repository, or with *): simulated, "
-    "sentiment (scikit-learn), llama-cpp (xllamacpp), a URL on loopback, a command such as "
-    "'python serve.py', a script with SageMaker's model_fn, or a JSON file."
+    "language-model (continuous batching, tokens in a stream), sentiment (scikit-learn), llama-cpp "
+    "(xllamacpp), a URL on loopback, a command such as 'python serve.py', a script with SageMaker's "
+    "model_fn, or a JSON file."
 )
 
 

@@ -21,9 +21,7 @@ import importlib.util
 import inspect
 import json
 import os
-import resource
 import sys
-import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +30,7 @@ from types import ModuleType
 from typing import Any
 
 from ..runtime.http_server import Connection, Request, listen
+from .own_load import OwnLoad
 
 _JSON = "application/json"
 
@@ -75,7 +74,7 @@ class _Server:
         self._worker = ThreadPoolExecutor(max_workers=1)
         self._module = module
         self._loaded: list[Any] = []
-        self._told = (time.perf_counter(), time.process_time())
+        self._load = OwnLoad()
 
     async def load(self) -> None:
         """Load the model; `/ping` answers 200 from then on."""
@@ -89,7 +88,7 @@ class _Server:
         if request.target == "/ping":
             connection.send(200 if self._loaded else 503, (), b"")
         elif request.target == "/utilization":
-            connection.send(200, (), json.dumps(self._utilization()).encode())
+            connection.send(200, (), json.dumps(self._load.utilization()).encode())
         elif request.target == "/invocations" and self._loaded:
             loop = asyncio.get_running_loop()
             status, answer, kind = await loop.run_in_executor(self._worker, self._invoke, request)
@@ -110,18 +109,6 @@ class _Server:
         # The toolkits take a pair of the answer and its content type too.
         body, kind = answer if isinstance(answer, tuple) else (answer, accept)
         return 200, body if isinstance(body, bytes) else str(body).encode(), str(kind)
-
-    def _utilization(self) -> dict[str, float]:
-        """Tell CPU in percent of one core since the last time, memory in percent of the machine."""
-        before, self._told = self._told, (time.perf_counter(), time.process_time())
-        elapsed = max(self._told[0] - before[0], 1e-9)
-        pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        peak *= 1 if sys.platform == "darwin" else 1024
-        return {
-            "CPUUtilization": 100.0 * (self._told[1] - before[1]) / elapsed,
-            "MemoryUtilization": 100.0 * peak / pages,
-        }
 
     def _answer(self, body: bytes, content_type: str, accept: str) -> Any:
         has, model = vars(self._module), self._loaded[0]

@@ -212,7 +212,7 @@ def sentiment_model_server() -> CommandModelServer:
 
 
 def llama_cpp_model_server() -> CommandModelServer:
-    """Give llama.cpp without a GPU: it serves the GGUF file of the model's data.
+    """Give llama.cpp without a GPU: it serves the GGUF file of the model's data, also in streams.
 
     Raises
     ------
@@ -224,7 +224,7 @@ def llama_cpp_model_server() -> CommandModelServer:
             "the llama-cpp model server needs xllamacpp: pip install 'local-sagemaker[llama-cpp]'",
             name="xllamacpp",
         )
-    return handlers_model_server(Path(__file__).with_name("llama_cpp.py"))
+    return CommandModelServer((sys.executable, "-m", f"{__package__}.llama_cpp"))
 
 
 def handlers_model_server(script: str | Path) -> CommandModelServer:

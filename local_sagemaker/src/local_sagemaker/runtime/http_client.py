@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 
 import httptools
@@ -33,6 +33,8 @@ class Response:
     headers: dict[str, str]
     body: bytes = b""
     chunks: AsyncIterator[bytes] | None = None
+    hang_up: Callable[[], None] | None = None
+    """Ends the connection of a stream, which then is Broken: nobody waits for it any more."""
 
 
 class _Answer:
@@ -220,6 +222,7 @@ class Connections:
                 exchange.drop()
         if streaming:
             response.chunks = self._stream(exchange)
+            response.hang_up = exchange.drop
         else:
             self._keep(exchange)
         return response
