@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     )
     from .hosting.variant_attributes import VariantAttributes
     from .load_test_fleet.load_test_fleet import LoadTestFleet
-    from .monitoring.alarm_options import AlarmOptions, SlowRequests
+    from .monitoring.alarm_options import AlarmOptions, SlowRequests, TokenAlarmOptions
     from .monitoring.alarm_topic import AlarmTopic
     from .monitoring.alarms import LatencyAlarms
     from .monitoring.dashboard import LatencyDashboard
@@ -93,7 +93,7 @@ _MODULE_OF = {
         "hosting.variant": "InferenceAmi InstancePool ProductionVariant RoutingStrategy VariantOptions",
         "hosting.variant_attributes": "VariantAttributes",
         "load_test_fleet.load_test_fleet": "LoadTestFleet",
-        "monitoring.alarm_options": "AlarmOptions SlowRequests",
+        "monitoring.alarm_options": "AlarmOptions SlowRequests TokenAlarmOptions",
         "monitoring.alarm_topic": "AlarmTopic",
         "monitoring.alarms": "LatencyAlarms",
         "monitoring.dashboard": "LatencyDashboard",
@@ -168,6 +168,7 @@ __all__ = [
     "ShadowAlarms",
     "SlowRequests",
     "StagedModel",
+    "TokenAlarmOptions",
     "TokenLatencyAlarms",
     "TokenLengths",
     "TokenTraffic",

@@ -93,6 +93,7 @@ LANGUAGE = {
     ".tokens": {"input": 512, "output": 128},
     ".throughput": {"peak_tps": 24, "tps_per_instance": 3, "concurrency_per_instance": 20},
 }
+OF_VLLM = {f"{FIRST}.image.dlc": {"repository": "vllm", "tag": "0.30.0-cpu"}, **LANGUAGE}
 LENGTHS = {
     **LANGUAGE,
     ".tokens": {"input": {"p50": 300, "p95": 1800}, "output": {"p50": 100, "p95": 400}},
@@ -269,6 +270,24 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({".latency.ttft_p95": "400ms"}, LANGUAGE),
     ({".latency.itl_p95": "40ms"}, LANGUAGE),
     ({".latency.ttft_p95": "400ms"}, {}),
+    ({".latency.ttft_p95": "400ms"}, OF_VLLM),
+    ({".latency.itl_p99": "90ms"}, OF_VLLM),
+    ({".variants": {"b": {"weight": 1}}}, OF_VLLM),
+    ({f"{FIRST}.image.dlc.repository": "sglang"}, OF_VLLM),
+    ({".alarms.tokens.server": "sglang"}, LANGUAGE),
+    ({".alarms.tokens.server": "vllm"}, OF_VLLM),  # as the image's name says
+    ({".alarms.tokens.ttft": {"p95": "450ms"}}, OF_VLLM),
+    ({".alarms.tokens.ttft": {"p95": "450ms"}}, LANGUAGE),  # of no known server: no alarm
+    ({".alarms.tokens.itl": {"p90": "45ms"}}, OF_VLLM),
+    *(
+        ({f".alarms.tokens.{kind}.{each}": "350ms"}, OF_VLLM)
+        for kind in ("ttft", "itl")
+        for each in ("p50", "p90", "p95", "p99")
+    ),
+    ({".alarms.tokens.waiting_requests": 4}, OF_VLLM),
+    ({".alarms.tokens.kv_cache_use": 0.95}, OF_VLLM),
+    ({".alarms.tokens.kv_cache_use": 0.95}, {".alarms.tokens.server": "vllm"}),
+    ({".alarms.tokens.minimum_requests": 5}, OF_VLLM),
     ({".streaming": True}, {}),
     ({".tokens": LANGUAGE[".tokens"]}, {}),
     ({".tokens": {"input": 600, "output": 256, "shared_prefix": 0.5}}, LANGUAGE),

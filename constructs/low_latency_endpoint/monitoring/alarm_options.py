@@ -56,6 +56,44 @@ class SlowRequests:
 
 @checked_arguments
 @dataclass(frozen=True, kw_only=True)
+class TokenAlarmOptions:
+    """The alarms on tokens of :class:`LowLatencyEndpoint`, for language models that stream.
+
+    :class:`TokenLatencyAlarms` says what each option means, and why an alarm whose query finds
+    nothing is OK: ``low-latency verify`` demands data.
+
+    Parameters
+    ----------
+    server : {"vllm", "sglang"}, optional
+        Whose metrics the container publishes; by default read from the images' names, and without
+        a known one there are no such alarms, with a warning.
+    ttft, itl : mapping, "planned" or None
+        Threshold by percentile, or by severity and percentile, of the server's own times. By
+        default the plan's, from the targets of ``latency``; ``None`` turns them off.
+    waiting_requests : float, optional
+        By default no alarm.
+    kv_cache_use : float, optional
+        By default no alarm.
+    minimum_requests : int
+        By default 20 in the window.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE801 and LLE807 for values of another kind, LLE996 for a server whose metrics are not
+        known; what :class:`TokenLatencyAlarms` refuses, it refuses when the alarms are made.
+    """
+
+    server: str | None = None
+    ttft: Thresholds | Literal["planned"] | None = "planned"
+    itl: Thresholds | Literal["planned"] | None = "planned"
+    waiting_requests: float | None = None
+    kv_cache_use: float | None = None
+    minimum_requests: int = 20
+
+
+@checked_arguments
+@dataclass(frozen=True, kw_only=True)
 class AlarmOptions:
     """The alarms of :class:`LowLatencyEndpoint`: what to watch, and who is told.
 

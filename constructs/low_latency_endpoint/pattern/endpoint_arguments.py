@@ -26,7 +26,7 @@ from ..hosting.jumpstart_model import JumpStartModel
 from ..hosting.metrics_publishing import MetricsPublishing
 from ..hosting.model_data import ModelData
 from ..hosting.variant import CoreDump, InferenceAmi, InstancePool, RoutingStrategy, VariantOptions
-from ..monitoring.alarm_options import AlarmOptions, SlowRequests
+from ..monitoring.alarm_options import AlarmOptions, SlowRequests, TokenAlarmOptions
 from ..plan.latency_plan import EndpointRequest
 from ..plan.limits import INFERENCE_AMI
 from ..plan.warm_up_rules import RESERVED_EXECUTIONS
@@ -135,6 +135,9 @@ def endpoint_arguments(
             slow_requests=_stated(SlowRequests, settings.alarms.slow_requests)
             if settings.alarms and settings.alarms.slow_requests
             else None,
+        ),
+        "token_alarms": _stated(
+            TokenAlarmOptions, settings.alarms.tokens if settings.alarms else None
         ),
         "dashboard": settings.dashboard,
         "warm_up": _warm_up(settings.warm_up) if settings.warm_up else None,

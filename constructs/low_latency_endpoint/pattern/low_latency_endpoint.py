@@ -19,7 +19,7 @@ from ..hosting.endpoint_metrics import MetricSource
 from ..hosting.instance_type import InstanceType
 from ..hosting.model import Model
 from ..hosting.variant import InstancePool, VariantOptions
-from ..monitoring.alarm_options import AlarmOptions
+from ..monitoring.alarm_options import AlarmOptions, TokenAlarmOptions
 from ..monitoring.alarms import LatencyAlarms
 from ..monitoring.dashboard import LatencyDashboard
 from ..network.client_zones import ClientZones
@@ -51,6 +51,7 @@ from .network import link_of, network_of, zones_of
 from .options import ConfigurationOptions, EndpointOptions, ModelOptions
 from .pools import planned_pools, planned_type
 from .scaling import scaled_as_planned
+from .token_alarms import token_alarms as made_token_alarms
 from .variants import (
     first_variant,
     further_variant,
@@ -150,6 +151,9 @@ class LowLatencyEndpoint(MetricSource, Construct):
         By default those of :class:`AlarmOptions`: the plan's latencies, 1 % of invocations with
         5xx, 85 % of the CPU, 90 % of memory and disk, all instances of the maximum serving, and
         nobody notified: ``AlarmOptions(actions=[topic.action])`` notifies.
+    token_alarms : TokenAlarmOptions, optional
+        By default the plan's limits on tokens, where ``latency`` has targets on them and the
+        images' names say whose metrics the container publishes. ``alarms.actions`` are told.
     dashboard : bool
         Make a dashboard; by default yes.
     warm_up : WarmUpOptions, optional
@@ -173,6 +177,8 @@ class LowLatencyEndpoint(MetricSource, Construct):
         Of all variants by name, the first one's first.
     shadow_alarms : ShadowAlarms or None
         Beside a shadow.
+    token_alarms : dict of str to TokenLatencyAlarms
+        By the server whose metrics they ask for; empty for what is no language model.
 
     Raises
     ------
@@ -236,6 +242,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
         configuration: ConfigurationOptions | None = None,
         endpoint: EndpointOptions | None = None,
         alarms: AlarmOptions | None = None,
+        token_alarms: TokenAlarmOptions | None = None,
         dashboard: bool = True,
         warm_up: WarmUpOptions | None = None,
         safeguards: Safeguards | None = None,
@@ -252,6 +259,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
         if isinstance(instance_type, str):
             instance_type = InstanceType(instance_type)
         variant, endpoint = variant or VariantOptions(), endpoint or EndpointOptions()
+        of_tokens = token_alarms or TokenAlarmOptions()
         containers = first_containers(containers, instance_type, variant, path)
         variants = [placed_containers(each, instance_type, variant, path) for each in variants]
         shadow = shadow and placed_containers(shadow, instance_type, variant, path)
@@ -267,6 +275,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             payload_bytes,
             tokens,
             streaming,
+            of_tokens.server,
         )
         sized_for = planned_type(instance_type)
         requests = requests_of(request, variant, variants, shadow, path)
@@ -332,6 +341,9 @@ class LowLatencyEndpoint(MetricSource, Construct):
         self.scaling = self.scalings[variant.name]
         watched = self._watched(alarms or AlarmOptions())
         self.alarms = LatencyAlarms(self, "Alarms", endpoint=self.endpoint, **watched)
+        self.token_alarms = made_token_alarms(
+            self, self.endpoint, self.plans, of_tokens, watched["actions"]
+        )
         self.dashboard = (
             LatencyDashboard(
                 self,
@@ -507,6 +519,7 @@ def _request(
     payload_bytes: int | None,
     tokens: TokenTraffic | None,
     streaming: bool | None,
+    metrics_server: str | None,
 ) -> EndpointRequest:
     """What the constructor's arguments ask of the plan."""
     routing = variant.routing
@@ -527,4 +540,5 @@ def _request(
         payload_bytes=payload_bytes,
         tokens=tokens,
         streaming=streaming,
+        metrics_server=metrics_server,
     )

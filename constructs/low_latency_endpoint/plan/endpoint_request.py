@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import rule
 from .argument_kinds import checked_arguments
+from .container_metrics import METRICS_SERVER
 from .decisions import PlanWarning
 from .durations import seconds_of
 from .hub_serving import HubServing
@@ -31,6 +32,7 @@ from .limits import (
     SCALING_TARGET,
     ZONE_ID,
     ZONE_NAME,
+    Choice,
     Range,
     number_range,
 )
@@ -86,6 +88,9 @@ PAYLOAD = Range(
     0,
     LARGEST_BODY_BYTES,
     "bytes",
+)
+METRICS_OF_SERVER = Choice(
+    METRICS_SERVER, "the server whose metrics the container publishes", ("vllm", "sglang")
 )
 OVERHEAD_SHARE = number_range(
     "LLE821",
@@ -262,6 +267,9 @@ class EndpointRequest:
         calls alone, and how many requests the KV cache holds is not known.
     generative : bool, optional
         Whether answers differ much in length. By default read from the images' names.
+    metrics_server : str, optional
+        Whose metrics the container publishes, ``vllm`` or ``sglang``; by default read from the
+        images' names. Alarms on tokens ask for them.
     instance_pools : sequence of PlannedPool
         All types that the variant may run on, where they are several; by default
         ``instance_type`` alone.
@@ -279,7 +287,7 @@ class EndpointRequest:
     ------
     ConfigurationError
         ``LLE1xx`` zones, ``LLE33x`` images, ``LLE4xx`` variant, ``LLE8xx`` the rest, of it
-        ``LLE809`` for tokens of what is not streamed, ``LLE825`` for CDK's tokens, ``LLE897`` for
+        ``LLE809`` for tokens of what is not streamed, ``LLE825`` for CDK's tokens, ``LLE996`` for a server without known metrics, ``LLE897`` for
         requests that are longer than the model's context.
     """
 
@@ -298,6 +306,7 @@ class EndpointRequest:
     payload_bytes: int | None = None
     streaming: bool | None = None
     tokens: TokenTraffic | None = None
+    metrics_server: str | None = None
     generative: bool | None = None
     instance_pools: Sequence[PlannedPool] = ()
     share: VariantShare | None = None
@@ -332,6 +341,8 @@ class EndpointRequest:
             )
         object.__setattr__(self, "instance_pools", tuple(self.instance_pools))
         check_pools(self.instance_pools, self.instance_type, self.throughput)
+        if self.metrics_server is not None:
+            METRICS_OF_SERVER.check(self.metrics_server, "metrics_server")
         self._check_tokens()
         object.__setattr__(self, "doubts", tuple(self._doubts()))
         _optional(OVERHEAD_SHARE, self.overhead_share, "overhead_share")
@@ -427,6 +438,18 @@ class EndpointRequest:
             return True
         names = [image.rpartition("/")[2].lower() for image in self.images]
         return any(word in name for name in names for word in _GENERATIVE)
+
+    @property
+    def server_of_metrics(self) -> str | None:
+        """Whose metrics the container publishes: as stated, or by the images' names; else None."""
+        if self.metrics_server is not None:
+            return self.metrics_server
+        names = [image.rpartition("/")[2].partition(":")[0].lower() for image in self.images]
+        if self.hub_serving is not None:
+            names.append(self.hub_serving.container.repository)
+        return next(
+            (one for one in METRICS_OF_SERVER.values if any(one in name for name in names)), None
+        )
 
     @property
     def response_limit_seconds(self) -> int:

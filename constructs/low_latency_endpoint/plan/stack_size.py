@@ -133,6 +133,8 @@ class EndpointParts:
         Of all variants.
     shadow_alarms : int
         Alarms that compare a shadow with production.
+    token_alarms : int
+        Alarms on tokens, with what pages of them.
     """
 
     new_role: bool
@@ -152,6 +154,7 @@ class EndpointParts:
     parameters: bool = False
     models: int = 1
     shadow_alarms: int = 0
+    token_alarms: int = 0
 
     @property
     def resources(self) -> int:
@@ -161,7 +164,12 @@ class EndpointParts:
         model += self.new_role + 2 * (not self.role_of_other_account)  # rights, and the version's
         count += self.models * model
         count += 2 * self.confirms + 2 * self.scales + 2 * self.steps + self.dashboard
-        count += self.rollback_alarms + self.shadow_alarms + self.parameters * self.outputs
+        count += (
+            self.token_alarms
+            + self.rollback_alarms
+            + self.shadow_alarms
+            + self.parameters * self.outputs
+        )
         if self.alarms:
             count += self.alarms + 1  # what pages
             count += 2 * self.quiet + bool(self.quiet)  # two alarms each, what holds it back

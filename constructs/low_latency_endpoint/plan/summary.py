@@ -9,6 +9,7 @@ from .decisions import SummaryLine
 from .hourly_cost import EndpointCost
 from .latency_plan import CONCURRENCY_METRIC, DEFAULT_OVERHEAD_SHARE, Plan
 from .scaling_pace import INSTANCE_SECONDS
+from .token_explanations import watched_thresholds
 
 DERIVED_NAME = "follows stack and key: in production state endpoint_name"
 
@@ -95,7 +96,10 @@ def alarms_text(thresholds: Mapping[str, Mapping[str, float]], others: int = 0) 
 
 def _planned(plan: Plan) -> dict[str, dict[str, float]]:
     metrics = dict.fromkeys(each.metric for each in plan.alarms)
-    return {metric: plan.thresholds(metric) for metric in metrics}
+    found = {metric: plan.thresholds(metric) for metric in metrics}
+    for each in watched_thresholds(plan):
+        found.setdefault(each.measures, {})[each.percentile] = each.seconds * 1000
+    return found
 
 
 def _instances(plan: Plan) -> str:

@@ -124,28 +124,40 @@ def explain_in_flight(found: InFlight) -> Decision:
 
 def explain_token_alarms(plan: Plan) -> Iterator[Decision]:
     """Limits on tokens, in seconds, for query alarms on what the container publishes."""
-    for each in plan.tokens.thresholds if plan.tokens else ():
-        yield Decision(
-            name=alarm_name_of(each),
-            value=each.seconds,
-            unit="seconds",
-            rule="the target less the share kept for network and SageMaker's overhead: the server "
-            "counts from the arrival of a request in itself"
-            if each.measures == FIRST_TOKEN
-            else "the target itself: a gap is as long in the server as for the caller, but for "
-            "what the network adds",
-            inputs={
-                "measures": each.measures,
-                "percentile": each.percentile,
-                "target in ms": each.target,
-                "share": each.share,
-            },
-            source=_HISTOGRAMS,
-            overridden=each.measures == FIRST_TOKEN and plan.request.overhead_share is not None,
-            note="from the container's own histogram, whose bounds are wide: a percentile within "
-            "one is estimated. A wrong metric name never alarms, so low-latency verify asks for "
-            "data",
-        )
+    own_share = plan.request.overhead_share is not None
+    for each in watched_thresholds(plan):
+        yield explain_limit(each, chosen=own_share and each.measures == FIRST_TOKEN)
+
+
+def explain_limit(limit: TokenThreshold, *, chosen: bool) -> Decision:
+    """One limit; ``chosen`` where the share kept for overhead is."""
+    return Decision(
+        name=alarm_name_of(limit),
+        value=limit.seconds,
+        unit="seconds",
+        rule="the target less the share kept for network and SageMaker's overhead: the server "
+        "counts from the arrival of a request in itself"
+        if limit.measures == FIRST_TOKEN
+        else "the target itself: a gap is as long in the server as for the caller, but for what "
+        "the network adds",
+        inputs={
+            "measures": limit.measures,
+            "percentile": limit.percentile,
+            "target in ms": limit.target,
+            "share": limit.share,
+        },
+        source=_HISTOGRAMS,
+        overridden=chosen,
+        note="from the container's own histogram, whose bounds are wide: a percentile within one "
+        "is estimated. A wrong metric name never alarms, so low-latency verify asks for data",
+    )
+
+
+def watched_thresholds(plan: Plan) -> tuple[TokenThreshold, ...]:
+    """The limits on tokens that alarms can watch: those whose metrics are known."""
+    if plan.tokens is None or plan.request.server_of_metrics is None:
+        return ()
+    return plan.tokens.thresholds
 
 
 def alarm_name_of(threshold: TokenThreshold) -> str:

@@ -13,6 +13,11 @@ from .token_explanations import STREAM_SECONDS
 if TYPE_CHECKING:  # imported by what reads this
     from .latency_plan import Plan
 
+NO_TOKEN_ALARMS = (
+    "no alarm watches tokens: the images' names do not say whose metrics the container publishes. "
+    "State alarms.tokens.server (TokenAlarmOptions), vllm or sglang, if it is one of them"
+)
+
 
 def token_warnings(plan: Plan) -> Iterator[PlanWarning]:
     """All of them; none of an endpoint that states no tokens."""
@@ -27,6 +32,8 @@ def token_warnings(plan: Plan) -> Iterator[PlanWarning]:
             "answers are streamed, and no target says how long callers wait for the first token "
             "or between tokens: nothing watches either. State latency.ttft_p95 and itl_p95",
         )
+    if plan.tokens.thresholds and request.server_of_metrics is None:
+        yield PlanWarning("no-token-alarms", NO_TOKEN_ALARMS)
 
 
 def _lengths(plan: Plan) -> Iterator[PlanWarning]:

@@ -10,6 +10,8 @@ from pydantic import Field
 from pydantic.json_schema import WithJsonSchema
 
 from ..plan import limits
+from ..plan.container_metrics import KV_CACHE_USE, WAITING_REQUESTS, percentile_share
+from ..plan.endpoint_request import METRICS_OF_SERVER
 from ..plan.metrics import check_statistic
 from ..plan.rules import OBJECTIVE, PERCENT_OF_ALL, ZONE_IMBALANCE
 from .breach import Finding, breaches
@@ -35,6 +37,9 @@ def _thresholds(*statistics: str, percentiles: bool) -> WithJsonSchema:
     )
 
 
+_OF_TOKENS = _thresholds("p50", "p90", "p95", "p99", percentiles=True)
+
+
 class SlowRequestSettings(SettingsModel):
     """An objective: this share of the requests is faster than the threshold."""
 
@@ -44,6 +49,47 @@ class SlowRequestSettings(SettingsModel):
     objective: Annotated[float, Limited(OBJECTIVE)] = optional(
         "Share of requests that must be faster. Default: 0.99.", example=0.99, default=0.99
     )
+
+
+class TokenAlarmSettings(SettingsModel):
+    """Alarms on tokens, of language models that stream: what the server itself measures.
+
+    A wrong name of a metric never alarms, so `low-latency verify` demands data of each.
+    """
+
+    server: Annotated[str, Limited(METRICS_OF_SERVER)] | None = optional(
+        "Whose metrics the container publishes: vllm or sglang. Default: by the image's name; an "
+        "image of your own needs it, or no alarm watches tokens.",
+        example="vllm",
+    )
+    ttft: Annotated[dict[str, Threshold], _OF_TOKENS] | None = optional(
+        "Longest time to first token in the server, by percentile. Default: the target less the "
+        "share for overhead.",
+        example={"p95": "400ms"},
+    )
+    itl: Annotated[dict[str, Threshold], _OF_TOKENS] | None = optional(
+        "Longest inter-token latency, by percentile. Default: the target.", example={"p95": "50ms"}
+    )
+    waiting_requests: Annotated[float, Limited(WAITING_REQUESTS)] | None = optional(
+        "Requests that wait on the fullest instance, over five minutes. Default: no alarm.",
+        example=4,
+    )
+    kv_cache_use: Annotated[float, Limited(KV_CACHE_USE)] | None = optional(
+        "Share of the KV cache in use on the fullest instance: when it is full, requests wait or "
+        "are preempted. Default: no alarm.",
+        example=0.95,
+    )
+    minimum_requests: Annotated[int, Limited(limits.MINIMUM_INVOCATIONS)] | None = optional(
+        "First tokens in five minutes below which ttft and itl do not alarm. Default: 20.",
+        example=20,
+    )
+
+    @classmethod
+    def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
+        """Each statistic is a percentile."""
+        for name in ("ttft", "itl"):
+            for statistic in mapping_of(given, name):
+                yield from breaches((name, statistic), percentile_share, statistic)
 
 
 class AlarmSettings(SettingsModel):
@@ -79,6 +125,10 @@ class AlarmSettings(SettingsModel):
         "Longest OverheadLatency by statistic: Average or Maximum; AWS lists no percentiles for "
         "it. Default: the target's share for overhead.",
         example={"Average": "20ms"},
+    )
+    tokens: TokenAlarmSettings | None = optional(
+        "Alarms on tokens. Default: the plan's, from the targets of ttft and itl.",
+        example={"kv_cache_use": 0.95},
     )
     error_rate: Rate | None = optional(
         "Largest share of requests that fail with a server error. Default: 0.01.", example=0.01

@@ -144,6 +144,9 @@ def _whole_request(settings: Settings, endpoint: EndpointSettings) -> EndpointRe
         payload_bytes=endpoint.payload_bytes,
         tokens=endpoint.tokens.traffic if endpoint.tokens else None,
         streaming=endpoint.streaming,
+        metrics_server=endpoint.alarms.tokens.server
+        if endpoint.alarms and endpoint.alarms.tokens
+        else None,
     )
 
 

@@ -13,12 +13,14 @@ from ..plan.plan_warnings import NOBODY_NOTIFIED
 from ..plan.s3_names import doubtful_bucket
 from ..plan.secrets import secret_warning
 from ..plan.summary import alarms_text, summary_of
+from ..plan.token_warnings import NO_TOKEN_ALARMS
 from ..simulate.traffic import Shape
 from .costs import cost_of_plans, endpoint_cost, fleets_of_plans, variant_cost
 from .endpoint import EndpointSettings
 from .planned import PlannedVariant, plan_endpoint, planned_variants
 from .stack import Settings
 from .stack_parts import watching_alarms
+from .token_alarms import stated_limits, token_alarm_count, token_limits
 from .variants import all_containers
 
 #: Decisions of one endpoint's plan that a settings file makes once, for all of its endpoints.
@@ -90,7 +92,9 @@ def explain_endpoint(settings: Settings, key: str) -> Explanation:
             ),
             *cost.decisions(),
         ),
-        warnings=(*plan.explanation.warnings, *_warnings(settings, endpoint)),
+        warnings=tuple(
+            dict.fromkeys((*plan.explanation.warnings, *_warnings(settings, endpoint, plan)))
+        ),
         summary=summary_of(
             plan,
             alarms=_alarms(settings, key, plan),
@@ -112,8 +116,14 @@ def _with_stated_alarms(settings: Settings, key: str, plan: Plan) -> Iterator[De
         if group is not None
     }
     said: set[str] = set()
+    own = list(stated_limits(settings.endpoints[key], plan))
+    replaced = {each.inputs["measures"] for each in own}
     for decision in plan.explanation.decisions:
         metric = decision.inputs.get("metric")
+        if decision.inputs.get("measures") in replaced:
+            continue
+        if own and decision.name == "warm_up_requests":  # what comes after the alarms
+            yield from own
         if metric not in stated:
             yield decision
         elif metric not in said:
@@ -139,7 +149,11 @@ def _alarms(settings: Settings, key: str, plan: Plan) -> str:
         for metric in ("ModelLatency", "OverheadLatency")
     }
     others = watching_alarms(settings, key, plan) - sum(map(len, latencies.values()))
-    return alarms_text(latencies, others)
+    endpoint = settings.endpoints[key]
+    limits = token_limits(endpoint, plan)
+    for each in limits:
+        latencies.setdefault(each.measures, {})[each.percentile] = each.seconds * 1000
+    return alarms_text(latencies, others + token_alarm_count(endpoint, plan) - len(limits))
 
 
 def latency_thresholds(settings: Settings, key: str, metric: str) -> dict[str, float]:
@@ -158,13 +172,16 @@ def latency_thresholds(settings: Settings, key: str, metric: str) -> dict[str, f
     return {statistic: each.total_seconds() * 1000 for statistic, each in stated.items()}
 
 
-def _warnings(settings: Settings, endpoint: EndpointSettings) -> Iterator[PlanWarning]:
+def _warnings(settings: Settings, endpoint: EndpointSettings, plan: Plan) -> Iterator[PlanWarning]:
     """What is not in the constructs' plan, because there the part it is about warns itself."""
     containers = [container for _, container in all_containers(endpoint)]
     for container in containers:
         for name, value in {**container.environment, **container.image.build_args}.items():
             if (text := secret_warning(name, value)) is not None:
                 yield PlanWarning(f"secret-in-environment:{name}", text)
+    stated = endpoint.alarms.tokens if endpoint.alarms else None
+    if stated and plan.request.server_of_metrics is None:
+        yield PlanWarning("no-token-alarms", NO_TOKEN_ALARMS)
     if settings.alarm_topic_arn is None:
         yield PlanWarning("alarms-notify-nobody", NOBODY_NOTIFIED)
     uris = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..plan.latency_plan import CONCURRENCY_METRIC, Plan
@@ -12,6 +13,7 @@ from .endpoint_checks import rolls_back
 from .planned import planned_variants
 from .served import has_own_model
 from .stack import Settings
+from .token_alarms import token_alarm_count
 from .variants import further_variants
 
 #: Alarms that an endpoint has unless the settings state another threshold, each by the number of
@@ -106,12 +108,20 @@ def endpoint_parts(settings: Settings, key: str, plan: Plan) -> EndpointParts:
         models=1
         + sum(bool(each.further and has_own_model(each.further.settings)) for each in variants),
         shadow_alarms=len(_of_shadow(plan)) if endpoint.shadow else 0,
+        token_alarms=sum(_of_tokens(endpoint, production)),
     )
 
 
 def watching_alarms(settings: Settings, key: str, plan: Plan) -> int:
     """How many alarms page for one variant."""
     return len(_watching(settings, settings.endpoints[key], plan))
+
+
+def _of_tokens(endpoint: EndpointSettings, plans: Sequence[Plan]) -> tuple[int, int]:
+    """Alarms on tokens, and composite ones: one for each server whose metrics they ask for."""
+    counts = [(each, token_alarm_count(endpoint, each)) for each in plans]
+    servers = {each.request.server_of_metrics for each, count in counts if count}
+    return sum(count for _, count in counts), len(servers)
 
 
 def _of_shadow(plan: Plan) -> list[int]:
@@ -191,7 +201,8 @@ def billed_alarms(settings: Settings, key: str, plan: Plan) -> BilledAlarms:
                 *_rolling_back(settings, key, each.plan),
                 *(_OF_BOTH_FLEETS if quiet else ()),
             ]
-    normal, finely = sum(metrics), 0
+    of_tokens, more = _of_tokens(endpoint, [each.plan for each in variants if not each.shadow])
+    normal, finely = sum(metrics) + of_tokens, 0
     for each in variants:
         policy, steps = each.plan.scaling, each.plan.request.scaling.steps
         if policy is not None and policy.metric == CONCURRENCY_METRIC:
@@ -202,4 +213,4 @@ def billed_alarms(settings: Settings, key: str, plan: Plan) -> BilledAlarms:
             finely += 1
         elif steps is not None:
             normal += 1
-    return BilledAlarms(normal, finely, 1 + quiet)
+    return BilledAlarms(normal, finely, 1 + quiet + more)

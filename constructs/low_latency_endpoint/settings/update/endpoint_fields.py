@@ -17,6 +17,7 @@ from ..endpoint_checks import rolls_back
 from ..planned import plan_endpoint, planned_variants
 from ..plans import latency_thresholds
 from ..stack import Settings
+from ..token_alarms import token_alarm_count, token_limits
 from ..variants import further_variants
 from .effects import Effect
 from .stated_values import with_value
@@ -70,13 +71,13 @@ _FLEET = ("initial", "range", "keeps", "subnets", "warm_up", *_FURTHER)
 #: By the setting's beginning; the longest that fits counts.
 ENDPOINT_FIELDS: Mapping[str, Touched] = {
     "endpoint_name": Touched((NAME,)),
-    "containers": Touched((MODEL,), ("inference_ami", "further")),
-    "hugging_face": Touched((MODEL,), ("inference_ami", "further")),
+    "containers": Touched((MODEL,), ("inference_ami", "token_alarms", "further")),
+    "hugging_face": Touched((MODEL,), ("inference_ami", "token_alarms", "further")),
     "hugging_face.accept_license": Touched((PLAN,)),
     "hugging_face.trust_remote_code": Touched((), ("server",)),
     "hugging_face.hub_endpoint": Touched((STAGING,)),
     "hugging_face.token_secret_arn": Touched((STAGING,)),
-    "jumpstart": Touched((MODEL,), ("inference_ami", "further")),
+    "jumpstart": Touched((MODEL,), ("inference_ami", "token_alarms", "further")),
     "jumpstart.accept_eula": Touched((PLAN,)),
     "inference_mode": Touched((MODEL,)),
     "network_isolation": Touched((MODEL,)),
@@ -90,7 +91,7 @@ ENDPOINT_FIELDS: Mapping[str, Touched] = {
     "instance_pools.tps_per_instance": Touched((PLAN,)),
     "variant_name": Touched((VARIANT,)),
     "variant_weight": Touched((CONFIGURATION,), ("scaling", *_FLEET)),
-    "latency": Touched((), ("routing", "thresholds", "rollback_alarms", "warm_up")),
+    "latency": Touched((), ("routing", "thresholds", "token_alarms", "rollback_alarms", "warm_up")),
     "throughput": Touched((), ("scaling", *_FLEET)),
     "tokens": Touched((), ("scaling", *_FLEET)),
     "streaming": Touched((PLAN,)),
@@ -102,7 +103,8 @@ ENDPOINT_FIELDS: Mapping[str, Touched] = {
     "scaling.steps": Touched((), ("steps",)),
     "confirm_updates": Touched((CHECK,)),
     "deployment": Touched((), ("deployment", "rollback_alarms")),
-    "alarms": Touched((), ("thresholds", "alarms", "rollback_alarms")),
+    "alarms": Touched((), ("thresholds", "alarms", "token_alarms", "rollback_alarms")),
+    "alarms.tokens": Touched((), ("token_alarms",)),
     "dashboard": Touched((DASHBOARD,)),
     "warm_up": Touched((WARM_UP,)),
     "warm_up.requests": Touched((), ("warm_up",)),
@@ -122,7 +124,7 @@ ENDPOINT_FIELDS: Mapping[str, Touched] = {
 }
 
 
-_OF_FURTHER = ("rollback_alarms", "scaling", "deployment", "volume_key", *_FLEET)
+_OF_FURTHER = ("token_alarms", "rollback_alarms", "scaling", "deployment", "volume_key", *_FLEET)
 
 #: The same for a variant beside the first; "" for one that comes or goes.
 FURTHER_FIELDS: Mapping[str, Touched] = {
@@ -315,9 +317,25 @@ def _rollback_alarms(settings: Settings, key: str) -> tuple[str, ...]:
     return (*watched, *(f"{name} {each}" for name in endpoint.variants for each in watched))
 
 
+def _token_alarms(settings: Settings, key: str) -> dict[str, Any]:
+    """Alarms on tokens: what they watch of each variant, by whose metrics."""
+    endpoint = settings.endpoints[key]
+    own = endpoint.alarms.tokens if endpoint.alarms else None
+    found: dict[str, Any] = {}
+    for variant in planned_variants(settings, key):
+        if not variant.shadow and token_alarm_count(endpoint, variant.plan):
+            limits = token_limits(endpoint, variant.plan)
+            found[variant.variant] = variant.plan.request.server_of_metrics
+            found |= {f"{each.measures} {each.percentile}": each.seconds for each in limits}
+    others = ("waiting_requests", "kv_cache_use", "minimum_requests")
+    stated = {name: getattr(own, name) for name in others} if own and found else {}
+    return found | {name: value for name, value in stated.items() if value is not None}
+
+
 def _alarms(settings: Settings, key: str) -> dict[str, Any]:
     alarms = settings.endpoints[key].alarms
-    stated = alarms.model_dump(exclude={"model_latency", "overhead_latency"}) if alarms else {}
+    apart = {"model_latency", "overhead_latency", "tokens"}
+    stated = alarms.model_dump(exclude=apart) if alarms else {}
     given = {name: value for name, value in stated.items() if value is not None}
     types = tuple(sorted(each.instance_type for each in settings.endpoints[key].instance_pools))
     pools = {"types": types} if types else {}  # each has alarms of its own
@@ -363,6 +381,7 @@ PLANNED: Mapping[str, Planned] = {
     "steps": Planned(Effect.IN_PLACE, "the step scaling policy:", _steps),
     "thresholds": Planned(Effect.IN_PLACE, "alarms in ms:", _thresholds),
     "alarms": Planned(Effect.IN_PLACE, "alarms:", _alarms),
+    "token_alarms": Planned(Effect.IN_PLACE, "alarms on tokens:", _token_alarms),
     "warm_up": Planned(Effect.IN_PLACE, "warm-up:", _warm_up),
     "keeps": Planned(
         Effect.NOT_KNOWN, "whether updates keep the number of instances", keeps_counts
