@@ -11,9 +11,10 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from openai_requests import chat, openai, own_token
 from signed_requests import ask
 
-from local_sagemaker.model_servers import LanguageModelServer
+from local_sagemaker.model_servers import LanguageModelServer, UrlModelServer
 from local_sagemaker.model_servers.language_model import LanguageModel
 from local_sagemaker.runtime.http_server import Connection, Request, listening
 
@@ -161,3 +162,41 @@ def test_a_connection_is_kept_from_one_stream_to_the_next(port: int) -> None:
             assert got.count(b"HTTP/1.1 200 OK") == 1
             assert got.count(b"data: [DONE]") == 1
     until(port, "generation_tokens_total", 9)
+
+
+@pytest.mark.parametrize("reaches", [True, False])
+def test_a_hang_up_reaches_the_model_or_does_not(site: Any, port: int, reaches: bool) -> None:
+    here = site(
+        {"model": UrlModelServer(f"http://127.0.0.1:{port}")}, hang_up_reaches_model=reaches
+    )
+    name = here.endpoint()
+    answer = here.aws.client("sagemaker-runtime").invoke_endpoint_with_response_stream(
+        EndpointName=name, Body=body(150), ContentType="application/json"
+    )
+    next(iter(answer["Body"]))
+    answer["Body"].close()
+    until(port, "num_requests_running", 0)
+    generated = value(port, "generation_tokens_total")
+    assert generated < 150 if reaches else generated == 150
+    # Nobody has an error: the model had none, and the caller has gone.
+    assert here.statistics(name, "MidStreamErrors", "Sum") == {"Sum": 0}
+
+
+def test_a_stream_that_breaks_off_does_not_look_whole(site: Any) -> None:
+    async def breaks_off(request: Request, connection: Connection) -> None:
+        if request.target == "/ping":
+            connection.send(200, (), b"")
+            return
+        connection.start_stream(200, [("content-type", "text/event-stream")])
+        await connection.send_chunk(b"data: {}\n\n")
+        connection.close()
+
+    with listening(breaks_off) as listener:
+        here = site({"model": UrlModelServer(f"http://127.0.0.1:{listener.port}")})
+        name = here.endpoint()
+        answer = chat(here.aws.runtime_url(), openai(name), own_token(here.aws), {"messages": []})
+        assert answer.status == 200
+        assert (
+            answer.body == b"a\r\ndata: {}\n\n\r\n"
+        )  # and no chunk of nothing, which would end it
+        assert here.statistics(name, "MidStreamErrors", "Sum") == {"Sum": 1}

@@ -9,26 +9,23 @@ to the caller as it comes.
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import time
-import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 from urllib.parse import unquote
 
 from ..bearer_tokens import OPENAI_PATH
+from .answers import Answers, Call, Kind
 from .blueprints import instance_dimensions
 from .clock import Clock
 from .endpoints import RuntimeEndpoint
-from .event_stream import exception_event, payload_part
 from .fleet import Fleet, Variant
-from .http_client import Broken, Response, Unreachable
+from .http_client import Unreachable
 from .http_server import Connection, Request
 from .instances import Instance
-from .meter import INVOCATIONS, Dimensions, Meter
+from .meter import INVOCATIONS, Meter
 from .options import LARGEST_PAYLOAD, RuntimeOptions
 from .refusals import (
     COMPONENT_NOT_ALLOWED,
@@ -38,7 +35,6 @@ from .refusals import (
     ModelFailed,
     Refusal,
     check_lengths,
-    forwarded,
     not_found,
     refuse,
     region_of,
@@ -46,35 +42,7 @@ from .refusals import (
 from .routing import choose_instance, prefix_key
 from .shadow import Nobody, is_copied
 
-Kind = Literal["whole", "events", "openai"]
-"""An answer at once, in AWS's event stream, or as the container sends it."""
 _KINDS: dict[str, Kind] = {"invocations": "whole", "invocations-response-stream": "events"}
-_STREAM_TYPE = "application/vnd.amazon.eventstream"
-
-
-@dataclass(slots=True)
-class _Call:
-    """A request on its way: what came, by which zone's listener, and who is to answer it."""
-
-    request: Request
-    connection: Connection | Nobody
-    zone: str | None
-    kind: Kind
-    endpoint: RuntimeEndpoint
-    fleet: Fleet
-    variant: Variant
-    session: Instance | None
-    """The instance of the session that it belongs to."""
-
-    @property
-    def model(self) -> str | None:
-        """The model of a multi-model endpoint that it is for."""
-        return self.request.headers.get(PREFIX + "target-model")
-
-    @property
-    def dimensions(self) -> list[Dimensions]:
-        """What it counts into."""
-        return self.endpoint.dimensions(self.fleet, self.variant)
 
 
 def _operation(request: Request) -> tuple[str, Kind, str | None]:
@@ -128,12 +96,7 @@ class Invocations:
         self._random = random.Random(options.seed)
         self._recent: deque[float] = deque()
         self._copies: set[asyncio.Task[None]] = set()
-        self._loaded: set[tuple[str, str]] = set()
-        self._answers = {
-            "whole": self._answer_at_once,
-            "events": self._answer_in_parts,
-            "openai": self._pass_on,
-        }
+        self._answers = Answers(meter, clock, options)
 
     def handler(self, zone: str | None) -> Callable[[Request, Connection], Awaitable[None]]:
         """Give the handler of a zone's listener; None is the regional one."""
@@ -167,7 +130,7 @@ class Invocations:
         if endpoint is None or not endpoint.in_service:
             raise Refusal(400, "ValidationError", not_found(name, endpoint))
         chosen = self._choose(endpoint, headers, component)
-        call = _Call(request, connection, zone, kind, endpoint, *chosen)
+        call = Call(request, connection, zone, kind, endpoint, *chosen)
         self._copy(call)
         variant = call.variant
         serverless = variant.settings.get("ServerlessConfig")
@@ -179,7 +142,7 @@ class Invocations:
         finally:
             variant.under_way -= 1
 
-    def _copy(self, call: _Call) -> None:
+    def _copy(self, call: Call) -> None:
         """Send a copy to the shadow variant, if it is one of those; nobody waits for it."""
         shadow = call.fleet.shadow
         if shadow is None or not is_copied(call.variant, shadow, self._random):
@@ -272,7 +235,7 @@ class Invocations:
         self._meter.put(endpoint.place, INVOCATIONS, dimensions, self._clock.now(), [metric])
         return Refusal(400, "ValidationError", NO_COPY)
 
-    def _instance(self, call: _Call, router: int) -> Instance:
+    def _instance(self, call: Call, router: int) -> Instance:
         """Choose the instance; a session has its own."""
         if call.session is not None:
             return call.session
@@ -298,7 +261,7 @@ class Invocations:
 
     # --------------------------------------------------------------------------------- with a model
 
-    async def _serve(self, call: _Call) -> None:
+    async def _serve(self, call: Call) -> None:
         """Call the model, answer, and count."""
         router = call.connection.number % self.options.routers
         model_seconds: float | None = None
@@ -310,7 +273,7 @@ class Invocations:
                 instance.begin(router)
                 began = time.perf_counter()
                 try:
-                    status, ended = await self._answers[call.kind](call, instance)
+                    status, ended = await self._answers.answer(call, instance)
                     model_seconds = ended - began
                     return
                 except Unreachable:
@@ -331,7 +294,7 @@ class Invocations:
             self._count(call, instance, status, model_seconds)
 
     def _count(
-        self, call: _Call, instance: Instance | None, status: int, model_seconds: float | None
+        self, call: Call, instance: Instance | None, status: int, model_seconds: float | None
     ) -> None:
         total = time.perf_counter() - call.request.received
         endpoint, variant, dimensions = call.endpoint, call.variant, call.dimensions
@@ -345,147 +308,3 @@ class Invocations:
         self._meter.count(
             endpoint.place, dimensions, self._clock.now(), in_service, status, model, overhead
         )
-
-    async def _ask(self, call: _Call, instance: Instance) -> Response:
-        """Call the container; what is not 2xx becomes a ModelError."""
-        endpoint, streaming = call.endpoint, call.kind != "whole"
-        headers = forwarded(call.request.headers, call.kind == "events")
-        path = "/v1/chat/completions" if call.kind == "openai" else "/invocations"
-        limit = self.options.invocation_timeout
-        try:
-            async with asyncio.timeout(limit):
-                response = await instance.request(
-                    path, headers, call.request.body, streaming=streaming
-                )
-        except TimeoutError:
-            raise self._timed_out(call, instance) from None
-        except Broken:
-            instance.recover(doubted=True)
-            raise ModelFailed.of(
-                endpoint, 0, "The connection to the container was closed before it answered."
-            ) from None
-        if not 200 <= response.status <= 299:
-            raw = response.body
-            if response.chunks is not None:
-                raw = b"".join([chunk async for chunk in response.chunks])
-            raise ModelFailed.of(endpoint, response.status, raw.decode("utf-8", "replace"))
-        return response
-
-    def _timed_out(self, call: _Call, instance: Instance) -> ModelFailed:
-        model = call.model
-        if model is not None and (instance.id, model) not in self._loaded:
-            # Source: SageMaker developer guide, "Invoke a multi-model endpoint".
-            return ModelFailed(
-                0, Refusal(429, "ModelNotReadyException", f"Model {model} is still being loaded.")
-            )
-        return ModelFailed.of(
-            call.endpoint,
-            0,
-            "Your invocation timed out while waiting for a response from container primary. Review "
-            "the latency metrics for each container in Amazon CloudWatch, resolve the issue, and "
-            "try again.",
-        )
-
-    async def _answer_at_once(self, call: _Call, instance: Instance) -> tuple[int, float]:
-        response = await self._ask(call, instance)
-        ended = time.perf_counter()
-        content_type = response.headers.get("content-type", "application/octet-stream")
-        headers = [("content-type", content_type), *self._returned(call, instance, response)]
-        call.connection.send(200, headers, response.body)
-        return response.status, ended
-
-    async def _answer_in_parts(self, call: _Call, instance: Instance) -> tuple[int, float]:
-        response, connection = await self._ask(call, instance), call.connection
-        content_type = response.headers.get("content-type", "application/octet-stream")
-        connection.start_stream(
-            200,
-            [
-                ("content-type", _STREAM_TYPE),
-                (f"{PREFIX}content-type", content_type),
-                *self._returned(call, instance, response),
-            ],
-        )
-        problem = await self._relay(response, connection, payload_part)
-        ended = time.perf_counter()
-        if problem:
-            document = json.dumps({"Message": problem[1], "ErrorCode": problem[0]}).encode()
-            await connection.send_chunk(exception_event("ModelStreamError", document))
-        self._count_stream_errors(call, bool(problem))
-        connection.end_stream()
-        return 0 if problem else response.status, ended
-
-    async def _relay(
-        self, response: Response, connection: Connection | Nobody, write: Callable[[bytes], bytes]
-    ) -> tuple[str, str] | None:
-        """Pass the parts of an answer on as they come; gives what went wrong, code and words."""
-        assert response.chunks is not None
-        try:
-            async with asyncio.timeout(self.options.stream_timeout):
-                async for chunk in response.chunks:
-                    await connection.send_chunk(write(chunk))
-        except TimeoutError:
-            return (
-                "ModelInvocationTimeExceeded",
-                "The model did not finish sending its response in time.",
-            )
-        except Broken:
-            return "StreamBroken", "The connection to the model was closed."
-        return None
-
-    async def _pass_on(self, call: _Call, instance: Instance) -> tuple[int, float]:
-        """Give the container's bytes to the caller: in parts when they come so, else at once."""
-        response, connection = await self._ask(call, instance), call.connection
-        content_type = response.headers.get("content-type", "application/json")
-        headers = [("content-type", content_type), *self._returned(call, instance, response)]
-        if "content-length" in response.headers:
-            assert response.chunks is not None
-            try:
-                body = b"".join([chunk async for chunk in response.chunks])
-            except Broken:
-                raise ModelFailed.of(
-                    call.endpoint, 0, "The connection to the container was closed."
-                ) from None
-            ended = time.perf_counter()
-            connection.send(200, headers, body)
-            return response.status, ended
-        connection.start_stream(200, headers)
-        problem = await self._relay(response, connection, bytes)
-        ended = time.perf_counter()
-        self._count_stream_errors(call, bool(problem))
-        if problem and isinstance(connection, Connection):
-            connection.close()  # without the last chunk: a cut stream is no whole one
-        else:
-            connection.end_stream()
-        return 0 if problem else response.status, ended
-
-    def _count_stream_errors(self, call: _Call, broken: bool) -> None:
-        for dimensions in call.dimensions:
-            self._meter.put(
-                call.endpoint.place,
-                INVOCATIONS,
-                dimensions,
-                self._clock.now(),
-                [{"MetricName": "MidStreamErrors", "Unit": "None", "Value": float(broken)}],
-            )
-
-    def _returned(
-        self, call: _Call, instance: Instance, response: Response
-    ) -> list[tuple[str, str]]:
-        """Give the headers that go back to the caller, and follow the container's sessions."""
-        found = [
-            ("x-amzn-requestid", str(uuid.uuid4())),
-            ("x-amzn-invoked-production-variant", call.variant.settings["VariantName"]),
-        ]
-        for name in ("custom-attributes", "new-session-id", "closed-session-id"):
-            value = response.headers.get(PREFIX + name)
-            if value is None:
-                continue
-            found.append((PREFIX + name, value))
-            session_id = value.partition(";")[0].strip()
-            if name == "new-session-id":
-                call.variant.sessions[session_id] = instance
-            elif name == "closed-session-id":
-                call.variant.sessions.pop(session_id, None)
-        if call.model is not None:
-            self._loaded.add((instance.id, call.model))
-        return found

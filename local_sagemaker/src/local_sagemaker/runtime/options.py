@@ -40,6 +40,10 @@ class RuntimeOptions:
         Real seconds that a model may take; by default 60, as at AWS.
     stream_timeout
         Real seconds that a response stream may take; by default 480, as at AWS.
+    hang_up_reaches_model
+        Whether the runtime hangs up on a model that streams to a caller who has hung up. What AWS
+        does is not documented; by default it does not, which is the worse: the model generates to
+        its end for nobody.
     provision_time
         Seconds by the clock from the order of an instance to the start of its container; by
         default 0. At AWS it is minutes.
@@ -115,6 +119,7 @@ class RuntimeOptions:
     model_servers: Mapping[str, ModelServer] = field(default_factory=dict)
     invocation_timeout: float = 60.0
     stream_timeout: float = 480.0
+    hang_up_reaches_model: bool = False
     provision_time: float = 0.0
     instance_limit: int | None = None
     startup_timeout_limit: float | None = None
