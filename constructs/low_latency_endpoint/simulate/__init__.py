@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         TargetTracking,
         ZoneOutage,
     )
-    from .iteration_times import iteration_profile, iteration_times
+    from .iteration_times import iteration_profile, iteration_profiles
     from .recorded_traffic import read_recorded_traffic
     from .replication import Replication
     from .scenario import PrefixCache, Scenario, Zones
@@ -82,7 +82,7 @@ __all__ = [
     "compare",
     "compare_tokens",
     "iteration_profile",
-    "iteration_times",
+    "iteration_profiles",
     "largest_rate",
     "read_recorded_traffic",
     "shape",

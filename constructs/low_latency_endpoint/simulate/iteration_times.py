@@ -27,12 +27,12 @@ _FILE = Path(__file__).parent / "iteration_times.csv"
 
 
 @lru_cache(maxsize=1)
-def iteration_times() -> dict[str, IterationTime]:
+def iteration_profiles() -> dict[str, IterationTime]:
     """The profiles that ship, by name: device/model/tensor parallelism.
 
     Examples
     --------
-    >>> round(1e3 * iteration_times()["a100/llama-3-8b/tp1"].seconds(1), 1)
+    >>> round(1e3 * iteration_profiles()["a100/llama-3-8b/tp1"].seconds(1), 1)
     9.7
     """
     points: dict[str, list[tuple[int, float]]] = {}
@@ -45,7 +45,7 @@ def iteration_times() -> dict[str, IterationTime]:
             )
             cached[name] = float(line["nanoseconds_per_cached_token"]) * 1e-9
     return {
-        name: IterationTime(points=_risen(each), seconds_per_cached_token=cached[name])
+        name: IterationTime(points=tuple(each), seconds_per_cached_token=cached[name])
         for name, each in points.items()
     }
 
@@ -58,9 +58,9 @@ def iteration_profile(name: str) -> IterationTime:
     ConfigurationError
         ``LLS142`` for a name that is not there.
     """
-    if name not in iteration_times():
-        raise PROFILE.error(got=repr(name), allowed=", ".join(iteration_times()))
-    return iteration_times()[name]
+    if name not in iteration_profiles():
+        raise PROFILE.error(got=repr(name), allowed=", ".join(iteration_profiles()))
+    return iteration_profiles()[name]
 
 
 def parse_iteration_times(text: str, cached_microseconds: float = 0.0) -> IterationTime:
@@ -93,12 +93,3 @@ def parse_iteration_times(text: str, cached_microseconds: float = 0.0) -> Iterat
                 got=repr(part.strip()), allowed="tokens=milliseconds, such as 128=30.3"
             ) from None
     return IterationTime(points=tuple(points), seconds_per_cached_token=cached_microseconds * 1e-6)
-
-
-def _risen(points: list[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
-    """Points that do not fall: where a larger batch was measured quicker, its time is taken."""
-    least, risen = float("inf"), []
-    for tokens, seconds in reversed(points):
-        least = min(least, seconds)
-        risen.append((tokens, least))
-    return tuple(reversed(risen))

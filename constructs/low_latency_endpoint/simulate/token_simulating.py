@@ -205,8 +205,8 @@ class TokenTargets:
     ttft, itl : mapping of float to float
         Percentile (50, 90, 95, 99) to seconds.
     goodput : float, optional
-        Share of the requests that must keep both strictest targets. By default the lowest
-        percentile that is named: 0.95 for p95.
+        Share of the requests that must keep both targets. By default as the highest percentile of
+        each kind says, and of the two the lower one: 0.95 for p95. So do load tests.
     """
 
     ttft: Targets
@@ -222,13 +222,13 @@ class TokenTargets:
         """Share of the requests that must keep the targets."""
         if self.goodput is not None:
             return self.goodput
-        return min((*self.ttft, *self.itl)) / 100
+        return min(max(each) for each in (self.ttft, self.itl) if each) / 100
 
     def on(self, scenario: TokenScenario) -> TokenScenario:
-        """The scenario with the targets that a single request is judged by: the longest of each."""
+        """The scenario with what a single request is judged by: the highest percentile of each."""
         return scenario.with_(
-            ttft_target=max(self.ttft.values(), default=None),
-            itl_target=max(self.itl.values(), default=None),
+            ttft_target=self.ttft[max(self.ttft)] if self.ttft else None,
+            itl_target=self.itl[max(self.itl)] if self.itl else None,
         )
 
     def kept(self, result: TokenResult) -> bool:
