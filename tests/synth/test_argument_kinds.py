@@ -110,6 +110,7 @@ BATTERY: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
 NEVER = ("nan", "infinity", "a huge number")
 #: Options only say kinds: their numbers are judged by what takes them, which is tried as well.
 OPTIONS_OF = {
+    "TokenAlarmOptions": "TokenLatencyAlarms",
     "AlarmOptions": "LatencyAlarms",
     "KeepWarmOptions": "WarmUp.keep_warm",
     "ConfigurationOptions": "EndpointConfiguration",
@@ -410,6 +411,7 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "ShadowAlarms": lambda t: {**t.place(), "endpoint": t.shadowed},
     "SlowRequests": lambda t: {"threshold": Duration.millis(200)},
     "TokenAlarmOptions": lambda t: {},
+    "TokenLatencyAlarms": lambda t: {**t.place(), "endpoint": t.endpoint, "kv_cache_use": 0.9},
     "TokenLengths": lambda t: {"p50": 300, "p95": 1800},
     "TokenTraffic": lambda t: {"input": 512, "output": 128},
     "VariantAttributes": lambda t: {"name": "AllTraffic"},

@@ -18,7 +18,7 @@ FEWEST_INSTANCES = 2  # SageMaker spreads an endpoint over zones only from two i
 ZONES_TO_COUNT = number_range("LLE365", "the number of client zones to count with", 1, 16)
 
 
-def stated(value: float) -> Fraction:
+def stated(value: float | Fraction) -> Fraction:
     """The decimal as somebody wrote it: 0.65 is 13/20, not the binary double next to it."""
     return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
 
@@ -42,7 +42,7 @@ def counted_instances(count: float) -> str:
     return f"{text.removesuffix('.0')} instance" + ("s" if count != 1 else "")
 
 
-def instances_for(tps: float, tps_per_instance: float, share: float = 1.0) -> int:
+def instances_for(tps: float, tps_per_instance: float, share: float | Fraction = 1.0) -> int:
     """Instances that hold a load at a share of what each was measured to hold.
 
     Examples

@@ -172,7 +172,13 @@ def percentile_share(name: str, where: str = "") -> float:
 
 
 def percentile_query(
-    metric: ContainerMetric, share: float, *, endpoint: str, variant: str, window_seconds: int = 300
+    metric: ContainerMetric,
+    share: float,
+    *,
+    endpoint: str,
+    variant: str,
+    window_seconds: int = 300,
+    by: str = "",
 ) -> str:
     """A percentile over the requests of all of a variant's instances in the last minutes.
 
@@ -194,6 +200,8 @@ def percentile_query(
         Their names, which may be CDK tokens.
     window_seconds : int
         Of what was measured; at least twice the metric publish frequency.
+    by : str, optional
+        A label: one series for each of its values, with it, in place of one for all.
 
     Examples
     --------
@@ -204,14 +212,17 @@ def percentile_query(
     "aws.sagemaker.endpoint.name"="chat", "aws.sagemaker.variant.name"="primary"}[300s])))
     """
     own, underscored = metric.names
+    whole, of_buckets = (f' by ("{by}") ', f'(le, "{by}")') if by else ("", "(le)")
 
     def exponential(name: str) -> str:
         found = _selector(name, endpoint, variant)
-        return f"histogram_quantile({share:g}, sum(rate({found}[{window_seconds}s])))"
+        return f"histogram_quantile({share:g}, sum{whole}(rate({found}[{window_seconds}s])))"
 
     def explicit(name: str) -> str:
         found = _selector(f"{name}_bucket", endpoint, variant)
-        return f"histogram_quantile({share:g}, sum by (le) (rate({found}[{window_seconds}s])))"
+        return (
+            f"histogram_quantile({share:g}, sum by {of_buckets} (rate({found}[{window_seconds}s])))"
+        )
 
     return " or ".join(
         (exponential(own), explicit(underscored), exponential(underscored), explicit(own))

@@ -21,6 +21,7 @@ from .subnets import SPARE_ADDRESSES
 from .summary import summary_of
 from .token_explanations import (
     WHOLE_CALLS_OF_STREAMS,
+    cache_note,
     explain_in_flight,
     explain_token_alarms,
     explain_tokens,
@@ -275,7 +276,8 @@ def _fleet(plan: Plan) -> Iterator[Decision]:
                 "client zones": zones,
             },
             source=_LOAD_TEST,
-            note=f"at saturation, with nothing in reserve, {saturated:,} would do",
+            note=f"at saturation, with nothing in reserve, {saturated:,} would do"
+            + cache_note(plan),
         )
     else:
         yield Decision(

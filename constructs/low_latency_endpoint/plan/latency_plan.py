@@ -146,6 +146,11 @@ class Plan:
     tokens: TokenPlan | None = None
 
     @property
+    def needed_at_peak(self) -> int | None:
+        """Instances that the load alone needs at the peak; ``None`` without a throughput."""
+        return needed_at_peak(self.request.throughput, _followed(self.request, self.tokens))
+
+    @property
     def lost_with_a_zone(self) -> int:
         """Instances that fail at the peak with the fullest zone."""
         return -(-self.fleet.serving_at_peak // len(self.request.client_zones))
@@ -242,10 +247,11 @@ def make_plan(request: EndpointRequest) -> Plan:
     >>> plan.explanation["scaling_target"].rule
     'TPS per instance x safety factor x 60'
     """
-    fleet = _fleet(request)
-    advice = recommend_routing(generative=request.is_generative, instances=fleet.maximum)
     tokens = token_plan(request, _kept_for_overhead(request))
-    scaling = _scaling(request, fleet, tokens.in_flight if tokens else None)
+    in_flight = _followed(request, tokens)
+    fleet = _fleet(request, in_flight)
+    advice = recommend_routing(generative=request.is_generative, instances=fleet.maximum)
+    scaling = _scaling(request, fleet, in_flight)
     _check_changes(request, fleet, scaling)
     addresses = addresses_per_subnet(most_scheduled(request.scaling.schedule, fleet.maximum))
     return Plan(
@@ -264,14 +270,22 @@ def make_plan(request: EndpointRequest) -> Plan:
     )
 
 
-def _fleet(request: EndpointRequest) -> Fleet:
+def _followed(request: EndpointRequest, tokens: TokenPlan | None) -> InFlight | None:
+    """What is measured in flight, where scaling by default follows it."""
+    given, found = request.scaling, tokens.in_flight if tokens else None
+    own = (given.max_concurrency_per_instance, given.target_invocations_per_instance)
+    chosen = given.count_invocations or own != (None, None)
+    return None if chosen or found is None or not found.target else found
+
+
+def _fleet(request: EndpointRequest, in_flight: InFlight | None) -> Fleet:
     """Minimum, initial and maximum instances, checked against each other."""
     zones, given = len(request.client_zones), request.scaling
     minimum, initial, maximum = given.min_instances, given.initial_instances, given.max_instances
     # Who states fewer than one per zone gets them, and a warning.
     chosen = [count for count in (minimum, initial, maximum) if count is not None]
     floor = min([max(zones, FEWEST_INSTANCES), *chosen])
-    at_peak = max(floor, needed_at_peak(request.throughput) or 0)
+    at_peak = max(floor, needed_at_peak(request.throughput, in_flight) or 0)
     if request.burstable:  # burstable types do not scale: one number for all three
         size = maximum or initial or minimum or at_peak
         minimum, maximum = minimum or size, maximum or size
@@ -303,11 +317,18 @@ def _fleet(request: EndpointRequest) -> Fleet:
     return Fleet(at_peak, smallest, first, largest)
 
 
-def needed_at_peak(measured: MeasuredThroughput | None) -> int | None:
-    """Instances that the load alone needs at the peak; ``None`` without a throughput."""
+def needed_at_peak(
+    measured: MeasuredThroughput | None, in_flight: InFlight | None = None
+) -> int | None:
+    """Instances that the load alone needs at the peak; ``None`` without a throughput.
+
+    Where scaling holds an instance below the measured limit times the safety factor, because the
+    KV cache has no room for more requests, each serves as much less.
+    """
     if measured is None:
         return None
-    return instances_for(measured.peak_tps, measured.tps_per_instance, measured.safety_factor)
+    share = stated(measured.safety_factor) if in_flight is None else in_flight.share
+    return instances_for(measured.peak_tps, measured.tps_per_instance, share)
 
 
 def _maximum(needed: int, zones: int) -> int:
@@ -330,7 +351,7 @@ def _scaling(
         metric, target = CONCURRENCY_METRIC, given.max_concurrency_per_instance
     elif given.target_invocations_per_instance is not None:
         metric, target = INVOCATIONS_METRIC, given.target_invocations_per_instance
-    elif in_flight is not None and in_flight.target and not given.count_invocations:
+    elif in_flight is not None:
         metric, target = CONCURRENCY_METRIC, in_flight.target
     elif measured is not None:
         metric, target = INVOCATIONS_METRIC, measured.target_invocations_per_instance

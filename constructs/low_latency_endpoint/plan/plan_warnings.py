@@ -10,7 +10,7 @@ from .capacity import counted_instances, stated
 from .decisions import PlanWarning
 from .deployments import takes_guardrails
 from .endpoint_request import MODEL_BODY_BYTES, burstable_types
-from .latency_plan import Plan, needed_at_peak
+from .latency_plan import Plan
 from .scaling_pace import fewest_for_rises, jump_seconds
 from .token_warnings import token_warnings
 
@@ -101,7 +101,7 @@ def _fleet(plan: Plan) -> Iterator[PlanWarning]:
             + (", and no scaling policy is set" if plan.scaling is None else "")
             + "; load-test one instance and state the result",
         )
-    elif fleet.maximum < (needed := needed_at_peak(request.throughput) or 0):
+    elif fleet.maximum < (needed := plan.needed_at_peak or 0):
         yield PlanWarning(
             "maximum-below-peak",
             f"the maximum of {counted_instances(fleet.maximum)} is below the {needed} that the peak "

@@ -172,6 +172,19 @@ def alarm_name_of(threshold: TokenThreshold) -> str:
     return f"alarm_{words}_{threshold.percentile}"
 
 
+def cache_note(plan: Plan) -> str:
+    """That the KV cache asks for more instances than the safety factor does, where it does."""
+    found = plan.tokens.in_flight if plan.tokens else None
+    held = plan.scaling.target if plan.scaling else None
+    if found is None or not found.bound_by_cache or held != found.target:
+        return ""
+    return (
+        f"; the KV cache holds {found.room:,} of the {found.safe:,.6g} requests in flight that "
+        f"would be in reach, so {float(found.share):.3g} of the limit is counted with, and not "
+        "the safety factor"
+    )
+
+
 def prefix_note(plan: Plan) -> str:
     """What is known of PREFIX_AWARE for these prompts; empty where it is chosen."""
     if plan.routing == "PREFIX_AWARE":

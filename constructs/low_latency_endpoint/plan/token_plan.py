@@ -66,6 +66,13 @@ class InFlight(NamedTuple):
         return self.room is not None and self.room < self.safe
 
     @property
+    def share(self) -> Fraction:
+        """Of the measured limit that one instance is held at."""
+        if self.room is not None and self.bound_by_cache:
+            return self.room / stated(self.measured)
+        return stated(self.safety_factor)
+
+    @property
     def target(self) -> float:
         """The smaller of the two."""
         return float(self.room) if self.room is not None and self.bound_by_cache else self.safe
