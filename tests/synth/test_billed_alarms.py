@@ -64,7 +64,38 @@ def cases() -> list[dict[str, Any]]:
         endpoint["hugging_face"] = {"model": "BAAI/bge-small-en-v1.5"}
         other = {"model": "BAAI/bge-small-en-v1.5", "bucket": "our-models"}
         endpoint["shadow"] = {"name": "b", "hugging_face": other}
-    return [hub, shipped, *others, watchful, fixed, *stepped, tested, shadowed]
+    return [hub, shipped, *others, watchful, fixed, *stepped, tested, shadowed, *of_tokens()]
+
+
+def of_tokens() -> list[dict[str, Any]]:
+    """Language models: the plan's alarms on tokens, stated ones, and those of several variants."""
+    vllm, sglang = (
+        [{"image": {"dlc": {"repository": name, "tag": "0.30.0-cpu"}}}]
+        for name in ("vllm", "sglang")
+    )
+    own = [{"image": {"uri": "registry.example.com/scorer:1"}}]
+    every = {"ttft": {"p99": "1s", "p50": "100ms"}, "waiting_requests": 2, "kv_cache_use": 0.9}
+    changes: list[dict[str, Any]] = [
+        {"containers": vllm},
+        {"containers": vllm, "alarms": {"tokens": every}},
+        {"containers": vllm, "alarms": {"tokens": {"ttft": {}, "itl": {}}}},  # none
+        {"containers": vllm, "variants": {"b": {"weight": 1}}},
+        {"containers": vllm, "variants": {"b": {"containers": sglang}}},
+        {"containers": vllm, "shadow": {"name": "b"}},
+        {"containers": own},  # nobody knows its metrics
+        {"containers": own, "alarms": {"tokens": {"server": "vllm"}}},
+    ]
+    made = []
+    for change in changes:
+        values = copy.deepcopy(bases()[0])
+        for endpoint in values["endpoints"].values():
+            endpoint |= {
+                "latency": {"ttft_p95": "500ms", "itl_p50": "30ms", "itl_p95": "50ms"},
+                "tokens": {"input": 512, "output": 128},
+                **copy.deepcopy(change),
+            }
+        made.append(values)
+    return made
 
 
 @pytest.mark.parametrize("values", cases(), ids=lambda values: ",".join(values["endpoints"]))
