@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
+import re
+from dataclasses import fields, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -522,3 +524,36 @@ def test_the_words_of_an_answer_need_no_escaping() -> None:
     caller = run(LM, main)
     assert len(caller.tokens()) == 200
     assert all(a < b for a, b in pairwise(caller.times()))
+
+
+# ----------------------------------------------------------------------------------- the page
+
+PAGE = (Path(__file__).parents[1] / "docs" / "language-models.md").read_text("utf-8")
+# Milliseconds by tokens, microsoft/vidur @7d47513, compute/a40, Llama-2-7B: medians of all layers.
+PROFILE = {1: 23.9, 32: 26.5, 64: 30.1, 128: 30.3, 256: 44.6, 512: 71.1, 1024: 136.9, 2048: 259.0}
+
+
+def test_the_pages_example_is_the_profile_that_it_names() -> None:
+    (block,) = re.findall(r"^```json\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    settings = from_document(json.loads(block))
+    assert isinstance(settings, LanguageModelServer)
+    for tokens, milliseconds in {**PROFILE, 4096: 526.2}.items():
+        given = 1000 * max(settings.step_seconds, settings.seconds_per_token * tokens)
+        off = given / milliseconds - 1
+        assert abs(off) <= 0.065 if tokens in (1, *range(512, 4097)) else -0.26 < off < -0.09
+    room = 0.92 * 22_888 * 2**20 - 6.74e9 * 2 - 1.25 * 2**30
+    assert settings.kv_tokens == pytest.approx(room / (2 * 32 * 32 * 128 * 2), rel=0.001)
+
+
+def test_the_page_names_every_field_but_those_of_every_server() -> None:
+    common = {"in_process", "seed", "cold_start"}
+    for each in fields(LanguageModelServer):
+        assert re.search(rf"\b{each.name}\b", PAGE) or each.name in common, each.name
+
+
+def test_the_page_names_the_metrics_that_there_are() -> None:
+    async def main(server: Server) -> set[str]:
+        lines = server.model.metrics().splitlines()
+        return {line.split()[2] for line in lines if line.startswith("# TYPE")}
+
+    assert set(re.findall(r"`(vllm:\w+)`", PAGE)) == run(LM, main)

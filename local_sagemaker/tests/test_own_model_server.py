@@ -312,7 +312,7 @@ def test_a_known_word_and_a_document_stay_what_they_are(here):
         (
             "x=server.json",
             {"server.json": '{"kind": "magic"}'},
-            "kind: one of simulated, command, url",
+            "kind: one of simulated, language-model, command, url",
         ),
         ("x=server.json", {"server.json": '{"kind": "simulated", "workers": 4}'}, "has no workers"),
         (

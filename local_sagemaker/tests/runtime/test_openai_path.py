@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.credentials import Credentials
 from component_site import Components, component_endpoint
 from openai_requests import chat, events, openai, own_token, token
 from signed_requests import signed
@@ -93,6 +96,16 @@ def test_what_is_no_token_opens_nothing(header: str) -> None:
     assert region_of_token(header) is None
 
 
+def test_the_pages_token_is_good() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "language-models.md").read_text("utf-8")
+    (block,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    there: dict[str, Any] = {}
+    exec(block, there)
+    made = there["bearer_token"](Credentials("AKIAMINE", "secret/+=key"), "eu-central-1")
+    check_token(f"Bearer {made}", secret_of)
+    assert region_of_token(f"Bearer {made}") == "eu-central-1"
+
+
 # ------------------------------------------------------------------------------------- the path
 
 
@@ -149,6 +162,21 @@ def test_expired_and_other_regions_tokens(name: Any, more: dict[str, Any]) -> No
     else:  # every Region is served at one URL here: it has no such endpoint
         assert answer.status == 400
         assert "not found" in json.loads(answer.body)["Message"]
+
+
+def test_no_token_is_logged(name: Any, caplog: pytest.LogCaptureFixture) -> None:
+    here, endpoint = name
+    caplog.set_level("DEBUG")
+    bearer, key = own_token(here.aws), here.aws.credentials.access_key
+    for url in (here.aws.url, here.aws.runtime_url()):
+        assert chat(url, openai(endpoint), bearer, CHAT).status == 200
+        assert chat(url, openai(endpoint), bearer[:-8], CHAT).status == 403
+    # botocore, which signs in this process too, logs what it signs; a server has no part in that.
+    ours = [one.getMessage() for one in caplog.records if one.name.startswith("local_sagemaker")]
+    logged = "\n".join(ours)
+    assert openai(endpoint) in logged
+    for secret in (bearer[20:60], key, here.aws.credentials.secret_key):
+        assert secret not in logged
 
 
 def test_nobody_else_gets_in(name: Any) -> None:
