@@ -7,8 +7,9 @@ its credentials, endpoint, certificates and proxies hold for them too.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -112,3 +113,45 @@ def _ask(account: Account, path: str, fields: Mapping[str, str]) -> Any:
             f"Allow {_RIGHTS} to these credentials, or ask somebody who may.",
         )
     raise Unreadable(f"CloudWatch answered a PromQL query with {answer.status_code}: {said}")
+
+
+def query_range(
+    account: Account, query: str, start: datetime, end: datetime, step: timedelta
+) -> list[tuple[Mapping[str, str], dict[datetime, float]]]:
+    """What a query returns from ``start`` to ``end``, both included; NaN is left out.
+
+    Parameters
+    ----------
+    step : timedelta
+        From one moment to the next.
+
+    Returns
+    -------
+    list of (labels, values by moment)
+
+    Raises
+    ------
+    Unreadable
+        As :func:`query_samples`.
+    """
+    data = _ask(
+        account,
+        "query_range",
+        {
+            "query": query,
+            "start": f"{start.timestamp():.3f}",
+            "end": f"{end.timestamp():.3f}",
+            "step": f"{step.total_seconds():g}",
+        },
+    )
+    return [
+        (
+            row["metric"],
+            {
+                datetime.fromtimestamp(float(at), UTC): float(value)
+                for at, value in row.get("values", ())
+                if not math.isnan(float(value))
+            },
+        )
+        for row in data["result"]
+    ]

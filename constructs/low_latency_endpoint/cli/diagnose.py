@@ -36,8 +36,9 @@ class DiagnosisOptions:
     since: Since = "1h"
     until: Until = None
     target: list[str] | None = option(
-        "How long callers may wait, such as p99=200ms. Default: the thresholds of the "
-        "endpoint's alarms, or its stack's plan.",
+        "How long callers may wait, such as p99=200ms; of a language model ttft-p95=500ms for the "
+        "first token, itl-p95=50ms between tokens. Default: the thresholds of the endpoint's "
+        "alarms, or its stack's plan.",
         metavar="STAT=TIME",
     )
     client_latency: list[str] | None = option(
@@ -112,12 +113,14 @@ def _diagnose(endpoint: str, options: DiagnosisOptions) -> Diagnosis:
         CLIENT_LATENCY_FORM,
         TARGET_FORM,
         parse_latencies,
+        parse_targets,
         parse_window,
     )
+    from ..operate.diagnose.read_tokens import PREFIXES
 
     now = account_now()
     start, end = parse_window(options.since, options.until, now)
-    targets = parse_latencies(options.target or (), TARGET_FORM)
+    targets = parse_targets(options.target or (), TARGET_FORM, PREFIXES)
     measured = parse_latencies(options.client_latency or (), CLIENT_LATENCY_FORM)
     client, region = open_clients(options.profile, options.region)
     with progress_on_terminal(f"Reading {endpoint}") as progress:

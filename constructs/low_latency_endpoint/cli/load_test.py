@@ -305,20 +305,11 @@ def _rate(text: str) -> Any:
 def _goal(
     target: list[str] | None, allowed_errors: float, stated: StatedEndpoint | None
 ) -> LatencyGoal:
-    from ..load_test.search.judging import PREFIXES, LatencyGoal, without_prefix
-    from ..operate.diagnose.options import TARGET_FORM, parse_latencies
+    from ..load_test.search.judging import PREFIXES, LatencyGoal
+    from ..operate.diagnose.options import TARGET_FORM, parse_targets
 
-    targets: dict[str, float] = {}
-    for prefix in ("", *PREFIXES):
-        given = parse_latencies(
-            [
-                text.removeprefix(prefix)
-                for text in target or []
-                if text.removesuffix(without_prefix(text)) == prefix
-            ],
-            TARGET_FORM,
-        )
-        targets |= {prefix + name: value / 1000 for name, value in given.items()}
+    given = parse_targets(target or [], TARGET_FORM, PREFIXES)
+    targets = {name: value / 1000 for name, value in given.items()}
     if not targets and stated is not None:
         targets = stated.targets
     return LatencyGoal(targets, allowed_errors)

@@ -79,7 +79,12 @@ def test_changes_name_keys_of_the_settings_file(fault: Fault) -> None:
 def test_a_kind_of_finding_is_complete(made: Any) -> None:
     assert re.fullmatch(r"LLD[1-8]\d\d", made.id)
     assert made.source.startswith(
-        ("https://docs.aws.amazon.com/", "https://repost.aws/", "https://aws.amazon.com/blogs/")
+        (
+            "https://docs.aws.amazon.com/",
+            "https://repost.aws/",
+            "https://aws.amazon.com/blogs/",
+            "https://docs.vllm.ai/",
+        )
     )
     assert not made.title.endswith(".")
 

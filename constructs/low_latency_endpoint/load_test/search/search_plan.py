@@ -49,7 +49,8 @@ class SearchPlan:
     alone_seconds : float
         How long one caller is measured.
     first_rate : float, optional
-        Where rising starts. By default half of what one caller at a time gets per instance.
+        Where rising starts. By default half of what one caller at a time gets per instance; of a
+        language model, whose server batches, four times that caller's rate.
     highest_rate : float
         Where rising ends.
     instances : int, optional

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -14,6 +14,7 @@ from .events import Event, events
 from .findings import Finding
 from .measurements import Measurements, VariantReading
 from .reading import read_measurements
+from .tokens import FIRST_TOKEN, INTER_TOKEN
 from .tree import walk
 
 _ALARM_FIELDS = ("name", "metric", "statistic", "threshold", "unit", "state")
@@ -136,7 +137,7 @@ def diagnose(
 
 
 def split(measurements: Measurements, variant: VariantReading) -> list[Split]:
-    """Client, overhead and model time of a variant."""
+    """Client, overhead and model time of a variant, and its tokens' where its server tells them."""
     counts = variant.get("ModelLatency", "SampleCount")
     found = []
     client = measurements.client_latency
@@ -172,7 +173,30 @@ def split(measurements: Measurements, variant: VariantReading) -> list[Split]:
                 over,
             )
         )
-    return found
+    return [*found, *_token_splits(variant, counts)]
+
+
+def _token_splits(variant: VariantReading, counts: Series) -> Iterator[Split]:
+    """What the model's server tells of its tokens."""
+    for part, metric in (("first token", FIRST_TOKEN), ("between tokens", INTER_TOKEN)):
+        means = {s: variant.get(metric, s).weighted_mean(counts) for s in ("p50", "p90", "p99")}
+        if all(value is None for value in means.values()):
+            continue
+        limits = {s: limit for (m, s), limit in variant.thresholds.items() if m == metric}
+        series = _worst_of(variant, metric, limits)
+        yield Split(
+            part,
+            means["p50"],
+            means["p90"],
+            means["p99"],
+            None,
+            max(series.points.items(), key=lambda item: item[1]) if series else None,
+            ", ".join(f"{s} {limit.value:g} ms" for s, limit in limits.items()),
+            any(
+                (variant.get(metric, s).weighted_mean(counts) or 0) > limit.value
+                for s, limit in limits.items()
+            ),
+        )
 
 
 def _worst_of(variant: VariantReading, metric: str, limits: Mapping[str, Any]) -> Series:

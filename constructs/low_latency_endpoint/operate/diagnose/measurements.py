@@ -69,7 +69,8 @@ class VariantReading:
     """One production variant with its metrics, by metric and statistic.
 
     ``scaling`` is ``None`` when it may not be read; so are ``images`` and ``multi_model`` when the
-    model may not be. ``instances`` and ``zones`` are empty where CloudWatch has no such dimension.
+    model may not be. ``instances`` and ``zones`` are empty where CloudWatch has no such dimension;
+    ``hosts`` has a language model's token times by instance, as its servers tell them.
     """
 
     name: str
@@ -85,6 +86,7 @@ class VariantReading:
     series: MetricSeries = field(default_factory=dict)
     instances: Mapping[str, MetricSeries] = field(default_factory=dict)
     zones: Mapping[str, MetricSeries] = field(default_factory=dict)
+    hosts: Mapping[str, MetricSeries] = field(default_factory=dict)
     scaling: ScalingReading | None = ScalingReading()
     thresholds: Mapping[tuple[str, str], Threshold] = field(default_factory=dict)
 

@@ -96,6 +96,31 @@ def _until(text: str, now: datetime) -> datetime:
     return end
 
 
+def parse_targets(
+    values: Iterable[str], rule: ErrorRule, prefixes: Iterable[str]
+) -> dict[str, float]:
+    """Milliseconds by statistic, of ``p99=200ms`` and of ``ttft-p95=500ms`` with its prefix.
+
+    Raises
+    ------
+    ConfigurationError
+        The rule's.
+
+    Examples
+    --------
+    >>> from low_latency_endpoint.operate.diagnose.options import TARGET_FORM
+    >>> parse_targets(["ttft-p95=500ms", "p99=20s"], TARGET_FORM, ("ttft-", "itl-"))
+    {'p99': 20000.0, 'ttft-p95': 500.0}
+    """
+    left, found = list(values), dict[str, float]()
+    for prefix in (*prefixes, ""):
+        of_kind = [text for text in left if text.startswith(prefix)]
+        left = [text for text in left if not text.startswith(prefix)]
+        parsed = parse_latencies([text.removeprefix(prefix) for text in of_kind], rule)
+        found |= {prefix + name: value for name, value in parsed.items()}
+    return dict(sorted(found.items(), key=lambda item: "-" in item[0]))
+
+
 def parse_latencies(values: Iterable[str], rule: ErrorRule) -> dict[str, float]:
     """Milliseconds by statistic, of ``p99=200ms``.
 

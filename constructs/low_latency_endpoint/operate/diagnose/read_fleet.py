@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from ...account.alarms import alarm_changes, alarm_dimensions, alarm_metrics, metric_alarms
+from ...account.alarms import Alarm, alarm_changes, alarm_dimensions, alarm_metrics
 from ...account.calls import Account
 from ...account.scaling import (
     scalable_targets,
@@ -28,6 +28,8 @@ from .measurements import (
     ScalingReading,
     Threshold,
 )
+from .read_tokens import token_alarms
+from .tokens import MEASURES, TOKEN_TIMES
 
 _SET_TO = re.compile(r"instance count to (\d+)", re.IGNORECASE)
 _LATENCY_STATISTIC = re.compile(r"Average|Maximum|p\d{1,2}(\.\d+)?")
@@ -103,13 +105,13 @@ def _activities(
 # ------------------------------------------------------------------------------------------ alarms
 
 
-def read_alarms(account: Account, endpoint: str) -> tuple[AlarmReading, ...]:
-    """Alarms on the endpoint's metrics."""
-    return tuple(
-        _alarm(alarm)
-        for alarm in metric_alarms(account)
-        if alarm_dimensions(alarm).get("EndpointName") == endpoint
+def read_alarms(alarms: Iterable[Alarm], endpoint: str) -> tuple[AlarmReading, ...]:
+    """Those alarms that are on the endpoint's metrics, or on what its containers tell of tokens."""
+    listed = list(alarms)
+    on_metrics = (
+        _alarm(alarm) for alarm in listed if alarm_dimensions(alarm).get("EndpointName") == endpoint
     )
+    return (*on_metrics, *token_alarms(listed, endpoint))
 
 
 def _alarm(alarm: Mapping[str, Any]) -> AlarmReading:
@@ -169,7 +171,7 @@ def alarm_thresholds(
     found: dict[tuple[str, str], Threshold] = {}
     for alarm in alarms or ():
         latency = (
-            alarm.metric in ("ModelLatency", "OverheadLatency")
+            alarm.metric in ("ModelLatency", "OverheadLatency", *TOKEN_TIMES)
             and alarm.unit == "ms"
             and _LATENCY_STATISTIC.fullmatch(alarm.statistic)
         )
@@ -210,6 +212,9 @@ def plan_facts(stack: str, plan: Mapping[str, Any]) -> PlanFacts:
             thresholds[inputs["metric"], inputs["statistic"]] = float(decision["value"])
             if inputs["metric"] == "ModelLatency" and "target in ms" in inputs:
                 targets[inputs["statistic"]] = float(inputs["target in ms"])
+        if inputs.get("measures") in MEASURES and decision.get("value") is not None:
+            key = MEASURES[inputs["measures"]], str(inputs.get("percentile"))
+            thresholds[key] = 1000 * float(decision["value"])
         if decision.get("name") in ("instances_at_peak", "scaling_target"):
             load = {**inputs, **load}
     return PlanFacts(

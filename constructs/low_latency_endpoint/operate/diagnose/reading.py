@@ -17,8 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
+from ...account.alarms import metric_alarms
 from ...account.calls import Account, Unknown
 from ...account.endpoints import (
     DeployedEndpoint,
@@ -50,6 +52,8 @@ from .measurements import (
 )
 from .not_started import read_unstarted
 from .read_fleet import alarm_thresholds, read_alarms, read_plan, read_scaling, read_transitions
+from .read_tokens import DEFAULT_SERVER, read_hosts, read_tokens, server_of, token_targets
+from .tokens import TOKEN_TIMES
 
 METRICS_READABLE = rule(
     "LLD901",
@@ -88,7 +92,8 @@ def read_measurements(
     period = period_for(start, end, now)
     start, end = _aligned(start, period), _aligned(end, period)
     progress("Alarms")
-    alarms = account.known("alarms", read_alarms, endpoint)
+    listed_alarms = account.known("alarms", metric_alarms)
+    alarms = None if listed_alarms is None else read_alarms(listed_alarms, endpoint)
     transitions = tuple(read_transitions(account, alarms or (), start, end))
     progress("Plan")
     plan = account.known("the stack's plan", read_plan, found.description["EndpointArn"])
@@ -103,6 +108,9 @@ def read_measurements(
         scaling = read_scaling(account, endpoint, name, start, end)
         thresholds = _thresholds(targets or {}, alarm_thresholds(alarms, name), plan)
         described.append(_described(each, model, scaling, thresholds))
+    publish = (found.configuration.get("MetricsConfig") or {}).get(
+        "MetricPublishFrequencyInSeconds"
+    )
     queries = [
         query
         for each in described
@@ -110,7 +118,7 @@ def read_measurements(
             endpoint,
             each.name,
             each.instance_type,
-            [key for key in each.thresholds if key[1] != "Rate"],
+            [key for key in each.thresholds if key[1] != "Rate" and key[0] not in TOKEN_TIMES],
         )
     ]
     progress("List of metrics")
@@ -132,11 +140,18 @@ def read_measurements(
         series = read_queries(account, queries, start, end, period, progress)
     shares = _shares(series)
     variants = tuple(
-        replace(
-            each,
-            series=shares.get((each.name, ""), {}).get("", {}),
-            instances=shares.get((each.name, "instance"), {}),
-            zones=shares.get((each.name, "zone"), {}),
+        _with_tokens(
+            account,
+            endpoint,
+            replace(
+                each,
+                series=shares.get((each.name, ""), {}).get("", {}),
+                instances=shares.get((each.name, "instance"), {}),
+                zones=shares.get((each.name, "zone"), {}),
+            ),
+            (start, end, period),
+            publish or 60,
+            progress,
         )
         for each in described
     )
@@ -225,6 +240,30 @@ def _described(
     )
 
 
+def _with_tokens(
+    account: Account,
+    endpoint: str,
+    variant: VariantReading,
+    window: tuple[datetime, datetime, timedelta],
+    publish_seconds: int,
+    progress: Callable[[str], None],
+) -> VariantReading:
+    """The variant with what its server tells of tokens, where there is one that does."""
+    stated = [statistic for metric, statistic in variant.thresholds if metric in TOKEN_TIMES]
+    if not stated:  # nobody could say which is late
+        return variant
+    server = server_of(variant.images or ()) or DEFAULT_SERVER
+    progress(f"Tokens of {variant.name}")
+    given: dict[str, Any] = {"publish_seconds": publish_seconds}
+    where = (endpoint, variant.name, server, *window)
+    what = f"token metrics of {variant.name}"
+    found = account.known(what, partial(read_tokens, statistics=stated, **given), *where)
+    if not found:
+        return variant
+    hosts = account.known(what, partial(read_hosts, **given), *where)
+    return replace(variant, series={**variant.series, **found}, hosts=hosts or {})
+
+
 def _aligned(time: datetime, period: timedelta) -> datetime:
     """The start of the period that contains the time, as CloudWatch counts them."""
     return time - timedelta(seconds=time.timestamp() % period.total_seconds())
@@ -241,7 +280,11 @@ def _thresholds(
     """What was asked for on the command line, else the alarms', else the plan's."""
     rates = {key: limit for key, limit in alarms.items() if key[1] == "Rate"}
     latencies = {key: limit for key, limit in alarms.items() if key[1] != "Rate"}
-    if targets:
+    of_tokens = token_targets(targets)
+    targets = {name: value for name, value in targets.items() if "-" not in name}
+    if of_tokens and not targets:
+        latencies = of_tokens
+    elif targets:
         # As the plan splits a target between model and overhead.
         share = DEFAULT_OVERHEAD_SHARE
         latencies = {
@@ -254,6 +297,7 @@ def _thresholds(
         latencies["OverheadLatency", "Average"] = Threshold(
             tightest * share, f"{share:.0%} of the target {tightest:g} ms"
         )
+        latencies |= of_tokens
     elif plan:
         planned = {
             key: Threshold(value, "the plan's threshold") for key, value in plan.thresholds.items()
@@ -289,6 +333,13 @@ def _absent(listed: bool, variants: Iterable[VariantReading]) -> Iterator[str]:
             yield f"{each.name}: hosts inference components, whose own metrics are not read"
         if ("Invocations", "Sum") not in each.series:
             yield f"{each.name}: no request in the window, so nothing about latency"
+        elif any(metric in TOKEN_TIMES for metric, _ in each.thresholds) and not any(
+            metric in TOKEN_TIMES for metric, _ in each.series
+        ):
+            yield (
+                f"{each.name}: CloudWatch has no token metrics of its containers, so nothing about "
+                "first tokens; low-latency verify says what may be missing"
+            )
         if listed and not each.instances:
             yield (
                 f"{each.name}: no metrics per instance; CloudWatch has them with "

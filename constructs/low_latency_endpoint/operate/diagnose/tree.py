@@ -16,6 +16,7 @@ from .saturated import at_the_limit, saturated
 from .skew import skew
 from .slow_container import slow_container
 from .slow_windows import each_cause, slow_windows
+from .tokens import has_tokens, token_times
 from .view import VariantView
 
 
@@ -45,6 +46,7 @@ def _variant(view: VariantView) -> Iterator[Finding]:
     parts = slow_windows(view, view.slow_times) or [view.slow_times]
     model_time = [] if models else list(_model_latency(view, parts))
     yield from model_time
+    yield from token_times(view)
     if not any(each.id in ("LLD102", "LLD103") for each in model_time):
         yield from at_the_limit(view)
     # Waiting for a model, or for a full instance, shows as overhead too: one cause, one finding.
@@ -62,7 +64,8 @@ def _model_latency(view: VariantView, parts: list[list[datetime]]) -> Iterator[F
     # Nobody said how fast it must be, or it is fast enough: full instances are still news.
     apart = list(skew(view, full=False))
     yield from apart
-    if not apart and not view.has_model_threshold:
+    # A GPU that makes tokens is busy whenever it does; its tokens are judged themselves.
+    if not apart and not view.has_model_threshold and not has_tokens(view):
         busy = view.busy_times
         yield from each_cause(view, slow_windows(view, busy) or [busy], _full)
 

@@ -129,12 +129,12 @@ class VariantView:
     @cached_property
     def slow_model(self) -> tuple[SlowPeriods, ...]:
         """ModelLatency above its thresholds, by statistic; empty when all are kept."""
-        return self._slow("ModelLatency")
+        return self.slow_of("ModelLatency")
 
     @cached_property
     def slow_overhead(self) -> tuple[SlowPeriods, ...]:
         """OverheadLatency above its threshold."""
-        return self._slow("OverheadLatency")
+        return self.slow_of("OverheadLatency")
 
     @cached_property
     def slow_times(self) -> list[datetime]:
@@ -146,7 +146,8 @@ class VariantView:
         """Whether anybody says how long the model may take."""
         return any(metric == "ModelLatency" for metric, _ in self.variant.thresholds)
 
-    def _slow(self, metric: str) -> tuple[SlowPeriods, ...]:
+    def slow_of(self, metric: str) -> tuple[SlowPeriods, ...]:
+        """A metric above its thresholds, by statistic; empty when all are kept."""
         found = []
         counts = self.get("ModelLatency", "SampleCount") or self.get("Invocations", "Sum")
         for (name, statistic), limit in self.variant.thresholds.items():
