@@ -11,7 +11,7 @@ from aws_cdk import aws_sns as sns
 
 from local_sagemaker.promql.evaluation import evaluate
 from local_sagemaker.promql.series import Form, SeriesStore
-from low_latency_endpoint import Endpoint, TokenLatencyAlarms, VariantAttributes
+from low_latency_endpoint import Endpoint, LatencyDashboard, TokenLatencyAlarms, VariantAttributes
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.plan.container_metrics import LONGEST_QUERY, data_part, metric_names_in
 
@@ -265,3 +265,19 @@ def test_refusals(stack, endpoint, given, code):
     with pytest.raises(ConfigurationError) as refused:
         TokenLatencyAlarms(stack, "Tokens", endpoint=endpoint, **{"ttft": HALF, **given})
     assert refused.value.code == code
+
+
+def test_the_dashboard_draws_them(stack, endpoint, template_of):
+    alarms = TokenLatencyAlarms(
+        stack,
+        "Tokens",
+        endpoint=endpoint,
+        ttft={"Critical": {"p95": Duration.millis(500)}},
+        kv_cache_use=0.95,
+    )
+    dashboard = LatencyDashboard(stack, "Dashboard", endpoint=endpoint, tokens=alarms.panels)
+    charts = [each for each in dashboard.body["widgets"] if each["type"] == "chart"]
+    assert len(charts) == 4
+    lines = charts[0]["properties"]["plotOptions"]["annotations"]["horizontal"]
+    assert [line["label"] for line in lines] == ["alarm: Critical p95 above 500 ms"]
+    template_of(stack).only("AWS::CloudWatch::Dashboard")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from constructs import Construct
 from ..hosting.endpoint_interface import IEndpoint
 from ..hosting.endpoint_metrics import EndpointVariant
 from ..plan.argument_kinds import checked_arguments
+from ..plan.dashboard_tokens import TokenPanels
 from ..plan.latency_target import LatencyTarget
 from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS
 from ..synthesis.asked_once import alarm_arn_of, path_below, stack_of
@@ -47,6 +48,10 @@ class LatencyDashboard(Construct):
     alarms : LatencyAlarms, optional
         Their states are shown in a row, their limits of utilization and errors as lines. With
         ``zone_imbalance`` the traffic of each zone is drawn too.
+    tokens : sequence of TokenPanels
+        Graphs of what language models' servers tell of their tokens: the ``panels`` of
+        :class:`TokenLatencyAlarms`. By default none. CloudWatch draws them; ``low-latency
+        dashboard`` leaves them out.
     dashboard_name : str, optional
         By default CloudFormation chooses one.
 
@@ -71,6 +76,7 @@ class LatencyDashboard(Construct):
         model_latency: Thresholds | None = None,
         latency: LatencyTarget | None = None,
         alarms: LatencyAlarms | None = None,
+        tokens: Sequence[TokenPanels] = (),
         dashboard_name: str | None = None,
     ) -> None:
         super().__init__(scope, id)
@@ -95,6 +101,7 @@ class LatencyDashboard(Construct):
             },
             alarm_arns=[alarm_arn_of(alarm) for alarm in alarms.alarms.values()] if alarms else [],
             shadow=_described(endpoint, endpoint.variant(shadow.name)) if shadow else None,
+            tokens=tokens,
         )
         self.cfn_dashboard = cloudwatch.CfnDashboard(
             self,

@@ -27,6 +27,7 @@ from ..plan.container_metrics import (
     percentile_share,
     promql_regions,
 )
+from ..plan.dashboard_tokens import TokenPanels
 from ..plan.durations import seconds_of
 from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS, MINIMUM_INVOCATIONS
 from ..plan.plan_warnings import NOBODY_NOTIFIED
@@ -127,6 +128,8 @@ class TokenLatencyAlarms(Construct):
         By severity; ``""`` for alarms without one.
     queries : dict of str to str
         What each of the alarms asks, by the same keys.
+    panels : tuple of TokenPanels
+        What a :class:`LatencyDashboard` draws of them, a variant each.
 
     Raises
     ------
@@ -176,7 +179,8 @@ class TokenLatencyAlarms(Construct):
         self.composites: dict[str, cloudwatch.CompositeAlarm] = {}
         self.queries: dict[str, str] = {}
         rules: dict[str, list[str]] = {}
-        for name in self._variant_names(variants):
+        names = self._variant_names(variants)
+        for name in names:
             watched = [
                 *self._percentiles(name, _TTFT, ttft),
                 *self._percentiles(name, _ITL, itl),
@@ -187,6 +191,16 @@ class TokenLatencyAlarms(Construct):
                 rules.setdefault(each.severity, []).append(rule)
         if not rules:
             raise NOTHING_WATCHED.error(got="nothing", allowed="one at least", where=path)
+        self.panels = tuple(
+            TokenPanels(
+                server=server,
+                variant=name,
+                limits={_TTFT: self._limits(ttft), _ITL: self._limits(itl)},
+                waiting=waiting_requests,
+                kv_cache_use=kv_cache_use,
+            )
+            for name in names
+        )
         self._look_at_region()
         self._compose(rules, actions)
 
@@ -198,6 +212,13 @@ class TokenLatencyAlarms(Construct):
                     got=repr(name), allowed=", ".join(known), where=self._path
                 )
         return list(wanted) if wanted is not None else known
+
+    def _limits(self, thresholds: Thresholds | None) -> dict[str, float]:
+        """Milliseconds by percentile, with the severity before it."""
+        return {
+            f"{severity} {percentile}".strip(): seconds_of(threshold, self._path) * 1000
+            for severity, percentile, threshold in flattened(thresholds or {}, self._path)
+        }
 
     def _of(self, variant: str) -> dict[str, Any]:
         return {

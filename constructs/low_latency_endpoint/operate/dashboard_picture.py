@@ -48,7 +48,9 @@ def draw_dashboard(
     from matplotlib.figure import Figure
 
     graphs = read_graphs(account, body, start=start, end=end)
-    rows = max(widget["y"] + widget["height"] for widget in body["widgets"])
+    # Charts ask PromQL, and are not drawn here.
+    drawn = [widget for widget in body["widgets"] if widget["type"] != "chart"]
+    rows = max(widget["y"] + widget["height"] for widget in drawn)
 
     def box(x: int, y: int, width: int, height: int) -> _Box:
         """Left, bottom, width, height as shares of the figure."""

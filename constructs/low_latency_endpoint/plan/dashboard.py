@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from .dashboard_panel import PERIOD, Panel
 from .dashboard_shadow import shadow_panels
+from .dashboard_tokens import TokenPanels
 from .metrics import MICROSECONDS_PER_MILLISECOND
 
 _COLUMNS = 24
@@ -104,6 +105,7 @@ def dashboard_body(
     targets: Mapping[str, float] | None = None,
     alarm_arns: Sequence[str] = (),
     shadow: DashboardVariant | None = None,
+    tokens: Sequence[TokenPanels] = (),
 ) -> dict[str, Any]:
     """The body, ready for JSON.
 
@@ -120,6 +122,8 @@ def dashboard_body(
         Shown as a row of states.
     shadow : DashboardVariant, optional
         Its latency and errors against the first variant's, its instances and their utilization.
+    tokens : sequence of TokenPanels
+        What language models' servers tell of their tokens, below all else.
 
     Examples
     --------
@@ -169,6 +173,17 @@ def dashboard_body(
     for index, graph in enumerate(graphs):
         x, y = (index % 2) * _HALF, top + (index // 2) * _HEIGHT
         widgets.append(_widget("metric", x, y, _HALF, _HEIGHT, graph))
+    top += (len(graphs) + 1) // 2 * _HEIGHT
+    charts = [
+        chart
+        for each in tokens
+        for chart in each.charts(
+            endpoint_name, region, f" · {each.variant}" if len(variants) > 1 else ""
+        )
+    ]
+    for index, chart in enumerate(charts):
+        x, y = (index % 2) * _HALF, top + (index // 2) * _HEIGHT
+        widgets.append(_widget("chart", x, y, _HALF, _HEIGHT, chart))
     return {"start": "-PT3H", "periodOverride": "inherit", "widgets": widgets}
 
 
