@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
 import statistics
@@ -14,6 +15,7 @@ import pytest
 from openai_requests import chat, openai, own_token
 from signed_requests import ask
 
+from local_sagemaker.foreground import _spare_what_stays
 from local_sagemaker.model_servers import LanguageModelServer, UrlModelServer
 from local_sagemaker.model_servers.language_model import LanguageModel
 from local_sagemaker.runtime.http_server import Connection, Request, listening
@@ -200,3 +202,14 @@ def test_a_stream_that_breaks_off_does_not_look_whole(site: Any) -> None:
             answer.body == b"a\r\ndata: {}\n\n\r\n"
         )  # and no chunk of nothing, which would end it
         assert here.statistics(name, "MidStreamErrors", "Sum") == {"Sum": 1}
+
+
+def test_what_survives_a_full_collection_is_not_looked_through_again() -> None:
+    try:
+        _spare_what_stays("stop", {"generation": 1})
+        _spare_what_stays("start", {"generation": 2})
+        assert gc.get_freeze_count() == 0
+        _spare_what_stays("stop", {"generation": 2})
+        assert gc.get_freeze_count() > 10_000
+    finally:
+        gc.unfreeze()
