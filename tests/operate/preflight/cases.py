@@ -46,6 +46,19 @@ from tests.operate.preflight.world import (
 )
 
 E = "endpoints.sentiment."
+LANGUAGE = {
+    E + "latency": {"ttft_p95": "500ms", "itl_p95": "50ms"},
+    E + "tokens": {"input": 512, "output": 128},
+    E + "throughput.concurrency_per_instance": 20,
+    E + "alarms": {"tokens": {"server": "vllm"}},
+}
+
+
+def enrichment(status: str) -> dict[str, Any]:
+    """CloudWatch's OTel enrichment of the account."""
+    return {"cloudwatch.GetOTelEnrichment": {"Status": status}}
+
+
 NAMES = {"client_zones": {"names": [f"{REGION}a", f"{REGION}b"]}, "network.subnets": None}
 
 
@@ -1211,6 +1224,17 @@ CASES = [
         "fail",
         ("not this stack's", ENDPOINT_ARN),
         aws={"sagemaker.DescribeEndpoint": DEPLOYED["sagemaker.DescribeEndpoint"]},
+    ),
+    # --- alarms on tokens
+    Case("LLP605", "pass", ("enrichment runs",), LANGUAGE, aws=enrichment("Running")),
+    Case("LLP605", "warn", ("start-otel-enrichment",), LANGUAGE, aws=enrichment("Stopped")),
+    Case(
+        "LLP605",
+        "warn",
+        ("me-central-1", "2 alarms"),
+        LANGUAGE,
+        aws=enrichment("Running"),
+        region="me-central-1",
     ),
 ]
 

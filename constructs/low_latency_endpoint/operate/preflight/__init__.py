@@ -22,6 +22,7 @@ from . import (
     image_checks,
     link_checks,
     permission_checks,
+    query_checks,
     subnet_checks,
     takeover_checks,
     update_checks,
@@ -39,6 +40,7 @@ CHECKS: tuple[Check[PreflightContext], ...] = (
     *takeover_checks.CHECKS,
     *capacity_checks.CHECKS,
     *permission_checks.CHECKS,
+    *query_checks.CHECKS,
 )
 """Checks of what the endpoints share; each runs once."""
 
