@@ -13,13 +13,16 @@ from low_latency_endpoint.plan.container_metrics import (
     container_metric,
     container_metrics,
     count_query,
-    data_part,
     fullest_query,
-    label_in,
-    metric_names_in,
     percentile_query,
     percentile_share,
     promql_regions,
+)
+from low_latency_endpoint.plan.query_reading import (
+    data_part,
+    label_in,
+    metric_names_in,
+    watched_metric,
 )
 
 OF = {"endpoint": "chat", "variant": "primary"}
@@ -145,3 +148,23 @@ def test_regions_are_those_of_the_guides_table():
     found = promql_regions()
     assert len(found) == 31
     assert not [name for name in found if name.startswith(("me-", "cn-", "us-gov-", "il-"))]
+
+
+@pytest.mark.parametrize("server", ["vllm", "sglang"])
+def test_what_an_alarm_watches_is_what_it_was_made_of(server: str) -> None:
+    first, between = (
+        container_metric(server, meaning)
+        for meaning in ("time_to_first_token", "inter_token_latency")
+    )
+    # The least number of requests is counted by another metric, which is not the one watched.
+    query = above(percentile_query(between, 0.95, **OF), 0.05, least=(count_query(first, **OF), 20))
+    assert watched_metric(query) == ("inter_token_latency", "p95", 0.05)
+    query = above(fullest_query(container_metric(server, "kv_cache_use"), **OF), 0.9)
+    assert watched_metric(query) == ("kv_cache_use", "", 0.9)
+
+
+@pytest.mark.parametrize(
+    "query", ["", "up > 1", 'max({"vllm:num_requests_waiting"})', 'max({"other"}) > 1']
+)
+def test_what_is_watched_is_unknown_of_other_queries(query: str) -> None:
+    assert watched_metric(query) is None

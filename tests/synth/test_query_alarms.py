@@ -13,7 +13,8 @@ from local_sagemaker.promql.evaluation import evaluate
 from local_sagemaker.promql.series import Form, SeriesStore
 from low_latency_endpoint import Endpoint, LatencyDashboard, TokenLatencyAlarms, VariantAttributes
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.plan.container_metrics import LONGEST_QUERY, data_part, metric_names_in
+from low_latency_endpoint.plan.container_metrics import LONGEST_QUERY
+from low_latency_endpoint.plan.query_reading import data_part, metric_names_in
 
 ALARM, COMPOSITE = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"
 HALF = {"p95": Duration.millis(500)}

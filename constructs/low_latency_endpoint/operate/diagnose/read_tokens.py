@@ -9,7 +9,6 @@ Permissions beside those of ``reading``: ``cloudwatch:GetMetricData`` and ``clou
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 
@@ -21,14 +20,11 @@ from ...plan.container_metrics import (
     ENDPOINT_LABEL,
     VARIANT_LABEL,
     container_metric,
-    container_metrics,
-    data_part,
     fullest_query,
-    label_in,
-    metric_names_in,
     percentile_query,
     percentile_share,
 )
+from ...plan.query_reading import label_in, watched_metric
 from .measurements import AlarmReading, Threshold
 from .tokens import FIRST_TOKEN, FULLEST, INTER_TOKEN, KV_CACHE, RUNNING, WAITING
 
@@ -49,8 +45,6 @@ _MILLISECONDS = 1000.0
 #: A rate needs two values in its window, and a scrape may fail.
 _SCRAPES, _SCRAPE_SECONDS = 3, 60
 _HOST = "@resource.host.id"
-_LIMIT = re.compile(r"^\s*>=?\s*([0-9.]+)")
-_QUANTILE = re.compile(r"histogram_quantile\(\s*([0-9.]+)")
 
 Readings = dict[tuple[str, str], Series]
 
@@ -175,49 +169,25 @@ def token_alarms(alarms: Iterable[Alarm], endpoint: str) -> Iterator[AlarmReadin
         )
         if not query or label_in(query, ENDPOINT_LABEL) != endpoint:
             continue
-        known = _watched(query)
-        if known is None:
+        watched = watched_metric(query)
+        if watched is None:
             continue
-        metric, statistic, threshold, unit = known
+        if (time := _TIMES.get(watched.meaning)) is not None:
+            metric, statistic, factor, unit = time, watched.percentile, _MILLISECONDS, "ms"
+        else:
+            metric, factor = _LEVELS[watched.meaning]
+            statistic, unit = FULLEST, ""
         yield AlarmReading(
             name=alarm["AlarmName"],
             metric=metric,
             statistic=statistic,
-            threshold=threshold,
+            threshold=factor * watched.threshold,
             unit=unit,
             state=alarm.get("StateValue", "INSUFFICIENT_DATA"),
             since=alarm.get("StateUpdatedTimestamp"),
             variant=label_in(query, VARIANT_LABEL),
             reason=alarm.get("StateReason", ""),
         )
-
-
-def _watched(query: str) -> tuple[str, str, float, str] | None:
-    """Metric, statistic, threshold and unit of an alarm's query."""
-    names = set(metric_names_in(query))
-    meaning = next(
-        (
-            each.meaning
-            for each in container_metrics().values()
-            if names & {form for name in each.names for form in (name, f"{name}_bucket")}
-        ),
-        None,
-    )
-    data = data_part(query)
-    limit = None
-    if data is not None:
-        limit = _LIMIT.match(query[query.index(data) + len(data) :].lstrip(") "))
-    if meaning is None or limit is None:
-        return None
-    threshold = float(limit[1])
-    if meaning in _TIMES:
-        share = _QUANTILE.search(query)
-        if share is None:
-            return None
-        statistic = f"p{100 * float(share[1]):.6g}"
-        return _TIMES[meaning], statistic, _MILLISECONDS * threshold, "ms"
-    name, factor = _LEVELS[meaning]
-    return name, FULLEST, factor * threshold, ""
 
 
 def token_targets(targets: Mapping[str, float]) -> dict[tuple[str, str], Threshold]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -11,6 +12,8 @@ from ...account.calls import Account
 from ...account.clock import account_now
 from ...account.metrics import metric_data
 from ...account.stacks import stack_ids, template_resources
+from ...plan.container_metrics import ENDPOINT_LABEL
+from ...plan.query_reading import WatchedMetric, label_in, watched_metric
 from ..checking.checks import check
 from ..checking.results import Outcome, failed, passed, unknown, warned
 from .context import VerificationContext, VerifiedEndpoint
@@ -107,8 +110,45 @@ def planned_thresholds(context: VerifiedEndpoint) -> Iterator[Outcome]:
         and alarm_dimensions(alarms[name]).get("EndpointName") == context.stated.name
         and not _new_fleet_only(alarms[name])
     ]
+    on_queries = [
+        watched
+        for name in names.values()
+        if (query := _query(alarms.get(name, {})))
+        and label_in(query, ENDPOINT_LABEL) == context.stated.name
+        and (watched := watched_metric(query)) is not None
+    ]
     for decision in planned:
-        yield _threshold(decision, mine, resources)
+        if "measures" in decision["inputs"]:
+            yield _token_threshold(decision, on_queries)
+        else:
+            yield _threshold(decision, mine, resources)
+
+
+def _query(alarm: Mapping[str, Any]) -> str:
+    criteria = (alarm.get("EvaluationCriteria") or {}).get("PromQLCriteria") or {}
+    return str(criteria.get("Query", ""))
+
+
+def _token_threshold(decision: Mapping[str, Any], alarms: Sequence[WatchedMetric]) -> Outcome:
+    """That of an alarm on a query, in seconds."""
+    measures, percentile = decision["inputs"]["measures"], decision["inputs"]["percentile"]
+    about, wanted = f"{measures} {percentile}", float(decision["value"])
+    meaning = measures.replace(" ", "_").replace("-", "_")
+    found = [
+        each.threshold
+        for each in alarms
+        if (each.meaning, each.percentile) == (meaning, percentile)
+    ]
+    if not found:
+        return warned(
+            "no alarm watches it",
+            "Turned off in the settings, or deleted: see LLV501.",
+            about=about,
+        )
+    shown = ", ".join(f"{1000 * value:g} ms" for value in sorted(found))
+    if any(math.isclose(value, wanted) for value in found):
+        return passed(f"above {shown}", about=about)
+    return failed(f"above {shown}, the plan says {1000 * wanted:g} ms", _DEPLOY, about=about)
 
 
 def _threshold(

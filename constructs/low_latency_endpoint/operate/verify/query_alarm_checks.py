@@ -14,7 +14,8 @@ from ...account.clock import account_now
 from ...account.queries import enrichment_status, label_values, query_samples
 from ...account.sessions import Unreadable
 from ...account.stacks import stack_ids, template_resources
-from ...plan.container_metrics import ENDPOINT_LABEL, data_part, label_in, metric_names_in
+from ...plan.container_metrics import ENDPOINT_LABEL
+from ...plan.query_reading import data_part, label_in, metric_names_in
 from ..checking.checks import check, guarded
 from ..checking.results import Outcome, failed, passed, unknown, warned
 from .context import VerificationContext
