@@ -21,7 +21,7 @@ from .sessions import Unreadable
 
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 _RIGHTS = "cloudwatch:GetMetricData and cloudwatch:ListMetrics"
-"""CloudWatch's guide; SageMaker's lists cloudwatch:QueryMetrics besides, which IAM has not."""
+"""CloudWatch's guide; SageMaker's lists cloudwatch:QueryMetrics and DescribeMetrics besides."""
 
 
 class QuerySample(NamedTuple):

@@ -207,6 +207,8 @@ def test_the_page_lists_exactly_the_permissions_that_are_used(shipped: LocalAws)
         "", "", (), test_verification_checks.INSIDE, test_verification_checks.machine([])
     )
     used |= set(test_verification_checks.run(shipped, inside)[1].asked)
+    # PromQL is no operation of boto3's. Source: CloudWatch user guide, "IAM permissions for PromQL".
+    used |= {"cloudwatch.GetMetricData", "cloudwatch.ListMetrics"}
     policy = json.loads(PAGE.split("```json")[1].split("```")[0])
     listed = policy["Statement"][0]["Action"]
     assert listed == sorted(listed, key=str.lower)
