@@ -1,12 +1,14 @@
 """The simulation of language models beside llama.cpp, a real server with continuous batching.
 
-    python -m benchmarks.language_model_simulation [--requests 80] [--json result.json]
+    chrt -f 10 python -m benchmarks.language_model_simulation [--requests 60] [--json result.json]
 
 llama.cpp (the package ``xllamacpp``) runs in this process on one thread, with a small Llama of random
-weights made here. Iteration times are fitted to answers at two batch sizes and to one lone prompt;
-other batch sizes, other prompts, and two open loads are then predicted and measured. The tokens of
-an open load are simulated at the times at which they were really sent. Takes about two minutes. Other work
-on the machine spoils it; ``chrt -f 10`` before the command keeps that away.
+weights made here. The time of an iteration is fitted to requests without a queue: some numbers of
+answers at once, to short and to long prompts, and lone prompts of two lengths. Predicted and measured are then other batch
+sizes, other prompts, and two open loads, whose requests are simulated at the times at which they
+were really sent. As other work on the machine slows all of it (``chrt`` keeps it from the processor,
+not from caches and a shared core), the law for a load is the mean of those fitted before and after
+it. Takes about two minutes.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ import tempfile
 import threading
 import time
 from dataclasses import asdict, dataclass
+from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +36,11 @@ from low_latency_endpoint.simulate import (
 
 HIDDEN, LAYERS, HEADS, KEY_HEADS, FEED_FORWARD, CONTEXT = 384, 6, 6, 2, 1024, 512
 SLOTS, BATCH = 16, 256  # requests at once, tokens of an iteration
-FITTED_BATCHES, OTHER_BATCHES = (1, 8, 16), (2, 4, 12)  # another kernel runs from 9 or so on
-FITTED_PROMPT, OTHER_PROMPTS = 128, (32, 64, 256)
+FITTED_BATCHES, OTHER_BATCHES = (1, 2, 4, 8, 16), (3, 6, 12)
+FITTED_PROMPTS, OTHER_PROMPTS = (48, 160), (32, 96, 256)
 LOADS = (0.4, 0.7)  # of what one thread computes
-RUNS = 5
+RUNS = 3
+SHORT, LONG, ANSWER = 16, 208, 48  # tokens of prompts and of the answers whose gaps are fitted
 
 
 @dataclass(frozen=True)
@@ -119,14 +124,16 @@ class LlamaCpp:
     """The server, and requests with exact lengths."""
 
     def __init__(self, folder: Path) -> None:
-        import xllamacpp
-
+        xllamacpp = import_module("xllamacpp")
         path = folder / "small-llama.gguf"
         write_model(path)
         parameters = xllamacpp.CommonParams()
         parameters.model.path = str(path)
         parameters.n_parallel, parameters.n_ctx = SLOTS, SLOTS * CONTEXT
         parameters.n_batch = parameters.n_ubatch = BATCH
+        # One cache for all slots: with one for each, a batch of answers and a prompt is computed in
+        # two passes, of equally many tokens for every slot.
+        parameters.kv_unified = True
         parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
         parameters.cache_ram_mib, parameters.verbosity = 0, 0
         self.server = xllamacpp.Server(parameters)
@@ -172,52 +179,69 @@ class LlamaCpp:
             thread.join()
         return found
 
-    def decode(self, batch: int) -> float:
-        """Time between tokens while so many requests decode and nobody's prompt is read.
-
-        The lower quartile of the medians of several runs: what else runs here only adds to it.
-        """
-        medians = []
+    def decode(self, batch: int, prompt: int = SHORT) -> float:
+        """Median time between tokens while so many requests decode and nobody's prompt is read."""
+        gaps: list[float] = []
         for _ in range(RUNS):
-            runs = self.together([(0.0, 16, 48)] * batch)
+            runs = self.together([(0.0, prompt, ANSWER)] * batch)
             begin, end = max(times[1] for times in runs), min(times[-1] for times in runs)
-            gaps = [
+            gaps += [
                 later - earlier
                 for times in runs
-                for earlier, later in zip(times[1:], times[2:], strict=False)
+                for earlier, later in pairwise(times[1:])
                 if begin <= earlier and later <= end
             ]
-            medians.append(statistics.median(gaps))
-        return statistics.quantiles(medians, n=4)[0]
+        return statistics.median(gaps)
 
     def prefill(self, prompt: int) -> float:
-        """Time to first token of a request that is alone; the lower quartile of several."""
+        """Median time to first token of a request that is alone."""
         runs = [self.ask(prompt, 2) for _ in range(2 * RUNS)]
-        return statistics.quantiles((times[1] - times[0] for times in runs), n=4)[0]
+        return statistics.median(times[1] - times[0] for times in runs)
 
 
 def fitted(server: LlamaCpp) -> IterationTime:
-    """The law from two batch sizes and one prompt."""
-    points = [(batch, server.decode(batch)) for batch in FITTED_BATCHES]
-    points.append((FITTED_PROMPT, server.prefill(FITTED_PROMPT)))
-    return IterationTime(points=tuple(points))
+    """The law from requests without a queue.
+
+    Answers to long and to short prompts, four at a time, tell what a cached token costs; points are
+    less that of the tokens that were cached meanwhile.
+    """
+    cached = (server.decode(4, LONG) - server.decode(4)) / (4 * (LONG - SHORT))
+    points = [
+        (batch, server.decode(batch) - cached * batch * (SHORT + ANSWER / 2))
+        for batch in FITTED_BATCHES
+    ]
+    points += [(prompt, server.prefill(prompt)) for prompt in FITTED_PROMPTS]
+    return IterationTime(points=tuple(points), seconds_per_cached_token=max(0.0, cached))
 
 
-def open_load(
-    server: LlamaCpp, law: IterationTime, load: float, requests: int
-) -> tuple[float, list[Compared]]:
+def law_of(*fits: IterationTime) -> IterationTime:
+    """The mean of some fits."""
+    return IterationTime(
+        points=tuple(
+            (each[0][0], statistics.fmean(seconds for _, seconds in each))
+            for each in zip(*(fit.points for fit in fits), strict=True)
+        ),
+        seconds_per_cached_token=statistics.fmean(fit.seconds_per_cached_token for fit in fits),
+    )
+
+
+def open_load(server: LlamaCpp, load: float, requests: int) -> list[Compared]:
     """A Poisson stream measured, and the same requests simulated."""
+    before = fitted(server)
+    law = before
     source = random.Random(int(100 * load))
     lengths = [(source.randint(32, 192), source.randint(16, 64)) for _ in range(requests)]
-    # Work in full batches: prompts by the slope, answers by their share of an iteration.
-    slope = (law.seconds(FITTED_PROMPT) - law.seconds(SLOTS)) / (FITTED_PROMPT - SLOTS)
-    work = statistics.fmean(p * slope + o * law.seconds(SLOTS) / SLOTS for p, o in lengths)
+    # Work in batches of four: prompts by their tokens, answers by their share of an iteration.
+    work = statistics.fmean(
+        prompt * law.seconds(160) / 160 + output * law.seconds(4) / 4 for prompt, output in lengths
+    )
     rate = load / work
     now, asked = 0.0, []
     for prompt, output in lengths:
         now += source.expovariate(rate)
         asked.append((now, prompt, output))
     runs = server.together(asked)
+    law = law_of(before, fitted(server))
     order = sorted(range(requests), key=lambda at: runs[at][0])
     first = runs[order[0]][0]
     trace = TokenTrace(
@@ -235,13 +259,9 @@ def open_load(
         replications=2,
     ).replications[0]
     firsts = sorted(times[1] - times[0] for times in runs)
-    gaps = sorted(
-        later - earlier
-        for times in runs
-        for earlier, later in zip(times[1:], times[2:], strict=False)
-    )
+    gaps = sorted(later - earlier for times in runs for earlier, later in pairwise(times[1:]))
     name = f"load {load:g}"
-    return rate, [
+    return [
         Compared(f"{name}: TTFT mean", 1e3 * statistics.fmean(firsts), 1e3 * simulated.mean_ttft),
         Compared(f"{name}: TTFT p50", 1e3 * _at(firsts, 50), 1e3 * simulated.ttft[50.0]),
         Compared(f"{name}: TTFT p95", 1e3 * _at(firsts, 95), 1e3 * simulated.ttft[95.0]),
@@ -255,14 +275,18 @@ def _at(values: list[float], percentile: float) -> float:
     return values[min(len(values) - 1, round(percentile / 100 * len(values)))]
 
 
-def compare(requests: int = 80) -> tuple[IterationTime, list[Compared]]:
+def compare(requests: int = 60) -> tuple[IterationTime, list[Compared]]:
     """Fit, predict and measure."""
     with tempfile.TemporaryDirectory(prefix="low-latency-llama-") as folder:
         server = LlamaCpp(Path(folder))
         server.decode(SLOTS)  # warm
         law = fitted(server)
         found = [
-            Compared(f"decode, batch {batch}", 1e3 * server.decode(batch), 1e3 * law.seconds(batch))
+            Compared(
+                f"decode, batch {batch}",
+                1e3 * server.decode(batch),
+                1e3 * law.seconds(batch, round(batch * (SHORT + ANSWER / 2))),
+            )
             for batch in OTHER_BATCHES
         ]
         found += [
@@ -272,18 +296,22 @@ def compare(requests: int = 80) -> tuple[IterationTime, list[Compared]]:
             for prompt in OTHER_PROMPTS
         ]
         for load in LOADS:
-            found += open_load(server, law, load, requests)[1]
+            found += open_load(server, load, requests)
         return law, found
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--requests", type=int, default=80, help="of each open load")
+    parser.add_argument("--requests", type=int, default=60, help="of each open load")
     parser.add_argument("--json", type=Path, help="write the numbers here")
     options = parser.parse_args()
     law, found = compare(options.requests)
-    print("fitted:", ", ".join(f"{tokens} = {1e3 * s:.2f} ms" for tokens, s in law.points))
+    print(
+        "fitted:",
+        ", ".join(f"{tokens} = {1e3 * s:.2f} ms" for tokens, s in law.points),
+        f"and {1e6 * law.seconds_per_cached_token:.1f} us for each cached token",
+    )
     for each in found:
         print(f"{each.what:24} {each.measured:9.2f} {each.predicted:9.2f} {each.error:+7.1%}")
     if options.json:

@@ -32,7 +32,8 @@ RATE_UNKNOWN = rule(
 )
 _ROUTINGS = ("RANDOM", "LEAST_OUTSTANDING_REQUESTS", "PREFIX_AWARE")
 _SHARES = (0.5, 0.8, 1.0, 1.2)  # of the largest rate, in the table
-_REQUESTS = 4000
+_REQUESTS, _REPLICATIONS = 3000, 8
+_PRECISION = 0.03  # of the largest rate
 _NOT_WITH = (
     *("search", "traffic", "traffic_from", "from_load_test", "service_time", "variation"),
     *("concurrency", "slope", "instance_start", "price", "html"),
@@ -120,7 +121,7 @@ class LanguageModelOptions:
             scenario,
             {
                 "requests": options.requests or _REQUESTS,
-                "replications": options.replications or 4,
+                "replications": options.replications or _REPLICATIONS,
                 "seed": options.seed,
                 "processes": options.processes or 1,
             },
@@ -256,7 +257,7 @@ class TokenReport:
             )
             rates = [rate] if rate else []
             if targets is not None:
-                largest, _ = largest_rate(scenario, targets, **self.options)
+                largest, _ = largest_rate(scenario, targets, precision=_PRECISION, **self.options)
                 scenario = targets.on(scenario)
                 self._say_largest(routing, largest, targets, rate)
                 rates += [largest * share for share in _SHARES] if largest else []
@@ -278,6 +279,8 @@ class TokenReport:
     def _say_largest(
         self, routing: str, largest: float, targets: TokenTargets, rate: float | None
     ) -> None:
+        from ..plan.capacity import counted_instances
+
         instances = self.scenario.instances
         goal = ", ".join(
             f"{kind}-p{at:g} within {1000 * limit:g} ms"
@@ -290,8 +293,9 @@ class TokenReport:
             )
             return
         sentence = (
-            f"{routing}: up to {largest:.3g} requests per second, {largest / instances:.3g} for each "
-            f"of {instances} instances, keep {goal} and a goodput of {100 * targets.share:g} %."
+            f"{routing} on {counted_instances(instances)}: up to {largest:.3g} requests per second, "
+            f"{largest / instances:.3g} for each instance, keep {goal} and a goodput of "
+            f"{100 * targets.share:g} %."
         )
         if rate:
             sentence += f" {rate:g} per second {'keep' if rate <= largest else 'do not keep'} it."
