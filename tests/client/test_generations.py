@@ -169,9 +169,12 @@ def test_the_connection_is_kept_for_the_next(call: Call) -> None:
     assert (server.connections, server.finished) == (1, 3)
 
 
-def test_the_role_is_no_first_token(call: Call) -> None:
-    """The time counts up to the content, which comes half a second after the role."""
-    with ModelStreamServer([part(sse(ROLE)), 0.5, *whole("a")]) as server:
+@pytest.mark.parametrize("before", [[part(sse(ROLE)), 0.5], [0.5]], ids=["role", "head"])
+def test_the_first_token_counts_from_the_sending_to_the_content(
+    call: Call, before: list[Any]
+) -> None:
+    """Half a second after the role, or before the head of the answer."""
+    with ModelStreamServer([*before, *whole("a")]) as server:
         seen = call(server)
     assert seen.texts == ["a"]
     assert seen.generations[0].time_to_first_token >= timedelta(seconds=0.45)
@@ -231,10 +234,11 @@ def test_the_total_ends_a_generation_that_never_pauses(call: Call) -> None:
 
 
 def test_a_slow_caller_is_no_gap(call: Call) -> None:
-    words = [step for one in "abc" for step in (part(sse(word(one))), 0.01)]
+    """Its pauses add up to more than the gap; each word is there when it asks for it."""
+    words = [step for one in "abcd" for step in (part(sse(word(one))), 0.4)]
     with ModelStreamServer([*words, part(sse(STOP, "[DONE]"))]) as server:
-        seen = call(server, pause=0.6, gap_timeout=timedelta(milliseconds=500))
-    assert (seen.texts, seen.error) == (["a", "b", "c"], None)
+        seen = call(server, pause=0.5, gap_timeout=timedelta(seconds=1))
+    assert (seen.texts, seen.error) == (["a", "b", "c", "d"], None)
 
 
 def test_the_clients_read_timeout_is_for_other_calls(call: Call) -> None:
@@ -347,6 +351,28 @@ def test_an_error_in_place_of_tokens(call: Call) -> None:
         seen = call(server)
     assert isinstance(seen.error, GenerationFailedError)
     assert (seen.error.tokens, seen.texts) == (0, [])
+
+
+def test_a_failed_generation_holds_no_connection() -> None:
+    """Seen while the client lives, whose end would close all."""
+    script = [event("exception", "ModelStreamError", STREAM_ERROR), HANG]
+
+    async def inside(server: ModelStreamServer) -> None:
+        async with AsyncRuntimeClient(**options(server, {})) as client:
+            with pytest.raises(GenerationFailedError):
+                await client.stream(**asked({}))
+            await asyncio.to_thread(server.wait_for_hang_ups, 1)
+
+    with ModelStreamServer(script) as server:
+        asyncio.run(inside(server))
+    with ModelStreamServer(script) as server, RuntimeClient(**options(server, {})) as client:
+        kept: list[BaseException] = []
+        try:
+            client.stream(**asked({}))
+        except GenerationFailedError as error:
+            kept.append(error)  # with its traceback, so that no garbage collection closes it
+        assert len(kept) == 1
+        server.wait_for_hang_ups(1)
 
 
 @pytest.mark.parametrize("script", [[CUT], 503])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -11,8 +13,15 @@ import pytest
 from botocore.exceptions import ConnectionClosedError
 
 from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
+from low_latency_endpoint.client.client_timing import ClientCounts
+from low_latency_endpoint.client.generation_streams import (
+    Claim,
+    RaceLost,
+    raced_in_tasks,
+    raced_in_threads,
+)
 from low_latency_endpoint.client.generations import GenerationFailedError, GenerationTimeoutError
-from low_latency_endpoint.client.hedging import Hedging
+from low_latency_endpoint.client.hedging import Hedging, HedgingState
 from low_latency_endpoint.client.runtime_client import RuntimeClient, runtime_client
 from low_latency_endpoint.errors import ConfigurationError
 
@@ -33,7 +42,7 @@ from .test_generations import SHORT, Call, asked, call, options
 
 __all__ = ["call"]  # the fixture
 
-SOON = {"hedging": Hedging(delay=timedelta(milliseconds=50), budget=0.5)}
+SOON: dict[str, Any] = {"hedging": Hedging(delay=timedelta(milliseconds=50), budget=0.5)}
 BODY = b'{"messages": [{"role": "user", "content": "Tell me"}]}'
 
 
@@ -53,10 +62,13 @@ def test_the_second_wins_and_the_first_is_hung_up_on(call: Call, before: list[by
 
 
 def test_the_loser_is_hung_up_on_at_the_first_token(call: Call) -> None:
-    """Not at the winner's end: that comes only once the server has seen the hang-up."""
+    """Not at the winner's end, which comes only once the server has seen the hang-up, nor at a
+    limit: the loser's is later than the winner's.
+    """
     first = [part(sse(ROLE)), HANG]
+    limits = {"first_token_timeout": timedelta(minutes=5), "total_timeout": timedelta(minutes=5)}
     with ModelStreamServer(first, [part(sse(word("a"))), SEEN, *whole("b")]) as server:
-        seen = call(server, client=SOON, hedge_generations=True)
+        seen = call(server, client=SOON, hedge_generations=True, **limits)
     assert (seen.texts, seen.error) == (["a", "b"], None)
     assert len(server.hung_up) == 1
 
@@ -174,6 +186,84 @@ def test_a_cancelled_caller_hangs_up_on_both() -> None:
 
     with ModelStreamServer([HANG]) as server:
         asyncio.run(inside(server))
+
+
+def test_a_racer_that_has_given_its_connection_back_ends_no_other_call() -> None:
+    class Connection:
+        ends = 0
+
+        def interrupt(self) -> None:
+            self.ends += 1
+
+        abort = interrupt
+
+    mine, others = Connection(), Connection()
+    claim = Claim()
+    claim.watch(others)  # type: ignore[arg-type]
+    claim.watch(None)
+    claim.watch(mine)  # type: ignore[arg-type]
+    claim.cancel()
+    assert (mine.ends, others.ends) == (1, 0)
+    late = Connection()
+    with pytest.raises(RaceLost):
+        claim.watch(late)  # type: ignore[arg-type]
+    assert late.ends == 1
+
+
+class Begun:
+    """In place of a generation."""
+
+    def __init__(self) -> None:
+        self.closed = threading.Event()
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+def racing() -> tuple[HedgingState, ClientCounts]:
+    counts = ClientCounts()
+    return HedgingState(SOON["hedging"], timedelta(seconds=1), counts), counts
+
+
+def test_a_loser_whose_first_token_came_as_well_is_closed() -> None:
+    state, counts = racing()
+    made: list[Begun] = []
+    done = threading.Event()
+
+    def begin(_: Claim) -> Any:
+        made.append(mine := Begun())
+        if len(made) == 1:
+            done.wait(20)
+        return mine
+
+    with ThreadPoolExecutor(2) as threads:
+        won = raced_in_threads(begin, state, threads, counts)
+        done.set()
+    assert won is made[1]  # type: ignore[comparison-overlap]
+    assert made[0].closed.wait(20)
+    assert not made[1].closed.is_set()
+    assert (counts.hedges_won, counts.generations_cancelled) == (1, 1)
+
+
+def test_of_two_first_tokens_at_once_one_is_closed() -> None:
+    state, counts = racing()
+    made: list[Begun] = []
+
+    async def inside() -> None:
+        both = asyncio.Event()
+
+        async def begin() -> Any:
+            made.append(mine := Begun())
+            if len(made) == 2:
+                both.set()
+            await both.wait()
+            return mine
+
+        assert await raced_in_tasks(begin, state, counts) is made[0]  # type: ignore[comparison-overlap]
+
+    asyncio.run(inside())
+    assert [one.closed.is_set() for one in made] == [False, True]
+    assert (counts.hedges_won, counts.generations_cancelled) == (0, 1)
 
 
 def test_the_percentile_is_of_first_tokens_not_of_whole_calls() -> None:
