@@ -236,6 +236,40 @@ def test_what_was_used_longest_ago_is_forgotten_first() -> None:
     assert [cached(name) for name in "abc"] == [0, 0, 0]
 
 
+def test_a_block_is_known_only_behind_the_same_beginning() -> None:
+    scheduler = Scheduler(kv_tokens=1000, block_tokens=4)
+    for text in ("aaaabbbb.", "ccccdddd."):
+        scheduler.add(Generation([*text], 1))
+        drain(scheduler)
+    mixed = Generation([*"aaaadddd."], 1)
+    scheduler.add(mixed)
+    drain(scheduler)
+    assert mixed.cached_tokens == 4
+
+
+def test_of_a_prompt_its_end_is_forgotten_first() -> None:
+    scheduler = Scheduler(kv_tokens=64, block_tokens=16)
+    for name in ("a", "b"):  # four blocks, then one of them anew
+        scheduler.add(one_of(64 if name == "a" else 16, 1, name))
+        drain(scheduler)
+    again = one_of(64, 1, "a")
+    scheduler.add(again)
+    drain(scheduler)
+    assert again.cached_tokens == 48
+
+
+def test_the_preempted_one_goes_before_those_who_wait() -> None:
+    scheduler = Scheduler(kv_tokens=16, block_tokens=4, max_sequences=2, prefix_cache=False)
+    first, preempted, waits = one_of(6, 8, "a"), one_of(6, 4, "b"), one_of(6, 4, "c")
+    for one in (first, preempted, waits):
+        scheduler.add(one)
+    ended = []
+    while scheduler.step() is not None:
+        ended += [one for one in (first, preempted, waits) if one.ended and one not in ended]
+    assert preempted.preemptions == 1
+    assert ended == [first, preempted, waits]
+
+
 def test_without_the_cache_nothing_is_found() -> None:
     scheduler = Scheduler(kv_tokens=1000, prefix_cache=False)
     for _ in range(2):
