@@ -26,6 +26,7 @@ from .load_generator import load_generator
 from .load_records import load_records
 from .measure import ROOT, SMALLEST, BenchmarkFailed, Run, alternate, median_seconds, run, sized
 from .simulating import simulating
+from .token_load import token_load
 
 #: What `low-latency plan` cannot do without.
 LIBRARIES = "import pydantic, rich.console, rich.table, typer, yaml"
@@ -212,6 +213,7 @@ def main() -> int:
         "clients": (clients, 5),
         "simulating": (lambda rounds: simulating(rounds, heading, line), 5),
         "load_generator": (lambda rounds: load_generator(rounds, heading, line), 3),
+        "token_load": (lambda rounds: token_load(rounds, heading, line), 3),
         "load_records": (lambda rounds: load_records(rounds, heading, line), 5),
         "local_runtime": (lambda rounds: local_runtime.report(line, heading), 1),
     }

@@ -1,0 +1,275 @@
+"""The load generator on streams of tokens: how far its gaps are from those of a server that tells its own.
+
+``make bench ARGS=token_load`` measures the error at 100 streams. Server and generator share a clock
+(``time.perf_counter()`` of all processes of a Linux machine): each chunk carries the time at which it
+was sent.
+
+    python -m benchmarks.token_load --aiperf /path/to/aiperf
+
+sends the same load with NVIDIA's AIPerf and with ours to one language model of the local AWS, in
+turns, over the OpenAI-compatible path. AIPerf is not among the development dependencies, as it brings
+some hundred packages: ``python -m venv v && v/bin/pip install aiperf``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from .measure import ROOT, BenchmarkFailed, run, sized
+
+STREAMS, GAP_SECONDS = sized(100, 10), 0.02
+CHUNKS = sized(200, 20)
+_SERVER = ROOT / "tests" / "load_test" / "token_server.py"
+_PROMPT_TOKENS, _ANSWER_TOKENS, _RATE = 300, 40, 4.0
+_REQUESTS = sized(240, 8)
+
+
+def token_load(rounds: int, heading: Callable[[str], None], line: Callable[..., None]) -> None:
+    """The error of the gaps between tokens, for streams that are in step and for others."""
+    heading(f"Gaps between tokens, {STREAMS} streams, one every {1000 * GAP_SECONDS:g} ms")
+    for name, spread in (("all at the same moment", 0.0), ("spread over a second", 1.0)):
+        found = [
+            run("-m", "benchmarks.token_load", "--measure", f"{spread}").answer()
+            for _ in range(rounds)
+        ]
+        p50, p99, server, cpu = (
+            statistics.median(each[key] for each in found)
+            for key in ("p50", "p99", "server_p99", "cpu_share")
+        )
+        line(f"{name}: error p50, p99", f"{1000 * p50:.3f}, {1000 * p99:.2f} ms", "1 ms or less")
+        line("  of the server itself, p99", f"{1000 * server:.2f} ms")
+        line("  processor of the generator", f"{cpu:.0%} of a core")
+
+
+def measured(spread: float) -> dict[str, float]:
+    """One run in this process: the errors of all gaps."""
+    import boto3
+    import gevent
+
+    from low_latency_endpoint.load_test.engine.invoking import SageMakerInvoker
+    from low_latency_endpoint.load_test.engine.sending import keep_for_good
+    from low_latency_endpoint.load_test.engine.target import Target, TokenLimits
+
+    with subprocess.Popen(
+        [sys.executable, str(_SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            options = {"first": 0.3, "gaps": [GAP_SECONDS], "chunks": CHUNKS}
+            process.stdin.write(json.dumps(options) + "\n")
+            process.stdin.flush()
+            url = f"http://127.0.0.1:{int(process.stdout.readline())}"
+            target = Target("chat", "us-east-1", (url,), streaming=True, tokens=TokenLimits())
+            session = boto3.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
+            invoker = SageMakerInvoker(target, session=session)
+            keep_for_good()
+            begun, used = time.perf_counter(), time.process_time()
+            greenlets = [
+                gevent.spawn_later(spread * number / STREAMS, invoker.invoke, b"{}")
+                for number in range(STREAMS)
+            ]
+            gevent.joinall(greenlets, raise_error=True)
+            share = (time.process_time() - used) / (time.perf_counter() - begun)
+        finally:
+            process.kill()
+    errors: list[float] = []
+    of_server: list[float] = []
+    for answer in (each.value for each in greenlets):
+        if answer.error is not None:
+            raise BenchmarkFailed(f"{answer.error}: {answer.message}")
+        sent = [
+            json.loads(text[6:])["sent"] for text in answer.body.split(b"\n") if b'"sent"' in text
+        ]
+        told = [later - earlier for earlier, later in pairwise(sent)]
+        errors += [abs(a - b) for a, b in zip(answer.tokens.gaps, told, strict=True)]
+        of_server += [abs(each - GAP_SECONDS) for each in told]
+    return {
+        "p50": _percentile(errors, 0.5),
+        "p99": _percentile(errors, 0.99),
+        "server_p99": _percentile(of_server, 0.99),
+        "cpu_share": share,
+    }
+
+
+def beside_aiperf(program: str) -> None:
+    """The same load from both generators, in turns, to one server; prints their figures."""
+    from local_sagemaker import LocalAws
+    from local_sagemaker.model_servers import LanguageModelServer
+    from tests.load_test.servers import serve_sentiment
+
+    server = LanguageModelServer(step_seconds=0.0239, seconds_per_token=0.00013, kv_tokens=13_840)
+    rows: dict[str, list[dict[str, float]]] = {"AIPerf": [], "load-test": []}
+    with LocalAws.start(region="us-east-1", model_servers={"*": server}) as aws:
+        serve_sentiment(aws, instances=1)
+        for turn in range(sized(3, 1)):
+            for name, generator in (("AIPerf", _aiperf), ("load-test", _ours)):
+                with tempfile.TemporaryDirectory() as folder:
+                    rows[name].append(generator(program, Path(folder), aws.environment(), turn))
+    keys = list(rows["AIPerf"][0])
+    print(f"{'medians of the turns':<34}" + "".join(f"{name:>14}" for name in rows))
+    for key in keys:
+        values = [statistics.median(each[key] for each in found) for found in rows.values()]
+        print(f"{key:<34}" + "".join(f"{value:>14.2f}" for value in values))
+
+
+def _ours(program: str, folder: Path, environment: dict[str, str], turn: int) -> dict[str, float]:
+    result = folder / "result.json"
+    begun, used = time.perf_counter(), os.times()
+    _command(
+        [
+            str(Path(sys.executable).parent / "low-latency"),
+            *("load-test", "sentiment", "--openai", "--alone", "0s", "--metrics-wait", "0s"),
+            *("--tokens", f"input={_PROMPT_TOKENS},output={_ANSWER_TOKENS}"),
+            *("--tps", f"{_RATE:g}", "--duration", f"{_REQUESTS / _RATE:g}s"),
+            *("--seed", str(turn + 1), "-o", str(result)),
+        ],
+        environment,
+        folder,
+    )
+    (step,) = json.loads(result.read_text())["steps"]
+    tokens = step["tokens"]
+    first, per = (tokens[f"{name}_ms"]["percentiles"] for name in ("first_token", "per_token"))
+    return _row(
+        first["p50"]["ms"],
+        first["p99"]["ms"],
+        per["p50"]["ms"],
+        per["p99"]["ms"],
+        step["rate"],
+        begun,
+        used,
+        step["sent"],
+    )
+
+
+def _aiperf(program: str, folder: Path, environment: dict[str, str], turn: int) -> dict[str, float]:
+    import boto3
+
+    from low_latency_endpoint.client.bearer_tokens import bearer_token
+
+    _write_tokenizer(folder / "tokenizer", environment, program)
+    session = boto3.Session(
+        environment["AWS_ACCESS_KEY_ID"],
+        environment["AWS_SECRET_ACCESS_KEY"],
+        region_name="us-east-1",
+    )
+    begun, used = time.perf_counter(), os.times()
+    _command(
+        [
+            program,
+            "profile",
+            *("--model", "chat", "--url", environment["AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME"]),
+            *("--custom-endpoint", "/endpoints/sentiment/openai/v1/chat/completions"),
+            *("--endpoint-type", "chat", "--streaming", "--use-server-token-count"),
+            *("--api-key", str.__str__(bearer_token(session, "us-east-1"))),
+            *("--tokenizer", str(folder / "tokenizer")),
+            *("--request-rate", f"{_RATE:g}", "--arrival-pattern", "poisson"),
+            *("--request-count", str(_REQUESTS), "--random-seed", str(turn + 1)),
+            *("--isl", str(_PROMPT_TOKENS), "--isl-stddev", "0"),
+            *("--osl", str(_ANSWER_TOKENS), "--osl-stddev", "0"),
+            *(
+                "--extra-inputs",
+                f"min_tokens:{_ANSWER_TOKENS}",
+                "--extra-inputs",
+                "ignore_eos:true",
+            ),
+            *("--ui", "none", "--workers-max", "1"),
+        ],
+        environment,
+        folder,
+    )
+    (export,) = folder.glob("artifacts/*/profile_export_aiperf.json")
+    found = json.loads(export.read_text())
+    first, between = found["time_to_first_token"], found["inter_token_latency"]
+    return _row(
+        first["p50"],
+        first["p99"],
+        between["p50"],
+        between["p99"],
+        found["request_throughput"]["avg"],
+        begun,
+        used,
+        _REQUESTS,
+    )
+
+
+def _row(
+    first_p50: float,
+    first_p99: float,
+    per_p50: float,
+    per_p99: float,
+    rate: float,
+    begun: float,
+    used: Any,
+    requests: int,
+) -> dict[str, float]:
+    now = os.times()
+    cpu = now.children_user + now.children_system - used.children_user - used.children_system
+    return {
+        "first token p50, ms": first_p50,
+        "first token p99, ms": first_p99,
+        "per output token p50, ms": per_p50,
+        "per output token p99, ms": per_p99,
+        "answers a second": rate,
+        "processor, ms a request": 1000 * cpu / requests,
+        "seconds in all": time.perf_counter() - begun,
+    }
+
+
+def _command(arguments: list[str], environment: dict[str, str], folder: Path) -> None:
+    done = subprocess.run(
+        arguments, env={**os.environ, **environment}, cwd=folder, capture_output=True, text=True
+    )
+    if done.returncode not in (0, 1):  # 1: not held, or too busy a machine
+        raise BenchmarkFailed(f"{arguments[0]}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+
+_TOKENIZER = """
+import sys
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+made = Tokenizer(models.WordLevel(
+    {**{f"w{n}": n for n in range(2000)}, "<unk>": 2000, "</s>": 2001}, unk_token="<unk>"))
+made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+PreTrainedTokenizerFast(
+    tokenizer_object=made, unk_token="<unk>", bos_token="</s>", eos_token="</s>"
+).save_pretrained(sys.argv[1])
+"""
+
+
+def _write_tokenizer(folder: Path, environment: dict[str, str], program: str) -> None:
+    """Words are tokens, as in the local AWS; without it AIPerf asks the network for one."""
+    python = str(Path(program).parent / "python")
+    _command([python, "-c", _TOKENIZER, str(folder)], environment, folder.parent)
+
+
+def _percentile(values: list[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
+
+
+def main() -> None:
+    """Measure once, or compare."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.token_load", description=__doc__)
+    parser.add_argument("--measure", type=float, metavar="SPREAD", help="one run, as JSON")
+    parser.add_argument("--aiperf", metavar="PROGRAM", help="compare with it")
+    arguments = parser.parse_args()
+    if arguments.aiperf:
+        beside_aiperf(arguments.aiperf)
+    else:
+        print(json.dumps(measured(arguments.measure or 0.0)))
+
+
+if __name__ == "__main__":
+    main()
