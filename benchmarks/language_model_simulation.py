@@ -132,8 +132,9 @@ class LlamaCpp:
         parameters.n_parallel, parameters.n_ctx = SLOTS, SLOTS * CONTEXT
         parameters.n_batch = parameters.n_ubatch = BATCH
         # One cache for all slots: with one for each, a batch of answers and a prompt is computed in
-        # two passes, of equally many tokens for every slot.
+        # two passes, of equally many tokens for every slot. Flash attention skips others' tokens there.
         parameters.kv_unified = True
+        parameters.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_ENABLED
         parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
         parameters.cache_ram_mib, parameters.verbosity = 0, 0
         self.server = xllamacpp.Server(parameters)

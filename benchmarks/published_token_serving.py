@@ -32,6 +32,7 @@ from low_latency_endpoint.simulate import (
     iteration_profile,
 )
 from low_latency_endpoint.simulate.compilation import loops, token_loop
+from low_latency_endpoint.simulate.token_blocks import LONGEST_GAP
 from low_latency_endpoint.simulate.token_world import Served, served
 
 
@@ -133,7 +134,7 @@ def sarathi() -> list[Prediction]:
     server = TokenServer(iteration=law, max_batched_tokens=1024, max_sequences=4)
     trace = TokenTrace((0.0, 0.0, 0.0, 0.64), (1024, 1024, 1024, 1021), (8, 8, 8, 1))
     run = _served(TokenScenario(server=server, traffic=trace), 4)
-    took = run.sums[2]  # the longest gap: of the three, while the fourth is read
+    took = run.sums[LONGEST_GAP]  # of the three, while the fourth is read
     found.append(
         Prediction(
             "Sarathi-Serve",

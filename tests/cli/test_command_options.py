@@ -45,6 +45,7 @@ VALUES = {
     "--since": {"TIME"},
     "--target": {"STAT=TIME"},
     "--timeout": {"TIME"},
+    "--tokens": {"LENGTHS"},
     "--tps": {"TPS"},
     "--traffic": {"SHAPE"},
     "--traffic-from": {"FILE"},

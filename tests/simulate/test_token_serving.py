@@ -32,7 +32,7 @@ from low_latency_endpoint.simulate import (
 )
 from low_latency_endpoint.simulate.compilation import loops, token_loop
 from low_latency_endpoint.simulate.iteration_times import parse_iteration_times
-from low_latency_endpoint.simulate.token_core import GAP_SUM, GAPS, TOKENS
+from low_latency_endpoint.simulate.token_blocks import GAP_SUM, GAPS, TOKENS
 from low_latency_endpoint.simulate.token_world import Served, served
 
 from . import naive_token_server as naive

@@ -26,15 +26,9 @@ if TYPE_CHECKING:
     from .scenario import PrefixCache, Scenario, Zones
     from .service_laws import Constant, Empirical, Exponential, Gamma, Lognormal, TokenCount
     from .simulating import Comparison, SimulationResult, compare, simulate
+    from .token_search import TokenTargets, largest_rate
     from .token_serving import IterationTime, TokenScenario, TokenServer, TokenTrace
-    from .token_simulating import (
-        TokenReplication,
-        TokenResult,
-        TokenTargets,
-        compare_tokens,
-        largest_rate,
-        simulate_tokens,
-    )
+    from .token_simulating import TokenReplication, TokenResult, compare_tokens, simulate_tokens
     from .traffic import (
         ArrivalTrace,
         ClosedLoop,
@@ -104,6 +98,7 @@ _MODULES = (
     "token_serving",
     "iteration_times",
     "token_simulating",
+    "token_search",
 )
 
 

@@ -28,7 +28,7 @@ from types import FunctionType
 from typing import Any
 
 from ..errors import rule
-from . import core, kernels, token_core
+from . import core, kernels, token_blocks, token_core
 
 EXTRA_NEEDED = rule(
     "LLS126",
@@ -227,7 +227,10 @@ def _made_of() -> bytes:
     """What decides about the machine code: the sources, the compilers and the processor."""
     from llvmlite import binding
 
-    parts = [Path(str(module.__file__)).read_bytes() for module in (core, kernels, token_core)]
+    parts = [
+        Path(str(module.__file__)).read_bytes()
+        for module in (core, kernels, token_blocks, token_core)
+    ]
     parts += [Path(__file__).read_bytes()]
     parts += [version(name).encode() for name in ("numba", "llvmlite")]
     parts += [

@@ -10,6 +10,7 @@ from . import kernels
 from .compilation import Loops
 from .scenario import cumulated
 from .service_laws import Constant, Exponential, LawParameters
+from .token_blocks import SUMS_SIZE
 from .token_core import (
     BLOCK_TOKENS,
     BLOCKS,
@@ -31,7 +32,6 @@ from .token_core import (
     REQUESTS,
     ROUTING,
     SEQUENCES,
-    SUMS_SIZE,
     THRESHOLD,
     USERS,
     WINDOW_BEGIN,
@@ -63,7 +63,7 @@ class Served:
     gaps : sequence of int
         Histogram of the gaps between tokens (:func:`.kernels.quantile` reads it).
     sums : sequence of float
-        By the places of :mod:`.token_core`.
+        By the places of :mod:`.token_blocks`.
     """
 
     arrival: Any
