@@ -210,7 +210,7 @@ def test_who_hangs_up_frees_the_blocks_at_once() -> None:
 def test_who_hangs_up_before_the_first_token_is_never_computed() -> None:
     settings = replace(LM, extra_first_token_seconds=5.0)
 
-    async def main(server: Server) -> tuple[float, float]:
+    async def main(server: Server) -> tuple[float, float, float]:
         caller = Caller()
         call = asyncio.ensure_future(server.ask("x", caller, **STREAM))
         await asyncio.sleep(1)
@@ -219,9 +219,10 @@ def test_who_hangs_up_before_the_first_token_is_never_computed() -> None:
         caller.lost()
         await call
         await asyncio.sleep(10)
-        return waiting, gauge(server, "vllm:prompt_tokens_total")
+        busy = json.loads((await server.get("/utilization")).body)["GPUUtilization"]
+        return waiting, gauge(server, "vllm:prompt_tokens_total"), busy
 
-    assert run(settings, main) == (1, 0)
+    assert run(settings, main) == (1, 0, 0)
 
 
 # ------------------------------------------------------------------------------------------ forms
