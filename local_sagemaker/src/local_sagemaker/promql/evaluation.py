@@ -73,7 +73,7 @@ def parse(query: str) -> Any:
     """
     tree = _read(query)
     # On no data at all: what is not known shows without any, and nothing is asked twice.
-    _Evaluation(SeriesStore(), 0.0).result(tree)
+    _result(SeriesStore(), tree, 0.0)
     return tree
 
 
@@ -85,7 +85,14 @@ def evaluate(store: SeriesStore, query: str, at: float) -> Result:
     QueryError
         As `parse`, and for vectors that do not match one to one.
     """
-    return _Evaluation(store, at).result(parse(query))
+    return _result(store, parse(query), at)
+
+
+def _result(store: SeriesStore, tree: Any, at: float) -> Result:
+    try:
+        return _Evaluation(store, at).result(tree)
+    except RecursionError:
+        raise QueryError("the query is nested too deeply") from None
 
 
 def reach(query: str) -> float:
@@ -134,6 +141,11 @@ def _read(query: str) -> Any:
     try:
         return grammar.parse(query)
     except ValueError as error:
+        raise QueryError(f"parse error: {error}") from None
+    except BaseException as error:
+        # The parser's panics, such as on a duration of infinity, are no Exception.
+        if type(error).__name__ != "PanicException":
+            raise
         raise QueryError(f"parse error: {error}") from None
 
 
