@@ -80,8 +80,8 @@ def parse_iteration_times(text: str, cached_microseconds: float = 0.0) -> Iterat
 
     Examples
     --------
-    >>> parse_iteration_times("1=23.9, 128=30.3").points
-    ((1, 0.0239), (128, 0.0303))
+    >>> parse_iteration_times("1=24, 128=32").points
+    ((1, 0.024), (128, 0.032))
     """
     points = []
     for part in text.split(","):
