@@ -37,6 +37,11 @@ class Blocks:
         "Length of each block that counts; much longer than an answer takes.", "30s", metavar="TIME"
     )
     settle: str = option("Sent after each switch, and not counted.", "3s", metavar="TIME")
+    warm: str | None = option(
+        "Sent to each side before the first pair and not counted, so that prefix caches fill. "
+        "Default: as long as a block where --tokens makes the requests, else 0s.",
+        metavar="TIME",
+    )
     confidence: float = option("Of each interval.", 0.95, metavar="SHARE")
     same_routing: bool = flag("Compare sides that route alike: a test of the test.")
 
@@ -98,10 +103,11 @@ def compare_routing(
     ] = None,
     markdown: Markdown = False,
 ) -> None:
-    """Compare RANDOM with LEAST_OUTSTANDING_REQUESTS on your model. Costs what the requests cost.
+    """Compare two routing strategies on your model. Costs what the requests cost.
 
     Sends the same requests to two variants in turn, in blocks, so that a machine or a fleet that
     becomes slower meets both; says by how much latency and throughput differ, and how sure that is.
+    Answers to --tokens are read token by token.
 
     \b
     Exit codes:
@@ -115,6 +121,8 @@ def compare_routing(
       low-latency compare-routing --users 20     the two variants of endpoint.yaml
       low-latency compare-routing sentiment --variant random --variant least --tps 200
       low-latency compare-routing with-random with-least --users 40 --pairs 20 -o result.json
+      low-latency compare-routing chat --variant least --variant prefix --users 40 \\
+        --tokens input=1024,output=128,shared_prefix=0.8,prefixes=40
       low-latency compare-routing sentiment --preset published --change-instances
     """
     results.check()
@@ -141,6 +149,7 @@ def compare_routing(
         allowed_errors=sending.allowed_errors,
         seed=sending.seed,
         same_routing=blocks.same_routing,
+        warm_seconds=None if blocks.warm is None else seconds_of(blocks.warm, "--warm"),
     )
     stated = sending.stated(meant)
     if stated is not None and stated.endpoint_name:

@@ -9,6 +9,7 @@ from ..load_test.compare.compare_routing import BlockProgressed, Event, PairEnde
 from ..load_test.compare.published import PublishedComparison
 from ..load_test.compare.report import RoutingComparison
 from ..load_test.engine.latencies import milliseconds
+from ..load_test.engine.steps import StepResult
 from .live_display import LiveDisplay
 from .output import print_parts
 
@@ -38,9 +39,11 @@ class ComparisonDisplay(LiveDisplay):
     def _event(self, event: Event) -> None:
         if isinstance(event, BlockProgressed):
             p = event.progress
+            what = f"Pair {event.pair}" if event.pair else "Before the first pair"
+            tokens = f", TTFT p95 {milliseconds(p.first_token_p95)}" if p.first_token.count else ""
             self._now = Text.assemble(
-                f"Pair {event.pair}, {event.label}: {p.seconds:.0f} s, {p.rate:,.0f}/s answered, "
-                f"p50 {milliseconds(p.p50)}, p99 {milliseconds(p.p99)}",
+                f"{what}, {event.label}: {p.seconds:.0f} s, {p.rate:,.0f}/s answered, "
+                f"p50 {milliseconds(p.p50)}, p99 {milliseconds(p.p99)}{tokens}",
                 (f", {p.failed:,} failed" if p.failed else "", "red"),
             )
         elif isinstance(event, PairEnded):
@@ -58,12 +61,21 @@ class ComparisonDisplay(LiveDisplay):
 def _line(event: PairEnded) -> str:
     pair, report = event.pair, event.so_far
     parts = [
-        f"{label} p99 {milliseconds(each.latency.percentile(99))}, {each.rate:,.4g}/s"
+        f"{label} {_shown(each)}"
         for label, each in zip(report.sides.labels, pair.results, strict=True)
     ]
     repeated = bool(report.set_aside) and report.set_aside[-1] is pair
     said = " (to be repeated: client-bound)" if repeated else ""
     return f"Pair {len(report.pairs) + repeated}: {'; '.join(parts)}{said}"
+
+
+def _shown(result: StepResult) -> str:
+    if (tokens := result.tokens) is None:
+        return f"p99 {milliseconds(result.latency.percentile(99))}, {result.rate:,.4g}/s"
+    return (
+        f"TTFT p99 {milliseconds(tokens.first_token.percentile(99))}, "
+        f"{result.token_rate:,.4g} tokens/s"
+    )
 
 
 def summary(report: RoutingComparison | PublishedComparison, *, markdown: bool = False) -> None:

@@ -1,7 +1,12 @@
-"""RANDOM against LEAST_OUTSTANDING_REQUESTS: load in blocks, to one side and the other in turn.
+"""Two routing strategies: load in blocks, to one side and the other in turn.
 
 ``run`` needs a plan and a generator for each side (:class:`..engine.steps.Generator`); ``compare_routing``
 is all of it for this machine: look at the sides, send, compare.
+
+Of language models both sides get the same prompts, so the same prefixes in the same order. What one
+side's instances hold in their prefix caches stays there while the other side is loaded, whose
+instances are its own. Only at the very start are caches empty, so each side is loaded once before the
+first pair, for as long as a block (``warm_seconds``); that does not count.
 
 Examples
 --------
@@ -26,15 +31,15 @@ from ...account.calls import Account
 from ...account.sessions import open_clients
 from ...errors import rule
 from ...plan.limits import Range
-from ..engine.arrivals import ConstantArrivals, PoissonArrivals
+from ..engine.arrivals import Arrivals, ConstantArrivals, PoissonArrivals
 from ..engine.generator_process import GeneratorProcess
 from ..engine.payloads import Payloads
 from ..engine.steps import Generator, Progress, Step
-from ..engine.target import Target
+from ..engine.target import OPENAI, Target, TokenLimits
 from ..search.judging import ALLOWED_ERRORS
 from ..search.run_plans import LOAD_FORM
 from .report import MeasuredPair, RoutingComparison
-from .sides import Sides, read_sides
+from .sides import Sides, prefix_doubts, read_sides
 
 SAME_ROUTING = rule(
     "LLT119",
@@ -42,6 +47,12 @@ SAME_ROUTING = rule(
     fix="Give the variants different RoutingConfig.RoutingStrategy, or say --same-routing to "
     "compare anyway.",
     source="/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html",
+)
+OPENAI_SIDES = rule(
+    "LLT167",
+    "SageMaker's OpenAI-compatible path reaches no variant by its name",
+    fix="Compare two endpoints of one variant each, or leave --openai out.",
+    source="/sagemaker/latest/dg/realtime-endpoints-openai-compatible.html",
 )
 PAIRS = Range(
     rule(
@@ -93,6 +104,9 @@ class ComparisonPlan:
         Both sides of a pair get the same arrivals.
     same_routing : bool
         Whether sides that route alike are compared all the same. By default they are refused.
+    warm_seconds : float, optional
+        Sent to each side before the first pair and not counted, so that prefix caches fill. By
+        default as long as a block where prompts for a language model are sent, else 0.
 
     Raises
     ------
@@ -117,6 +131,7 @@ class ComparisonPlan:
     allowed_errors: float = 0.001
     seed: int = 1
     same_routing: bool = False
+    warm_seconds: float | None = None
 
     def __post_init__(self) -> None:
         if (self.users is None) == (self.rate is None):
@@ -130,12 +145,16 @@ class ComparisonPlan:
         PAIRS.check(self.pairs, "pairs")
         CONFIDENCE.check(self.confidence, "confidence")
         ALLOWED_ERRORS.check(self.allowed_errors, "allowed errors")
-        self.step(0, "block")  # so that its rules are asked before anything is sent
+        # So that the rules of steps are asked before anything is sent.
+        self.step(0, "block")
+        if self.warm_seconds:
+            self.warming("warming")
 
     @property
     def seconds(self) -> float:
         """How long it all takes."""
-        return 2 * self.pairs * (self.settle_seconds + self.block_seconds)
+        block = self.settle_seconds + self.block_seconds
+        return 2 * (self.pairs * block + (self.warm_seconds or 0.0))
 
     @property
     def load(self) -> str:
@@ -151,22 +170,37 @@ class ComparisonPlan:
 
     def step(self, number: int, name: str) -> Step:
         """One block of the pair of this number."""
-        arrivals = None
-        if self.rate is not None:
-            arrivals = PoissonArrivals(self.rate) if self.poisson else ConstantArrivals(self.rate)
         return Step(
             name,
             self.settle_seconds + self.block_seconds,
-            arrivals,
+            self._arrivals,
             self.users,
             seed=self.seed + number,
             settle_seconds=self.settle_seconds,
         )
 
+    def warming(self, name: str) -> Step:
+        """What each side gets before the first pair."""
+        return Step(
+            name,
+            self.warm_seconds or 0.0,
+            self._arrivals,
+            self.users,
+            seed=self.seed + self.pairs,  # of no pair
+        )
+
+    @property
+    def _arrivals(self) -> Arrivals | None:
+        if self.rate is None:
+            return None
+        return PoissonArrivals(self.rate) if self.poisson else ConstantArrivals(self.rate)
+
     def to_dict(self) -> dict[str, Any]:
         """JSON."""
         content = asdict(self)
         del content["same_routing"]
+        if not self.warm_seconds:
+            del content["warm_seconds"]
         poisson = content.pop("poisson")
         return {
             **content,
@@ -179,7 +213,7 @@ class BlockProgressed:
     """A second of a block passed."""
 
     label: str
-    pair: int
+    pair: int  # 0 before the first
     progress: Progress
 
 
@@ -209,6 +243,7 @@ def run(
     sides: Sides,
     generators: Sequence[Generator],
     emit: Emit = lambda event: None,
+    doubts: Sequence[str] = (),
 ) -> RoutingComparison:
     """Load both sides in turn, and compare.
 
@@ -221,11 +256,21 @@ def run(
         The base's and the other's.
     emit : callable
         Is told.
+    doubts : sequence of str
+        The report's, beside what the sides and the blocks show.
     """
     report = RoutingComparison(
-        sides, plan.to_dict(), plan.load, started_at=time.time(), ended_at=time.time()
+        sides,
+        plan.to_dict(),
+        plan.load,
+        started_at=time.time(),
+        ended_at=time.time(),
+        doubts=tuple(doubts),
     )
     try:
+        if plan.warm_seconds:
+            for generator, label in zip(generators, sides.labels, strict=True):
+                generator.run(plan.warming(label), _telling(emit, label, 0))
         # The order turns with the pairs that count, so that a repeat does not upset the balance.
         while len(report.pairs) < plan.pairs:
             number = len(report.pairs)
@@ -247,12 +292,17 @@ def _pair(
     results = {}
     for at in (0, 1) if base_first else (1, 0):
         label = sides.labels[at]
-
-        def progress(second: Progress, label: str = label) -> None:
-            emit(BlockProgressed(label, number + 1, second))
-
-        results[at] = generators[at].run(plan.step(number, label), progress)
+        results[at] = generators[at].run(
+            plan.step(number, label), _telling(emit, label, number + 1)
+        )
     return MeasuredPair(results[0], results[1], base_first)
+
+
+def _telling(emit: Emit, label: str, pair: int) -> Callable[[Progress], None]:
+    def progress(second: Progress) -> None:
+        emit(BlockProgressed(label, pair, second))
+
+    return progress
 
 
 def compare_routing(
@@ -275,7 +325,8 @@ def compare_routing(
     endpoints : sequence of str
         One or two names.
     payloads : Payloads
-        Each block sends them from the first on.
+        Each block sends them from the first on. The answers to prompts are read token by token, as
+        are those of the OpenAI-compatible path and of a target that says so.
     variants : sequence of str
         One for each side; by default the only two of one endpoint.
     target : Target, optional
@@ -292,7 +343,7 @@ def compare_routing(
     Raises
     ------
     ConfigurationError
-        ``LLT118``, ``LLT119`` before anything is sent; ``LLA101``, ``LLA102`` and the generator's.
+        ``LLT118``, ``LLT119``, ``LLT167`` before anything is sent; ``LLA101``, ``LLA102`` and the generator's.
     """
     watch = watch or Watch()
     client, found_region = open_clients(profile, region or (target.region if target else None))
@@ -301,19 +352,26 @@ def compare_routing(
     sides = read_sides(account, endpoints, variants)
     if sides.same_routing and not plan.same_routing:
         raise SAME_ROUTING.error(
-            got=f"{sides.base.fleet.routing} for {sides.base.name} and {sides.other.name}",
+            got=f"{sides.base.routing} for {sides.base.name} and {sides.other.name}",
             allowed="different routing strategies",
         )
-    for warning in sides.warnings:
-        watch.say(f"Warning: {warning}")
     common = target or Target(endpoints[0], found_region)
+    openai, prompts = common.api == OPENAI, payloads.prompts
+    if openai:
+        _check_openai(sides)
+    if prompts is not None or openai:
+        common = replace(common, streaming=True, tokens=common.tokens or TokenLimits())
+    if prompts is not None and plan.warm_seconds is None:
+        plan = replace(plan, warm_seconds=plan.block_seconds)
+    doubts = [] if prompts is None else [*prefix_doubts(sides, prompts, openai=openai)]
+    for warning in (*sides.warnings, *doubts):
+        watch.say(f"Warning: {warning}")
     with ExitStack() as stack:
         watch.say("Starting the load generators")
         opened = []
         for side in sides:
-            one = replace(
-                common, endpoint_name=side.endpoint, target_variant=side.fleet.variant or None
-            )
+            variant = None if openai else side.fleet.variant or None
+            one = replace(common, endpoint_name=side.endpoint, target_variant=variant)
             opened.append(
                 generator(one)
                 if generator is not None
@@ -321,7 +379,7 @@ def compare_routing(
             )
             stack.callback(opened[-1].close)
         watch.say(f"{plan.text}: {plan.seconds / 60:.1f} minutes")
-        report = run(plan, sides, opened, watch.emit)
+        report = run(plan, sides, opened, watch.emit, doubts)
     after = (
         read_sides(
             account,
@@ -332,3 +390,19 @@ def compare_routing(
         else None
     )
     return replace(report, payload=payloads.source, after=after)
+
+
+def _check_openai(sides: Sides) -> None:
+    """Refuse sides between which only TargetVariant could choose.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLT167``.
+    """
+    for side in sides:
+        if len(side.fleet.variants) > 1:
+            raise OPENAI_SIDES.error(
+                got=f"{side.endpoint} with {', '.join(side.fleet.variants)}",
+                allowed="endpoints of one variant",
+            )

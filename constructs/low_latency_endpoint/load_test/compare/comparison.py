@@ -18,17 +18,21 @@ Why so, and not otherwise:
   Student's are right for a few nearly normal values, and need no random numbers.
 - One block's own p99 rests on the last few of its requests, so its mean over blocks would be more
   chance than need be, and biased. That of all blocks together is not.
+
+Gaps between the tokens of one stream, and of streams that were computed together, are anything but
+independent. They are pooled for the figure, and their interval comes from the pairs as any other's.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from ...simulate.estimates import estimate, student_quantile
 from ..engine.latencies import SAMPLES_NEEDED_BEYOND, LatencyHistogram
+from ..engine.steps import TOKEN_FIELDS, TOKEN_HISTOGRAMS, TokenResult
 
 #: Of which an interval can be made, with the order of the sides taken out.
 FEWEST_PAIRS = 4
@@ -37,8 +41,34 @@ POWER = 0.80
 #: Buckets of a histogram are as wide as this share of their value.
 _RESOLUTION = 0.001
 
-_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
-STATISTICS = (*_QUANTILES, "mean", "throughput")
+T = TypeVar("T")
+
+#: Each percentile's histogram, and its share.
+_PERCENTILES = {
+    "p50": ("latency", 0.5),
+    "p90": ("latency", 0.9),
+    "p99": ("latency", 0.99),
+    "ttft_p50": ("first_token", 0.5),
+    "ttft_p90": ("first_token", 0.9),
+    "ttft_p99": ("first_token", 0.99),
+    "itl_p50": ("inter_token", 0.5),
+    "itl_p99": ("inter_token", 0.99),
+}
+STATISTICS = ("p50", "p90", "p99", "mean", "throughput")
+#: Of language models beside those: time to first token, inter-token latency (all gaps of all
+#: streams), output tokens per second, and the share of prompt tokens found in a prefix cache.
+CACHED = "cached_share"
+TOKEN_STATISTICS = (
+    "ttft_p50",
+    "ttft_p90",
+    "ttft_p99",
+    "itl_p50",
+    "itl_p99",
+    "output_tokens",
+    CACHED,
+)
+#: What is counted by the second.
+RATES = ("throughput", "output_tokens")
 
 
 @dataclass(frozen=True)
@@ -51,11 +81,14 @@ class Block:
         Good answers within the block's time.
     seconds : float
         That counted.
+    tokens : TokenResult or None
+        Of answers that were read token by token.
     """
 
     latency: LatencyHistogram
     answered: int
     seconds: float
+    tokens: TokenResult | None = None
 
 
 @dataclass(frozen=True)
@@ -74,17 +107,20 @@ class Difference:
     Attributes
     ----------
     statistic : str
-        ``p50``, ``p90``, ``p99``, ``mean`` (seconds) or ``throughput`` (per second).
+        One of ``STATISTICS`` and ``TOKEN_STATISTICS``: percentiles and ``mean`` in seconds,
+        ``throughput`` in requests and ``output_tokens`` in tokens per second, ``cached_share`` from
+        0 to 1.
     base, other : float
         The figure of each side, from all its blocks.
     change : float
-        ``other / base - 1``.
+        ``other / base - 1``; of ``cached_share``, which may be 0, ``other - base``.
     low, high : float
         The interval of the change.
     would_see : float
-        A difference of this size, as a share, is found in four of five such tests.
+        A change of this size is found in four of five such tests.
     beyond : int
-        Fewest requests beyond the percentile on either side; 0 where it is no percentile.
+        Fewest requests beyond the percentile on either side; of gaps between tokens as if each
+        stream had one. 0 where it is no percentile.
     """
 
     statistic: str
@@ -106,13 +142,17 @@ class Difference:
     @property
     def reliable(self) -> bool:
         """Whether it rests on enough requests: ten beyond a percentile, and one for each pair."""
-        return self.statistic not in _QUANTILES or self.beyond >= max(
+        return self.statistic not in _PERCENTILES or self.beyond >= max(
             SAMPLES_NEEDED_BEYOND, self.pairs
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON; latencies in milliseconds, throughput in requests per second."""
-        unit, factor = ("per_second", 1.0) if self.statistic == "throughput" else ("ms", 1000.0)
+        """JSON; latencies in milliseconds, throughput in requests or tokens per second."""
+        unit, factor = ("ms", 1000.0)
+        if self.statistic in RATES:
+            unit, factor = ("per_second", 1.0)
+        elif self.statistic == CACHED:
+            unit, factor = ("share", 1.0)
         return {
             f"base_{unit}": factor * self.base,
             f"other_{unit}": factor * self.other,
@@ -130,6 +170,9 @@ class Difference:
 
 def changes(pairs: Sequence[Pair], *, confidence: float = 0.95) -> dict[str, Difference]:
     """The change of each statistic; none that a side has no figure for.
+
+    Those of tokens only where every block was read token by token, and that of caches only where a
+    side found anything in one: a model's server need not tell.
 
     Parameters
     ----------
@@ -157,13 +200,16 @@ def changes(pairs: Sequence[Pair], *, confidence: float = 0.95) -> dict[str, Dif
         raise ValueError(f"an interval needs at least {FEWEST_PAIRS} pairs: {len(pairs)}")
     sides = [_Side([pair.base for pair in pairs]), _Side([pair.other for pair in pairs])]
     order = [1.0 if pair.base_first else -1.0 for pair in pairs]
+    names: tuple[str, ...] = STATISTICS
+    if all(block.tokens is not None for pair in pairs for block in (pair.base, pair.other)):
+        names += TOKEN_STATISTICS
     found = {}
-    for name in STATISTICS:
+    for name in names:
         both = [side.figures(name) for side in sides]
-        if all(math.isfinite(value) and value > 0 for each in both for value in each):
-            beyond = (
-                min(side.beyond(_QUANTILES[name]) for side in sides) if name in _QUANTILES else 0
-            )
+        values = [value for each in both for value in each]
+        enough = any(values) if name == CACHED else all(value > 0 for value in values)
+        if enough and all(map(math.isfinite, values)):
+            beyond = min(side.beyond(name) for side in sides)
             found[name] = _change(name, both[0], both[1], order, confidence, beyond)
     return found
 
@@ -177,8 +223,13 @@ def _change(
     beyond: int,
 ) -> Difference:
     """From the figures with all pairs (first) and with each pair left out."""
-    logs = [math.log(b / a) for a, b in zip(base, other, strict=True)]
-    whole, without = logs[0], logs[1:]
+    both = zip(base, other, strict=True)
+    told: Callable[[float], float]
+    if name == CACHED:
+        each_change, told = [b - a for a, b in both], float
+    else:
+        each_change, told = [math.log(b / a) for a, b in both], math.expm1
+    whole, without = each_change[0], each_change[1:]
     count, mean = len(without), sum(without) / len(without)
     # What each pair says, around what all say together (pseudo-values, their small bias left out).
     values = [whole + (count - 1) * (mean - each) for each in without]
@@ -186,7 +237,7 @@ def _change(
     found = estimate(values, confidence=confidence, controls=[order] if mixed else ())
     freedom = count - 2 if mixed else count - 1
     error = found.half_width / student_quantile(confidence, freedom)
-    resolution = 0.0 if name in ("throughput", "mean") else _RESOLUTION
+    resolution = _RESOLUTION if name in _PERCENTILES else 0.0
     half = found.half_width + resolution
     seen = (
         student_quantile(confidence, freedom) + student_quantile(2 * POWER - 1, freedom)
@@ -195,10 +246,10 @@ def _change(
         name,
         base[0],
         other[0],
-        math.expm1(found.mean),
-        math.expm1(found.mean - half),
-        math.expm1(found.mean + half),
-        math.expm1(seen),
+        told(found.mean),
+        told(found.mean - half),
+        told(found.mean + half),
+        told(seen),
         confidence,
         count,
         beyond,
@@ -210,27 +261,71 @@ class _Side:
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._blocks = blocks
-        latencies = [block.latency for block in blocks]
-        self._whole = LatencyHistogram.sum(latencies)
-        self._latencies = [self._whole, *LatencyHistogram.sums_without_each(latencies)]
-        self._quantiles = [each.quantiles(_QUANTILES.values()) for each in self._latencies]
+        self._tokens = [block.tokens or TokenResult() for block in blocks]
+        self._pooled: dict[str, list[LatencyHistogram]] = {}
+        self._found: dict[str, dict[str, list[float]]] = {}
 
     def figures(self, name: str) -> list[float]:
         """A statistic of all blocks, then of all without each one."""
-        if name in _QUANTILES:
-            at = list(_QUANTILES).index(name)
-            return [each[at] for each in self._quantiles]
+        if name in _PERCENTILES:
+            return self._percentiles(_PERCENTILES[name][0])[name]
         if name == "mean":
-            return [each.mean for each in self._latencies]
-        answered = _left_out(self._blocks, lambda block: block.answered)
+            return [each.mean for each in self._histograms("latency")]
+        if name == CACHED:
+            cached = _left_out(self._tokens, lambda each: each.cached_tokens)
+            return _divided(cached, _left_out(self._tokens, lambda each: each.prompt_tokens))
         seconds = _left_out(self._blocks, lambda block: block.seconds)
-        return [a / s if s > 0 else math.nan for a, s in zip(answered, seconds, strict=True)]
+        if name == "output_tokens":
+            tokens = _left_out(self._tokens, lambda each: each.tokens_in_time)
+            return _divided(tokens, seconds)
+        return _divided(_left_out(self._blocks, lambda block: block.answered), seconds)
 
-    def beyond(self, quantile: float) -> int:
-        """Requests beyond a quantile."""
-        return self._whole.count - math.ceil(quantile * self._whole.count - 1e-9)
+    def beyond(self, name: str) -> int:
+        """Requests beyond a percentile; 0 for what is none."""
+        if name not in _PERCENTILES:
+            return 0
+        histogram, share = _PERCENTILES[name]
+        # Of the gaps of one stream, one.
+        count = self._histograms("per_token" if histogram == "inter_token" else histogram)[0].count
+        return count - math.ceil(share * count - 1e-9)
+
+    def _percentiles(self, histogram: str) -> dict[str, list[float]]:
+        """Every percentile of a histogram: its buckets are sorted once."""
+        if histogram not in self._found:
+            shares = {name: share for name, (of, share) in _PERCENTILES.items() if of == histogram}
+            rows = [each.quantiles(shares.values()) for each in self._histograms(histogram)]
+            self._found[histogram] = dict(
+                zip(shares, map(list, zip(*rows, strict=True)), strict=True)
+            )
+        return self._found[histogram]
+
+    def _histograms(self, name: str) -> list[LatencyHistogram]:
+        if name not in self._pooled:
+            of: Sequence[Block | TokenResult] = self._blocks if name == "latency" else self._tokens
+            each = [getattr(one, name) for one in of]
+            self._pooled[name] = [
+                LatencyHistogram.sum(each),
+                *LatencyHistogram.sums_without_each(each),
+            ]
+        return self._pooled[name]
 
 
-def _left_out(blocks: Sequence[Block], value: Callable[[Block], float]) -> list[float]:
+def together(results: Iterable[TokenResult]) -> TokenResult:
+    """What several blocks showed of a model's answers, as one."""
+    every = list(results)
+    found: dict[str, Any] = {
+        name: LatencyHistogram.sum(getattr(each, name) for each in every)
+        if name in TOKEN_HISTOGRAMS
+        else sum(getattr(each, name) for each in every)
+        for name in TOKEN_FIELDS
+    }
+    return TokenResult(**found)
+
+
+def _divided(values: list[float], by: list[float]) -> list[float]:
+    return [a / b if b > 0 else math.nan for a, b in zip(values, by, strict=True)]
+
+
+def _left_out(blocks: Sequence[T], value: Callable[[T], float]) -> list[float]:
     total = math.fsum(value(block) for block in blocks)
     return [total, *(total - value(block) for block in blocks)]

@@ -13,13 +13,36 @@ from ...report.json_text import json_text
 from ...report.numbers import percent
 from ...report.tables import Table
 from ..engine.latencies import LatencyHistogram
-from ..engine.steps import StepResult, summary_ms
+from ..engine.steps import StepResult, TokenResult, summary_ms
 from ..search.result_file import iso_time
-from .comparison import FEWEST_PAIRS, STATISTICS, Block, Difference, Pair, changes
+from .comparison import (
+    CACHED,
+    FEWEST_PAIRS,
+    RATES,
+    STATISTICS,
+    TOKEN_STATISTICS,
+    Block,
+    Difference,
+    Pair,
+    changes,
+    together,
+)
 from .sides import Side, Sides
 
 SCHEMA = "low-latency-endpoint/routing-comparison/1"
-_HEADLINE = "p99"
+#: What the first sentence takes: of whole answers, and of those that are read token by token. Routing
+#: decides in which queue a request waits, and whether its prompt's beginning is there: both show in
+#: the time to first token, while a whole answer's takes mostly its length.
+_HEADLINE, _TOKEN_HEADLINE = "p99", "ttft_p99"
+#: As the sentence and warnings call them, where it is not their name.
+_SAID = {"output_tokens": "output tokens per second", CACHED: "share of cached prompt tokens"}
+_ROWS = {"mean": "Mean", "throughput": "Throughput"}
+_TOKEN_ROWS = {
+    **{name: f"Answer {name}" for name in ("p50", "p90", "p99", "mean")},
+    "throughput": "Answers",
+    "output_tokens": "Output tokens",
+    CACHED: "Prompt cached",
+}
 
 
 @dataclass(frozen=True)
@@ -50,7 +73,8 @@ class MeasuredPair:
     def pair(self) -> Pair:
         """What is compared of it."""
         base, other = (
-            Block(each.latency, each.answered_in_time, each.seconds) for each in self.results
+            Block(each.latency, each.answered_in_time, each.seconds, each.tokens)
+            for each in self.results
         )
         return Pair(base, other, self.base_first)
 
@@ -85,6 +109,8 @@ class RoutingComparison:
         What was sent, in words.
     after : Sides or None
         The sides as they were when it ended.
+    doubts : tuple of str
+        What makes it less sure beside what the sides and the blocks show.
     """
 
     sides: Sides
@@ -97,6 +123,7 @@ class RoutingComparison:
     interrupted: bool = False
     payload: str = ""
     after: Sides | None = None
+    doubts: tuple[str, ...] = ()
 
     @cached_property
     def changes(self) -> dict[str, Difference]:
@@ -104,6 +131,18 @@ class RoutingComparison:
         if len(self.pairs) < FEWEST_PAIRS:
             return {}
         return changes([each.pair for each in self.pairs], confidence=self.plan["confidence"])
+
+    @property
+    def of_tokens(self) -> bool:
+        """Whether all answers were read token by token."""
+        return bool(self.pairs) and all(
+            each.tokens is not None for pair in self.pairs for each in pair.results
+        )
+
+    @property
+    def headline(self) -> str:
+        """The statistic of the first sentence: p99, or the p99 of the time to first token."""
+        return _TOKEN_HEADLINE if self.of_tokens else _HEADLINE
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -122,7 +161,7 @@ class RoutingComparison:
                     f"{share:.2%} of the requests to {label} failed ({kinds}): the "
                     "latency of the others is no comparison"
                 )
-        if not found and _HEADLINE not in self.changes:
+        if not found and self.headline not in self.changes:
             found.append("a side answered nothing")
         return tuple(found)
 
@@ -134,14 +173,14 @@ class RoutingComparison:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What makes it less sure, in words."""
-        found = list(self.sides.warnings)
+        found = [*self.sides.warnings, *self.doubts, *self._of_tokens()]
         for before, after in zip(self.sides, self.after or (), strict=False):
             if before.fleet.instances != after.fleet.instances:
                 found.append(
                     f"{before.name} had {before.fleet.instances} instances at the start "
                     f"and {after.fleet.instances} at the end"
                 )
-        weak = [each.statistic for each in self.changes.values() if not each.reliable]
+        weak = [named(each.statistic) for each in self.changes.values() if not each.reliable]
         if weak:
             found.append(
                 f"Fewer requests lie beyond {' and '.join(weak)} than the interval "
@@ -150,14 +189,33 @@ class RoutingComparison:
         if self.set_aside:
             why = next(reason for pair in self.set_aside for reason in pair.client_bound)
             found.append(f"{len(self.set_aside)} pairs were repeated: {why}")
-        seconds, headline = self.plan["block_seconds"], self.changes.get(_HEADLINE)
-        slowest = max(headline.base, headline.other) if headline else 0.0
+        seconds, slow = self.plan["block_seconds"], self.changes.get("p99")
+        slowest = max(slow.base, slow.other) if slow else 0.0
         if slowest > seconds / 5:
             found.append(
                 f"One request in a hundred takes {slowest:.3g} s, so blocks of "
                 f"{seconds:g} s are short: neighbouring blocks may not be independent"
             )
         return tuple(found)
+
+    def _of_tokens(self) -> Iterator[str]:
+        for at, label in enumerate(self.sides.labels):
+            tokens = self.pooled_tokens(at)
+            if tokens is not None and tokens.unstreamed:
+                yield (
+                    f"{tokens.unstreamed:,} answers of {label} came in one chunk: their time to "
+                    "first token is that of the whole answer"
+                )
+            if tokens is not None and tokens.uncounted:
+                yield (
+                    f"{tokens.uncounted:,} answers of {label} did not say how many tokens they "
+                    "have: chunks were counted"
+                )
+        if self.changes and self.of_tokens and CACHED not in self.changes:
+            yield (
+                "No answer tells of cached tokens (usage.prompt_tokens_details): what the prefix "
+                "caches found is not seen"
+            )
 
     def _errors(self) -> Iterator[tuple[str, float, str]]:
         for at, label in enumerate(self.sides.labels):
@@ -181,13 +239,14 @@ class RoutingComparison:
             head = "Interrupted: " if self.interrupted else "No answer: "
             return head + "; ".join(self.problems)
         other = self.sides.labels[1]
-        text = self._said(self.changes[_HEADLINE], other)
-        throughput = self.changes.get("throughput")
+        headline = self.changes[self.headline]
+        text = self._said(headline, other)
+        throughput = self.changes.get("output_tokens" if self.of_tokens else "throughput")
         if self.plan["users"] is not None and throughput is not None and throughput.found:
             verb = "raises" if throughput.change > 0 else "lowers"
-            joint = ", and" if self.changes[_HEADLINE].found else f". But {other}"
+            joint = ", and" if headline.found else f". But {other}"
             text += (
-                f"{joint} {verb} throughput by {percent(abs(throughput.change))} "
+                f"{joint} {verb} {named(throughput.statistic)} by {percent(abs(throughput.change))} "
                 f"({ranged(throughput)})"
             )
         text += f" at {self.load}."
@@ -196,7 +255,7 @@ class RoutingComparison:
         return text
 
     def _said(self, change: Difference, other: str) -> str:
-        name = change.statistic
+        name = named(change.statistic)
         if change.found:
             verb = "lowers" if change.change < 0 else "raises"
             return (
@@ -212,6 +271,13 @@ class RoutingComparison:
         """All latencies of the base (0) or of the other side (1)."""
         return LatencyHistogram.sum(pair.results[at].latency for pair in self.pairs)
 
+    def pooled_tokens(self, at: int) -> TokenResult | None:
+        """What all blocks of the base (0) or of the other side (1) showed of tokens."""
+        if not self.of_tokens:
+            return None
+        found = (pair.results[at].tokens for pair in self.pairs)
+        return together(each for each in found if each is not None)
+
     def table(self) -> Table:
         """The statistics of both sides."""
         heads = [
@@ -221,29 +287,47 @@ class RoutingComparison:
             f"{self.plan['confidence'] * 100:g} % interval",
             "Would have seen",
         ]
-        return Table(heads, [self._row(name) for name in STATISTICS if name in self.changes])
+        return Table(heads, [self._row(name) for name in self.statistics])
+
+    @property
+    def statistics(self) -> list[str]:
+        """Those that changed, or did not, in the order of the table: tokens before whole answers."""
+        return [name for name in (*TOKEN_STATISTICS, *STATISTICS) if name in self.changes]
+
+    def row_name(self, name: str) -> str:
+        """What the table calls a statistic."""
+        return (_TOKEN_ROWS if self.of_tokens else _ROWS).get(name, named(name))
 
     def _row(self, name: str) -> list[str]:
         each = self.changes[name]
+        points = name == CACHED
+        unit = "points" if points else "%"
         return [
-            ("Throughput" if name == "throughput" else "Mean" if name == "mean" else name)
-            + ("" if each.reliable else " ?"),
+            self.row_name(name) + ("" if each.reliable else " ?"),
             value_text(name, each.base),
             value_text(name, each.other),
-            f"{100 * each.change:+.1f} %",
-            f"{100 * each.low:+.1f} to {100 * each.high:+.1f} %",
-            percent(each.would_see),
+            f"{100 * each.change:+.1f} {unit}",
+            f"{100 * each.low:+.1f} to {100 * each.high:+.1f}" + ("" if points else " %"),
+            f"{100 * each.would_see:.2g} points" if points else percent(each.would_see),
         ]
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the file."""
 
         def side(one: Side, at: int) -> dict[str, Any]:
-            return {
+            content = {
                 "label": self.sides.labels[at],
                 **one.to_dict(),
                 "latency_ms": summary_ms(self.pooled(at)),
             }
+            if (tokens := self.pooled_tokens(at)) is not None:
+                # The histograms are the pairs'.
+                content["tokens"] = {
+                    name: value
+                    for name, value in tokens.to_dict().items()
+                    if name not in ("histograms", "good")  # nobody said what is good
+                }
+            return content
 
         return {
             "schema": SCHEMA,
@@ -279,10 +363,20 @@ def ranged(change: Difference) -> str:
     return f"{100 * low:.{digits}f} to {100 * high:.{digits}f} %"
 
 
+def named(statistic: str) -> str:
+    """A statistic in a sentence: ``p99``, ``TTFT p99``, ``output tokens per second``."""
+    if statistic in _SAID:
+        return _SAID[statistic]
+    kind, _, percentile = statistic.rpartition("_")
+    return f"{kind.upper()} {percentile}" if kind else percentile
+
+
 def value_text(statistic: str, value: float) -> str:
     """A figure of a side."""
     if not math.isfinite(value):
         return "-"
-    if statistic == "throughput":
+    if statistic in RATES:
         return f"{value:,.4g}/s"
+    if statistic == CACHED:
+        return percent(value)
     return f"{1000 * value:,.4g} ms" if value < 10 else f"{value:,.4g} s"

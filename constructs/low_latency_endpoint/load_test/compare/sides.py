@@ -14,6 +14,7 @@ from typing import Any
 from ...account.calls import Account
 from ...account.endpoints import describe_model, existing_endpoint
 from ...errors import rule
+from ..engine.prompts import Prompts
 from ..search.serving import ServingFleet, read_fleet
 
 TWO_SIDES = rule(
@@ -62,11 +63,15 @@ class Side:
         Its variant, instances, routing and scaling.
     settings : mapping
         The variant's and its endpoint configuration's other settings.
+    prefix_length, concurrency_threshold : int or None
+        Of ``PREFIX_AWARE`` only, of whose routing they are a part.
     """
 
     endpoint: str
     fleet: ServingFleet
     settings: Mapping[str, Any] = field(default_factory=dict)
+    prefix_length: int | None = None
+    concurrency_threshold: int | None = None
 
     @property
     def name(self) -> str:
@@ -74,22 +79,38 @@ class Side:
         return f"{self.endpoint}/{self.fleet.variant}" if self.fleet.variant else self.endpoint
 
     @property
+    def routing(self) -> str:
+        """Its strategy with what belongs to it, such as ``PREFIX_AWARE 1024/16``."""
+        if self.prefix_length is None:
+            return self.fleet.routing
+        return f"{self.fleet.routing} {self.prefix_length}/{self.concurrency_threshold}"
+
+    @property
     def text(self) -> str:
         """The side in words."""
+        routing = self.fleet.routing or "unknown routing"
+        if self.prefix_length is not None:
+            routing += (
+                f" (prefix length {self.prefix_length:,}, "
+                f"concurrency threshold {self.concurrency_threshold})"
+            )
         count = "?" if self.fleet.instances is None else f"{self.fleet.instances}"
-        return (
-            f"{self.name}: {count} x {self.fleet.instance_type or 'unknown type'}, "
-            f"{self.fleet.routing or 'unknown routing'}"
-        )
+        return f"{self.name}: {count} x {self.fleet.instance_type or 'unknown type'}, {routing}"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON."""
-        return {"endpoint": self.endpoint, **self.fleet.to_dict()}
+        content = {"endpoint": self.endpoint, **self.fleet.to_dict()}
+        if self.prefix_length is not None:
+            content["prefix_length"] = self.prefix_length
+            content["concurrency_threshold"] = self.concurrency_threshold
+        return content
 
 
 @dataclass(frozen=True)
 class Sides:
     """Both sides; the base is the one that routes at random, where only one does.
+
+    Of the others it is the one that goes by outstanding requests.
 
     Attributes
     ----------
@@ -103,8 +124,8 @@ class Sides:
 
     @property
     def same_routing(self) -> bool:
-        """Whether both are known to route alike."""
-        return self.base.fleet.routing == self.other.fleet.routing != ""
+        """Whether both are known to route alike, by the same settings."""
+        return self.base.routing == self.other.routing != ""
 
     @property
     def known(self) -> bool:
@@ -115,6 +136,8 @@ class Sides:
     def labels(self) -> tuple[str, str]:
         """What they are called: by their routing, or by their names where that says nothing."""
         if self.known and not self.same_routing:
+            if self.base.fleet.routing == self.other.fleet.routing:
+                return self.base.routing, self.other.routing
             return self.base.fleet.routing, self.other.fleet.routing
         if self.base.endpoint == self.other.endpoint:
             return self.base.fleet.variant, self.other.fleet.variant
@@ -129,7 +152,7 @@ class Sides:
         found = [f"The sides differ in more than routing: {each}" for each in self.differences]
         if self.same_routing:
             found.append(
-                f"Both sides route by {self.base.fleet.routing}: their difference says "
+                f"Both sides route by {self.base.routing}: their difference says "
                 "nothing about routing"
             )
         elif not self.known:
@@ -189,9 +212,15 @@ def read_sides(account: Account, endpoints: Sequence[str], variants: Sequence[st
     one, two = (_side(account, name, variant) for name, variant in zip(names, wanted, strict=True))
     models = _models(account, one, two)
     # The difference is that of the other strategy against RANDOM, in whatever order they came.
-    if two.fleet.routing == "RANDOM" != one.fleet.routing:
+    if _place(two) < _place(one):
         one, two, models = two, one, models[::-1]
     return Sides(one, two, tuple(_differences(one, two, models)))
+
+
+def _place(side: Side) -> int:
+    """The simpler strategy is the base; those that are not known stay where they are."""
+    order = ("RANDOM", "LEAST_OUTSTANDING_REQUESTS")
+    return order.index(side.fleet.routing) if side.fleet.routing in order else len(order)
 
 
 def _side(account: Account, endpoint: str, variant: str | None) -> Side:
@@ -201,15 +230,20 @@ def _side(account: Account, endpoint: str, variant: str | None) -> Side:
     found = account.known("endpoint", existing_endpoint, endpoint)
     if found is None or fleet.variant not in found.variants:
         return Side(endpoint, fleet)
-    configured = found.variants[fleet.variant].configured
+    one = found.variants[fleet.variant]
+    # Both answers have it, as with the strategy.
+    routing = (one.configured or one.running).get("RoutingConfig") or {}
+    prefix = routing.get("PrefixAwareRoutingConfig") or {}
     return Side(
         endpoint,
         fleet,
-        configured
+        one.configured
         and {
-            **configured,
+            **one.configured,
             **{name: found.configuration[name] for name in _CONFIG if name in found.configuration},
         },
+        prefix.get("PrefixLength"),
+        prefix.get("ConcurrencyThreshold"),
     )
 
 
@@ -257,3 +291,44 @@ def _counted(names: Sequence[str], word: str) -> str:
     if not names:
         return f"no {word}s"
     return f"{len(names)} {word}{'s' if len(names) > 1 else ''} ({', '.join(names)})"
+
+
+def prefix_doubts(sides: Sides, prompts: Prompts, *, openai: bool = False) -> Iterator[str]:
+    """Whether a prefix length is longer than what prompts share.
+
+    Then ``PREFIX_AWARE`` sees no two requests that begin alike, and what is measured is how it
+    spreads them.
+
+    Parameters
+    ----------
+    prompts : Prompts
+        That are sent.
+    openai : bool
+        Whether they go the OpenAI-compatible way, where the length counts characters of the
+        messages and not bytes of the body.
+    """
+    shared = sorted(_shared(prompts, number, openai) for number in range(_LOOKED_AT))
+    common = shared[len(shared) // 2]
+    for side in sides:
+        if side.prefix_length is not None and side.prefix_length > common:
+            what = "characters of the messages" if openai else "bytes of the body"
+            yield (
+                f"{side.name} routes by the first {side.prefix_length:,} {what}, and prompts of one "
+                f"prefix share {common:,}: to PREFIX_AWARE no two begin alike. Give longer prompts, "
+                "a higher shared_prefix, or another prefix length"
+            )
+
+
+_LOOKED_AT = 21
+
+
+def _shared(prompts: Prompts, number: int, openai: bool) -> int:
+    """What two requests of one prefix have in common at their beginning."""
+    one, other = (prompts.body(each) for each in (number, number + prompts.prefixes))
+    if openai:
+        one, other = (
+            "".join(each["content"] for each in json.loads(body)["messages"]).encode()
+            for body in (one, other)
+        )
+    alike = zip(one, other, strict=False)
+    return next((at for at, (a, b) in enumerate(alike) if a != b), min(len(one), len(other)))
