@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,7 +30,7 @@ from low_latency_endpoint.load_test.search.judging import (
     rank_bounds,
     share_bounds,
 )
-from low_latency_endpoint.load_test.search.measured_steps import summary_lines
+from low_latency_endpoint.load_test.search.measured_steps import independent_gaps, summary_lines
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport
 from low_latency_endpoint.load_test.search.run_plans import limit_plan, rate_plan
 from low_latency_endpoint.load_test.search.running import run
@@ -160,6 +162,45 @@ def test_an_interval_of_gaps_rests_on_the_streams_not_on_the_gaps() -> None:
     low, high = rank_bounds(streams, 0.95)
     assert low <= 94 < high, "so that the interval holds both kinds"
     assert (bounds.low, bounds.high) == pytest.approx((0.04, 0.06), rel=0.001)
+
+
+def seconds_of_gaps(late: Sequence[int], each: int = 1_000) -> list[Progress]:
+    """Seconds of a thousand gaps, so many of which are late."""
+    return [
+        Progress(
+            n + 1.0,
+            10,
+            10,
+            0,
+            10.0,
+            3.0,
+            3.0,
+            0.0,
+            0.1,
+            inter_token=LatencyHistogram.of([0.06] * count + [0.02] * (each - count)),
+        )
+        for n, count in enumerate(late)
+    ]
+
+
+def test_late_gaps_that_are_spread_evenly_are_as_many_as_they_seem() -> None:
+    chance = random.Random(1)
+    late = [sum(chance.random() < 0.03 for _ in range(1_000)) for _ in range(40)]
+    found = independent_gaps(seconds_of_gaps(late), 0.05)
+    assert found is not None
+    assert found > 20_000, "of 40,000"
+
+
+def test_late_gaps_that_come_together_are_few() -> None:
+    # Every tenth second holds all of them: a thousand at a time, as a batch stands still.
+    late = [1_000 if n % 10 == 0 else 0 for n in range(40)]
+    found = independent_gaps(seconds_of_gaps(late), 0.05)
+    assert found is not None
+    assert found <= 40, "no more than there are seconds"
+
+
+def test_without_a_gap_nothing_is_independent() -> None:
+    assert independent_gaps([], 0.05) is None
 
 
 def test_targets_for_tokens_of_other_answers_are_unclear() -> None:

@@ -170,16 +170,9 @@ class _Block:
         return found
 
     def late(self, statistic: str, target: float) -> tuple[int, int]:
-        """How many requests the statistic is of, and how many of them are late.
-
-        The gaps of one stream are no independent ones: their late share counts by streams.
-        """
+        """How many requests, or gaps, the statistic is of, and how many of them are late."""
         found = self.of(statistic)
-        count, late = found.count, found.count_above(target)
-        if statistic.startswith(INTER_TOKEN) and count:
-            streams = min(self.per_token.count, count)
-            return streams, math.ceil(streams * late / count)
-        return count, late
+        return found.count, found.count_above(target)
 
 
 class EarlyVerdict:
@@ -295,10 +288,11 @@ class EarlyVerdict:
                     return True
                 continue
             counts, late = _columns(each.late(name, target) for each in blocks)
-            share = 1 - quantile_of(name)
-            if binomial_tail(whole, sum(late) + self._waiting(name, target), share) <= alpha:
+            share, gaps = 1 - quantile_of(name), name.startswith(INTER_TOKEN)
+            lost = sum(late) + self._waiting(name, target)
+            if not gaps and binomial_tail(whole, lost, share) <= alpha:
                 return True
-            if _too_many(counts, late, share, alpha, worth):
+            if _too_many(counts, late, share, alpha, None if gaps else worth):
                 return True
         if (wanted := self._goal.goodput) is not None:
             counts, bad = _columns((each.answered, each.answered - each.good) for each in blocks)
@@ -345,9 +339,11 @@ class EarlyVerdict:
             return fmean(means) + _half(means, alpha) <= target
         quantile = quantile_of(name)
         counts, late = _columns(each.late(name, target) for each in blocks)
-        if self._counted >= self._looks.whole:
-            return _few_enough(counts, late, 1.0, 1 - quantile, alpha)
         worth = design_effect(counts, late)
+        if self._counted >= self._looks.whole:
+            # Neighbouring gaps are never independent: they share their iterations.
+            worth = worth if name.startswith(INTER_TOKEN) else 1.0
+            return _few_enough(counts, late, worth, 1 - quantile, alpha)
         if not _few_enough(counts, late, worth, 1 - quantile, alpha):
             return False
         if _far_below([each.percentile(100 * quantile) for each in found], target, alpha):
@@ -367,9 +363,10 @@ class EarlyVerdict:
                 continue
             counts, late = _columns(each.late(name, target) for each in blocks)
             share = 1 - quantile_of(name)
+            worth = design_effect(counts, late) if name.startswith(INTER_TOKEN) else 1.0
             if not (
-                _few_enough(counts, late, 1 / longer, share, hold_error)
-                or _too_many(counts, late, share, miss_error, 1 / longer)
+                _few_enough(counts, late, worth / longer, share, hold_error)
+                or _too_many(counts, late, share, miss_error, worth / longer)
             ):
                 return True
         return False

@@ -450,6 +450,7 @@ def judge(
     unsent: int = 0,
     first_byte: LatencyHistogram | None = None,
     tokens: TokenResult | None = None,
+    gaps: Mapping[str, int | None] | None = None,
     piling_up: bool = False,
 ) -> Judgement:
     """Judge a step, or several of the same load taken together.
@@ -473,8 +474,10 @@ def judge(
         From the intended start to the first byte, of response streams; without it a target for the
         first byte is unclear.
     tokens : TokenResult, optional
-        Of a language model's answers; without it a target for tokens is unclear. The gaps of one
-        stream depend on each other, so that an interval of gaps rests on the number of streams.
+        Of a language model's answers; without it a target for tokens is unclear.
+    gaps : mapping of str to int, optional
+        By statistic, how many independent gaps those between tokens are worth. By default as many
+        as there are streams, as the gaps of one stream depend on each other.
     piling_up : bool
         Whether ever more requests were under way: answers did not keep pace.
 
@@ -493,7 +496,7 @@ def judge(
             name,
             histograms.get(histogram_of(name)),
             goal.confidence,
-            streams if name.startswith(INTER_TOKEN) else None,
+            ((gaps or {}).get(name) or streams) if name.startswith(INTER_TOKEN) else None,
         )
         for name in goal.targets
     }

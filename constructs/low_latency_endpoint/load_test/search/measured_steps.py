@@ -11,8 +11,8 @@ from typing import Any
 from ..engine.latencies import LatencyHistogram
 from ..engine.steps import Progress, StepResult, finite
 from ..engine.validity import FLAGGED_LAG_SHARE
-from .early_verdict import EarlyVerdict
-from .judging import Judgement, LatencyGoal, judge, piles_up
+from .early_verdict import EarlyVerdict, design_effect
+from .judging import INTER_TOKEN, Judgement, LatencyGoal, judge, piles_up
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,27 @@ def judged(
         unsent=result.intended - result.sent,
         first_byte=result.first_byte,
         tokens=result.tokens,
+        gaps={
+            name: independent_gaps(settled, target)
+            for name, target in goal.targets.items()
+            if name.startswith(INTER_TOKEN)
+        },
         piling_up=open_loop and piles_up(under_way(timeline, result.step.settle_seconds)),
     )
     return judgement if early is None else early.judged(judgement)
+
+
+def independent_gaps(timeline: Sequence[Progress], target: float) -> int | None:
+    """How many independent gaps those between tokens are worth; ``None`` without any.
+
+    The streams of a batch share each iteration, so that their gaps are late together: how the late
+    share differs from second to second says how many are worth one (see ``early_verdict``).
+    """
+    counts = [each.inter_token.count for each in timeline]
+    late = [each.inter_token.count_above(target) for each in timeline]
+    if not sum(counts):
+        return None
+    return max(1, int(sum(counts) / design_effect(counts, late)))
 
 
 def under_way(timeline: Sequence[Progress], settled: float) -> list[float]:
