@@ -8,12 +8,14 @@ from aws_cdk import Duration
 from low_latency_endpoint import (
     AlarmOptions,
     ClientZones,
+    ConfigurationOptions,
     Container,
     ContainerImage,
     FurtherVariant,
     LatencyTarget,
     LowLatencyEndpoint,
     MeasuredThroughput,
+    MetricsPublishing,
     ModelData,
     TokenAlarmOptions,
     TokenTraffic,
@@ -168,3 +170,26 @@ def test_what_is_no_language_model_has_none(chat, stack, template_of):
     made = chat(latency=LatencyTarget(p99=Duration.millis(200)), tokens=None)
     assert made.token_alarms == {}
     assert queries(template_of(stack)) == []
+
+
+def test_the_dashboard_draws_tokens(chat):
+    widgets = chat().dashboard.body["widgets"]
+    assert len([each for each in widgets if each["type"] == "chart"]) == 4
+    whole = chat("Whole", latency=LatencyTarget(p99=Duration.millis(200)), tokens=None)
+    assert not [each for each in whole.dashboard.body["widgets"] if each["type"] == "chart"]
+
+
+@pytest.mark.parametrize("published", [None, True, False])
+def test_alarms_on_metrics_that_are_not_published_are_said_to_be_deaf(chat, stack, published):
+    chat(
+        configuration=ConfigurationOptions(
+            metrics=MetricsPublishing(detailed_observability=published)
+        )
+    )
+    said = [
+        entry
+        for node in stack.node.find_all()
+        for entry in node.node.metadata
+        if entry.type == "aws:cdk:warning" and "tokensNotPublished" in str(entry.data)
+    ]
+    assert bool(said) is (published is False)

@@ -341,8 +341,9 @@ class LowLatencyEndpoint(MetricSource, Construct):
         self.scaling = self.scalings[variant.name]
         watched = self._watched(alarms or AlarmOptions())
         self.alarms = LatencyAlarms(self, "Alarms", endpoint=self.endpoint, **watched)
+        metrics = configuration.metrics if configuration is not None else None
         self.token_alarms = made_token_alarms(
-            self, self.endpoint, self.plans, of_tokens, watched["actions"]
+            self, self.endpoint, self.plans, of_tokens, watched["actions"], metrics
         )
         self.dashboard = (
             LatencyDashboard(
@@ -352,6 +353,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
                 model_latency=watched["model_latency"],
                 latency=latency,
                 alarms=self.alarms,
+                tokens=[each for made in self.token_alarms.values() for each in made.panels],
             )
             if dashboard
             else None

@@ -10,6 +10,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from ..hosting.endpoint import Endpoint
+from ..hosting.metrics_publishing import MetricsPublishing
 from ..monitoring.alarm_options import Thresholds, TokenAlarmOptions
 from ..plan.latency_plan import Plan
 from ..plan.token_plan import BETWEEN_TOKENS, FIRST_TOKEN
@@ -26,6 +27,7 @@ def token_alarms(
     plans: Mapping[str, Plan],
     options: TokenAlarmOptions,
     actions: Sequence[cloudwatch.IAlarmAction],
+    metrics: MetricsPublishing | None,
 ) -> dict[str, TokenLatencyAlarms]:
     """Alarms on the tokens of all variants whose server's metrics are known, by that server."""
     of_server: dict[str, list[str]] = {}
@@ -42,6 +44,13 @@ def token_alarms(
         return {}
     from ..monitoring.query_alarms import TokenLatencyAlarms  # few endpoints have them
 
+    if metrics is not None and metrics.detailed_observability is False:
+        warn(
+            scope,
+            "tokensNotPublished",
+            "The alarms on tokens find nothing, and so never alarm: containers' metrics are not "
+            "published. Leave out metrics.detailed_observability, or turn these alarms off.",
+        )
     return {
         server: TokenLatencyAlarms(
             scope,

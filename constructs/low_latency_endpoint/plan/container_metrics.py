@@ -15,7 +15,7 @@ what exists is used, and what does not adds nothing. ``low-latency verify`` look
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
@@ -149,6 +149,19 @@ def container_metric(server: str, meaning: str, where: str = "") -> ContainerMet
         servers = sorted({each.server for each in container_metrics().values()})
         raise METRICS_SERVER.error(got=repr(server), allowed=", ".join(servers), where=where)
     return found
+
+
+def server_of(repositories: Iterable[str]) -> str | None:
+    """The server whose metrics containers of these repositories publish; ``None`` for another.
+
+    Examples
+    --------
+    >>> server_of(["huggingface-vllm"]), server_of(["pytorch-inference"])
+    ('vllm', None)
+    """
+    names = [each.lower() for each in repositories]
+    servers = dict.fromkeys(each.server for each in container_metrics().values())
+    return next((each for each in servers if any(each in name for name in names)), None)
 
 
 def percentile_share(name: str, where: str = "") -> float:

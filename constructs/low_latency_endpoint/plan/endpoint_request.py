@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import rule
 from .argument_kinds import checked_arguments
-from .container_metrics import METRICS_SERVER
+from .container_metrics import METRICS_SERVER, server_of
 from .decisions import PlanWarning
 from .durations import seconds_of
 from .hub_serving import HubServing
@@ -444,12 +444,10 @@ class EndpointRequest:
         """Whose metrics the container publishes: as stated, or by the images' names; else None."""
         if self.metrics_server is not None:
             return self.metrics_server
-        names = [image.rpartition("/")[2].partition(":")[0].lower() for image in self.images]
+        names = [image.rpartition("/")[2].partition(":")[0] for image in self.images]
         if self.hub_serving is not None:
             names.append(self.hub_serving.container.repository)
-        return next(
-            (one for one in METRICS_OF_SERVER.values if any(one in name for name in names)), None
-        )
+        return server_of(names)
 
     @property
     def response_limit_seconds(self) -> int:

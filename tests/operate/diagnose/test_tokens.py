@@ -18,7 +18,7 @@ from low_latency_endpoint.operate.diagnose.measurements import (
     VariantReading,
 )
 from low_latency_endpoint.operate.diagnose.read_fleet import alarm_thresholds, plan_facts
-from low_latency_endpoint.operate.diagnose.read_tokens import server_of, token_alarms, token_targets
+from low_latency_endpoint.operate.diagnose.read_tokens import token_alarms, token_targets
 from low_latency_endpoint.operate.diagnose.tokens import (
     FIRST_TOKEN,
     FULLEST,
@@ -292,16 +292,3 @@ def test_targets_on_the_command_line_are_those_of_the_server() -> None:
         (FIRST_TOKEN, "p95"): 500.0,
         (INTER_TOKEN, "p50"): 40.0,
     }
-
-
-@pytest.mark.parametrize(
-    ("image", "server"),
-    [
-        ("763104351884.dkr.ecr.us-east-1.amazonaws.com/vllm:server-sagemaker-cuda-v2", "vllm"),
-        ("1.dkr.ecr.us-east-1.amazonaws.com/huggingface-vllm:0.29.0", "vllm"),
-        ("1.dkr.ecr.us-east-1.amazonaws.com/sglang:0.5.20-gpu", "sglang"),
-        ("1.dkr.ecr.us-east-1.amazonaws.com/team/pytorch:vllm", None),
-    ],
-)
-def test_the_server_is_told_by_the_repository(image: str, server: str | None) -> None:
-    assert server_of([image]) == server

@@ -38,7 +38,6 @@ _LEVELS = {
 #: What ``--target`` and load tests put before a percentile.
 PREFIXES = {"ttft-": FIRST_TOKEN, "itl-": INTER_TOKEN}
 _PERCENTILES = ("p50", "p90", "p95", "p99")
-_SERVERS = ("vllm", "sglang")
 #: Whose metrics are asked for where the image says nothing: vLLM's are the most copied.
 DEFAULT_SERVER = "vllm"
 _MILLISECONDS = 1000.0
@@ -47,20 +46,6 @@ _SCRAPES, _SCRAPE_SECONDS = 3, 60
 _HOST = "@resource.host.id"
 
 Readings = dict[tuple[str, str], Series]
-
-
-def server_of(images: Iterable[str]) -> str | None:
-    """The server whose metrics these images publish; ``None`` for another.
-
-    Examples
-    --------
-    >>> server_of(["763104351884.dkr.ecr.us-east-1.amazonaws.com/vllm:0.30.0-gpu-py312"])
-    'vllm'
-    >>> server_of(["pytorch-inference:2.6.0"]) is None
-    True
-    """
-    names = [image.rpartition("/")[2].partition(":")[0].lower() for image in images]
-    return next((each for each in _SERVERS if any(each in name for name in names)), None)
 
 
 def read_tokens(

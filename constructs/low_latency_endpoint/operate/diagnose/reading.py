@@ -39,6 +39,7 @@ from ...account.metrics import (
 )
 from ...account.sessions import ClientFactory, Unreadable, credentials_error
 from ...errors import rule
+from ...plan.container_metrics import server_of
 from ...plan.latency_plan import DEFAULT_OVERHEAD_SHARE
 from .measurements import (
     Measurements,
@@ -52,7 +53,7 @@ from .measurements import (
 )
 from .not_started import read_unstarted
 from .read_fleet import alarm_thresholds, read_alarms, read_plan, read_scaling, read_transitions
-from .read_tokens import DEFAULT_SERVER, read_hosts, read_tokens, server_of, token_targets
+from .read_tokens import DEFAULT_SERVER, read_hosts, read_tokens, token_targets
 from .tokens import TOKEN_TIMES
 
 METRICS_READABLE = rule(
@@ -252,7 +253,8 @@ def _with_tokens(
     stated = [statistic for metric, statistic in variant.thresholds if metric in TOKEN_TIMES]
     if not stated:  # nobody could say which is late
         return variant
-    server = server_of(variant.images or ()) or DEFAULT_SERVER
+    repositories = [image.rpartition("/")[2].partition(":")[0] for image in variant.images or ()]
+    server = server_of(repositories) or DEFAULT_SERVER
     progress(f"Tokens of {variant.name}")
     given: dict[str, Any] = {"publish_seconds": publish_seconds}
     where = (endpoint, variant.name, server, *window)
