@@ -52,7 +52,7 @@ from tests.browser import needs_chromium, opened
 
 RANDOM, LEAST, PREFIX = "RANDOM", "LEAST_OUTSTANDING_REQUESTS", "PREFIX_AWARE"
 PLAN = ComparisonPlan(users=20, pairs=4, block_seconds=60.0, settle_seconds=5.0)
-PROMPTS = Payloads.of_prompts(Prompts.of("input=600,output=8,shared_prefix=0.5,prefixes=4"))
+PROMPTS = Payloads.of_prompts(Prompts.of("input=600,output=8,shared_prefix=0.5,prefixes=3"))
 
 
 def tokens_of(
@@ -404,11 +404,36 @@ def test_on_the_openai_path_the_messages_characters_count() -> None:
         assert len(list(prefix_doubts(sides, prompts, openai=True))) == count
 
 
+@pytest.mark.parametrize(
+    ("users", "prefixes", "each"),
+    [
+        (8, 24, 3),
+        (6, 4, 2),
+        (5, 5, 1),
+        (8, 25, None),
+        (None, 24, None),
+        (1, 24, None),
+        (3, 1, None),
+    ],
+)
+def test_callers_who_send_a_few_of_the_prefixes_only_are_told(
+    users: int | None, prefixes: int, each: int | None
+) -> None:
+    """Caller k sends requests k, k + users, ..., and request n has prefix n modulo their number."""
+    prompts = Prompts.of(f"input=600,output=8,shared_prefix=0.8,prefixes={prefixes}")
+    told = list(prefix_doubts(SIDES, prompts, users=users))
+    if each is None:
+        assert told == []
+    else:
+        assert len({(users or 0) * turn % prefixes for turn in range(100)}) == each
+        assert told[0].startswith(f"Each of the {users} callers sends {each} of the {prefixes} ")
+
+
 # ------------------------------------------------------------------ the sides, at a local AWS
 
 #: An instance has room for half of the prefixes, with what the prompts have of their own.
 SERVER = LanguageModelServer(kv_tokens=4096, step_seconds=0.005, seconds_per_token=1e-5)
-TOKENS = "input=320,output=4,shared_prefix=0.8,prefixes=24"
+TOKENS = "input=320,output=4,shared_prefix=0.8,prefixes=25"
 
 
 @pytest.fixture(scope="module")
@@ -599,9 +624,9 @@ def test_prefix_aware_routing_finds_more_of_the_prompts_in_the_caches(
 ) -> None:
     """Only counts: how fast anything was is the machine's.
 
-    24 prefixes of 256 tokens are 6,144, and each prompt has 64 of its own; an instance has room for
+    25 prefixes of 256 tokens are 6,400, and each prompt has 64 of its own; an instance has room for
     4,096. Where each prefix has its home there are six on an instance, of twelve for which there is
-    room; at random an instance meets all of them, and one of them again after 24 other requests on
+    room; at random an instance meets all of them, and one of them again after 25 other requests on
     average, by when it is mostly forgotten.
     """
     result = tmp_path / "result.json"

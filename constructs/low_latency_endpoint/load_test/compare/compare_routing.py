@@ -363,7 +363,11 @@ def compare_routing(
         common = replace(common, streaming=True, tokens=common.tokens or TokenLimits())
     if prompts is not None and plan.warm_seconds is None:
         plan = replace(plan, warm_seconds=plan.block_seconds)
-    doubts = [] if prompts is None else [*prefix_doubts(sides, prompts, openai=openai)]
+    doubts = (
+        []
+        if prompts is None
+        else list(prefix_doubts(sides, prompts, openai=openai, users=plan.users))
+    )
     for warning in (*sides.warnings, *doubts):
         watch.say(f"Warning: {warning}")
     with ExitStack() as stack:
