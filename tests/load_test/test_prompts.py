@@ -11,7 +11,8 @@ import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.payloads import Payloads
-from low_latency_endpoint.load_test.engine.prompts import Prompts, recorded_lengths
+from low_latency_endpoint.load_test.engine.prompts import Prompts
+from low_latency_endpoint.load_test.engine.recorded_lengths import recorded_lengths
 from low_latency_endpoint.plan.token_traffic import TokenLengths, TokenTraffic
 
 

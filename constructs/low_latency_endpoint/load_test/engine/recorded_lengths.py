@@ -1,0 +1,90 @@
+"""Lengths of prompts and answers that were recorded: of traces, of usage, of data capture."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...errors import rule
+from .token_streams import TokenReader
+
+TOKENS_FORM = rule(
+    "LLT165",
+    "the tokens of prompts and answers cannot be read",
+    fix="Give input=512,output=128,shared_prefix=0.5, a length that varies as input=300:1800 "
+    "(median and p95), or a file with a column of each.",
+)
+#: Columns of recorded lengths: our own, Azure's LLM inference traces, Vidur's traces.
+_COLUMNS = (
+    ("input", "output"),
+    ("ContextTokens", "GeneratedTokens"),
+    ("num_prefill_tokens", "num_decode_tokens"),
+)
+
+
+def recorded_lengths(path: Path) -> tuple[tuple[int, int], ...]:
+    """Tokens of prompts and answers that were recorded.
+
+    Parameters
+    ----------
+    path : Path
+        CSV with the columns ``input`` and ``output``, or those of Azure's and Vidur's traces; or
+        JSON lines with the same keys, with OpenAI's ``usage``, or of SageMaker's data capture,
+        where the answer tells its usage.
+
+    Raises
+    ------
+    ConfigurationError
+        ``LLT165``.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise TOKENS_FORM.error(got=f"{path}: {error}", allowed="a file that can be read") from None
+    rows: Iterable[Any] = csv.DictReader(io.StringIO(text))
+    if text.lstrip().startswith("{"):
+        rows = _json_lines(text, path)
+    found = tuple(pair for row in rows if (pair := _pair(row)) is not None)
+    if not found:
+        columns = " or ".join(" and ".join(names) for names in _COLUMNS)
+        raise TOKENS_FORM.error(
+            got=f"no line in {path} that tells both lengths",
+            allowed=f"columns {columns}, usage, or data capture of answers with usage",
+        )
+    return found
+
+
+def _json_lines(text: str, path: Path) -> Iterator[Any]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                yield json.loads(line)
+            except ValueError as error:
+                raise TOKENS_FORM.error(
+                    got=f"line {number} of {path}: {error}", allowed="a JSON object in each line"
+                ) from None
+
+
+def _pair(row: Mapping[str, Any]) -> tuple[int, int] | None:
+    if "captureData" in row:
+        told = row["captureData"].get("endpointOutput") or {}
+        reader = TokenReader()
+        reader.feed(str(told.get("data") or "").encode(), 0.0)
+        reader.end()
+        times = reader.times()
+        found: tuple[Any, Any] = (times.prompt_tokens, times.output_tokens)
+    elif "usage" in row:
+        usage = row["usage"] or {}
+        found = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    else:
+        names = next((names for names in _COLUMNS if set(names) <= set(row)), None)
+        found = (None, None) if names is None else (row[names[0]], row[names[1]])
+    try:
+        prompt, answer = (int(float(value)) for value in found)
+    except (TypeError, ValueError):
+        return None
+    return (prompt, answer) if prompt > 0 and answer > 0 else None
