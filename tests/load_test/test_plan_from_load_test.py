@@ -251,7 +251,9 @@ def test_no_endpoint_is_planned_twice(
     asked = []
     fleet_of = latency_plan._fleet
     monkeypatch.setattr(
-        latency_plan, "_fleet", lambda request: (asked.append(request), fleet_of(request))[1]
+        latency_plan,
+        "_fleet",
+        lambda request, *given: (asked.append(request), fleet_of(request, *given))[1],
     )
     planned._plan_of.cache_clear()
     settings.write_text(SHIPPED.replace("    warm_up:", f"    {stated}\n    warm_up:"), "utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -296,13 +297,28 @@ def test_the_limit_is_the_rate_at_which_the_goodput_holds() -> None:
     assert limit.usable
     assert limit.rate == pytest.approx(400, rel=0.06)
     assert "goodput of at least 95 %" in limit.how
-    held = [each for each in done.steps if each.offered == limit.rate][-1]
+    held = [
+        each
+        for each in done.steps
+        if each.offered and math.isclose(each.offered, limit.rate) and each.judgement.kept
+    ][-1]
     assert limit.concurrency == pytest.approx(held.result.rate * held.result.latency.mean)
     assert limit.token_rate == pytest.approx(5 * limit.rate, rel=0.02)
     told = limit.to_dict()
     assert told["concurrency_per_instance"] == pytest.approx(limit.concurrency / 2, rel=0.01)
     assert told["concurrency_per_instance"] <= limit.concurrency / 2
     assert told["tokens_per_instance"] == pytest.approx(5 * limit.rate / 2, rel=0.02)
+
+
+def test_the_limit_of_random_arrivals_carries_its_requests_in_flight_too() -> None:
+    # A rate between others is no round number: the step at it is found all the same.
+    tight = LatencyGoal({"ttft-p95": 0.012, "itl-p95": 0.05})
+    plan = limit_plan(SearchPlan(tight, 20, instances=1, first_rate=2.5757))
+    limit = run(plan, TokenGenerator(limits=tight.limits or TokenLimits())).limit
+    assert limit is not None
+    assert limit.usable
+    assert limit.concurrency_per_instance is not None
+    assert limit.tokens_per_instance is not None
 
 
 def test_a_limit_in_tokens_is_below_that_of_a_longer_target() -> None:

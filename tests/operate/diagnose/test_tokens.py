@@ -122,7 +122,7 @@ def test_a_single_slow_minute_is_none() -> None:
 def test_requests_wait_as_the_cache_is_full() -> None:
     finding = only(ttft=series(200, 2_000), waiting=series(0, 7), cache=series(60, 99))
     assert (finding.id, finding.confidence) == ("LLD137", "high")
-    assert "7 requests wait" in words(finding)
+    assert "7 waiting" in words(finding)
     assert "99 % of the KV cache" in words(finding)
     assert finding.span == (START + 20 * MINUTE, START + 32 * MINUTE)
 
@@ -151,7 +151,18 @@ def test_first_tokens_are_late_though_nothing_more_runs() -> None:
 def test_a_server_that_is_slow_to_take_requests_in_is_not_full() -> None:
     finding = only(ttft=series(200, 900), waiting=series(0, 4))
     assert finding.id == "LLD139"
-    assert "4 requests wait" in words(finding)
+    assert "4 waiting" in words(finding)
+
+
+def test_an_idle_time_before_is_no_smaller_batch() -> None:
+    idle = {START + n * MINUTE for n in range(15)}
+    finding = only(
+        ttft=series(200, 900),
+        waiting=series(0, 1),
+        running=Series({t: 0.0 if t in idle else 4.0 for t in series(0).times}),
+        requests=Series({t: 0.0 if t in idle else 600.0 for t in series(0).times}),
+    )
+    assert finding.id == "LLD139"
 
 
 def test_tokens_are_slow_as_more_requests_arrive() -> None:

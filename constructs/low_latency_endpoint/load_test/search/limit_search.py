@@ -180,15 +180,15 @@ def limit_so_far(plan: SearchPlan, steps: Sequence[MeasuredStep]) -> Limit | Non
         f"each percentile) before the search was stopped; the limit may be higher; "
         f"{counted_instances(instances)}",
         lower_bound=True,
-        **_of_tokens(plan.goal, [each for each in steps if each.offered == rate]),
+        **_of_tokens(plan.goal, [each for each in steps if each.offered == rate][-1]),
     )
 
 
-def _of_tokens(goal: LatencyGoal, steps: Sequence[MeasuredStep]) -> dict[str, Any]:
+def _of_tokens(goal: LatencyGoal, step: MeasuredStep | None) -> dict[str, Any]:
     """What a language model's instances carry at a rate, as its last step showed."""
-    if not goal.of_tokens or not steps:
+    if not goal.of_tokens or step is None:
         return {}
-    result = steps[-1].result
+    result = step.result
     return {"concurrency": result.concurrency, "token_rate": result.token_rate}
 
 
@@ -222,7 +222,7 @@ class _Search:
         self.held: list[float] = []
         self.passed: list[float] = []  # held, or seemed to: where the search goes on
         self.broken: list[float] = []
-        self._measured: list[MeasuredStep] = []
+        self._measured: dict[float, MeasuredStep] = {}
         self._settles = 0.0
         self.confirmed = False
         self.ceiling: float | None = None
@@ -318,7 +318,7 @@ class _Search:
             judgement = measured.judgement
             if judgement.kept:
                 self.held.append(rate)
-                self._measured.append(measured)
+                self._measured[rate] = measured
                 self.passed.append(rate)
                 return True
             if judgement.outcome != "client-bound":  # once may be chance on a busy machine
@@ -359,7 +359,7 @@ class _Search:
         self.confirmed = judgement.outcome == "held"
         if self.confirmed:
             self.held.append(rate)
-            self._measured.append(measured)
+            self._measured[rate] = measured
         return self.confirmed
 
     def _step(self, rate: float, seconds: float, *, confirms: bool = False) -> Step:
@@ -412,7 +412,7 @@ class _Search:
             how,
             problem,
             rate is not None and not problem and not self.bracketed,
-            **_of_tokens(plan.goal, [each for each in self._measured if each.offered == rate]),
+            **_of_tokens(plan.goal, None if rate is None else self._measured[rate]),
         )
 
 

@@ -260,19 +260,23 @@ def _more_arrivals(view: VariantView, times: list[datetime]) -> str | None:
 
 
 def _more_run(view: VariantView, times: list[datetime]) -> bool:
-    """Whether the batch is at least twice what it was while first tokens came in time."""
+    """Whether the batch is at least twice what it was while first tokens came in time.
+
+    Compared with periods of about as many requests: idle ones have no batch.
+    """
     running, slow = view.get(RUNNING, FULLEST), set(times)
-    before = running.only(time for time in running.points if time not in slow).median
-    now = running.only(times).median
+    least = (view.tps.only(times).median or 0.0) / _BATCH_GREW
+    as_busy = (t for t, rate in view.tps.points.items() if rate >= least and t not in slow)
+    before, now = running.only(as_busy).median, running.only(times).median
     return now is not None and before is not None and now >= _BATCH_GREW * max(before, 1.0)
 
 
 def _levels(view: VariantView, times: list[datetime], *metrics: str) -> Iterator[Evidence]:
     """How much waited, ran and was cached meanwhile, on the fullest instance."""
     words = {
-        WAITING: "{:,.3g} requests wait",
-        RUNNING: "{:,.3g} run",
-        KV_CACHE: "{:.0f} % of the KV cache is in use",
+        WAITING: "{:,.3g} waiting",
+        RUNNING: "{:,.3g} running",
+        KV_CACHE: "{:.0f} % of the KV cache in use",
     }
     parts = [
         words[metric].format(value)
@@ -281,7 +285,7 @@ def _levels(view: VariantView, times: list[datetime], *metrics: str) -> Iterator
     ]
     if parts:
         span = times[0], times[-1] + view.period
-        yield Evidence(f"{', '.join(parts)} (medians of the fullest instance)", *span)
+        yield Evidence(f"requests: {', '.join(parts)} (medians of the fullest instance)", *span)
 
 
 def _host_apart(view: VariantView, metric: str, times: list[datetime]) -> Evidence | None:
