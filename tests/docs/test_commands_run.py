@@ -31,6 +31,8 @@ ELSEWHERE = {
     "low-latency init --model-data s3://my-bucket/model.tar.gz --vpc-id": (
         "tests/packaging/test_init.py"
     ),
+    # A language model, which this page's reader has not.
+    "low-latency load-test chat": "tests/load_test/test_token_command.py",
     "locust -f": "tests/load_test/test_locust_statistics.py",
     # Asks AWS's Price List.
     "low-latency prices": "tests/operate/prices/test_price_list.py",
@@ -56,10 +58,6 @@ NOT_HERE = {
 OWN_TEST = {"docs/explanation/scenarios.md": "tests/plan/test_scenarios_page.py"}
 #: What is added to a command that takes too long as it is printed, or that asks.
 ADDED = {
-    # The target of 10 s is not missed within 2 s.
-    "low-latency load-test --find-limit --stream": (
-        " --duration 2s --alone 1s --metrics-wait 0s --target p99=200ms"
-    ),
     # Long enough for a p99: 299 requests and more.
     "low-latency load-test --confirm": " --duration 8s --alone 1s --metrics-wait 0s",
     "low-latency load-test": " --duration 2s --alone 1s --metrics-wait 0s",
