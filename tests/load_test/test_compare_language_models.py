@@ -404,31 +404,6 @@ def test_on_the_openai_path_the_messages_characters_count() -> None:
         assert len(list(prefix_doubts(sides, prompts, openai=True))) == count
 
 
-@pytest.mark.parametrize(
-    ("users", "prefixes", "each"),
-    [
-        (8, 24, 3),
-        (6, 4, 2),
-        (5, 5, 1),
-        (8, 25, None),
-        (None, 24, None),
-        (1, 24, None),
-        (3, 1, None),
-    ],
-)
-def test_callers_who_send_a_few_of_the_prefixes_only_are_told(
-    users: int | None, prefixes: int, each: int | None
-) -> None:
-    """Caller k sends requests k, k + users, ..., and request n has prefix n modulo their number."""
-    prompts = Prompts.of(f"input=600,output=8,shared_prefix=0.8,prefixes={prefixes}")
-    told = list(prefix_doubts(SIDES, prompts, users=users))
-    if each is None:
-        assert told == []
-    else:
-        assert len({(users or 0) * turn % prefixes for turn in range(100)}) == each
-        assert told[0].startswith(f"Each of the {users} callers sends {each} of the {prefixes} ")
-
-
 # ------------------------------------------------------------------ the sides, at a local AWS
 
 #: An instance has room for half of the prefixes, with what the prompts have of their own.
@@ -584,6 +559,22 @@ def test_prompts_are_read_token_by_token_on_both_sides(aws: LocalAws) -> None:
     assert [len(each.steps) for each in cold] == [PLAN.pairs] * 2
 
 
+def test_each_pair_has_prompts_of_its_own_the_same_on_both_sides(aws: LocalAws) -> None:
+    """Or a cache would find whole prompts of earlier blocks, which no caller sends twice."""
+    _, both, _ = compared(PROMPTS)
+    base, other = ([step.first_number for step in each.steps] for each in both)
+    assert base == other
+    assert len(set(base)) == PLAN.pairs + 1
+    _, both, _ = compared(Payloads.of_bytes(b"{}"))
+    assert {step.first_number for each in both for step in each.steps} == {0}
+
+
+def test_a_step_that_begins_elsewhere_keeps_that_between_processes() -> None:
+    step = Step("late", 10.0, users=1, first_number=2_000_000)
+    assert Step.of_dict(step.to_dict()) == step
+    assert "first_number" not in replace(step, first_number=0).to_dict()
+
+
 def test_other_payloads_stay_bytes_unless_the_target_says_so(aws: LocalAws) -> None:
     targets, both, _ = compared(Payloads.of_bytes(b"{}"))
     assert [(each.tokens, each.streaming) for each in targets] == [(None, False)] * 2
@@ -644,6 +635,7 @@ def test_prefix_aware_routing_finds_more_of_the_prompts_in_the_caches(
     share = {at: content["changes"][CACHED][f"{at}_share"] for at in ("base", "other")}
     assert share["base"] + 0.1 < share["other"]
     for at, each in share.items():
+        assert each <= 0.8  # what prompts share: no whole prompt is found again
         tokens = content[at]["tokens"]
         assert tokens["cached_tokens"] / tokens["prompt_tokens"] == pytest.approx(each)
         assert tokens["output_tokens"] == 4 * tokens["first_token_ms"]["count"]

@@ -55,12 +55,13 @@ def test_a_prompt_all_shared_still_asks_something_of_its_own() -> None:
 def test_tenants_have_prefixes_of_their_own_and_may_be_named() -> None:
     traffic = TokenTraffic(input=40, output=1, shared_prefix=0.5)
     prompts = Prompts(traffic, prefixes=3, tell_prefix=True)
-    systems = [" ".join(words(prompts.body(number), "system")) for number in range(6)]
-    assert len(set(systems)) == 3
-    assert systems[:3] == systems[3:]
-    named = [prompts.parameters(number) for number in range(6)]
-    assert named[0] == named[3] == {"PrefixAwareId": "prefix-0"}
-    assert len({str(each) for each in named}) == 3
+    systems = [" ".join(words(prompts.body(number), "system")) for number in range(300)]
+    named = [(prompts.parameters(number) or {})["PrefixAwareId"] for number in range(300)]
+    # Each name stands for one prefix, and each is met about as often.
+    assert len(set(zip(systems, named, strict=True))) == len(set(systems)) == 3
+    assert min(Counter(named).values()) > 60
+    # Nor by turns: callers that take turns would each send prefixes of their own.
+    assert len(set(named[::3])) == 3
     assert Prompts(traffic, prefixes=3).parameters(1) is None
 
 

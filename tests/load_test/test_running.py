@@ -272,3 +272,12 @@ def test_how_long_is_left_is_said_before_each_step_and_is_true() -> None:
     assert [left.most for _, left, _ in bisecting] == sorted(
         (left.most for _, left, _ in bisecting), reverse=True
     )
+
+
+def test_no_step_sends_the_prompts_of_another() -> None:
+    plan = rate_plan([50, 100], seconds=4, goal=GOAL)
+    same, apart = FakeGenerator(), FakeGenerator()
+    run(plan, same)
+    run(plan, apart, numbers=1_000)
+    assert [step.first_number for step in same.steps] == [0, 0, 0]
+    assert [step.first_number for step in apart.steps] == [0, 1_000, 2_000]

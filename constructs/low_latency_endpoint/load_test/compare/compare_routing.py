@@ -3,9 +3,10 @@
 ``run`` needs a plan and a generator for each side (:class:`..engine.steps.Generator`); ``compare_routing``
 is all of it for this machine: look at the sides, send, compare.
 
-Of language models both sides get the same prompts, so the same prefixes in the same order. What one
-side's instances hold in their prefix caches stays there while the other side is loaded, whose
-instances are its own. Only at the very start are caches empty, so each side is loaded once before the
+Of language models both sides of a pair get the same prompts, so the same prefixes in the same order,
+and the next pair others with the same prefixes: a cache finds what prompts share, never a whole one.
+What one side's instances hold in their prefix caches stays there while the other side is loaded,
+whose instances are its own. Only at the very start are caches empty, so each side is loaded once before the
 first pair, for as long as a block (``warm_seconds``); that does not count.
 
 Examples
@@ -34,6 +35,7 @@ from ...plan.limits import Range
 from ..engine.arrivals import Arrivals, ConstantArrivals, PoissonArrivals
 from ..engine.generator_process import GeneratorProcess
 from ..engine.payloads import Payloads
+from ..engine.prompts import PROMPTS_OF_A_STEP
 from ..engine.steps import Generator, Progress, Step
 from ..engine.target import OPENAI, Target, TokenLimits
 from ..search.judging import ALLOWED_ERRORS
@@ -244,6 +246,8 @@ def run(
     generators: Sequence[Generator],
     emit: Emit = lambda event: None,
     doubts: Sequence[str] = (),
+    *,
+    numbers: int = 0,
 ) -> RoutingComparison:
     """Load both sides in turn, and compare.
 
@@ -258,6 +262,9 @@ def run(
         Is told.
     doubts : sequence of str
         The report's, beside what the sides and the blocks show.
+    numbers : int
+        By which each pair's requests are numbered on from the pair before, so that no prompt is
+        sent twice to a side. By default each pair sends the same.
     """
     report = RoutingComparison(
         sides,
@@ -274,7 +281,8 @@ def run(
         # The order turns with the pairs that count, so that a repeat does not upset the balance.
         while len(report.pairs) < plan.pairs:
             number = len(report.pairs)
-            pair = _pair(plan, sides, generators, number, emit)
+            first = numbers * (1 + number + len(report.set_aside))
+            pair = _pair(plan, sides, generators, number, first, emit)
             if pair.client_bound and len(report.set_aside) < plan.pairs // 2:
                 report = replace(report, set_aside=(*report.set_aside, pair))
             else:
@@ -286,14 +294,19 @@ def run(
 
 
 def _pair(
-    plan: ComparisonPlan, sides: Sides, generators: Sequence[Generator], number: int, emit: Emit
+    plan: ComparisonPlan,
+    sides: Sides,
+    generators: Sequence[Generator],
+    number: int,
+    first: int,
+    emit: Emit,
 ) -> MeasuredPair:
     base_first = number % 2 == 0
     results = {}
     for at in (0, 1) if base_first else (1, 0):
         label = sides.labels[at]
         results[at] = generators[at].run(
-            plan.step(number, label), _telling(emit, label, number + 1)
+            replace(plan.step(number, label), first_number=first), _telling(emit, label, number + 1)
         )
     return MeasuredPair(results[0], results[1], base_first)
 
@@ -325,8 +338,9 @@ def compare_routing(
     endpoints : sequence of str
         One or two names.
     payloads : Payloads
-        Each block sends them from the first on. The answers to prompts are read token by token, as
-        are those of the OpenAI-compatible path and of a target that says so.
+        Each block sends them from the first on; of prompts each pair has its own. Answers to prompts
+        are read token by token, as are those of the OpenAI-compatible path and of a target that says
+        so.
     variants : sequence of str
         One for each side; by default the only two of one endpoint.
     target : Target, optional
@@ -363,11 +377,7 @@ def compare_routing(
         common = replace(common, streaming=True, tokens=common.tokens or TokenLimits())
     if prompts is not None and plan.warm_seconds is None:
         plan = replace(plan, warm_seconds=plan.block_seconds)
-    doubts = (
-        []
-        if prompts is None
-        else list(prefix_doubts(sides, prompts, openai=openai, users=plan.users))
-    )
+    doubts = [] if prompts is None else list(prefix_doubts(sides, prompts, openai=openai))
     for warning in (*sides.warnings, *doubts):
         watch.say(f"Warning: {warning}")
     with ExitStack() as stack:
@@ -383,7 +393,14 @@ def compare_routing(
             )
             stack.callback(opened[-1].close)
         watch.say(f"{plan.text}: {plan.seconds / 60:.1f} minutes")
-        report = run(plan, sides, opened, watch.emit, doubts)
+        report = run(
+            plan,
+            sides,
+            opened,
+            watch.emit,
+            doubts,
+            numbers=0 if prompts is None else PROMPTS_OF_A_STEP,
+        )
     after = (
         read_sides(
             account,

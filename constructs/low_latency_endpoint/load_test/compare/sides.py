@@ -7,9 +7,8 @@ sides have different models. What may not be read is unknown, and said.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...account.calls import Account
@@ -294,15 +293,11 @@ def _counted(names: Sequence[str], word: str) -> str:
     return f"{len(names)} {word}{'s' if len(names) > 1 else ''} ({', '.join(names)})"
 
 
-def prefix_doubts(
-    sides: Sides, prompts: Prompts, *, openai: bool = False, users: int | None = None
-) -> Iterator[str]:
+def prefix_doubts(sides: Sides, prompts: Prompts, *, openai: bool = False) -> Iterator[str]:
     """What makes prompts with shared prefixes say little about routing by them.
 
     A prefix length longer than what prompts share: ``PREFIX_AWARE`` sees no two requests that begin
-    alike, and what is measured is how it spreads them. And callers who each send a few of the
-    prefixes only: ``LEAST_OUTSTANDING_REQUESTS`` sends a caller back to the instance that has just
-    answered it, where it finds them.
+    alike, and what is measured is how it spreads them.
 
     Parameters
     ----------
@@ -311,17 +306,9 @@ def prefix_doubts(
     openai : bool
         Whether they go the OpenAI-compatible way, where the length counts characters of the
         messages and not bytes of the body.
-    users : int, optional
-        Callers of a closed loop.
     """
-    each = prompts.prefixes // math.gcd(prompts.prefixes, users or 1)
-    if prompts.shared_prefix and each < prompts.prefixes and users != 1:
-        yield (
-            f"Each of the {users:,} callers sends {each:,} of the {prompts.prefixes:,} prefixes "
-            "only, the same ones again and again: take a number of prefixes that has no divisor in "
-            "common with that of the callers, or --tps"
-        )
-    shared = sorted(_shared(prompts, number, openai) for number in range(_LOOKED_AT))
+    of_one = replace(prompts, prefixes=1)
+    shared = sorted(_shared(of_one, number, openai) for number in range(_LOOKED_AT))
     common = shared[len(shared) // 2]
     for side in sides:
         if side.prefix_length is not None and side.prefix_length > common:
@@ -338,7 +325,7 @@ _LOOKED_AT = 21
 
 def _shared(prompts: Prompts, number: int, openai: bool) -> int:
     """What two requests of one prefix have in common at their beginning."""
-    one, other = (prompts.body(each) for each in (number, number + prompts.prefixes))
+    one, other = (prompts.body(each) for each in (number, number + 1))
     if openai:
         one, other = (
             "".join(each["content"] for each in json.loads(body)["messages"]).encode()

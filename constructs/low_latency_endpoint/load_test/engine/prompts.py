@@ -31,6 +31,8 @@ PREFIXES = Range(
     100_000,
 )
 
+#: More than a language model answers in a step: by so many the next one's are numbered on.
+PROMPTS_OF_A_STEP = 1_000_000
 _POOL = 1 << 16
 _WORDS = [
     "the",
@@ -287,7 +289,7 @@ class Prompts:
         """Of that request by boto3's names, beside the body; ``None`` for none."""
         if not self.tell_prefix:
             return None
-        return {"PrefixAwareId": f"prefix-{number % self.prefixes}"}
+        return {"PrefixAwareId": f"prefix-{self._kind(number)}"}
 
     def lengths(self, number: int) -> tuple[int, int]:
         """Tokens of its prompt and of its answer."""
@@ -312,8 +314,12 @@ class Prompts:
             mean = sum(prompt for prompt, _ in self.recorded) / len(self.recorded)
         return round(self.shared_prefix * mean)
 
+    def _kind(self, number: int) -> int:
+        """Which of the prefixes; at random, or callers that take turns would each send their own."""
+        return _mixed(self.seed + 1, number) % self.prefixes
+
     def _prefix(self, number: int, tokens: int) -> str:
-        return _words(_mixed(self.seed, -1 - number % self.prefixes), tokens)
+        return _words(_mixed(self.seed, -1 - self._kind(number)), tokens)
 
     def to_dict(self) -> dict[str, Any]:
         """What :meth:`of_dict` reads; plain JSON."""

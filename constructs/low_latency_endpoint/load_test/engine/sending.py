@@ -233,7 +233,7 @@ class StepRun:
             interval.intended += 1
         interval.sent += 1
         try:
-            answer: Invocation = self._invoke(number)
+            answer: Invocation = self._invoke(self.step.first_number + number)
         except Exception as problem:  # a fault of the client is a result too, not the run's end
             answer = Invocation.given_up(f"client {type(problem).__name__}: {problem}", begun)
         except gevent.GreenletExit as stop:  # whoever waited has waited all the same

@@ -47,6 +47,9 @@ class Step:
         Of random arrivals: same seed, same times.
     settle_seconds : float
         Start of the step that is sent but not counted. By default everything counts.
+    first_number : int
+        Of its requests: which payload or prompt it begins with. By default 0, so every step sends
+        the same ones; a language model's prefix cache would know whole prompts again.
 
     Raises
     ------
@@ -61,6 +64,7 @@ class Step:
     users: int | None = None
     seed: int = 1
     settle_seconds: float = 0.0
+    first_number: int = 0
 
     def __post_init__(self) -> None:
         where = f"step {self.name}"
@@ -98,7 +102,10 @@ class Step:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
         arrivals = None if self.arrivals is None else self.arrivals.to_dict()
-        return {**vars(self), "arrivals": arrivals}
+        content = {**vars(self), "arrivals": arrivals}
+        if not self.first_number:
+            del content["first_number"]
+        return content
 
     @classmethod
     def of_dict(cls, content: Mapping[str, Any]) -> Step:

@@ -22,6 +22,7 @@ from ...account.sessions import AwsUnavailable, open_clients
 from ...errors import rule
 from ..engine.generator_process import GeneratorProcess
 from ..engine.payloads import Payloads
+from ..engine.prompts import PROMPTS_OF_A_STEP
 from ..engine.steps import Generator
 from ..engine.target import Target, TokenLimits
 from .joined_metrics import JoinedMetrics, read_joined
@@ -119,7 +120,8 @@ def load_test(
         )
         stack.callback(opened.close)
         begun = read_clock()
-        done = run(plan, opened, emit)
+        numbers = 0 if payloads.prompts is None else PROMPTS_OF_A_STEP
+        done = run(plan, opened, emit, numbers=numbers)
     metrics, after = JoinedMetrics(), None
     if done.steps and fleet.instances is not None:
         after = replace(fleet, instances=read_instances(account, target.endpoint_name, fleet))

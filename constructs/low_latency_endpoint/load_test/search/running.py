@@ -145,6 +145,7 @@ def run(
     emit: Emit = _silent,
     *,
     clock: Callable[[], float] = time.time,
+    numbers: int = 0,
 ) -> LoadTestRun:
     """Run a plan.
 
@@ -156,6 +157,9 @@ def run(
         Is told of each step's start, seconds and end.
     clock : callable
         Epoch seconds, by which steps are brought onto whole minutes.
+    numbers : int
+        By which each step's requests are numbered on from the step before, so that no prompt is
+        sent twice. By default each step sends the same.
 
     Returns
     -------
@@ -176,6 +180,7 @@ def run(
         step: Step, purpose: str, looks: Looks | None = None, bracket: float = 0.0
     ) -> MeasuredStep:
         planned = step.seconds
+        step = replace(step, first_number=numbers * len(done))
         # A step that may end any moment has no minute to itself; the one that confirms has.
         if plan.whole_minutes and (looks is None or purpose == "confirm"):
             step = on_whole_minutes(step, clock())
