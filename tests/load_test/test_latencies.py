@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import random
-import time
 
 import pytest
 from hdrh.histogram import HdrHistogram
@@ -119,18 +118,3 @@ def test_buckets_hold_all_samples_in_order() -> None:
 def test_other_text_is_no_histogram(text: str) -> None:
     with pytest.raises(ValueError, match="not an encoded latency histogram"):
         LatencyHistogram.decode(text)
-
-
-def test_a_record_takes_less_than_a_microsecond() -> None:
-    random.seed(4)
-    samples = [random.lognormvariate(-4, 1) for _ in range(50_000)]
-
-    def cost() -> float:
-        record = LatencyHistogram().record
-        began = time.process_time()
-        for sample in samples:
-            record(sample)
-        return (time.process_time() - began) / len(samples)
-
-    # Processor time, and the best of several: the rest is what other work did to the caches.
-    assert min(cost() for _ in range(7)) < 1e-6

@@ -237,7 +237,9 @@ def asked(monkeypatch):
     requests = []
     fleet_of = latency_plan._fleet
     monkeypatch.setattr(
-        latency_plan, "_fleet", lambda request: (requests.append(request), fleet_of(request))[1]
+        latency_plan,
+        "_fleet",
+        lambda request, *given: (requests.append(request), fleet_of(request, *given))[1],
     )
     planned._plan_of.cache_clear()
     return requests
