@@ -30,6 +30,7 @@ from .measure import ROOT, BenchmarkFailed, run, sized
 
 STREAMS, GAP_SECONDS = sized(100, 10), 0.02
 CHUNKS = sized(200, 20)
+_ENDPOINT = "chat"
 _SERVER = ROOT / "tests" / "load_test" / "token_server.py"
 _PROMPT_TOKENS, _ANSWER_TOKENS, _RATE = 300, 40, 4.0
 _REQUESTS = sized(240, 8)
@@ -107,12 +108,11 @@ def beside_aiperf(program: str) -> None:
     """The same load from both generators, in turns, to one server; prints their figures."""
     from local_sagemaker import LocalAws
     from local_sagemaker.model_servers import LanguageModelServer
-    from tests.load_test.servers import serve_sentiment
 
     server = LanguageModelServer(step_seconds=0.0239, seconds_per_token=0.00013, kv_tokens=13_840)
     rows: dict[str, list[dict[str, float]]] = {"AIPerf": [], "load-test": []}
     with LocalAws.start(region="us-east-1", model_servers={"*": server}) as aws:
-        serve_sentiment(aws, instances=1)
+        _serve(aws)
         for turn in range(sized(3, 1)):
             for name, generator in (("AIPerf", _aiperf), ("load-test", _ours)):
                 with tempfile.TemporaryDirectory() as folder:
@@ -124,13 +124,31 @@ def beside_aiperf(program: str) -> None:
         print(f"{key:<34}" + "".join(f"{value:>14.2f}" for value in values))
 
 
+def _serve(aws: Any) -> None:
+    """An endpoint of one instance in the local AWS."""
+    sagemaker = aws.client("sagemaker")
+    sagemaker.create_model(
+        ModelName="chat",
+        ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+        PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/chat:1"},
+    )
+    variant = {"VariantName": "primary", "ModelName": "chat", "InstanceType": "ml.g5.xlarge"}
+    sagemaker.create_endpoint_config(
+        EndpointConfigName="chat", ProductionVariants=[{**variant, "InitialInstanceCount": 1}]
+    )
+    sagemaker.create_endpoint(EndpointName=_ENDPOINT, EndpointConfigName="chat")
+    sagemaker.get_waiter("endpoint_in_service").wait(
+        EndpointName=_ENDPOINT, WaiterConfig={"Delay": 1, "MaxAttempts": 60}
+    )
+
+
 def _ours(program: str, folder: Path, environment: dict[str, str], turn: int) -> dict[str, float]:
     result = folder / "result.json"
     begun, used = time.perf_counter(), os.times()
     _command(
         [
             str(Path(sys.executable).parent / "low-latency"),
-            *("load-test", "sentiment", "--openai", "--alone", "0s", "--metrics-wait", "0s"),
+            *("load-test", _ENDPOINT, "--openai", "--alone", "0s", "--metrics-wait", "0s"),
             *("--tokens", f"input={_PROMPT_TOKENS},output={_ANSWER_TOKENS}"),
             *("--tps", f"{_RATE:g}", "--duration", f"{_REQUESTS / _RATE:g}s"),
             *("--seed", str(turn + 1), "-o", str(result)),
@@ -170,7 +188,7 @@ def _aiperf(program: str, folder: Path, environment: dict[str, str], turn: int) 
             program,
             "profile",
             *("--model", "chat", "--url", environment["AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME"]),
-            *("--custom-endpoint", "/endpoints/sentiment/openai/v1/chat/completions"),
+            *("--custom-endpoint", f"/endpoints/{_ENDPOINT}/openai/v1/chat/completions"),
             *("--endpoint-type", "chat", "--streaming", "--use-server-token-count"),
             *("--api-key", str.__str__(bearer_token(session, "us-east-1"))),
             *("--tokenizer", str(folder / "tokenizer")),
