@@ -17,6 +17,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import cache, partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import gevent
 import gevent.socket
@@ -68,6 +69,25 @@ class _Parser(HTTPResponse):
         self.complete = True
 
 
+class _Polled:
+    """When the event loop last learned what there is to read.
+
+    All that it learned of at once had come by then. Of a hundred streams whose tokens come at the
+    same moment the last would be read milliseconds later, and each time another one is the last.
+    """
+
+    def __init__(self, loop: Any) -> None:
+        self.at = time.perf_counter()
+        self._watcher = loop.check(ref=False)
+        self._watcher.start(self._look)
+
+    def _look(self) -> None:
+        self.at = time.perf_counter()
+
+
+_polled: WeakKeyDictionary[Any, _Polled] = WeakKeyDictionary()  # by gevent's hub: one a thread
+
+
 class GeneratorConnection:
     """A connection, and one exchange on it at a time.
 
@@ -90,6 +110,8 @@ class GeneratorConnection:
         ``time.perf_counter()`` at the end of the last exchange; 0.0 before the first.
     expired : bool
         Whether the timeout ended it.
+    readable_at : float
+        ``time.perf_counter()`` when what was read last was known to have come.
     finished : bool
         Whether the other side ended it in order, while an answer was waited for.
 
@@ -102,6 +124,7 @@ class GeneratorConnection:
     __slots__ = (
         "_parser",
         "_poll",
+        "_polled",
         "_readable",
         "_receive",
         "_socket",
@@ -109,6 +132,7 @@ class GeneratorConnection:
         "_wait",
         "expired",
         "finished",
+        "readable_at",
         "received",
         "status",
         "used_at",
@@ -121,7 +145,11 @@ class GeneratorConnection:
             self._receive = self._receive_tls
         self._parser = _Parser()
         hub = get_hub()
+        if hub not in _polled:
+            _polled[hub] = _Polled(hub.loop)
+        self._polled = _polled[hub]
         self._wait = hub.wait
+        self.readable_at = 0.0
         self._readable = hub.loop.io(self._socket.fileno(), _READ)
         self._timer = hub.loop.timer(timeout_seconds, timeout_seconds)
         looking = _poll()
@@ -155,6 +183,7 @@ class GeneratorConnection:
         parser.complete = parser.headed = False  # of the answer before
         self.received = b""
         self.status = 0
+        self.readable_at = time.perf_counter()
         # One timer per connection, started anew: gevent's Timeout would be made for each request.
         self._timer.again(self._expire)
         try:
@@ -168,6 +197,7 @@ class GeneratorConnection:
                     raise
             else:
                 self._wait(self._readable)  # the answer is never there yet; asking costs 2 us
+                self.readable_at = self._polled.at
                 self._feed(receive(_BLOCK))
             while True:
                 if on_part is not None and 200 <= self.status < 300:
@@ -178,6 +208,7 @@ class GeneratorConnection:
                     return parts
                 if on_part is not None:
                     self._wait(self._readable)  # nor is the next part of a stream
+                    self.readable_at = self._polled.at
                 self._feed(receive(_BLOCK))
         finally:
             self._timer.stop()

@@ -294,7 +294,7 @@ class SageMakerInvoker:
         request: bytes,
         started: float,
     ) -> Invocation:
-        stream = _Stream(self._wire, self.target) if self.target.streaming else None
+        stream = _Stream(self._wire, self.target, connection) if self.target.streaming else None
         used_at = connection.used_at
         parts: Sequence[bytes | bytearray]
         try:
@@ -415,7 +415,8 @@ class SageMakerInvoker:
 class _Stream:
     """Puts the parts of a response stream together."""
 
-    def __init__(self, wire: Wire, target: Target) -> None:
+    def __init__(self, wire: Wire, target: Target, connection: GeneratorConnection) -> None:
+        self._connection = connection
         self._events, self._buffer = wire.events, EventStreamBuffer()
         self._parts_of = EventParts(self._other_event) if target.api == INVOKE else None
         self._reader = TokenReader() if target.tokens is not None else None
@@ -424,7 +425,7 @@ class _Stream:
 
     def feed(self, data: bytes) -> None:
         """Take bytes of the body; raises what the stream reports."""
-        now = time.perf_counter()
+        now = self._connection.readable_at
         for part in (data,) if self._parts_of is None else self._parts_of.feed(data):
             if self.first_byte is None:
                 self.first_byte = now
