@@ -9,15 +9,8 @@ import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.search.judging import (
-    Bounds,
-    Judgement,
-    LatencyGoal,
-    judge,
-    mean_bounds,
-    quantile_bounds,
-    quantile_of,
-)
+from low_latency_endpoint.load_test.search.bounds import Bounds, mean_bounds, quantile_bounds
+from low_latency_endpoint.load_test.search.judging import Judgement, LatencyGoal, judge, quantile_of
 
 GOAL = LatencyGoal({"p50": 0.2})
 QUICK = LatencyHistogram.of([0.1] * 1_000)

@@ -15,14 +15,13 @@ from scipy.stats import binom
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.steps import Step
-from low_latency_endpoint.load_test.search.judging import (
-    LatencyGoal,
-    judge,
+from low_latency_endpoint.load_test.search.bounds import (
     mean_bounds,
     quantile_bounds,
     rank_bounds,
     samples_for,
 )
+from low_latency_endpoint.load_test.search.judging import LatencyGoal, judge
 from low_latency_endpoint.load_test.search.limit_search import Limit
 from low_latency_endpoint.load_test.search.run_plans import limit_plan
 from low_latency_endpoint.load_test.search.running import LoadTestRun, run

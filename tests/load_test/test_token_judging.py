@@ -25,12 +25,8 @@ from low_latency_endpoint.load_test.engine.steps import (
 from low_latency_endpoint.load_test.engine.target import Target, TokenLimits
 from low_latency_endpoint.load_test.engine.token_streams import TokenTimes
 from low_latency_endpoint.load_test.engine.validity import client_bound, warnings
-from low_latency_endpoint.load_test.search.judging import (
-    LatencyGoal,
-    judge,
-    rank_bounds,
-    share_bounds,
-)
+from low_latency_endpoint.load_test.search.bounds import rank_bounds, share_bounds
+from low_latency_endpoint.load_test.search.judging import LatencyGoal, judge
 from low_latency_endpoint.load_test.search.measured_steps import independent_gaps, summary_lines
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport
 from low_latency_endpoint.load_test.search.run_plans import limit_plan, rate_plan

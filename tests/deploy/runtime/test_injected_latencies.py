@@ -23,7 +23,7 @@ from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals, PoissonArrivals
 from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 from low_latency_endpoint.load_test.engine.target import Target
-from low_latency_endpoint.load_test.search.judging import quantile_bounds
+from low_latency_endpoint.load_test.search.bounds import quantile_bounds
 from tests.load_test.agreement import percentile_of
 
 from .jumping_generator import JumpingGenerator

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from ...report.charts import Chart, Line, Panel, nines
 from ...report.colours import PALETTE
 from ..engine.steps import Progress, finite
-from ..search.judging import quantile_bounds
+from ..search.bounds import quantile_bounds
 from ..search.measured_steps import MeasuredStep
 from ..search.result_file import LoadTestReport
 

@@ -37,18 +37,17 @@ from typing import Literal
 from ...simulate.estimates import student_quantile
 from ..engine.latencies import LatencyHistogram
 from ..engine.steps import Progress, Step
+from .bounds import binomial_tail, samples_for
 from .judging import (
     INTER_TOKEN,
     PREFIXES,
     Judgement,
     LatencyGoal,
-    binomial_tail,
     histogram_of,
     is_mean,
     piles_up,
     quantile_of,
     rises,
-    samples_for,
     without_prefix,
 )
 

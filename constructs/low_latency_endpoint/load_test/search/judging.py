@@ -14,9 +14,9 @@ rising when it ends never counts as held.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import NormalDist, median
+from statistics import median
 from typing import Any, Literal
 
 from ...errors import rule
@@ -24,6 +24,15 @@ from ...plan.limits import Range
 from ..engine.latencies import LatencyHistogram
 from ..engine.steps import TOKEN_HISTOGRAMS, TokenResult
 from ..engine.target import TokenLimits
+from .bounds import (
+    CONFIDENCE,
+    Bounds,
+    ShareBounds,
+    binomial_tail,
+    mean_bounds,
+    quantile_bounds,
+    share_bounds,
+)
 
 LATENCY_NEEDED = rule(
     "LLT110",
@@ -53,7 +62,6 @@ PREFIXES = {
     INTER_TOKEN: "inter_token",
     PER_TOKEN: "per_token",
 }
-CONFIDENCE = 0.95  # of each bound on its own
 _GOOD = ((FIRST_TOKEN,), (INTER_TOKEN, PER_TOKEN))
 _RISING_TAU = 0.5
 _RISING_FACTOR = 1.3
@@ -157,42 +165,6 @@ class LatencyGoal:
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """A statistic of a step and where the true one lies; seconds.
-
-    ``high`` is infinite where there are too few requests to bound it.
-    """
-
-    value: float
-    low: float
-    high: float
-    samples: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON; times in milliseconds, ``null`` for no bound."""
-        return {
-            "ms": _ms(self.value),
-            "low_ms": _ms(self.low),
-            "high_ms": _ms(self.high),
-            "samples": self.samples,
-        }
-
-
-@dataclass(frozen=True)
-class ShareBounds:
-    """A share of the requests and where the true one lies."""
-
-    value: float
-    low: float
-    high: float
-    samples: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON."""
-        return {name: None if math.isnan(value) else value for name, value in vars(self).items()}
-
-
-@dataclass(frozen=True)
 class Judgement:
     """What a step showed.
 
@@ -286,156 +258,6 @@ def quantile_of(statistic: str) -> float:
             "language models ttft-p95, itl-p95, tpot-p95",
         )
     return round(share, 9)
-
-
-def samples_for(quantile: float, confidence: float = CONFIDENCE) -> int:
-    """Fewest requests that can show a quantile to be within a target: none of them may miss it.
-
-    Examples
-    --------
-    >>> samples_for(0.5), samples_for(0.99), samples_for(0.999)
-    (5, 299, 2995)
-    """
-    return math.ceil(math.log(1 - confidence) / math.log(quantile))
-
-
-def rank_bounds(samples: int, quantile: float, confidence: float = CONFIDENCE) -> tuple[int, int]:
-    """Ranks (from 1) of the ordered sample that bound a quantile from below and from above.
-
-    Each bound holds with the confidence on its own. Rank 0 and rank ``samples + 1`` stand for no
-    bound.
-
-    Examples
-    --------
-    >>> rank_bounds(298, 0.99), rank_bounds(299, 0.99), rank_bounds(1000, 0.99)
-    ((292, 299), (293, 299), (985, 996))
-    """
-    beyond = 1 - quantile
-    below_alpha, above_rest = _binomial_ranks(samples, beyond, 1 - confidence)
-    return max(0, samples - above_rest), samples - below_alpha
-
-
-def _binomial_ranks(samples: int, share: float, alpha: float) -> tuple[int, int]:
-    """Largest k with P(X <= k) <= alpha (or -1), smallest m with P(X <= m) >= 1 - alpha."""
-    mean, spread = samples * share, math.sqrt(samples * share * (1 - share))
-    start = max(0, math.floor(mean - 12 * spread) - 1)
-    below, summed, k = -1, 0.0, start
-    while k <= samples:
-        summed += math.exp(_log_binomial(samples, k, share))
-        if summed <= alpha:
-            below = k
-        if summed >= 1 - alpha:
-            return below, k
-        k += 1
-    return below, samples
-
-
-def _log_binomial(n: int, k: int, p: float) -> float:
-    return (
-        math.lgamma(n + 1)
-        - math.lgamma(k + 1)
-        - math.lgamma(n - k + 1)
-        + k * math.log(p)
-        + (n - k) * math.log1p(-p)
-    )
-
-
-def binomial_tail(n: int, k: int, p: float) -> float:
-    """The chance of at least ``k`` hits of ``n`` independent ones that each hit with chance ``p``.
-
-    Examples
-    --------
-    >>> binomial_tail(10, 0, 0.5), round(binomial_tail(10, 9, 0.5) * 1024)
-    (1.0, 11)
-    """
-    if k <= 0:
-        return 1.0
-    if k > n * p:  # the smaller side, whose terms fall quickly
-        summed = 0.0
-        for each in range(k, n + 1):
-            term = math.exp(_log_binomial(n, each, p))
-            summed += term
-            if term < 1e-12 * summed:
-                break
-        return min(1.0, summed)
-    return max(0.0, 1 - sum(math.exp(_log_binomial(n, each, p)) for each in range(k)))
-
-
-def share_bounds(hits: int, samples: int, confidence: float = CONFIDENCE) -> ShareBounds:
-    """A share with its bounds (Clopper and Pearson 1934).
-
-    Examples
-    --------
-    Of 299 requests without a bad one, 99 % or more are good (see :func:`samples_for`).
-
-    >>> found = share_bounds(299, 299)
-    >>> found.value, round(found.low, 4), found.high
-    (1.0, 0.99, 1.0)
-    """
-    if not samples:
-        return ShareBounds(math.nan, 0.0, 1.0, 0)
-    alpha = 1 - confidence
-    # The share at which so many hits, or so few, are just not explained by chance.
-    low = _root(lambda share: binomial_tail(samples, hits, share) > alpha) if hits else 0.0
-    high = (
-        _root(lambda share: 1 - binomial_tail(samples, hits + 1, share) <= alpha)
-        if hits < samples
-        else 1.0
-    )
-    return ShareBounds(hits / samples, low, high, samples)
-
-
-def _root(beyond: Callable[[float], bool]) -> float:
-    """The share between 0 and 1 from which on it is true."""
-    low, high = 0.0, 1.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (low, middle) if beyond(middle) else (middle, high)
-    return (low + high) / 2
-
-
-def quantile_bounds(
-    latencies: LatencyHistogram,
-    quantile: float,
-    confidence: float = CONFIDENCE,
-    samples: int | None = None,
-) -> Bounds:
-    """A quantile with its bounds.
-
-    Parameters
-    ----------
-    samples : int, optional
-        Independent ones among the latencies. By default all of them.
-
-    Examples
-    --------
-    >>> made = quantile_bounds(LatencyHistogram.of(n / 1000 for n in range(1, 1001)), 0.99)
-    >>> [round(each, 3) for each in (made.low, made.value, made.high)]
-    [0.985, 0.99, 0.996]
-    """
-    count = latencies.count if samples is None else min(samples, latencies.count)
-    if not count:
-        return Bounds(math.nan, 0.0, math.inf, 0)
-    low, high = rank_bounds(count, quantile, confidence)
-    value, lower, upper = latencies.quantiles(
-        [quantile, max(low, 1) / count, min(high, count) / count]
-    )
-    return Bounds(value, lower if low >= 1 else 0.0, upper if high <= count else math.inf, count)
-
-
-def mean_bounds(
-    latencies: LatencyHistogram, confidence: float = CONFIDENCE, samples: int | None = None
-) -> Bounds:
-    """The mean with its bounds, by the normal law."""
-    count = latencies.count if samples is None else min(samples, latencies.count)
-    if not count:
-        return Bounds(math.nan, 0.0, math.inf, 0)
-    steps = 200
-    at = latencies.quantiles([(number + 0.5) / steps for number in range(steps)])
-    mean = latencies.mean
-    spread = math.sqrt(sum((each - mean) ** 2 for each in at) / steps)
-    half = NormalDist().inv_cdf(confidence) * spread / math.sqrt(count)
-    return Bounds(mean, max(0.0, mean - half), mean + half if count > 1 else math.inf, count)
 
 
 def judge(
@@ -631,7 +453,3 @@ def _kinds(errors: Mapping[str, int] | None) -> str:
 def _span(each: Bounds) -> str:
     high = "no bound" if math.isinf(each.high) else f"{1000 * each.high:.4g}"
     return f"{1000 * each.value:.4g} ms ({1000 * each.low:.4g} to {high})"
-
-
-def _ms(seconds: float) -> float | None:
-    return 1000 * seconds if math.isfinite(seconds) else None

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from ...errors import rule
 from ...plan.limits import Range
+from .bounds import samples_for
 from .early_verdict import EARLIEST
-from .judging import LatencyGoal, is_mean, quantile_of, samples_for
+from .judging import LatencyGoal, is_mean, quantile_of
 
 PRECISION = Range(
     rule(
