@@ -25,6 +25,11 @@ from low_latency_endpoint.load_test.engine.steps import (
 from low_latency_endpoint.load_test.engine.target import Target, TokenLimits
 from low_latency_endpoint.load_test.engine.token_streams import TokenTimes
 from low_latency_endpoint.load_test.engine.validity import client_bound, warnings
+from low_latency_endpoint.load_test.report.charts import (
+    over_time,
+    percentiles,
+    throughput_and_latency,
+)
 from low_latency_endpoint.load_test.search.bounds import rank_bounds, share_bounds
 from low_latency_endpoint.load_test.search.judging import LatencyGoal, judge
 from low_latency_endpoint.load_test.search.measured_steps import independent_gaps, summary_lines
@@ -436,3 +441,16 @@ def test_records_of_several_processes_add_up_to_one_result() -> None:
     found = result_of(step, again, 0.0, streaming=True, tokens=True).tokens
     assert found is not None
     assert (found.good, found.output_tokens, found.first_token.count) == (2, 10, 2)
+
+
+def test_charts_put_targets_of_tokens_beside_tokens_and_not_beside_whole_answers() -> None:
+    found = report()
+    (rates,) = throughput_and_latency(found).panels
+    assert [line.name for line in rates.lines] == ["first token p95", "between tokens p95"]
+    assert [name for name, _ in rates.limits] == ["ttft-p95 target 500 ms", "itl-p95 target 50 ms"]
+    first, between = percentiles(found).panels
+    assert [name for name, _ in first.limits] == ["ttft-p95 target 500 ms"]
+    assert [name for name, _ in between.limits] == ["itl-p95 target 50 ms"]
+    panels = {panel.title: panel for panel in over_time(found).panels}
+    assert not panels["Client latency, from the intended start"].limits
+    assert len(panels["First token, and between tokens"].limits) == 2

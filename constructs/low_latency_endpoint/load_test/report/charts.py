@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from ...report.charts import Chart, Line, Panel, nines
 from ...report.colours import PALETTE
-from ..engine.steps import Progress, finite
+from ..engine.latencies import LatencyHistogram
+from ..engine.steps import TOKEN_HISTOGRAMS, Progress, StepResult, finite
 from ..search.bounds import quantile_bounds
+from ..search.judging import histogram_of
 from ..search.measured_steps import MeasuredStep
 from ..search.result_file import LoadTestReport
 
 _MARKS = {"held": "●", "unclear": "○", "broken": "✕", "client-bound": "◆"}
+#: What a chart of whole answers shows, and one of tokens.
+_WHOLE = ("latency", "first_byte")
+_TOKENS = ("first_token", "inter_token", "per_token")
+_WHOLE_LINES = (
+    ("p99", "latency", 0.99, "red"),
+    ("p90", "latency", 0.9, "orange"),
+    ("p50", "latency", 0.5, "blue"),
+)
+_TOKEN_LINES = (
+    ("first token p95", "first_token", 0.95, "green"),
+    ("between tokens p95", "inter_token", 0.95, "orange"),
+)
+_TOKEN_PARTS = {"First token": ("first_token",), "Between tokens": ("inter_token", "per_token")}
 _LINES = 8  # lines of one chart that can still be told apart
 
 
@@ -24,12 +39,10 @@ def throughput_and_latency(report: LoadTestReport) -> Chart:
     steps = sorted(_answered(report), key=_load)
     rates = [_load(each) for each in steps]
     lines = []
-    for name, quantile, colour in (
-        ("p99", 0.99, "red"),
-        ("p90", 0.9, "orange"),
-        ("p50", 0.5, "blue"),
-    ):
-        bounds = [quantile_bounds(each.result.latency, quantile) for each in steps]
+    of_tokens = _of_tokens(steps)
+    for name, part, quantile, colour in _TOKEN_LINES if of_tokens else _WHOLE_LINES:
+        found = [(each, _part(each.result, part)) for each in steps]
+        bounds = [quantile_bounds(of, quantile, samples=_samples(each, part)) for each, of in found]
         lines.append(
             Line(
                 name,
@@ -44,21 +57,22 @@ def throughput_and_latency(report: LoadTestReport) -> Chart:
                 ],
                 low=[1000 * each.low for each in bounds],
                 high=[
-                    1000 * min(bound.high, each.result.latency.max)
-                    for bound, each in zip(bounds, steps, strict=True)
+                    1000 * min(bound.high, of.max)
+                    for bound, (_, of) in zip(bounds, found, strict=True)
                 ],
             )
         )
-    limits = _targets(report, " target")
+    limits = _targets(report, _TOKENS if of_tokens else _WHOLE, " target")
     # A step far over the limit must not press the others flat.
     highest = max(
         [value for _, value in limits] + [high for line in lines for high in line.high], default=0.0
     )
-    lowest = min((1000 * each.result.latency.percentile(50) for each in steps), default=0.0)
+    lowest = min((1000 * _part(each.result, part).percentile(50) for each in steps), default=0.0)
     limit = report.run.limit
+    title = "First token, and between tokens" if of_tokens else "Latency"
     return Chart(
         "throughput",
-        [Panel("Latency", lines, " ms", limits, logarithmic=highest > 30 * lowest)],
+        [Panel(title, lines, " ms", limits, logarithmic=highest > 30 * lowest)],
         title="Requests a second (of waiting callers: answers)",
         height=320,
         events=[(limit.rate, "green", f"limit {limit.rate:,.4g}")]
@@ -88,27 +102,40 @@ def over_time(report: LoadTestReport) -> Chart:
 
 def percentiles(report: LoadTestReport) -> Chart:
     """Latency by percentile, each further nine as wide as the one before."""
-    lines = []
-    for colour, each in zip(PALETTE, _chosen(_answered(report)), strict=False):
-        at = nines(each.result.latency.count)
-        values = each.result.latency.quantiles([1 - 10**-rank for rank in at])
-        shown = f" ({each.shown})" if each.shown else ""
-        lines.append(
-            Line(
-                each.result.step.name + shown,
-                at,
-                [1000 * value for value in values],
-                colour,
-                dash=each.shown not in ("held", ""),
-            )
-        )
+    steps = _chosen(_answered(report))
+    parts = _TOKEN_PARTS if _of_tokens(steps) else {"Latency": _WHOLE}
     return Chart(
         "percentiles",
-        [Panel("Latency", lines, " ms", _targets(report, " target"), logarithmic=True)],
+        [
+            Panel(
+                title,
+                list(_by_percentile(steps, of[0])),
+                " ms",
+                _targets(report, of, " target"),
+                logarithmic=True,
+            )
+            for title, of in parts.items()
+        ],
         "nines",
         "Percentile",
         320,
     )
+
+
+def _by_percentile(steps: list[MeasuredStep], part: str) -> Iterator[Line]:
+    for colour, each in zip(PALETTE, steps, strict=False):
+        of = _part(each.result, part)
+        if not of.count:
+            continue
+        at = nines(of.count)
+        shown = f" ({each.shown})" if each.shown else ""
+        yield Line(
+            each.result.step.name + shown,
+            at,
+            [1000 * value for value in of.quantiles([1 - 10**-rank for rank in at])],
+            colour,
+            dash=each.shown not in ("held", ""),
+        )
 
 
 def send_lag(report: LoadTestReport) -> Chart:
@@ -177,7 +204,9 @@ def _client_panels(report: LoadTestReport, steps: list[MeasuredStep]) -> Iterato
             title,
             [each for each in made if any(v is not None for v in each.y)],
             unit,
-            _targets(report) if logarithmic else (),
+            _targets(report, _TOKENS if lines[0][1].endswith("_token_p95") else _WHOLE)
+            if logarithmic
+            else (),
             logarithmic=logarithmic,
         )
 
@@ -297,11 +326,32 @@ def _chosen(steps: list[MeasuredStep]) -> list[MeasuredStep]:
     return [each for number, each in enumerate(ordered) if number in picked]
 
 
-def _targets(report: LoadTestReport, word: str = "") -> list[tuple[str, float]]:
+def _targets(
+    report: LoadTestReport, parts: Sequence[str], word: str = ""
+) -> list[tuple[str, float]]:
+    """The targets of these parts of a result: a stream's whole time has none of its tokens'."""
     return [
         (f"{name}{word} {1000 * seconds:g} ms", 1000 * seconds)
         for name, seconds in report.run.goal.targets.items()
+        if histogram_of(name) in parts
     ]
+
+
+def _of_tokens(steps: Sequence[MeasuredStep]) -> bool:
+    return any(each.result.tokens is not None for each in steps)
+
+
+def _part(result: StepResult, part: str) -> LatencyHistogram:
+    """A histogram of a result by its name; an empty one where there is none."""
+    of = result.tokens if part in TOKEN_HISTOGRAMS else result
+    found: LatencyHistogram | None = getattr(of, part, None)
+    return found if found is not None else LatencyHistogram()
+
+
+def _samples(each: MeasuredStep, part: str) -> int | None:
+    """Of gaps as many as there are streams: those of one stream depend on each other."""
+    tokens = each.result.tokens
+    return tokens.per_token.count if part == "inter_token" and tokens is not None else None
 
 
 def _load(each: MeasuredStep) -> float:
