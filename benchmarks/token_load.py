@@ -104,7 +104,7 @@ def measured(spread: float) -> dict[str, float]:
     }
 
 
-def beside_aiperf(program: str) -> None:
+def beside_aiperf(program: str, turns: int) -> None:
     """The same load from both generators, in turns, to one server; prints their figures."""
     from local_sagemaker import LocalAws
     from local_sagemaker.model_servers import LanguageModelServer
@@ -113,7 +113,7 @@ def beside_aiperf(program: str) -> None:
     rows: dict[str, list[dict[str, float]]] = {"AIPerf": [], "load-test": []}
     with LocalAws.start(region="us-east-1", model_servers={"*": server}) as aws:
         _serve(aws)
-        for turn in range(sized(3, 1)):
+        for turn in range(turns):
             for name, generator in (("AIPerf", _aiperf), ("load-test", _ours)):
                 with tempfile.TemporaryDirectory() as folder:
                     rows[name].append(generator(program, Path(folder), aws.environment(), turn))
@@ -282,9 +282,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.token_load", description=__doc__)
     parser.add_argument("--measure", type=float, metavar="SPREAD", help="one run, as JSON")
     parser.add_argument("--aiperf", metavar="PROGRAM", help="compare with it")
+    parser.add_argument("--turns", type=int, default=sized(3, 1), help="of each generator")
     arguments = parser.parse_args()
     if arguments.aiperf:
-        beside_aiperf(arguments.aiperf)
+        beside_aiperf(arguments.aiperf, arguments.turns)
     else:
         print(json.dumps(measured(arguments.measure or 0.0)))
 
