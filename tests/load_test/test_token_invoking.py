@@ -180,6 +180,16 @@ def test_an_override_without_a_header_on_the_openai_path_is_refused() -> None:
     assert (refused.value.code, refused.value.got) == ("LLT164", "TargetVariant")
 
 
+def test_users_of_locust_have_all_that_a_target_has() -> None:
+    # In a process of its own: Locust replaces parts of the standard library.
+    program = (
+        "from low_latency_endpoint.load_test.engine import users; "
+        "print([name for name in users._SETTINGS if not hasattr(users.SageMakerUser, name)])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip().endswith("[]"), done.stdout + done.stderr
+
+
 # --- against moments that a server tells ------------------------------------------------------------
 
 

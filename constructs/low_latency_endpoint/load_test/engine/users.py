@@ -36,7 +36,7 @@ from .locust_options import add_options, settings_of
 from .locust_statistics import install
 from .payloads import PAYLOAD_SOURCE, Payloads
 from .sending import keep_for_good
-from .target import Target
+from .target import INVOKE, Target, TokenLimits
 from .validity import CPU_SHARE
 
 _log = logging.getLogger(__name__)
@@ -89,6 +89,8 @@ class SageMakerUser(User):
         Regular expression that must occur in every good answer; see also :meth:`check`.
     allow_plain_http : bool
         Whether ``http://`` may lead to another machine: requests and signatures in clear.
+    api, tokens
+        As in :class:`.target.Target`.
     request_name : str, optional
         What Locust's table calls the requests; the endpoint's name by default.
 
@@ -120,6 +122,8 @@ class SageMakerUser(User):
     timeout_seconds: float = 60.0
     expected: str | None = None
     allow_plain_http: bool = False
+    api: str = INVOKE
+    tokens: TokenLimits | None = None
     request_name: str | None = None
 
     def __init_subclass__(cls) -> None:
