@@ -37,7 +37,6 @@ from low_latency_endpoint.load_test.compare.comparison import (
     Block,
     Pair,
     changes,
-    together,
 )
 from low_latency_endpoint.load_test.compare.page import comparison_page
 from low_latency_endpoint.load_test.compare.report import named
@@ -45,8 +44,9 @@ from low_latency_endpoint.load_test.compare.sides import Side, Sides, prefix_dou
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.prompts import Prompts
-from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult, TokenResult
+from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult
 from low_latency_endpoint.load_test.engine.target import OPENAI, Target, TokenLimits
+from low_latency_endpoint.load_test.engine.token_results import TokenResult
 from low_latency_endpoint.load_test.search.serving import ServingFleet
 from tests.browser import needs_chromium, opened
 
@@ -186,7 +186,9 @@ def test_json_of_a_figure_has_its_unit() -> None:
 
 
 def test_together_adds_counts_and_histograms() -> None:
-    whole = together([tokens_of(0.1, requests=3, cached=5), tokens_of(0.3, requests=1, cached=7)])
+    whole = TokenResult.sum(
+        [tokens_of(0.1, requests=3, cached=5), tokens_of(0.3, requests=1, cached=7)]
+    )
     assert whole.first_token == LatencyHistogram.of([0.1, 0.1, 0.1, 0.3])
     assert (whole.inter_token.count, whole.cached_tokens, whole.output_tokens) == (28, 12, 16_000)
 

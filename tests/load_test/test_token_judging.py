@@ -14,15 +14,10 @@ import pytest
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.invoking import Invocation
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
-from low_latency_endpoint.load_test.engine.recording import Records, record_tokens, result_of
-from low_latency_endpoint.load_test.engine.steps import (
-    Progress,
-    Step,
-    StepResult,
-    TokenResult,
-    Watch,
-)
+from low_latency_endpoint.load_test.engine.recording import Records, result_of
+from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult, Watch
 from low_latency_endpoint.load_test.engine.target import Target, TokenLimits
+from low_latency_endpoint.load_test.engine.token_results import TokenResult
 from low_latency_endpoint.load_test.engine.token_streams import TokenTimes
 from low_latency_endpoint.load_test.engine.validity import client_bound, warnings
 from low_latency_endpoint.load_test.report.charts import (
@@ -52,11 +47,11 @@ def invocation(error: str | None = None, tokens: TokenTimes | None = None) -> In
 ANY = TokenLimits()
 
 
-def recorded(*answers: Invocation, limits: TokenLimits = ANY) -> Records:
-    records = Records()
+def recorded(*answers: Invocation, limits: TokenLimits = ANY) -> TokenResult:
+    found = TokenResult()
     for answer in answers:
-        record_tokens(records, answer, 5.0, limits)
-    return records
+        found.count(answer, 5.0, limits)
+    return found
 
 
 STREAM = TokenTimes(11.0, 13.0, [0.5, 1.5], 5, 100, 64, True)
@@ -179,7 +174,9 @@ def seconds_of_gaps(late: Sequence[int], each: int = 1_000) -> list[Progress]:
             3.0,
             0.0,
             0.1,
-            inter_token=LatencyHistogram.of([0.06] * count + [0.02] * (each - count)),
+            tokens=TokenResult(
+                inter_token=LatencyHistogram.of([0.06] * count + [0.02] * (each - count))
+            ),
         )
         for n, count in enumerate(late)
     ]
@@ -254,16 +251,7 @@ class TokenGenerator(FakeGenerator):
 
     def run(self, step: Step, progress: Watch = lambda each: None) -> StepResult:
         def told(second: Progress) -> object:
-            found = self._tokens(second.latency)
-            return progress(
-                replace(
-                    second,
-                    **{
-                        name: getattr(found, name)
-                        for name in ("first_token", "inter_token", "per_token", "good")
-                    },
-                )
-            )
+            return progress(replace(second, tokens=self._tokens(second.latency)))
 
         result = super().run(step, told)
         found = self._tokens(result.latency)
@@ -433,9 +421,7 @@ def test_a_loop_that_wakes_late_makes_gaps_invalid() -> None:
 
 
 def test_records_of_several_processes_add_up_to_one_result() -> None:
-    one, two = recorded(invocation(tokens=STREAM)), recorded(invocation(tokens=STREAM))
-    for each in (one, two):
-        each.sent = each.intended = each.completed = 1
+    one, two = (Records(1, 1, 1, tokens=recorded(invocation(tokens=STREAM))) for _ in range(2))
     again = Records.sum([Records.of_message(each.to_message()) for each in (one, two)])
     step = Step("s", 10, ConstantArrivals(1))
     found = result_of(step, again, 0.0, streaming=True, tokens=True).tokens

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -40,7 +42,8 @@ class ComparisonDisplay(LiveDisplay):
         if isinstance(event, BlockProgressed):
             p = event.progress
             what = f"Pair {event.pair}" if event.pair else "Before the first pair"
-            tokens = f", TTFT p95 {milliseconds(p.first_token_p95)}" if p.first_token.count else ""
+            late = p.first_token_p95
+            tokens = "" if math.isnan(late) else f", TTFT p95 {milliseconds(late)}"
             self._now = Text.assemble(
                 f"{what}, {event.label}: {p.seconds:.0f} s, {p.rate:,.0f}/s answered, "
                 f"p50 {milliseconds(p.p50)}, p99 {milliseconds(p.p99)}{tokens}",

@@ -26,13 +26,13 @@ independent. They are pooled for the figure, and their interval comes from the p
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ...simulate.estimates import estimate, student_quantile
 from ..engine.latencies import SAMPLES_NEEDED_BEYOND, LatencyHistogram
-from ..engine.steps import TOKEN_FIELDS, TOKEN_HISTOGRAMS, TokenResult
+from ..engine.token_results import TokenResult
 
 #: Of which an interval can be made, with the order of the sides taken out.
 FEWEST_PAIRS = 4
@@ -308,18 +308,6 @@ class _Side:
                 *LatencyHistogram.sums_without_each(each),
             ]
         return self._pooled[name]
-
-
-def together(results: Iterable[TokenResult]) -> TokenResult:
-    """What several blocks showed of a model's answers, as one."""
-    every = list(results)
-    found: dict[str, Any] = {
-        name: LatencyHistogram.sum(getattr(each, name) for each in every)
-        if name in TOKEN_HISTOGRAMS
-        else sum(getattr(each, name) for each in every)
-        for name in TOKEN_FIELDS
-    }
-    return TokenResult(**found)
 
 
 def _divided(values: list[float], by: list[float]) -> list[float]:

@@ -12,8 +12,9 @@ from ... import __version__
 from ...report.json_text import json_text
 from ...report.numbers import percent
 from ...report.tables import Table
-from ..engine.latencies import LatencyHistogram
-from ..engine.steps import StepResult, TokenResult, summary_ms
+from ..engine.latencies import LatencyHistogram, summary_ms
+from ..engine.steps import StepResult
+from ..engine.token_results import TokenResult
 from ..search.result_file import iso_time
 from .comparison import (
     CACHED,
@@ -25,7 +26,6 @@ from .comparison import (
     Difference,
     Pair,
     changes,
-    together,
 )
 from .sides import Side, Sides
 
@@ -276,7 +276,7 @@ class RoutingComparison:
         if not self.of_tokens:
             return None
         found = (pair.results[at].tokens for pair in self.pairs)
-        return together(each for each in found if each is not None)
+        return TokenResult.sum(each for each in found if each is not None)
 
     def table(self) -> Table:
         """The statistics of both sides."""

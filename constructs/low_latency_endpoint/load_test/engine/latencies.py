@@ -327,6 +327,26 @@ def _bounds(index: int) -> tuple[int, int]:
     return low, low + (1 << shift) - 1
 
 
+def summary_ms(latencies: LatencyHistogram) -> dict[str, Any]:
+    """Count, mean, extremes and percentiles in milliseconds, each with what it rests on."""
+    if not latencies.count:
+        return {"count": 0}
+    return {
+        "count": latencies.count,
+        "mean": 1000 * latencies.mean,
+        "min": 1000 * latencies.min,
+        "max": 1000 * latencies.max,
+        "percentiles": {
+            one.name: {
+                "ms": 1000 * one.seconds,
+                "samples_beyond": one.samples_beyond,
+                "reliable": one.reliable,
+            }
+            for one in latencies.percentiles()
+        },
+    }
+
+
 def milliseconds(seconds: float) -> str:
     """A latency for people; a dash for none.
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .latencies import LatencyHistogram
-from .steps import TOKEN_FIELDS, GeneratorLoad, Progress, Step, StepResult, TokenResult
-from .target import TokenLimits
-
-if TYPE_CHECKING:
-    from .invoking import Invocation
+from .steps import GeneratorLoad, Progress, Step, StepResult
+from .token_results import TokenResult
 
 
 @dataclass(slots=True)
@@ -24,9 +21,8 @@ class Records:
         As in :class:`.steps.StepResult`.
     latency, service, first_byte, refused, send_lag
         As there too.
-    first_token, inter_token, per_token, output_tokens, tokens_in_time, prompt_tokens, \
-    cached_tokens, good, uncounted, unstreamed
-        As in :class:`.steps.TokenResult`.
+    tokens : TokenResult
+        Of streams that are read token by token.
     postponed : int
         Requests that had to wait because every caller the process may have was busy.
     cpu_seconds, cpu_share, loop_lag, memory_bytes, processes
@@ -45,16 +41,7 @@ class Records:
     first_byte: LatencyHistogram = field(default_factory=LatencyHistogram)
     refused: LatencyHistogram = field(default_factory=LatencyHistogram)
     send_lag: LatencyHistogram = field(default_factory=LatencyHistogram)
-    first_token: LatencyHistogram = field(default_factory=LatencyHistogram)
-    inter_token: LatencyHistogram = field(default_factory=LatencyHistogram)
-    per_token: LatencyHistogram = field(default_factory=LatencyHistogram)
-    output_tokens: int = 0
-    tokens_in_time: int = 0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    good: int = 0
-    uncounted: int = 0
-    unstreamed: int = 0
+    tokens: TokenResult = field(default_factory=TokenResult)
     loop_lag: LatencyHistogram = field(default_factory=LatencyHistogram)
     cpu_seconds: float = 0.0
     cpu_share: float = 0.0
@@ -71,6 +58,7 @@ class Records:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in _HISTOGRAMS:
             getattr(self, name).add(getattr(other, name))
+        self.tokens.add(other.tokens)
         for kind, count in other.errors.items():
             self.errors[kind] = self.errors.get(kind, 0) + count
         self.cpu_share = max(self.cpu_share, other.cpu_share)
@@ -88,6 +76,7 @@ class Records:
         return {
             **{name: getattr(self, name) for name in _SUMS},
             **{name: getattr(self, name).to_counts() for name in _HISTOGRAMS},
+            "tokens": self.tokens.to_counts(),
             "errors": self.errors,
             "cpu_share": self.cpu_share,
         }
@@ -98,12 +87,15 @@ class Records:
         values = dict(content)
         for name in _HISTOGRAMS:
             values[name] = LatencyHistogram.of_counts(values[name])
+        values["tokens"] = TokenResult.of_counts(values["tokens"])
         return cls(**values)
 
 
 _HISTOGRAMS = tuple(one.name for one in fields(Records) if one.default_factory is LatencyHistogram)
 _SUMS = tuple(
-    one.name for one in fields(Records) if one.name not in (*_HISTOGRAMS, "errors", "cpu_share")
+    one.name
+    for one in fields(Records)
+    if one.name not in (*_HISTOGRAMS, "tokens", "errors", "cpu_share")
 )
 
 
@@ -134,41 +126,8 @@ def result_of(
             memory_bytes=records.memory_bytes,
             postponed=records.postponed,
         ),
-        tokens=TokenResult(**{name: getattr(records, name) for name in TOKEN_FIELDS})
-        if tokens
-        else None,
+        tokens=records.tokens if tokens else None,
     ).judged()
-
-
-def record_tokens(
-    records: Records, answer: Invocation, latency: float, limits: TokenLimits
-) -> None:
-    """Count the tokens of one answer, or of a request that was given up before its last."""
-    times = answer.tokens
-    ended, intended = answer.ended, answer.ended - latency
-    if times is None or times.first is None:
-        if answer.unanswered:
-            records.first_token.record(latency)  # it took at least that
-        return
-    first_token, gap = times.first - intended, records.inter_token.record
-    records.first_token.record(first_token)
-    for seconds in times.gaps:
-        gap(seconds)
-    records.output_tokens += times.output_tokens
-    records.prompt_tokens += times.prompt_tokens
-    records.cached_tokens += times.cached_tokens
-    if answer.unanswered and times.last is not None:
-        gap(ended - times.last)
-    if answer.error is not None:
-        return
-    per_token = times.per_token
-    if per_token is not None:
-        records.per_token.record(per_token)
-        records.unstreamed += not times.gaps
-    records.uncounted += not times.counted
-    records.good += (limits.first_token is None or first_token <= limits.first_token) and (
-        limits.per_token is None or per_token is None or per_token <= limits.per_token
-    )
 
 
 def progress_of(records: Records, since_start: float, interval: float) -> Progress:
@@ -187,9 +146,5 @@ def progress_of(records: Records, since_start: float, interval: float) -> Progre
         first_byte_p99=records.first_byte.percentile(99),
         latency=records.latency,
         first_byte=records.first_byte,
-        first_token=records.first_token,
-        inter_token=records.inter_token,
-        per_token=records.per_token,
-        good=records.good,
-        output_tokens=records.output_tokens,
+        tokens=records.tokens,
     )

@@ -23,7 +23,7 @@ from gevent.hub import get_hub
 
 from .invoking import CHECK_FAILED, NO_ANSWER, STOPPED, Invocation
 from .pacing import Pacer
-from .recording import Records, record_tokens
+from .recording import Records
 from .steps import Step
 from .target import TokenLimits
 
@@ -256,7 +256,7 @@ class StepRun:
         if answer.error is None and self._counts_from <= ended < self._end:
             records.answered_in_time += 1
             if answer.tokens is not None:
-                records.tokens_in_time += answer.tokens.output_tokens
+                records.tokens.tokens_in_time += answer.tokens.output_tokens
         if self._answered is not None:
             self._answered(answer, latency)
 
@@ -278,7 +278,7 @@ class StepRun:
         if first_byte is not None:
             records.first_byte.record(first_byte - answer.ended + latency)
         if self._tokens is not None:
-            record_tokens(records, answer, latency, self._tokens)
+            records.tokens.count(answer, latency, self._tokens)
 
     def _watch(self) -> None:
         """From when requests count: processor time, and how late the loop wakes a greenlet."""

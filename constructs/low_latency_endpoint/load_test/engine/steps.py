@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from ...errors import rule
 from ...plan.limits import USE_AN_ALLOWED_VALUE, Range
 from .arrivals import STEP_SECONDS, Arrivals, arrivals_of_dict
-from .latencies import LatencyHistogram
+from .latencies import LatencyHistogram, summary_ms
+from .token_results import TokenResult
 
 STEP_USERS = Range(
     rule("LLT129", "the number of users of a load test is out of range", fix=USE_AN_ALLOWED_VALUE),
@@ -156,67 +157,6 @@ class GeneratorLoad:
         return cls(loop_lag_p99=values.pop("loop_lag_p99_ms") / 1000, **values)
 
 
-@dataclass(frozen=True)
-class TokenResult:
-    """What a step showed of a language model's answers.
-
-    Attributes
-    ----------
-    first_token : LatencyHistogram
-        From the intended start to the first chunk with content, or to giving up where none came.
-    inter_token : LatencyHistogram
-        The gaps between successive chunks with content, of all streams together; of a stream that
-        somebody gave up, its last wait too.
-    per_token : LatencyHistogram
-        Of each stream of two tokens or more: the time from first to last, by the tokens after the
-        first.
-    output_tokens, prompt_tokens, cached_tokens : int
-        As the model counts them; those from its prefix cache are among the prompts'.
-    tokens_in_time : int
-        Output tokens of the answers of ``answered_in_time``.
-    good : int
-        Answers that kept both limits of :class:`.target.TokenLimits`; failed requests are none.
-    uncounted : int
-        Answers without the model's own count of tokens: their chunks were counted.
-    unstreamed : int
-        Answers of several tokens that came in one chunk: nothing streamed.
-    """
-
-    first_token: LatencyHistogram = field(default_factory=LatencyHistogram)
-    inter_token: LatencyHistogram = field(default_factory=LatencyHistogram)
-    per_token: LatencyHistogram = field(default_factory=LatencyHistogram)
-    output_tokens: int = 0
-    tokens_in_time: int = 0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    good: int = 0
-    uncounted: int = 0
-    unstreamed: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON: the histograms whole, and what a reader wants to see beside them."""
-        histograms = {name: getattr(self, name) for name in TOKEN_HISTOGRAMS}
-        return {
-            **{name: getattr(self, name) for name in TOKEN_FIELDS if name not in histograms},
-            **{f"{name}_ms": summary_ms(each) for name, each in histograms.items()},
-            "histograms": {name: each.encode() for name, each in histograms.items()},
-        }
-
-    @classmethod
-    def of_dict(cls, content: Mapping[str, Any]) -> TokenResult:
-        """What :meth:`to_dict` gave."""
-        texts = content["histograms"]
-        values: dict[str, Any] = {
-            name: LatencyHistogram.decode(texts[name])
-            if name in TOKEN_HISTOGRAMS
-            else content[name]
-            for name in TOKEN_FIELDS
-        }
-        return cls(**values)
-
-
-TOKEN_FIELDS = tuple(each.name for each in fields(TokenResult))
-TOKEN_HISTOGRAMS = ("first_token", "inter_token", "per_token")
 _HISTOGRAMS = ("latency", "service", "first_byte", "refused", "send_lag")
 _PLAIN = ("started_at", "ended_at", "intended", "sent", "completed", "answered_in_time")
 
@@ -398,8 +338,8 @@ class Progress:
         Seconds to the first byte of response streams; NaN without one.
     latency, first_byte : LatencyHistogram
         All of that second, as in :class:`StepResult`.
-    first_token, inter_token, per_token, good, output_tokens
-        Of that second, as in :class:`TokenResult`.
+    tokens : TokenResult
+        Of that second.
     """
 
     seconds: float
@@ -414,38 +354,47 @@ class Progress:
     first_byte_p99: float = math.nan
     latency: LatencyHistogram = field(default_factory=LatencyHistogram)
     first_byte: LatencyHistogram = field(default_factory=LatencyHistogram)
-    first_token: LatencyHistogram = field(default_factory=LatencyHistogram)
-    inter_token: LatencyHistogram = field(default_factory=LatencyHistogram)
-    per_token: LatencyHistogram = field(default_factory=LatencyHistogram)
-    good: int = 0
-    output_tokens: int = 0
+    tokens: TokenResult = field(default_factory=TokenResult)
 
     @property
     def first_token_p95(self) -> float:
         """Seconds to the first token; NaN without one."""
-        return self.first_token.percentile(95)
+        return self.tokens.first_token.percentile(95)
 
     @property
     def inter_token_p95(self) -> float:
         """Seconds between tokens; NaN without two."""
-        return self.inter_token.percentile(95)
+        return self.tokens.inter_token.percentile(95)
+
+    @property
+    def output_tokens(self) -> int:
+        """Of the answers of that second."""
+        return self.tokens.output_tokens
+
+    @property
+    def good(self) -> int:
+        """Answers of that second that kept both token limits."""
+        return self.tokens.good
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers for a message between processes, in the attributes' own units."""
         return {
-            name: value.to_counts() if isinstance(value, LatencyHistogram) else value
+            name: value.to_counts() if isinstance(value, LatencyHistogram | TokenResult) else value
             for name, value in vars(self).items()
         }
 
     @classmethod
     def of_dict(cls, content: Mapping[str, Any]) -> Progress:
         """The progress that :meth:`to_dict` gave."""
-        histograms = {
-            name: LatencyHistogram.of_counts(content[name])
-            for name in ("latency", "first_byte", *TOKEN_HISTOGRAMS)
-            if name in content
+        kinds: dict[str, Any] = {
+            "latency": LatencyHistogram,
+            "first_byte": LatencyHistogram,
+            "tokens": TokenResult,
         }
-        return cls(**{**content, **histograms})
+        found = {
+            name: kind.of_counts(content[name]) for name, kind in kinds.items() if name in content
+        }
+        return cls(**{**content, **found})
 
 
 #: Is told of each second of a step; a true answer ends the step, as it has shown enough.
@@ -467,26 +416,6 @@ class Generator(Protocol):
 
     def close(self) -> None:
         """End every process."""
-
-
-def summary_ms(latencies: LatencyHistogram) -> dict[str, Any]:
-    """Count, mean, extremes and percentiles in milliseconds, each with what it rests on."""
-    if not latencies.count:
-        return {"count": 0}
-    return {
-        "count": latencies.count,
-        "mean": 1000 * latencies.mean,
-        "min": 1000 * latencies.min,
-        "max": 1000 * latencies.max,
-        "percentiles": {
-            one.name: {
-                "ms": 1000 * one.seconds,
-                "samples_beyond": one.samples_beyond,
-                "reliable": one.reliable,
-            }
-            for one in latencies.percentiles()
-        },
-    }
 
 
 def finite(value: float) -> float | None:

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from ...report.charts import Chart, Line, Panel, nines
 from ...report.colours import PALETTE
 from ..engine.latencies import LatencyHistogram
-from ..engine.steps import TOKEN_HISTOGRAMS, Progress, StepResult, finite
+from ..engine.steps import Progress, StepResult, finite
+from ..engine.token_results import TOKEN_HISTOGRAMS
 from ..search.bounds import quantile_bounds
 from ..search.judging import histogram_of
 from ..search.measured_steps import MeasuredStep
@@ -17,7 +18,6 @@ from ..search.result_file import LoadTestReport
 _MARKS = {"held": "●", "unclear": "○", "broken": "✕", "client-bound": "◆"}
 #: What a chart of whole answers shows, and one of tokens.
 _WHOLE = ("latency", "first_byte")
-_TOKENS = ("first_token", "inter_token", "per_token")
 _WHOLE_LINES = (
     ("p99", "latency", 0.99, "red"),
     ("p90", "latency", 0.9, "orange"),
@@ -62,7 +62,7 @@ def throughput_and_latency(report: LoadTestReport) -> Chart:
                 ],
             )
         )
-    limits = _targets(report, _TOKENS if of_tokens else _WHOLE, " target")
+    limits = _targets(report, TOKEN_HISTOGRAMS if of_tokens else _WHOLE, " target")
     # A step far over the limit must not press the others flat.
     highest = max(
         [value for _, value in limits] + [high for line in lines for high in line.high], default=0.0
@@ -204,7 +204,7 @@ def _client_panels(report: LoadTestReport, steps: list[MeasuredStep]) -> Iterato
             title,
             [each for each in made if any(v is not None for v in each.y)],
             unit,
-            _targets(report, _TOKENS if lines[0][1].endswith("_token_p95") else _WHOLE)
+            _targets(report, TOKEN_HISTOGRAMS if lines[0][1].endswith("_token_p95") else _WHOLE)
             if logarithmic
             else (),
             logarithmic=logarithmic,

@@ -37,10 +37,10 @@ from typing import Literal
 from ...simulate.estimates import student_quantile
 from ..engine.latencies import LatencyHistogram
 from ..engine.steps import Progress, Step
+from ..engine.token_results import TOKEN_HISTOGRAMS, TokenResult
 from .bounds import binomial_tail, samples_for
 from .judging import (
     INTER_TOKEN,
-    PREFIXES,
     Judgement,
     LatencyGoal,
     histogram_of,
@@ -58,7 +58,6 @@ _LOOK_AGAIN, _LAST_LOOK = 1.5, 0.85
 _BLOCK_ANSWERS, _FEWEST_BLOCKS = 20, 6
 _FEWEST_INDEPENDENT = 4.0
 _SLOW = 90.0
-_HISTOGRAMS = ("latency", *PREFIXES.values())
 
 Verdict = Literal["held", "broken", "unclear", ""]
 
@@ -150,22 +149,25 @@ class _Block:
 
     answered: int = 0
     failed: int = 0
-    good: int = 0
     latency: LatencyHistogram = field(default_factory=LatencyHistogram)
     first_byte: LatencyHistogram = field(default_factory=LatencyHistogram)
-    first_token: LatencyHistogram = field(default_factory=LatencyHistogram)
-    inter_token: LatencyHistogram = field(default_factory=LatencyHistogram)
-    per_token: LatencyHistogram = field(default_factory=LatencyHistogram)
+    tokens: TokenResult = field(default_factory=TokenResult)
 
     def add(self, second: Progress) -> None:
         self.answered += second.completed + second.failed
         self.failed += second.failed
-        self.good += second.good
-        for name in _HISTOGRAMS:
-            getattr(self, name).add(getattr(second, name))
+        self.latency.add(second.latency)
+        self.first_byte.add(second.first_byte)
+        self.tokens.add(second.tokens)
+
+    @property
+    def bad(self) -> int:
+        """Requests that were no good ones, the failed among them."""
+        return self.answered - self.tokens.good
 
     def of(self, statistic: str) -> LatencyHistogram:
-        found: LatencyHistogram = getattr(self, histogram_of(statistic))
+        name = histogram_of(statistic)
+        found: LatencyHistogram = getattr(self.tokens if name in TOKEN_HISTOGRAMS else self, name)
         return found
 
     def late(self, statistic: str, target: float) -> tuple[int, int]:
@@ -294,7 +296,7 @@ class EarlyVerdict:
             if _too_many(counts, late, share, alpha, None if gaps else worth):
                 return True
         if (wanted := self._goal.goodput) is not None:
-            counts, bad = _columns((each.answered, each.answered - each.good) for each in blocks)
+            counts, bad = _columns((each.answered, each.bad) for each in blocks)
             return _too_many(counts, bad, 1 - wanted, alpha, worth)
         return False
 
@@ -321,7 +323,7 @@ class EarlyVerdict:
         if waiting or rises(self._p50) or piles_up(self._under_way):
             return False
         if (wanted := self._goal.goodput) is not None:
-            counts, bad = _columns((each.answered, each.answered - each.good) for each in blocks)
+            counts, bad = _columns((each.answered, each.bad) for each in blocks)
             worth = 1.0 if whole else design_effect(counts, bad)
             if not _few_enough(counts, bad, worth, 1 - wanted, alpha):
                 return False

@@ -22,8 +22,8 @@ from typing import Any, Literal
 from ...errors import rule
 from ...plan.limits import Range
 from ..engine.latencies import LatencyHistogram
-from ..engine.steps import TOKEN_HISTOGRAMS, TokenResult
 from ..engine.target import TokenLimits
+from ..engine.token_results import TOKEN_HISTOGRAMS, TokenResult
 from .bounds import (
     CONFIDENCE,
     Bounds,

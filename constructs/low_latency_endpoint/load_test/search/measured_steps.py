@@ -128,8 +128,8 @@ def independent_gaps(timeline: Sequence[Progress], target: float) -> int | None:
     The streams of a batch share each iteration, so that their gaps are late together: how the late
     share differs from second to second says how many are worth one (see ``early_verdict``).
     """
-    counts = [each.inter_token.count for each in timeline]
-    late = [each.inter_token.count_above(target) for each in timeline]
+    counts = [each.tokens.inter_token.count for each in timeline]
+    late = [each.tokens.inter_token.count_above(target) for each in timeline]
     if not sum(counts):
         return None
     return max(1, int(sum(counts) / design_effect(counts, late)))
