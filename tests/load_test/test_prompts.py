@@ -104,7 +104,7 @@ def test_recorded_lengths_are_read_in_every_known_form(
     assert recorded_lengths(tmp_path / name) == ((100, 20), (30, 5))
     prompts = Prompts.of(f"file={tmp_path / name}")
     assert [json.loads(prompts.body(number))["max_tokens"] for number in range(3)] == [20, 5, 20]
-    assert prompts.mean_output == 12.5
+    assert sum(prompts.lengths(number)[1] for number in range(2)) / 2 == 12.5
 
 
 def test_data_capture_tells_lengths_where_the_answer_tells_its_usage(tmp_path: Path) -> None:

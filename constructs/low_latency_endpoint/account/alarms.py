@@ -80,3 +80,9 @@ def alarm_dimensions(alarm: Alarm) -> dict[str, str]:
         for watched in alarm_metrics(alarm)
         for each in watched["Metric"].get("Dimensions", ())
     }
+
+
+def alarm_query(alarm: Alarm) -> str:
+    """What an alarm on a PromQL query asks; empty for another, and where boto3 does not tell it."""
+    criteria = (alarm.get("EvaluationCriteria") or {}).get("PromQLCriteria") or {}
+    return str(criteria.get("Query", ""))

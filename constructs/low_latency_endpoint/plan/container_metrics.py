@@ -151,15 +151,15 @@ def container_metric(server: str, meaning: str, where: str = "") -> ContainerMet
     return found
 
 
-def server_of(repositories: Iterable[str]) -> str | None:
-    """The server whose metrics containers of these repositories publish; ``None`` for another.
+def server_of(images: Iterable[str]) -> str | None:
+    """The server whose metrics these images' containers publish; ``None`` for another.
 
     Examples
     --------
-    >>> server_of(["huggingface-vllm"]), server_of(["pytorch-inference"])
+    >>> server_of(["huggingface-vllm"]), server_of(["my.registry/team/pytorch:vllm"])
     ('vllm', None)
     """
-    names = [each.lower() for each in repositories]
+    names = [each.rpartition("/")[2].partition(":")[0].lower() for each in images]
     servers = dict.fromkeys(each.server for each in container_metrics().values())
     return next((each for each in servers if any(each in name for name in names)), None)
 

@@ -444,10 +444,10 @@ class EndpointRequest:
         """Whose metrics the container publishes: as stated, or by the images' names; else None."""
         if self.metrics_server is not None:
             return self.metrics_server
-        names = [image.rpartition("/")[2].partition(":")[0] for image in self.images]
+        images = [*self.images]
         if self.hub_serving is not None:
-            names.append(self.hub_serving.container.repository)
-        return server_of(names)
+            images.append(self.hub_serving.container.repository)
+        return server_of(images)
 
     @property
     def response_limit_seconds(self) -> int:

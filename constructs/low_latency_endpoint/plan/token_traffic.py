@@ -11,7 +11,7 @@ from .argument_kinds import checked_arguments
 from .limits import Range, number_range
 from .token_values import check_known
 
-P95_DEVIATIONS = 1.6448536269514722
+_P95_DEVIATIONS = 1.6448536269514722
 """Standard deviations from the median to the 95th percentile of a normal distribution."""
 
 TOKEN_COUNT = number_range(
@@ -78,19 +78,19 @@ class TokenLengths:
             )
 
     @property
-    def _variance(self) -> float:
-        """Of the logarithm."""
-        return (math.log(self.p95 / self.p50) / P95_DEVIATIONS) ** 2
+    def deviation(self) -> float:
+        """Standard deviation of the logarithm, whose mean is that of the median."""
+        return math.log(self.p95 / self.p50) / _P95_DEVIATIONS
 
     @property
     def mean(self) -> float:
         """The mean length in tokens."""
-        return self.p50 * math.exp(self._variance / 2)
+        return self.p50 * math.exp(self.deviation**2 / 2)
 
     @property
     def mean_in_flight(self) -> float:
         """The mean length of those in flight: a long answer is in flight for longer."""
-        return self.mean * math.exp(self._variance)
+        return self.mean * math.exp(self.deviation**2)
 
     @property
     def text(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import rule
 from ..plan.limits import number_range
 from ..plan.rules import PREFIX_SETTINGS
-from ..plan.token_traffic import P95_DEVIATIONS, TokenLengths, TokenTraffic
+from ..plan.token_traffic import TokenLengths, TokenTraffic
 from . import kernels
 from .fleet_changes import SIMULATED_INSTANCES
 from .scenario import CONCURRENCY, PREFIXES, SIMULATED_ROUTING
@@ -359,5 +359,4 @@ def lengths_law(stated: int | TokenLengths) -> LawParameters:
         return LawParameters(kernels.CONSTANT, float(stated))
     if stated.p95 == stated.p50:
         return LawParameters(kernels.CONSTANT, float(stated.p50))
-    sigma = math.log(stated.p95 / stated.p50) / P95_DEVIATIONS
-    return LawParameters(kernels.LOGNORMAL, math.log(stated.p50), sigma)
+    return LawParameters(kernels.LOGNORMAL, math.log(stated.p50), stated.deviation)

@@ -21,7 +21,7 @@ from typing import Any
 
 from ...errors import rule
 from ...plan.limits import USE_AN_ALLOWED_VALUE, Range
-from ...plan.token_traffic import P95_DEVIATIONS, TokenLengths, TokenTraffic
+from ...plan.token_traffic import TokenLengths, TokenTraffic
 from .recorded_lengths import TOKENS_FORM, recorded_lengths
 
 PREFIXES = Range(
@@ -299,13 +299,6 @@ class Prompts:
         chance = random.Random(_mixed(self.seed, 2 * number))
         return _drawn(self.traffic.input, chance), _drawn(self.traffic.output, chance)
 
-    @property
-    def mean_output(self) -> float:
-        """Mean tokens of an answer."""
-        if self.traffic is not None:
-            return self.traffic.mean_output
-        return sum(answer for _, answer in self.recorded) / len(self.recorded)
-
     @cached_property
     def _shared_tokens(self) -> int:
         if self.traffic is not None:
@@ -363,8 +356,7 @@ def _length(given: Mapping[str, str], name: str) -> int | TokenLengths:
 def _drawn(length: Any, chance: random.Random) -> int:
     if not isinstance(length, TokenLengths):
         return int(length)
-    deviation = math.log(length.p95 / length.p50) / P95_DEVIATIONS
-    return max(1, round(length.p50 * math.exp(deviation * chance.gauss(0.0, 1.0))))
+    return max(1, round(length.p50 * math.exp(length.deviation * chance.gauss(0.0, 1.0))))
 
 
 def _mixed(seed: int, number: int) -> int:

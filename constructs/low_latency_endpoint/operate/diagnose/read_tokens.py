@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 
-from ...account.alarms import Alarm
+from ...account.alarms import Alarm, alarm_query
 from ...account.calls import Account
 from ...account.metrics import Series
 from ...account.queries import query_range
@@ -149,9 +149,7 @@ def _series(values: Mapping[datetime, float], period: timedelta, factor: float) 
 def token_alarms(alarms: Iterable[Alarm], endpoint: str) -> Iterator[AlarmReading]:
     """The alarms on queries that watch an endpoint's tokens, of those that can be read."""
     for alarm in alarms:
-        query = str(
-            (alarm.get("EvaluationCriteria") or {}).get("PromQLCriteria", {}).get("Query", "")
-        )
+        query = alarm_query(alarm)
         if not query or label_in(query, ENDPOINT_LABEL) != endpoint:
             continue
         watched = watched_metric(query)

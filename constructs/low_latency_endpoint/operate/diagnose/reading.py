@@ -253,8 +253,7 @@ def _with_tokens(
     stated = [statistic for metric, statistic in variant.thresholds if metric in TOKEN_TIMES]
     if not stated:  # nobody could say which is late
         return variant
-    repositories = [image.rpartition("/")[2].partition(":")[0] for image in variant.images or ()]
-    server = server_of(repositories) or DEFAULT_SERVER
+    server = server_of(variant.images or ()) or DEFAULT_SERVER
     progress(f"Tokens of {variant.name}")
     given: dict[str, Any] = {"publish_seconds": publish_seconds}
     where = (endpoint, variant.name, server, *window)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from ...account.alarms import alarm_dimensions, alarm_metrics, alarms_named
+from ...account.alarms import alarm_dimensions, alarm_metrics, alarm_query, alarms_named
 from ...account.calls import Account
 from ...account.clock import account_now
 from ...account.metrics import metric_data
@@ -113,7 +113,7 @@ def planned_thresholds(context: VerifiedEndpoint) -> Iterator[Outcome]:
     on_queries = [
         watched
         for name in names.values()
-        if (query := _query(alarms.get(name, {})))
+        if (query := alarm_query(alarms.get(name, {})))
         and label_in(query, ENDPOINT_LABEL) == context.stated.name
         and (watched := watched_metric(query)) is not None
     ]
@@ -122,11 +122,6 @@ def planned_thresholds(context: VerifiedEndpoint) -> Iterator[Outcome]:
             yield _token_threshold(decision, on_queries)
         else:
             yield _threshold(decision, mine, resources)
-
-
-def _query(alarm: Mapping[str, Any]) -> str:
-    criteria = (alarm.get("EvaluationCriteria") or {}).get("PromQLCriteria") or {}
-    return str(criteria.get("Query", ""))
 
 
 def _token_threshold(decision: Mapping[str, Any], alarms: Sequence[WatchedMetric]) -> Outcome:

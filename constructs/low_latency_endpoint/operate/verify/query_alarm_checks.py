@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import Any
 
-from ...account.alarms import alarms_named
+from ...account.alarms import alarm_query, alarms_named
 from ...account.calls import Account
 from ...account.clock import account_now
 from ...account.queries import enrichment_status, label_values, query_samples
@@ -58,8 +58,7 @@ def find_data(context: VerificationContext) -> Iterator[Outcome]:
 def _looked_at(
     account: Account, about: str, alarm: Mapping[str, Any], now: datetime
 ) -> Iterator[Outcome]:
-    criteria = (alarm.get("EvaluationCriteria") or {}).get("PromQLCriteria") or {}
-    query = str(criteria.get("Query", ""))
+    query = alarm_query(alarm)
     if not query:
         yield unknown("this boto3 does not tell its query", "Upgrade boto3.", about=about)
         return
