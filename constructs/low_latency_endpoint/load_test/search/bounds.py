@@ -115,15 +115,15 @@ def binomial_tail(n: int, k: int, p: float) -> float:
     """
     if k <= 0:
         return 1.0
-    if k > n * p:  # the smaller side, whose terms fall quickly
-        summed = 0.0
-        for each in range(k, n + 1):
-            term = math.exp(_log_binomial(n, each, p))
-            summed += term
-            if term < 1e-12 * summed:
-                break
-        return min(1.0, summed)
-    return max(0.0, 1 - sum(math.exp(_log_binomial(n, each, p)) for each in range(k)))
+    # The smaller side, from its largest term on: they fall quickly.
+    above = k > n * p
+    summed = 0.0
+    for each in range(k, n + 1) if above else range(k - 1, -1, -1):
+        term = math.exp(_log_binomial(n, each, p))
+        summed += term
+        if term < 1e-12 * summed:
+            break
+    return min(1.0, summed) if above else max(0.0, 1 - summed)
 
 
 def share_bounds(hits: int, samples: int, confidence: float = CONFIDENCE) -> ShareBounds:
