@@ -113,8 +113,13 @@ class Sending:
             return Payloads.of_bytes(source.encode())
         return Payloads.of(source)
 
+    def _sends_prompts(self, stated: StatedEndpoint | None) -> bool:
+        """Whether prompts are made by their tokens: as asked, or as nothing else is to be sent."""
+        of_settings = self.payload is None and stated is not None and stated.tokens is not None
+        return self.tokens is not None or of_settings
+
     def _prompts(self, stated: StatedEndpoint | None) -> Prompts | None:
-        """Prompts by their tokens, where nothing else is to be sent."""
+        """Prompts by their tokens, where they are sent."""
         from ..load_test.engine.prompts import Prompts
 
         more: dict[str, Any] = {"tell_prefix": self.prefix_aware_id, "seed": self.seed}
@@ -122,7 +127,7 @@ class Sending:
             if self.payload is not None:
                 raise typer.BadParameter("--tokens makes the requests; leave --payload out")
             return Prompts.of(self.tokens, **more)
-        if self.payload is None and stated is not None and stated.tokens is not None:
+        if self._sends_prompts(stated) and stated is not None:
             return Prompts(stated.tokens, **more)
         if self.prefix_aware_id:
             raise typer.BadParameter("--prefix-aware-id names what --tokens shares; give it too")
@@ -132,7 +137,7 @@ class Sending:
         """Where they go: what the options leave open is the settings', else the AWS CLI's."""
         from ..load_test.engine.target import INVOKE, OPENAI, Target
 
-        prompts = self._prompts(stated)
+        prompts = self._sends_prompts(stated)
         payload_type = stated.content_type if stated is not None and self.payload is None else None
         if stated is not None:
             endpoint = stated.endpoint_name or endpoint
@@ -145,7 +150,7 @@ class Sending:
             accept=self.accept,
             streaming=self.stream
             or self.openai
-            or prompts is not None
+            or prompts
             or (stated is not None and stated.streaming),
             api=OPENAI if self.openai else INVOKE,
             expected=self.expect,

@@ -27,6 +27,7 @@ _GENERATIVE = (
     b'"max_new_tokens"',
     b'"max_completion_tokens"',
 )
+_GENERATIVE_TEXT = tuple(field.decode() for field in _GENERATIVE)
 
 
 class StaleConnectionError(ConnectionClosedError):  # type: ignore[misc]  # untyped botocore
@@ -83,8 +84,8 @@ def is_idempotent(parameters: Mapping[str, Any]) -> bool:
 def is_generation(body: Any) -> bool:
     """Whether a request's body has a field that only language models take; by a look, not parsed."""
     if isinstance(body, str):
-        body = body.encode(errors="replace")
-    elif isinstance(body, memoryview):
+        return any(field in body for field in _GENERATIVE_TEXT)
+    if isinstance(body, memoryview):
         body = bytes(body)
     if not isinstance(body, (bytes, bytearray)):
         return False  # a file, which is not read for this
