@@ -27,7 +27,7 @@ from botocore.serialize import create_serializer
 from .sigv4 import PreparedRequest, Sigv4Signer, host_of
 
 # Parameters that change from call to call would fill the cache; it starts anew when full.
-_MOST_PREPARED = 512
+MOST_PREPARED = 512
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -109,7 +109,7 @@ class Wire:
             key, known = (), None
         if known is None:
             known = self._prepare(origin, operation, parameters)
-            if len(self._prepared) >= _MOST_PREPARED:
+            if len(self._prepared) >= MOST_PREPARED:
                 self._prepared.clear()
             self._prepared[key] = known
         return known

@@ -88,6 +88,14 @@ class _Polled:
 _polled: WeakKeyDictionary[Any, _Polled] = WeakKeyDictionary()  # by gevent's hub: one a thread
 
 
+def _polled_by(hub: Any) -> _Polled:
+    """That of a hub, which is asked from its first stream on: whole answers need no such call."""
+    found = _polled.get(hub)
+    if found is None:
+        found = _polled[hub] = _Polled(hub.loop)
+    return found
+
+
 class GeneratorConnection:
     """A connection, and one exchange on it at a time.
 
@@ -124,7 +132,6 @@ class GeneratorConnection:
     __slots__ = (
         "_parser",
         "_poll",
-        "_polled",
         "_readable",
         "_receive",
         "_socket",
@@ -145,9 +152,6 @@ class GeneratorConnection:
             self._receive = self._receive_tls
         self._parser = _Parser()
         hub = get_hub()
-        if hub not in _polled:
-            _polled[hub] = _Polled(hub.loop)
-        self._polled = _polled[hub]
         self._wait = hub.wait
         self.readable_at = 0.0
         self._readable = hub.loop.io(self._socket.fileno(), _READ)
@@ -183,7 +187,8 @@ class GeneratorConnection:
         parser.complete = parser.headed = False  # of the answer before
         self.received = b""
         self.status = 0
-        self.readable_at = time.perf_counter()
+        polled = None if on_part is None else _polled_by(get_hub())
+        begun = 0.0 if polled is None else time.perf_counter()
         # One timer per connection, started anew: gevent's Timeout would be made for each request.
         self._timer.again(self._expire)
         try:
@@ -197,10 +202,10 @@ class GeneratorConnection:
                     raise
             else:
                 self._wait(self._readable)  # the answer is never there yet; asking costs 2 us
-                self.readable_at = self._polled.at
                 self._feed(receive(_BLOCK))
             while True:
-                if on_part is not None and 200 <= self.status < 300:
+                if on_part is not None and polled is not None and 200 <= self.status < 300:
+                    self.readable_at = max(begun, polled.at)
                     for part in parts:
                         on_part(bytes(part))
                     parts.clear()
@@ -208,7 +213,6 @@ class GeneratorConnection:
                     return parts
                 if on_part is not None:
                     self._wait(self._readable)  # nor is the next part of a stream
-                    self.readable_at = self._polled.at
                 self._feed(receive(_BLOCK))
         finally:
             self._timer.stop()

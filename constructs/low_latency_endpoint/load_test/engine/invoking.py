@@ -14,24 +14,25 @@ import http.client
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import boto3
-from botocore.eventstream import EventStreamBuffer, ParserError
+from botocore.eventstream import ParserError
 from botocore.exceptions import BotoCoreError, EventStreamError
 from gevent import GreenletExit
 
 from ...client.bearer_tokens import BearerTokens
 from ...client.client_timing import CLIENT_CREDENTIALS
-from ...client.runtime_wire import Prepared, Wire
+from ...client.runtime_wire import MOST_PREPARED, Prepared, Wire
 from ...client.sigv4 import Sigv4Signer
 from ...client.tls_trust import trusted_authorities
 from ...client.zonal_route import checked_origin
+from .answer_streams import AnswerStream, stream_error
 from .connections import GeneratorConnection, connection_error
 from .openai_requests import BearerRequest
-from .target import INVOKE, OPENAI, Target
-from .token_streams import EventParts, TokenReader, TokenTimes
+from .target import OPENAI, Target
+from .token_streams import TokenTimes
 
 PAUSE_SECONDS = 5.0
 """How long a URL is left alone after no connection to it could be made."""
@@ -192,6 +193,7 @@ class SageMakerInvoker:
         self._parameters = _parameters(target)
         self._user_agent = probe.meta.config.user_agent
         self._bearer = BearerTokens(session, target.region) if target.api == OPENAI else None
+        self._bearer_requests: dict[tuple[Any, ...], BearerRequest] = {}
         self._ca_file = os.fspath(ca_bundle) if ca_bundle else trusted_authorities(session)
         self._destinations = [_Destination(url, self._prepare(url, None)) for url in self.urls]
         self._turn = 0
@@ -253,13 +255,26 @@ class SageMakerInvoker:
 
     def _prepare(self, url: str, overrides: Mapping[str, Any] | None) -> Prepared | BearerRequest:
         if self._bearer is not None:
-            return BearerRequest(url, self.target, overrides or {}, self._bearer, self._user_agent)
+            return self._prepare_bearer(url, overrides or {}, self._bearer)
         parameters = {**self._parameters, **(overrides or {})}
         return self._wire.prepare(
             url,
             self._operation,
             {name: value for name, value in parameters.items() if value is not None},
         )
+
+    def _prepare_bearer(
+        self, url: str, overrides: Mapping[str, Any], tokens: BearerTokens
+    ) -> BearerRequest:
+        """Once for each set of overrides, such as a prefix's name, as the wire does with the others."""
+        key = (url, *overrides.items())
+        known = self._bearer_requests.get(key)
+        if known is None:
+            known = BearerRequest(url, self.target, overrides, tokens, self._user_agent)
+            if len(self._bearer_requests) >= MOST_PREPARED:
+                self._bearer_requests.clear()
+            self._bearer_requests[key] = known
+        return known
 
     def _next(self) -> _Destination:
         """The URL whose turn it is; one that failed lately only when all did."""
@@ -294,7 +309,9 @@ class SageMakerInvoker:
         request: bytes,
         started: float,
     ) -> Invocation:
-        stream = _Stream(self._wire, self.target, connection) if self.target.streaming else None
+        stream = (
+            AnswerStream(self._wire, self.target, connection) if self.target.streaming else None
+        )
         used_at = connection.used_at
         parts: Sequence[bytes | bytearray]
         try:
@@ -307,7 +324,7 @@ class SageMakerInvoker:
                 error.args = (stream.first_byte, stream.tokens) if stream else (None, None)
                 raise
             if isinstance(error, (EventStreamError, ParserError)):
-                return self._failed(*_stream_error(error), started, destination, connection.status)
+                return self._failed(*stream_error(error), started, destination, connection.status)
             if connection.expired:
                 return self._failed(
                     "timeout",
@@ -375,7 +392,7 @@ class SageMakerInvoker:
         started: float,
         destination: _Destination,
         status: int = 0,
-        stream: _Stream | None = None,
+        stream: AnswerStream | None = None,
     ) -> Invocation:
         return Invocation(
             status,
@@ -410,50 +427,6 @@ class SageMakerInvoker:
             if isinstance(found, str) and found:
                 return CHECK_FAILED, found
         return None, ""
-
-
-class _Stream:
-    """Puts the parts of a response stream together."""
-
-    def __init__(self, wire: Wire, target: Target, connection: GeneratorConnection) -> None:
-        self._connection = connection
-        self._events, self._buffer = wire.events, EventStreamBuffer()
-        self._parts_of = EventParts(self._other_event) if target.api == INVOKE else None
-        self._reader = TokenReader() if target.tokens is not None else None
-        self.first_byte: float | None = None
-        self.parts: list[bytes] = []
-
-    def feed(self, data: bytes) -> None:
-        """Take bytes of the body; raises what the stream reports."""
-        now = self._connection.readable_at
-        for part in (data,) if self._parts_of is None else self._parts_of.feed(data):
-            if self.first_byte is None:
-                self.first_byte = now
-            self.parts.append(part)
-            if self._reader is not None:
-                self._reader.feed(part, now)
-
-    def _other_event(self, event: bytes) -> Iterator[bytes]:
-        for found in self._events(self._buffer, event):
-            part = found.get("PayloadPart", {}).get("Bytes")
-            if part is not None:
-                yield part
-
-    def problem(self) -> tuple[str, str] | None:
-        """What the model's own stream says is wrong, or shows by its end."""
-        return None if self._reader is None else self._reader.end()
-
-    @property
-    def tokens(self) -> TokenTimes | None:
-        """When its tokens came, so far."""
-        return None if self._reader is None else self._reader.times()
-
-
-def _stream_error(error: EventStreamError | ParserError) -> tuple[str, str]:
-    if isinstance(error, EventStreamError):
-        found = error.response.get("Error", {})
-        return f"stream {found.get('Code') or 'error'}", str(found.get("Message") or error)
-    return "stream malformed", str(error)
 
 
 def _parameters(target: Target) -> dict[str, Any]:

@@ -14,9 +14,7 @@ where a chunk carries several tokens.
 from __future__ import annotations
 
 import json
-import zlib
-from collections.abc import Callable, Iterable, Mapping
-from itertools import permutations
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ...client.chat_chunks import DONE, content_of, error_of
@@ -229,79 +227,3 @@ class TokenReader:
 
 def _whole(value: Any, otherwise: int | None) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else otherwise
-
-
-class EventParts:
-    """Payload parts out of SageMaker's event stream, for a tenth of botocore's processor time.
-
-    Each token of a language model is an event, and botocore spends 60 microseconds on one: with a
-    hundred streams that is a generator that comes late. An event whose headers are, byte for byte,
-    those of a payload part is taken here, its checksum checked; what is anything else is left to
-    botocore.
-
-    Parameters
-    ----------
-    other : callable
-        Gets the bytes of any other event, whole, and gives its parts; raises what it reports.
-    """
-
-    __slots__ = ("_other", "_rest")
-
-    def __init__(self, other: Callable[[bytes], Iterable[bytes]]) -> None:
-        self._other = other
-        self._rest = b""
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """The parts that are complete with these bytes."""
-        data = self._rest + data if self._rest else data
-        at, size = 0, len(data)
-        found: list[bytes] = []
-        while size - at >= _PRELUDE:
-            length = int.from_bytes(data[at : at + 4], "big")
-            if not _SMALLEST <= length <= _LARGEST:
-                found.extend(self._other(data[at:]))  # no event; botocore says so
-                break
-            if size - at < length:
-                break
-            event = data[at : at + length]
-            at += length
-            if _is_part(event):
-                found.append(event[_PART_HEAD:-4])
-            else:
-                found.extend(self._other(event))
-        self._rest = data[at:]
-        return found
-
-
-_PRELUDE, _SMALLEST, _LARGEST = 12, 16, 24 * 1024 * 1024
-
-
-def _header(name: bytes, value: bytes) -> bytes:
-    """A header of type 7, a text."""
-    return bytes([len(name)]) + name + b"\x07" + len(value).to_bytes(2, "big") + value
-
-
-def _part_headers(*order: bytes) -> bytes:
-    values = {
-        b":event-type": b"PayloadPart",
-        b":content-type": b"application/octet-stream",
-        b":message-type": b"event",
-    }
-    return b"".join(_header(name, values[name]) for name in order)
-
-
-_EVENT, _TYPE, _MESSAGE = b":event-type", b":content-type", b":message-type"
-#: The order of headers is nobody's promise.
-_PART_HEADERS = frozenset(
-    _part_headers(*order) for order in permutations((_EVENT, _TYPE, _MESSAGE))
-)
-_PART_HEAD = _PRELUDE + len(_part_headers(_EVENT, _TYPE, _MESSAGE))
-
-
-def _is_part(event: bytes) -> bool:
-    return (
-        event[_PRELUDE:_PART_HEAD] in _PART_HEADERS
-        and int.from_bytes(event[4:8], "big") == _PART_HEAD - _PRELUDE
-        and zlib.crc32(event[:-4]) == int.from_bytes(event[-4:], "big")
-        and zlib.crc32(event[:8]) == int.from_bytes(event[8:12], "big")
-    )
