@@ -30,15 +30,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from statistics import fmean, pvariance, stdev
+from statistics import fmean
 from typing import Literal
 
-from ...simulate.estimates import student_quantile
 from ..engine.latencies import LatencyHistogram
 from ..engine.steps import Progress, Step
 from ..engine.token_results import TOKEN_HISTOGRAMS, TokenResult
 from .bounds import binomial_tail, samples_for
+from .correlated_blocks import design_effect, far_below, few_enough, half_width, too_many
 from .judging import (
     INTER_TOKEN,
     Judgement,
@@ -56,7 +55,6 @@ EARLIEST = 3.0
 _LOOK_AGAIN, _LAST_LOOK = 1.5, 0.85
 #: Answers that a block of whole seconds has at least, and blocks that show how seconds differ.
 _BLOCK_ANSWERS, _FEWEST_BLOCKS = 20, 6
-_FEWEST_INDEPENDENT = 4.0
 _SLOW = 90.0
 
 Verdict = Literal["held", "broken", "unclear", ""]
@@ -280,12 +278,15 @@ class EarlyVerdict:
         allowed, failed = self._goal.allowed_errors, [each.failed for each in blocks]
         if allowed == 0 and any(failed):
             return True
-        if _too_many([each.answered for each in blocks], failed, allowed, alpha, worth):
+        if too_many([each.answered for each in blocks], failed, allowed, alpha, worth):
             return True
         for name, target in self._goal.targets.items():
             if is_mean(name):
                 means = [each.of(name).mean for each in blocks if each.of(name).count]
-                if len(means) >= _FEWEST_BLOCKS and fmean(means) - _half(means, alpha) > target:
+                if (
+                    len(means) >= _FEWEST_BLOCKS
+                    and fmean(means) - half_width(means, alpha) > target
+                ):
                     return True
                 continue
             counts, late = _columns(each.late(name, target) for each in blocks)
@@ -293,11 +294,11 @@ class EarlyVerdict:
             lost = sum(late) + self._waiting(name, target)
             if not gaps and binomial_tail(whole, lost, share) <= alpha:
                 return True
-            if _too_many(counts, late, share, alpha, None if gaps else worth):
+            if too_many(counts, late, share, alpha, None if gaps else worth):
                 return True
         if (wanted := self._goal.goodput) is not None:
             counts, bad = _columns((each.answered, each.bad) for each in blocks)
-            return _too_many(counts, bad, 1 - wanted, alpha, worth)
+            return too_many(counts, bad, 1 - wanted, alpha, worth)
         return False
 
     def _waiting(self, statistic: str, target: float) -> int:
@@ -325,7 +326,7 @@ class EarlyVerdict:
         if (wanted := self._goal.goodput) is not None:
             counts, bad = _columns((each.answered, each.bad) for each in blocks)
             worth = 1.0 if whole else design_effect(counts, bad)
-            if not _few_enough(counts, bad, worth, 1 - wanted, alpha):
+            if not few_enough(counts, bad, worth, 1 - wanted, alpha):
                 return False
         return bool(self._goal.targets) and all(
             self._keeps(name, target, blocks, alpha) for name, target in self._goal.targets.items()
@@ -337,21 +338,21 @@ class EarlyVerdict:
             return False
         if is_mean(name):
             means = [each.mean for each in found]
-            return fmean(means) + _half(means, alpha) <= target
+            return fmean(means) + half_width(means, alpha) <= target
         quantile = quantile_of(name)
         counts, late = _columns(each.late(name, target) for each in blocks)
         worth = design_effect(counts, late)
         if self._counted >= self._looks.whole:
             # Neighbouring gaps are never independent: they share their iterations.
             worth = worth if name.startswith(INTER_TOKEN) else 1.0
-            return _few_enough(counts, late, worth, 1 - quantile, alpha)
-        if not _few_enough(counts, late, worth, 1 - quantile, alpha):
+            return few_enough(counts, late, worth, 1 - quantile, alpha)
+        if not few_enough(counts, late, worth, 1 - quantile, alpha):
             return False
-        if _far_below([each.percentile(100 * quantile) for each in found], target, alpha):
+        if far_below([each.percentile(100 * quantile) for each in found], target, alpha):
             return True
         slow = LatencyHistogram.sum(found).percentile(_SLOW)
         worth = max(worth, design_effect(*_columns(each.late(name, slow) for each in blocks)))
-        return _few_enough(counts, late, worth, 1 - quantile, alpha)
+        return few_enough(counts, late, worth, 1 - quantile, alpha)
 
     def _hopeless(self, miss_error: float, hold_error: float) -> bool:
         """Whether even twice the time would not tell, if all goes on as it did."""
@@ -366,8 +367,8 @@ class EarlyVerdict:
             share = 1 - quantile_of(name)
             worth = design_effect(counts, late) if name.startswith(INTER_TOKEN) else 1.0
             if not (
-                _few_enough(counts, late, worth / longer, share, hold_error)
-                or _too_many(counts, late, share, miss_error, worth / longer)
+                few_enough(counts, late, worth / longer, share, hold_error)
+                or too_many(counts, late, share, miss_error, worth / longer)
             ):
                 return True
         return False
@@ -377,86 +378,3 @@ def _columns(pairs: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
     """Counts and hits of the blocks."""
     found = list(pairs)
     return [count for count, _ in found], [hits for _, hits in found]
-
-
-def _few_enough(
-    counts: Sequence[int], late: Sequence[int], worth: float, share: float, alpha: float
-) -> bool:
-    """Whether so few are late that chance does not explain it, at that share."""
-    n, beyond = math.floor(sum(counts) / worth), math.ceil(sum(late) / worth)
-    return 1 - binomial_tail(n, beyond + 1, share) <= alpha
-
-
-def _far_below(percentiles: Sequence[float], target: float, alpha: float) -> bool:
-    """Whether the next second's percentile keeps the target too."""
-    logarithms = [math.log(max(each, 1e-9)) for each in percentiles]
-    worth = independent(logarithms)
-    if worth < _FEWEST_INDEPENDENT:
-        return False
-    reach = student_quantile(1 - 2 * alpha, int(worth) - 1) * math.sqrt(1 + 1 / worth)
-    return fmean(logarithms) + reach * stdev(logarithms) <= math.log(target)
-
-
-def _too_many(
-    counts: Sequence[int],
-    hits: Sequence[int],
-    share: float,
-    alpha: float,
-    worth: float | None = None,
-) -> bool:
-    """Whether so many are hit that chance does not explain it, at that share of independent ones."""
-    total, hit = sum(counts), sum(hits)
-    if not total or hit <= share * total:
-        return False
-    worth = design_effect(counts, hits) if worth is None else worth
-    return binomial_tail(math.ceil(total / worth), math.floor(hit / worth), share) <= alpha
-
-
-def design_effect(counts: Sequence[int], hits: Sequence[int]) -> float:
-    """How many requests are worth one independent request, from the hits in neighbouring blocks.
-
-    Examples
-    --------
-    Of 100 requests a block 10 are late, or none: 5² 8/7 over 100 · 0.05 · 0.95.
-
-    >>> round(design_effect([100] * 8, [0, 10, 10, 0, 0, 10, 0, 10]), 1)
-    6.0
-    """
-    total, hit = sum(counts), sum(hits)
-    if not 0 < hit < total or len(counts) < 2:
-        return 1.0
-    share, mean = hit / total, total / len(counts)
-    between = pvariance([h - share * n for h, n in zip(hits, counts, strict=True)])
-    between *= len(counts) / (len(counts) - 1)
-    shares = [h / n if n else 0.0 for h, n in zip(hits, counts, strict=True)]
-    return max(1.0, between / (mean * share * (1 - share)) * len(counts) / independent(shares))
-
-
-def independent(values: Sequence[float]) -> float:
-    """How many independent values a series is worth whose neighbours are alike.
-
-    By the correlation of neighbours, which a short series shows too small by ``(1 + 3 r) / n``
-    (Kendall and Marriott 1954), in a first-order process.
-
-    Examples
-    --------
-    >>> independent([1, 2] * 10)
-    20.0
-    >>> round(independent(range(20)), 1)
-    1.0
-    """
-    n, mean = len(values), fmean(values)
-    spread = sum((each - mean) ** 2 for each in values)
-    if spread <= 0 or n < 3:
-        return float(n)
-    found = sum((a - mean) * (b - mean) for a, b in pairwise(values)) / spread
-    correlation = min(max(0.0, found + (1 + 3 * found) / n), 0.999)
-    return max(1.0, n * (1 - correlation) / (1 + correlation))
-
-
-def _half(means: Sequence[float], alpha: float) -> float:
-    """Half of the interval of a mean of blocks."""
-    worth = independent(means)
-    if worth < 2:
-        return math.inf
-    return student_quantile(1 - 2 * alpha, int(worth) - 1) * stdev(means) / math.sqrt(worth)

@@ -11,7 +11,8 @@ from typing import Any
 from ..engine.latencies import LatencyHistogram
 from ..engine.steps import Progress, StepResult, finite
 from ..engine.validity import FLAGGED_LAG_SHARE
-from .early_verdict import EarlyVerdict, design_effect
+from .correlated_blocks import design_effect
+from .early_verdict import EarlyVerdict
 from .judging import INTER_TOKEN, Judgement, LatencyGoal, judge, piles_up
 
 
