@@ -52,7 +52,7 @@ _PLAIN: dict[str, Callable[..., Any]] = {
 #: The loop of language models, in a file of its own: who simulates none does not wait for it.
 _OF_TOKENS: dict[str, Callable[..., Any]] = {"serve": token_core.serve}
 #: What it calls, compiled into it.
-_PARTS = ("count_gaps", "take_blocks", "leave_line", "release", "share_prefix")
+_PARTS = ("count_gaps", "set_end", "take_blocks", "leave_line", "release", "share_prefix")
 #: What an annotation is in machine code: numba's name of it, and its type for the call.
 _KINDS: dict[str, tuple[str, Any]] = {
     "int": ("int64", ctypes.c_int64),

@@ -36,6 +36,7 @@ from .token_blocks import (
     count_gaps,
     leave_line,
     release,
+    set_end,
     share_prefix,
     take_blocks,
 )
@@ -182,15 +183,7 @@ def serve(
                         low = i + 1
                 steps[k] = low
                 end = begin[k] + low * first_step[k] + slope[k] * (0.5 * low * (low - 1))
-            at = leaves + k
-            ends[at] = end
-            while at > 1:
-                at -= at & 1
-                if ends[at + 1] < ends[at]:
-                    at += 1
-                above = at >> 1
-                ends[above], ends_at[above] = ends[at], ends_at[at]
-                at = above
+            set_end(leaves + k, end, ends, ends_at)
             continue
         if time == NEVER:
             break
@@ -411,13 +404,5 @@ def serve(
             slope[k] = law[PER_CACHED] * moves
             end = now + m * first_step[k] + slope[k] * (0.5 * m * (m - 1))
         steps[k] = m
-        at = leaves + k
-        ends[at] = end
-        while at > 1:
-            at -= at & 1
-            if ends[at + 1] < ends[at]:
-                at += 1
-            above = at >> 1
-            ends[above], ends_at[above] = ends[at], ends_at[at]
-            at = above
+        set_end(leaves + k, end, ends, ends_at)
     return ended
