@@ -6,7 +6,6 @@ was measured.
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -28,7 +27,7 @@ from low_latency_endpoint.plan.pinned_model import PinnedModel
 from low_latency_endpoint.plan.token_traffic import TokenLengths, TokenTraffic
 
 from .pinned_models import BGE_SMALL, MISTRAL_7B
-from .test_plan_docs import printed, renewed
+from .test_plan_docs import check_in_step, printed
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "language-model-plans.md"
 ZONES = ("use1-az1", "use1-az2")
@@ -63,36 +62,32 @@ def planned(
     )
 
 
-def chat_on_g5() -> Plan:
+def chat(
+    instance_type: str, tps: float, in_flight: float, context_length: int | None = None
+) -> Plan:
+    """The 7B model for the same chats, at what one instance held in an example."""
     return planned(
         MISTRAL_7B,
-        "ml.g5.xlarge",
+        instance_type,
         latency=CHAT,
         tokens=CHATS,
+        context_length=context_length,
         throughput=MeasuredThroughput(
             peak_tps=20,
-            tps_per_instance=2.5,
+            tps_per_instance=tps,
             safety_factor=0.7,
-            concurrency_per_instance=36,
+            concurrency_per_instance=in_flight,
             rise_tps_per_minute=0.5,
         ),
     )
+
+
+def chat_on_g5() -> Plan:
+    return chat("ml.g5.xlarge", 2.5, 36)
 
 
 def chat_on_g6e() -> Plan:
-    return planned(
-        MISTRAL_7B,
-        "ml.g6e.xlarge",
-        latency=CHAT,
-        tokens=CHATS,
-        throughput=MeasuredThroughput(
-            peak_tps=20,
-            tps_per_instance=5,
-            safety_factor=0.7,
-            concurrency_per_instance=70,
-            rise_tps_per_minute=0.5,
-        ),
-    )
+    return chat("ml.g6e.xlarge", 5, 70)
 
 
 def embedding() -> Plan:
@@ -108,20 +103,7 @@ def embedding() -> Plan:
 
 
 def chat_on_inferentia2() -> Plan:
-    return planned(
-        MISTRAL_7B,
-        "ml.inf2.8xlarge",
-        latency=CHAT,
-        tokens=CHATS,
-        context_length=8192,
-        throughput=MeasuredThroughput(
-            peak_tps=20,
-            tps_per_instance=1.5,
-            safety_factor=0.7,
-            concurrency_per_instance=16,
-            rise_tps_per_minute=0.5,
-        ),
-    )
+    return chat("ml.inf2.8xlarge", 1.5, 16, context_length=8192)
 
 
 PLANS = {
@@ -191,11 +173,7 @@ def generated() -> dict[str, str]:
 
 
 def test_page_is_in_step() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    if os.environ.get("UPDATE_DOCS"):
-        PAGE.write_text(renewed(page, generated()), encoding="utf-8")
-        pytest.skip("renewed")
-    assert page == renewed(page, generated()), f"run: UPDATE_DOCS=1 pytest {__file__}"
+    check_in_step(PAGE, generated(), "tests/plan/test_language_model_plans.py")
 
 
 def test_the_kv_cache_binds_on_the_smaller_gpu_and_the_load_test_on_the_larger() -> None:
