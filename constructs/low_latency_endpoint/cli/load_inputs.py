@@ -138,7 +138,9 @@ class Sending:
         from ..load_test.engine.target import INVOKE, OPENAI, Target
 
         prompts = self._sends_prompts(stated)
-        payload_type = stated.content_type if stated is not None and self.payload is None else None
+        payload_type = None
+        if stated is not None and self.payload is None and not prompts:
+            payload_type = stated.content_type
         if stated is not None:
             endpoint = stated.endpoint_name or endpoint
             more["target_model"] = more.get("target_model") or stated.target_model
