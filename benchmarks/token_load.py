@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from .measure import ROOT, BenchmarkFailed, run, sized
+from .tls_server import write_certificates
 
 STREAMS, GAP_SECONDS = sized(100, 10), 0.02
 CHUNKS = sized(200, 20)
@@ -39,9 +40,13 @@ _REQUESTS = sized(240, 8)
 def token_load(rounds: int, heading: Callable[[str], None], line: Callable[..., None]) -> None:
     """The error of the gaps between tokens, for streams that are in step and for others."""
     heading(f"Gaps between tokens, {STREAMS} streams, one every {1000 * GAP_SECONDS:g} ms")
-    for name, spread in (("all at the same moment", 0.0), ("spread over a second", 1.0)):
+    for name, spread, more in (
+        ("all at the same moment", 0.0, ()),
+        ("spread over a second", 1.0, ()),
+        ("the same over TLS", 1.0, ("--tls",)),
+    ):
         found = [
-            run("-m", "benchmarks.token_load", "--measure", f"{spread}").answer()
+            run("-m", "benchmarks.token_load", "--measure", f"{spread}", *more).answer()
             for _ in range(rounds)
         ]
         p50, p99, server, cpu = (
@@ -53,8 +58,8 @@ def token_load(rounds: int, heading: Callable[[str], None], line: Callable[..., 
         line("  processor of the generator", f"{cpu:.0%} of a core")
 
 
-def measured(spread: float) -> dict[str, float]:
-    """One run in this process: the errors of all gaps."""
+def measured(spread: float, certificates: Path | None = None) -> dict[str, float]:
+    """One run in this process: the errors of all gaps; over TLS with a folder of certificates."""
     import boto3
     import gevent
 
@@ -68,13 +73,18 @@ def measured(spread: float) -> dict[str, float]:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            options = {"first": 0.3, "gaps": [GAP_SECONDS], "chunks": CHUNKS}
+            # All connections are made before the first token: the server shakes hands one by one.
+            options: dict[str, Any] = {"first": 2.5, "gaps": [GAP_SECONDS], "chunks": CHUNKS}
+            if certificates is not None:
+                options["certificate"] = str(certificates / "server.pem")
             process.stdin.write(json.dumps(options) + "\n")
             process.stdin.flush()
-            url = f"http://127.0.0.1:{int(process.stdout.readline())}"
+            url = f"http{'s' * bool(certificates)}://127.0.0.1:{int(process.stdout.readline())}"
             target = Target("chat", "us-east-1", (url,), streaming=True, tokens=TokenLimits())
             session = boto3.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
-            invoker = SageMakerInvoker(target, session=session)
+            invoker = SageMakerInvoker(
+                target, session=session, ca_bundle=certificates and certificates / "ca.pem"
+            )
             keep_for_good()
             begun, used = time.perf_counter(), time.process_time()
             greenlets = [
@@ -281,13 +291,18 @@ def main() -> None:
     """Measure once, or compare."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.token_load", description=__doc__)
     parser.add_argument("--measure", type=float, metavar="SPREAD", help="one run, as JSON")
+    parser.add_argument("--tls", action="store_true", help="measure over TLS")
     parser.add_argument("--aiperf", metavar="PROGRAM", help="compare with it")
     parser.add_argument("--turns", type=int, default=sized(3, 1), help="of each generator")
     arguments = parser.parse_args()
     if arguments.aiperf:
         beside_aiperf(arguments.aiperf, arguments.turns)
     else:
-        print(json.dumps(measured(arguments.measure or 0.0)))
+        with tempfile.TemporaryDirectory() as folder:
+            if arguments.tls:
+                write_certificates(Path(folder))
+            certificates = Path(folder) if arguments.tls else None
+            print(json.dumps(measured(arguments.measure or 0.0, certificates)))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.steps import GeneratorLoad, Step, StepResult
+from low_latency_endpoint.load_test.engine.token_results import TokenResult
 from low_latency_endpoint.load_test.engine.validity import client_bound, warnings
 
 #: So many that ten lie beyond p99.99: fewer would be a warning of their own.
@@ -115,6 +117,17 @@ def test_a_closed_loop_too_is_measured_by_the_p99() -> None:
             generator=GeneratorLoad(loop_lag_p99=0.026),
         )
     )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the kernel tells no arrivals")
+@pytest.mark.parametrize(("lag", "bound"), [(0.019, 0), (0.021, 1)])
+def test_an_event_loop_may_be_as_late_as_the_next_token_is(lag: float, bound: int) -> None:
+    """Two of one stream would wait together then, of which the kernel tells the last one's moment."""
+    pairs = LatencyHistogram.of([0.0, 0.040] * 50)  # two in a segment
+    tokens = TokenResult(inter_token=pairs)
+    reasons = client_bound(result(tokens=tokens, generator=GeneratorLoad(loop_lag_p99=lag)))
+    assert len(reasons) == bound
+    assert all("woke 21 ms late" in each and "the 20 ms between" in each for each in reasons)
 
 
 def test_without_an_answer_there_is_no_latency_to_compare_with() -> None:

@@ -5,7 +5,7 @@ prints its port. Each answer is an event stream of SageMaker's with server-sent 
 form in its parts: the first chunk ``first`` seconds after the request was read, then one after each
 of ``gaps``, taken in turn. Each chunk carries ``"sent"``, the ``time.perf_counter()`` of its
 sending, a clock that all processes of a Linux machine share. It spins for the last part of a
-wait: timers of ``epoll`` are no finer.
+wait: timers of ``epoll`` are no finer. With ``"certificate"``, a file with its key, over TLS.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import itertools
 import json
 import select
 import socket
+import ssl
 import sys
 import time
 
@@ -39,6 +40,10 @@ def main() -> None:
     """Serve until killed."""
     options = json.loads(sys.stdin.readline())
     first, gaps, chunks = options["first"], options["gaps"], options["chunks"]
+    tls = None
+    if "certificate" in options:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(options["certificate"])
     listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
     listener.setblocking(False)
     print(listener.getsockname()[1], flush=True)
@@ -94,6 +99,11 @@ def main() -> None:
             if descriptor == listener.fileno():
                 connection, _ = listener.accept()
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if tls is not None:
+                    try:
+                        connection = tls.wrap_socket(connection, server_side=True)
+                    except OSError:
+                        continue  # the caller gave up
                 poll.register(connection, select.EPOLLIN)
                 connections[connection.fileno()] = connection, bytearray()
             else:

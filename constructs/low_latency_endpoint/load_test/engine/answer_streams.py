@@ -36,7 +36,7 @@ class AnswerStream:
 
     def feed(self, data: bytes) -> None:
         """Take bytes of the body; raises what the stream reports."""
-        now = self._connection.readable_at
+        now = self._connection.came_at
         for part in (data,) if self._parts_of is None else self._parts_of.feed(data):
             if self.first_byte is None:
                 self.first_byte = now

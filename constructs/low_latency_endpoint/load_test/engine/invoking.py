@@ -365,7 +365,7 @@ class SageMakerInvoker:
             len(body),
             kind,
             started,
-            connection.used_at,
+            connection.came_at if stream else connection.used_at,
             stream.first_byte if stream else None,
             body,
             message,

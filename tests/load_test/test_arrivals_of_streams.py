@@ -1,0 +1,82 @@
+"""When the parts of a stream came: as the kernel has it, not when the generator read them."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks.tls_server import write_certificates
+from low_latency_endpoint.load_test.engine.connections import GeneratorConnection
+
+HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+#: For how long the generator does something else while a part comes.
+BUSY = 0.3
+
+
+class Server(threading.Thread):
+    """Answers one request in three parts, the last two once asked; notes when they went out."""
+
+    def __init__(self, certificate: Path | None) -> None:
+        super().__init__(daemon=True)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._certificate = certificate
+        scheme = "https" if certificate else "http"
+        self.url = f"{scheme}://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.wanted, self.sent = threading.Event(), threading.Event()
+        self.begun = self.ended = 0.0
+
+    def run(self) -> None:
+        connection, _ = self._listener.accept()
+        if self._certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self._certificate)
+            connection = context.wrap_socket(connection, server_side=True)
+        with self._listener, connection:
+            connection.recv(1 << 16)
+            connection.sendall(HEAD + b"3\r\none\r\n")
+            self.wanted.wait()
+            self.begun = time.perf_counter()
+            connection.sendall(b"3\r\ntwo\r\n")
+            self.ended = time.perf_counter()
+            self.sent.set()
+            connection.sendall(b"5\r\nth")
+            connection.recv(1)
+            connection.sendall(b"ree\r\n0\r\n\r\n")
+            connection.recv(1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the kernel tells no arrivals")
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
+def test_a_part_that_is_read_late_came_when_it_came(secure: bool, tmp_path: Path) -> None:
+    if secure:
+        write_certificates(tmp_path)
+    server = Server(tmp_path / "server.pem" if secure else None)
+    server.start()
+    connection = GeneratorConnection(server.url, 60, str(tmp_path / "ca.pem") if secure else "")
+    found: dict[bytes, tuple[float, float]] = {}
+
+    def read(part: bytes) -> None:
+        found[part] = connection.came_at, time.perf_counter()
+        if part == b"one":
+            server.wanted.set()
+            server.sent.wait()
+            time.sleep(BUSY)  # the whole thread: no greenlet of it reads
+        if part == b"th":
+            connection._socket.send(b".")
+
+    connection.exchange(b"POST / HTTP/1.1\r\n\r\n", read)
+    connection.close()
+    server.join()
+    came, at = found[b"two"]
+    assert at - came > 0.9 * BUSY
+    # Loopback takes microseconds; the kernel's clock and ours are two.
+    assert server.begun - 0.001 <= came <= server.ended + 0.1
+    moments = [came for came, _ in found.values()]
+    assert list(found) == [b"one", b"two", b"th", b"ree"]
+    assert moments == sorted(moments)
