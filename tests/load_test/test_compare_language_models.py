@@ -398,6 +398,19 @@ def test_a_prefix_length_beyond_what_prompts_share_is_told() -> None:
     assert list(prefix_doubts(Sides(SIDES.base, side("least", LEAST)), prompts)) == []
 
 
+def test_turns_of_a_conversation_share_its_first_question_too() -> None:
+    prompts = Prompts.of("input=400,output=8,shared_prefix=0.4,turns=3,conversations=30")
+    opened = next(number for number in range(30) if prompts.turn(number)[1] == 0)
+    common = prompts.body(opened).index(b'], "max_tokens"')
+    assert common > shared_bytes("input=400,output=8,shared_prefix=0.4")
+    # Words differ in their length, questions of 240 of them by less than 120 characters.
+    for length, count in ((common - 120, 0), (common + 120, 1)):
+        sides = Sides(SIDES.base, side("prefix", PREFIX, length=length, threshold=16))
+        told = list(prefix_doubts(sides, prompts))
+        assert len(told) == count
+        assert all("turns of one conversation share" in each for each in told)
+
+
 def test_on_the_openai_path_the_messages_characters_count() -> None:
     prompts = Prompts.of("input=400,output=8,shared_prefix=0.4")
     system = len(json.loads(prompts.body(0))["messages"][0]["content"])

@@ -121,6 +121,7 @@ def test_a_slow_server_keeps_no_target(chat: Path) -> None:
         ((*TIMES, "--traffic", "spike"), "--traffic does not go with"),
         ((*TIMES, "--target", "p99=200ms"), "ttft-p95=500ms"),
         ((*TIMES, "--tokens", "input=5"), "LLT165"),
+        ((*TIMES, "--tokens", "input=5,output=5,turns=2,conversations=9"), "turns=... is not"),
         ((*TIMES, "--routing", "PREFIX_AWARE"), "LLE423"),
     ],
 )

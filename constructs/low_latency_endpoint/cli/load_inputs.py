@@ -43,12 +43,15 @@ class Sending:
     tokens: str | None = option(
         "Prompts for a language model, by their tokens: input=512,output=128, a length that "
         "varies as input=300:1800 (median:p95), file=lengths.csv for recorded ones; "
-        "shared_prefix=0.5 for the share that requests have in common, of prefixes=N kinds. "
+        "shared_prefix=0.5 for the share that requests have in common, of prefixes=N kinds; "
+        "turns=4,conversations=50 for conversations that send what was said before again. "
         "Default: the settings' tokens, unless there is a --payload.",
         metavar="LENGTHS",
     )
     openai: bool = flag("Call the endpoint's OpenAI-compatible path, with a bearer token.")
-    prefix_aware_id: bool = flag("With --tokens: name the shared prefix to the router.")
+    prefix_aware_id: bool = flag(
+        "With --tokens: name the shared prefix to the router, with turns the conversation."
+    )
     content_type: str | None = option(
         "Content type of the payload. Default: the warm-up's, or application/json.", metavar="TYPE"
     )

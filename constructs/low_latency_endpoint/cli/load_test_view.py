@@ -12,7 +12,7 @@ from rich.text import Text
 from ..load_test.engine.latencies import milliseconds
 from ..load_test.engine.target import Target
 from ..load_test.report.page import follows, verdict
-from ..load_test.search.measured_steps import MeasuredStep
+from ..load_test.search.measured_steps import MeasuredStep, turns_line
 from ..load_test.search.result_file import LoadTestReport
 from ..load_test.search.run_plans import RunPlan
 from ..load_test.search.running import Event, StepEnded, StepProgressed, StepStarted
@@ -142,6 +142,9 @@ def _follows(report: LoadTestReport, output: Path | None) -> Iterable[str]:
             )
         )
     yield from follows(report)
+    for each in report.run.loads:
+        if each.result.conversations:
+            yield f"{each.result.step.name}: {turns_line(each.result)}."
     if report.cost is not None:
         yield from report.cost.lines()
     if limit is not None and limit.lower_bound and not report.invalid:

@@ -148,6 +148,11 @@ class LanguageModelOptions:
             raise typer.BadParameter(
                 "--tokens file=... is not simulated; in Python, TokenTrace takes recorded requests"
             )
+        if prompts.turns > 1:
+            raise typer.BadParameter(
+                "--tokens turns=... is not simulated: leave turns and conversations out, and give "
+                "the input that a mean prompt has with what was said before"
+            )
         return prompts.traffic, prompts.prefixes
 
     def _threshold(self, plan: Plan) -> int | None:

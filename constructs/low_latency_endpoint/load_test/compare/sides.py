@@ -296,8 +296,8 @@ def _counted(names: Sequence[str], word: str) -> str:
 def prefix_doubts(sides: Sides, prompts: Prompts, *, openai: bool = False) -> Iterator[str]:
     """What makes prompts with shared prefixes say little about routing by them.
 
-    A prefix length longer than what prompts share: ``PREFIX_AWARE`` sees no two requests that begin
-    alike, and what is measured is how it spreads them.
+    A prefix length longer than what prompts share, or the turns of a conversation: ``PREFIX_AWARE``
+    sees no two requests that begin alike, and what is measured is how it spreads them.
 
     Parameters
     ----------
@@ -310,12 +310,13 @@ def prefix_doubts(sides: Sides, prompts: Prompts, *, openai: bool = False) -> It
     of_one = replace(prompts, prefixes=1)
     shared = sorted(_shared(of_one, number, openai) for number in range(_LOOKED_AT))
     common = shared[len(shared) // 2]
+    whose = "turns of one conversation" if prompts.turns > 1 else "prompts of one prefix"
     for side in sides:
         if side.prefix_length is not None and side.prefix_length > common:
             what = "characters of the messages" if openai else "bytes of the body"
             yield (
-                f"{side.name} routes by the first {side.prefix_length:,} {what}, and prompts of one "
-                f"prefix share {common:,}: to PREFIX_AWARE no two begin alike. Give longer prompts, "
+                f"{side.name} routes by the first {side.prefix_length:,} {what}, and {whose} "
+                f"share {common:,}: to PREFIX_AWARE no two begin alike. Give longer prompts, "
                 "a higher shared_prefix, or another prefix length"
             )
 
@@ -324,8 +325,10 @@ _LOOKED_AT = 21
 
 
 def _shared(prompts: Prompts, number: int, openai: bool) -> int:
-    """What two requests of one prefix have in common at their beginning."""
-    one, other = (prompts.body(each) for each in (number, number + 1))
+    """What two requests of one prefix, or a conversation's first two, begin with in common."""
+    _, turn = prompts.turn(number)
+    first = number + (-turn % prompts.turns) * prompts.conversations
+    one, other = (prompts.body(each) for each in (first, first + prompts.conversations))
     if openai:
         one, other = (
             "".join(each["content"] for each in json.loads(body)["messages"]).encode()

@@ -4,6 +4,11 @@ A request is a chat of OpenAI's form, which vLLM, SGLang, LMI and llama.cpp take
 that requests share, a user's message that none shares, and an answer of a length that is asked for
 (``max_tokens``, ``min_tokens``, ``ignore_eos``), so that every run does the same work.
 
+With turns, requests belong to conversations, each of which sends again what was said in it before.
+The load stays an open loop and a request is known by its number alone: the answers in a history are
+words of the length that was asked for, not the model's own. So a prefix cache, which holds the
+model's own, finds all but the last answer and the new question.
+
 Words of common English stand for tokens: nearly all are one token in the vocabularies of Llama,
 Qwen, Mistral and GPT. The model counts for itself, and results say what it counted.
 """
@@ -15,13 +20,14 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ...errors import rule
 from ...plan.limits import USE_AN_ALLOWED_VALUE, Range
 from ...plan.token_traffic import TokenLengths, TokenTraffic
+from .prompt_words import mixed, text_of
 from .recorded_lengths import TOKENS_FORM, recorded_lengths
 
 PREFIXES = Range(
@@ -31,131 +37,14 @@ PREFIXES = Range(
     100_000,
 )
 
+_CONVERSATIONS = rule(
+    "LLT168", "the conversations of a load test are out of range", fix=USE_AN_ALLOWED_VALUE
+)
+TURNS = Range(_CONVERSATIONS, "the number of turns", 1, 1_000)
+CONVERSATIONS = Range(_CONVERSATIONS, "the number of conversations at once", 1, 100_000)
+
 #: More than a language model answers in a step: by so many the next one's are numbered on.
 PROMPTS_OF_A_STEP = 1_000_000
-_POOL = 1 << 16
-_WORDS = [
-    "the",
-    "of",
-    "and",
-    "to",
-    "in",
-    "that",
-    "is",
-    "was",
-    "for",
-    "it",
-    "with",
-    "as",
-    "his",
-    "on",
-    "be",
-    "at",
-    "by",
-    "had",
-    "not",
-    "are",
-    "but",
-    "from",
-    "or",
-    "have",
-    "an",
-    "they",
-    "which",
-    "one",
-    "you",
-    "were",
-    "all",
-    "her",
-    "she",
-    "there",
-    "would",
-    "their",
-    "we",
-    "him",
-    "been",
-    "has",
-    "when",
-    "who",
-    "will",
-    "no",
-    "more",
-    "if",
-    "out",
-    "so",
-    "up",
-    "said",
-    "what",
-    "its",
-    "about",
-    "than",
-    "into",
-    "them",
-    "can",
-    "only",
-    "other",
-    "time",
-    "new",
-    "some",
-    "could",
-    "these",
-    "two",
-    "may",
-    "first",
-    "then",
-    "do",
-    "any",
-    "like",
-    "my",
-    "now",
-    "over",
-    "such",
-    "our",
-    "man",
-    "me",
-    "even",
-    "most",
-    "made",
-    "after",
-    "also",
-    "did",
-    "many",
-    "off",
-    "before",
-    "must",
-    "well",
-    "back",
-    "through",
-    "years",
-    "much",
-    "where",
-    "your",
-    "way",
-    "down",
-    "should",
-    "because",
-    "long",
-    "each",
-    "just",
-    "state",
-    "people",
-    "those",
-    "too",
-    "little",
-    "good",
-    "make",
-    "very",
-    "year",
-    "still",
-    "see",
-    "own",
-    "work",
-    "men",
-    "day",
-    "get",
-    "here",
-    "between",
-]
 
 
 @dataclass(frozen=True)
@@ -173,16 +62,24 @@ class Prompts:
     prefixes : int
         How many different prefixes are shared, such as one for each tenant. By default 1.
     tell_prefix : bool
-        Name the prefix to the router (``PrefixAwareId``). By default not.
+        Name the prefix to the router (``PrefixAwareId``), with turns the conversation. By default
+        not.
     seed : int
         Of lengths and words.
     source : str
         Where it comes from, in words.
+    turns : int
+        Of each conversation. Lengths are those of its first prompt and of an answer; each later
+        turn adds the answer before and a question as long as the first, which is the prompt without
+        what is shared. By default 1: no request follows on another.
+    conversations : int
+        That go on at once and take turns, each at another of its turns from the start, and give way
+        to new ones. Two turns of one are so many requests apart. By default 1.
 
     Raises
     ------
     ConfigurationError
-        ``LLT165`` without traffic and recording, or with both; ``LLT166``.
+        ``LLT165`` without traffic and recording, or with both; ``LLT166``, ``LLT168``.
 
     Examples
     --------
@@ -192,6 +89,13 @@ class Prompts:
     (True, False)
     >>> len(first["messages"][0]["content"].split()), first["max_tokens"]
     (20, 8)
+
+    A third request in a conversation begins with all of the one before:
+
+    >>> talks = Prompts(prompts.traffic, turns=3)
+    >>> before, now = (json.loads(talks.body(number))["messages"] for number in (4, 5))
+    >>> before == now[: len(before)], [each["role"] for each in now[len(before) :]]
+    (True, ['assistant', 'user'])
     """
 
     traffic: TokenTraffic | None = None
@@ -201,6 +105,8 @@ class Prompts:
     tell_prefix: bool = False
     seed: int = 1
     source: str = ""
+    turns: int = 1
+    conversations: int = 1
 
     def __post_init__(self) -> None:
         if (self.traffic is None) is not bool(self.recorded):
@@ -209,11 +115,15 @@ class Prompts:
                 allowed="either lengths or recorded ones",
             )
         PREFIXES.check(self.prefixes, "prefixes")
+        TURNS.check(self.turns, "turns")
+        CONVERSATIONS.check(self.conversations, "conversations")
         if self.traffic is not None:
             object.__setattr__(self, "shared_prefix", self.traffic.shared_prefix)
             object.__setattr__(self, "source", f"prompts of {self.traffic.text}")
         if not 0 <= self.shared_prefix <= 1:
             raise TOKENS_FORM.error(got=f"shared_prefix={self.shared_prefix:g}", allowed="0 to 1")
+        if self.turns > 1 and not self.source.endswith(told := self._conversations_text):
+            object.__setattr__(self, "source", f"{self.source}{told}")
 
     @classmethod
     def of(cls, text: str, **more: Any) -> Prompts:
@@ -223,14 +133,15 @@ class Prompts:
         ----------
         text : str
             ``input=512,output=128``, each a number or ``median:p95``, with ``shared_prefix`` and
-            ``prefixes`` if there are any; or ``file=lengths.csv`` in place of the two lengths.
+            ``prefixes`` if there are any, ``turns`` and ``conversations``; or ``file=lengths.csv``
+            in place of the two lengths.
         **more
             ``tell_prefix``, ``seed``.
 
         Raises
         ------
         ConfigurationError
-            ``LLT165``, ``LLT166``, ``LLE893`` to ``LLE895`` for values.
+            ``LLT165``, ``LLT166``, ``LLT168``, ``LLE893`` to ``LLE895`` for values.
 
         Examples
         --------
@@ -248,7 +159,14 @@ class Prompts:
                 got=f"{text} without {' and '.join(sorted(missing))}", allowed="input and output"
             )
         share = _number(given, "shared_prefix", 0.0)
-        more["prefixes"] = int(_number(given, "prefixes", 1))
+        if len(talks := {"turns", "conversations"} & set(given)) == 1:
+            raise TOKENS_FORM.error(got=f"{talks.pop()} alone", allowed="turns and conversations")
+        for limit, name in (
+            (PREFIXES, "prefixes"),
+            (TURNS, "turns"),
+            (CONVERSATIONS, "conversations"),
+        ):
+            more[name] = int(limit.check(_number(given, name, 1), name))
         if "file" in given:
             if both := {"input", "output"} & set(given):
                 raise TOKENS_FORM.error(
@@ -266,14 +184,19 @@ class Prompts:
 
     def body(self, number: int) -> bytes:
         """The request with that number, from 0."""
-        prompt, answer = self.lengths(number)
-        shared = min(self._shared_tokens, prompt - 1)
+        _, turn = self.turn(number)
+        first = number - turn * self.conversations
+        shared = max(0, min(self._shared_tokens, self.lengths(first)[0] - 1))
         messages = []
         if shared > 0:
-            messages.append({"role": "system", "content": self._prefix(number, shared)})
-        own = _words(_mixed(self.seed, 2 * number + 1), max(1, prompt - max(shared, 0)) - 1)
-        # Its number comes first, so that no two prompts share more than they are to.
-        messages.append({"role": "user", "content": f"{number} {own}".rstrip()})
+            messages.append({"role": "system", "content": self._prefix(first, shared)})
+        for each in range(first, number, self.conversations):
+            prompt, answer = self.lengths(each)
+            messages.append({"role": "user", "content": self._question(each, prompt - shared)})
+            said = text_of(mixed(self.seed + 2, each), answer)
+            messages.append({"role": "assistant", "content": said})
+        prompt, answer = self.lengths(number)
+        messages.append({"role": "user", "content": self._question(number, prompt - shared)})
         return json.dumps(
             {
                 "messages": messages,
@@ -289,30 +212,65 @@ class Prompts:
         """Of that request by boto3's names, beside the body; ``None`` for none."""
         if not self.tell_prefix:
             return None
+        if self.turns > 1:
+            return {"PrefixAwareId": f"conversation-{self.turn(number)[0]}"}
         return {"PrefixAwareId": f"prefix-{self._kind(number)}"}
 
+    def turn(self, number: int) -> tuple[int, int]:
+        """Which conversation the request belongs to, and which of its turns it is, from 0."""
+        if self.turns == 1:
+            return number, 0
+        rounds, slot = divmod(number, self.conversations)
+        before, turn = divmod(rounds + self._begun[slot], self.turns)
+        return before * self.conversations + slot, turn
+
     def lengths(self, number: int) -> tuple[int, int]:
-        """Tokens of its prompt and of its answer."""
+        """Tokens of its prompt, without what was said before, and of its answer."""
         if self.recorded:
             return self.recorded[number % len(self.recorded)]
         assert self.traffic is not None
-        chance = random.Random(_mixed(self.seed, 2 * number))
+        chance = random.Random(mixed(self.seed, 2 * number))
         return _drawn(self.traffic.input, chance), _drawn(self.traffic.output, chance)
 
     @cached_property
-    def _shared_tokens(self) -> int:
+    def _begun(self) -> list[int]:
+        """At which turn each of the conversations is at first: all turns are as frequent from then
+        on, and in no order, or instances that requests reach by turns would each get their own."""
+        begun = [slot % self.turns for slot in range(self.conversations)]
+        random.Random(self.seed).shuffle(begun)
+        return begun
+
+    @cached_property
+    def _means(self) -> tuple[float, float]:
+        """Tokens of a first prompt and of an answer."""
         if self.traffic is not None:
-            mean = self.traffic.mean_input
-        else:
-            mean = sum(prompt for prompt, _ in self.recorded) / len(self.recorded)
-        return round(self.shared_prefix * mean)
+            return self.traffic.mean_input, self.traffic.mean_output
+        prompts, answers = zip(*self.recorded, strict=True)
+        return sum(prompts) / len(prompts), sum(answers) / len(answers)
+
+    @cached_property
+    def _shared_tokens(self) -> int:
+        return round(self.shared_prefix * self._means[0])
+
+    @property
+    def _conversations_text(self) -> str:
+        prompt, answer = self._means
+        longest = prompt + (self.turns - 1) * (prompt - self._shared_tokens + answer)
+        return (
+            f", {self.turns} turns of {self.conversations:,} conversations at once, "
+            f"{longest:,.0f} tokens in for the last turn"
+        )
 
     def _kind(self, number: int) -> int:
         """Which of the prefixes; at random, or callers that take turns would each send their own."""
-        return _mixed(self.seed + 1, number) % self.prefixes
+        return mixed(self.seed + 1, number) % self.prefixes
 
     def _prefix(self, number: int, tokens: int) -> str:
-        return _words(_mixed(self.seed, -1 - self._kind(number)), tokens)
+        return text_of(mixed(self.seed, -1 - self._kind(number)), tokens)
+
+    def _question(self, number: int, tokens: int) -> str:
+        """Its number comes first, so that no two prompts share more than they are to."""
+        return f"{number} {text_of(mixed(self.seed, 2 * number + 1), tokens - 1)}".rstrip()
 
     def to_dict(self) -> dict[str, Any]:
         """What :meth:`of_dict` reads; plain JSON."""
@@ -331,7 +289,7 @@ class Prompts:
         return cls(**values)
 
 
-_NAMES = ("input", "output", "shared_prefix", "prefixes", "file")
+_NAMES = ("input", "output", "shared_prefix", "prefixes", "turns", "conversations", "file")
 
 
 def _number(given: Mapping[str, str], name: str, otherwise: float) -> float:
@@ -357,33 +315,3 @@ def _drawn(length: Any, chance: random.Random) -> int:
     if not isinstance(length, TokenLengths):
         return int(length)
     return max(1, round(length.p50 * math.exp(length.deviation * chance.gauss(0.0, 1.0))))
-
-
-def _mixed(seed: int, number: int) -> int:
-    """A seed of its own for each number (SplitMix64); Python's own takes 20 times as long."""
-    mixed = (seed * 0x9E3779B97F4A7C15 + number * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
-    mixed = ((mixed ^ (mixed >> 30)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
-    return mixed ^ (mixed >> 31)
-
-
-@cache
-def _pool() -> tuple[str, tuple[int, ...]]:
-    """Many words, and where each begins: a prompt is a piece of it, made in microseconds."""
-    words = random.Random(0).choices(_WORDS, k=_POOL)
-    begins, at = [], 0
-    for word in words:
-        begins.append(at)
-        at += len(word) + 1
-    return " ".join(words), (*begins, at)
-
-
-def _words(start: int, count: int) -> str:
-    text, begins = _pool()
-    pieces = []
-    at = start % _POOL
-    while count > 0:
-        end = min(_POOL, at + count)
-        pieces.append(text[begins[at] : begins[end] - 1])
-        count -= end - at
-        at = 0
-    return " ".join(pieces)

@@ -16,7 +16,7 @@ TOKENS_FORM = rule(
     "LLT165",
     "the tokens of prompts and answers cannot be read",
     fix="Give input=512,output=128,shared_prefix=0.5, a length that varies as input=300:1800 "
-    "(median and p95), or a file with a column of each.",
+    "(median and p95), or a file with a column of each; turns=4,conversations=50 beside them.",
 )
 #: Columns of recorded lengths: our own, Azure's LLM inference traces, Vidur's traces.
 _COLUMNS = (

@@ -100,7 +100,13 @@ _SUMS = tuple(
 
 
 def result_of(
-    step: Step, records: Records, started_at: float, *, streaming: bool, tokens: bool = False
+    step: Step,
+    records: Records,
+    started_at: float,
+    *,
+    streaming: bool,
+    tokens: bool = False,
+    conversations: int = 0,
 ) -> StepResult:
     """The result of a step, judged, from what all its processes recorded."""
     return StepResult(
@@ -127,6 +133,7 @@ def result_of(
             postponed=records.postponed,
         ),
         tokens=records.tokens if tokens else None,
+        conversations=conversations,
     ).judged()
 
 

@@ -294,8 +294,14 @@ class StepMaster:
             step = replace(step, seconds=self._stopped_at - start_at)
         records = Records.sum([done[worker] for worker in workers])
         target = Target.of_dict(self._content["target"])
+        prompts = self._content["payloads"].get("prompts") or {}
         result = result_of(
-            step, records, start_at, streaming=target.streaming, tokens=target.tokens is not None
+            step,
+            records,
+            start_at,
+            streaming=target.streaming,
+            tokens=target.tokens is not None,
+            conversations=prompts["conversations"] if prompts.get("turns", 1) > 1 else 0,
         )
         self._emit({"result": result.to_dict()})
 

@@ -200,6 +200,8 @@ class StepResult:
         answers of 4xx and 5xx, connections refused or broken, streams that ended in an error.
     tokens : TokenResult or None
         Streams that are read token by token only.
+    conversations : int
+        That took turns; 0 where no request follows on another.
     """
 
     step: Step
@@ -220,6 +222,7 @@ class StepResult:
     unanswered: int = 0
     refused: LatencyHistogram = field(default_factory=LatencyHistogram)
     tokens: TokenResult | None = None
+    conversations: int = 0
 
     @property
     def valid(self) -> bool:
@@ -254,6 +257,13 @@ class StepResult:
         return self.rate * self.service.mean
 
     @property
+    def between_turns(self) -> float:
+        """Seconds from one turn of a conversation to its next, on average; NaN without turns."""
+        if not self.conversations or not self.sent:
+            return math.nan
+        return self.conversations * self.seconds / self.sent
+
+    @property
     def failed(self) -> int:
         """Requests that failed."""
         return sum(self.errors.values())
@@ -272,6 +282,10 @@ class StepResult:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON: the histograms whole, and what a reader wants to see beside them."""
         histograms = {name: getattr(self, name) for name in _HISTOGRAMS}
+        conversations = {
+            "conversations": self.conversations,
+            "between_turns_ms": finite(1000 * self.between_turns),
+        }
         return {
             "step": self.step.to_dict(),
             **{name: getattr(self, name) for name in _PLAIN},
@@ -287,6 +301,7 @@ class StepResult:
                 name: None if each is None else each.encode() for name, each in histograms.items()
             },
             "tokens": None if self.tokens is None else self.tokens.to_dict(),
+            **(conversations if self.conversations else {}),
             "generator": self.generator.to_dict(),
             "client_bound": list(self.client_bound),
             "warnings": list(self.warnings),
@@ -311,6 +326,7 @@ class StepResult:
             generator=GeneratorLoad.of_dict(content["generator"]),
             unanswered=content.get("unanswered", 0),
             tokens=TokenResult.of_dict(content["tokens"]) if content.get("tokens") else None,
+            conversations=content.get("conversations", 0),
             client_bound=tuple(content["client_bound"]),
             warnings=tuple(content["warnings"]),
             **{name: content[name] for name in _PLAIN},

@@ -7,6 +7,7 @@ reader can judge it.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .latencies import milliseconds
@@ -115,6 +116,8 @@ def warnings(result: StepResult) -> tuple[str, ...]:
                 f"{tokens.uncounted} answers did not say how many tokens they have: chunks were "
                 "counted (ask for it with stream_options.include_usage)"
             )
+    if result.conversations and latency.count:
+        found += _overlapping(result)
     weak = [one.name for one in latency.percentiles() if not one.reliable]
     if weak:
         found.append(
@@ -122,3 +125,19 @@ def warnings(result: StepResult) -> tuple[str, ...]:
             f"samples beyond: {latency.count} samples in all"
         )
     return tuple(found)
+
+
+def _overlapping(result: StepResult) -> Iterator[str]:
+    """Turns of one conversation that no person would have sent so."""
+    users, p95 = result.step.users, result.latency.percentile(95)
+    if users is None and result.between_turns < p95:
+        yield (
+            f"turns of a conversation came {milliseconds(result.between_turns)} apart on average, "
+            f"sooner than the p95 of a whole answer, {milliseconds(p95)}: they overlap, as no "
+            "person's do (more conversations are further apart)"
+        )
+    elif users is not None and result.conversations % users:
+        yield (
+            f"{result.conversations:,} conversations are not shared out evenly to {users:,} users: "
+            "turns of one may overlap or change places (give a multiple of the users)"
+        )

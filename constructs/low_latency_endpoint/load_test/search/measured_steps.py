@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from ..engine.latencies import LatencyHistogram
+from ..engine.latencies import LatencyHistogram, milliseconds
 from ..engine.steps import Progress, StepResult, finite
 from ..engine.validity import FLAGGED_LAG_SHARE
 from .correlated_blocks import design_effect
@@ -201,7 +201,16 @@ def token_lines(result: StepResult) -> list[str]:
         f"{result.token_rate:,.4g} output tokens a second; {tokens.output_tokens:,} output and "
         f"{tokens.prompt_tokens:,} prompt tokens, {tokens.cached_tokens:,} of these cached; "
         f"goodput {result.goodput:.1%}",
+        *([turns_line(result)] if result.conversations else []),
     ]
+
+
+def turns_line(result: StepResult) -> str:
+    """How far apart the turns of a conversation were."""
+    return (
+        f"{result.conversations:,} conversations at once, {milliseconds(result.between_turns)} "
+        "from one turn to the next on average"
+    )
 
 
 def _counted(result: StepResult) -> str:
