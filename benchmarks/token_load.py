@@ -7,7 +7,8 @@ was sent.
     python -m benchmarks.token_load --aiperf /path/to/aiperf
 
 sends the same load with NVIDIA's AIPerf and with ours to one language model of the local AWS, in
-turns, over the OpenAI-compatible path. AIPerf is not among the development dependencies, as it brings
+turns, over the OpenAI-compatible path: the same moments, and prompts and answers of the same
+lengths; other words, which the server's prefix cache does not know from the turn before. AIPerf is not among the development dependencies, as it brings
 some hundred packages: ``python -m venv v && v/bin/pip install aiperf``.
 """
 
@@ -33,7 +34,7 @@ STREAMS, GAP_SECONDS = sized(100, 10), 0.02
 CHUNKS = sized(200, 20)
 _ENDPOINT = "chat"
 _SERVER = ROOT / "tests" / "load_test" / "token_server.py"
-_PROMPT_TOKENS, _ANSWER_TOKENS, _RATE = 300, 40, 4.0
+_LENGTHS, _RATE = "input=300,output=40", 4.0
 _REQUESTS = sized(240, 8)
 
 
@@ -118,15 +119,20 @@ def beside_aiperf(program: str, turns: int) -> None:
     """The same load from both generators, in turns, to one server; prints their figures."""
     from local_sagemaker import LocalAws
     from local_sagemaker.model_servers import LanguageModelServer
+    from low_latency_endpoint.load_test.engine.arrivals import PoissonArrivals
 
     server = LanguageModelServer(step_seconds=0.0239, seconds_per_token=0.00013, kv_tokens=13_840)
     rows: dict[str, list[dict[str, float]]] = {"AIPerf": [], "load-test": []}
+    seconds = _REQUESTS / _RATE
     with LocalAws.start(region="us-east-1", model_servers={"*": server}) as aws:
         _serve(aws)
         for turn in range(turns):
-            for name, generator in (("AIPerf", _aiperf), ("load-test", _ours)):
+            moments = list(PoissonArrivals(_RATE).offsets(seconds, seed=turn + 1))
+            for number, (name, generator) in enumerate((("AIPerf", _aiperf), ("load-test", _ours))):
+                seed = len(rows) * turn + number + 1
                 with tempfile.TemporaryDirectory() as folder:
-                    rows[name].append(generator(program, Path(folder), aws.environment(), turn))
+                    found = generator(program, Path(folder), aws.environment(), moments, seed)
+                rows[name].append(found)
     keys = list(rows["AIPerf"][0])
     print(f"{'medians of the turns':<34}" + "".join(f"{name:>14}" for name in rows))
     for key in keys:
@@ -152,16 +158,18 @@ def _serve(aws: Any) -> None:
     )
 
 
-def _ours(program: str, folder: Path, environment: dict[str, str], turn: int) -> dict[str, float]:
-    result = folder / "result.json"
+def _ours(
+    program: str, folder: Path, environment: dict[str, str], moments: list[float], seed: int
+) -> dict[str, float]:
+    result, replay = folder / "result.json", folder / "moments.json"
+    replay.write_text(json.dumps({"times": moments}))
     begun, used = time.perf_counter(), os.times()
     _command(
         [
             str(Path(sys.executable).parent / "low-latency"),
             *("load-test", _ENDPOINT, "--openai", "--alone", "0s", "--metrics-wait", "0s"),
-            *("--tokens", f"input={_PROMPT_TOKENS},output={_ANSWER_TOKENS}"),
-            *("--tps", f"{_RATE:g}", "--duration", f"{_REQUESTS / _RATE:g}s"),
-            *("--seed", str(turn + 1), "-o", str(result)),
+            *("--tokens", _LENGTHS, "--replay", str(replay)),
+            *("--seed", str(seed), "-o", str(result)),
         ],
         environment,
         folder,
@@ -181,11 +189,19 @@ def _ours(program: str, folder: Path, environment: dict[str, str], turn: int) ->
     )
 
 
-def _aiperf(program: str, folder: Path, environment: dict[str, str], turn: int) -> dict[str, float]:
+def _aiperf(
+    program: str, folder: Path, environment: dict[str, str], moments: list[float], seed: int
+) -> dict[str, float]:
     import boto3
 
     from low_latency_endpoint.client.bearer_tokens import bearer_token
+    from low_latency_endpoint.load_test.engine.prompts import Prompts
 
+    prompts, trace = Prompts.of(_LENGTHS, seed=seed), folder / "trace.jsonl"
+    with trace.open("w") as lines:
+        for number, moment in enumerate(moments):
+            payload = {"model": "chat", **json.loads(prompts.body(number))}
+            lines.write(json.dumps({"timestamp": 1000 * moment, "payload": payload}) + "\n")
     _write_tokenizer(folder / "tokenizer", environment, program)
     session = boto3.Session(
         environment["AWS_ACCESS_KEY_ID"],
@@ -202,17 +218,8 @@ def _aiperf(program: str, folder: Path, environment: dict[str, str], turn: int) 
             *("--endpoint-type", "chat", "--streaming", "--use-server-token-count"),
             *("--api-key", str.__str__(bearer_token(session, "us-east-1"))),
             *("--tokenizer", str(folder / "tokenizer")),
-            *("--request-rate", f"{_RATE:g}", "--arrival-pattern", "poisson"),
-            *("--request-count", str(_REQUESTS), "--random-seed", str(turn + 1)),
-            *("--isl", str(_PROMPT_TOKENS), "--isl-stddev", "0"),
-            *("--osl", str(_ANSWER_TOKENS), "--osl-stddev", "0"),
-            *(
-                "--extra-inputs",
-                f"min_tokens:{_ANSWER_TOKENS}",
-                "--extra-inputs",
-                "ignore_eos:true",
-            ),
-            *("--ui", "none", "--workers-max", "1"),
+            *("--input-file", str(trace), "--custom-dataset-type", "mooncake_trace"),
+            *("--fixed-schedule", "--ui", "none", "--workers-max", "1"),
         ],
         environment,
         folder,
@@ -228,7 +235,7 @@ def _aiperf(program: str, folder: Path, environment: dict[str, str], turn: int) 
         found["request_throughput"]["avg"],
         begun,
         used,
-        _REQUESTS,
+        len(moments),
     )
 
 
