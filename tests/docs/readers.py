@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -16,13 +17,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import yaml
 
 from examples.demo_surroundings import model_uris, stand_ins_for_images
 from local_sagemaker import LocalAws, RuntimeOptions, deploy_template
-from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
+from local_sagemaker.model_servers import LanguageModelServer, ServiceTime, SimulatedModelServer
 from low_latency_endpoint.plan.price_file import ListedPrice, price_file_text
 from low_latency_endpoint.settings import parse_settings
 from tests import jumpstart_catalogue
@@ -32,12 +34,15 @@ from tests.pinned_models import QWEN, written_lock
 
 from .console_blocks import ROOT
 
+TEMPLATES = ROOT / "constructs" / "low_latency_endpoint" / "cli" / "init_templates"
 SHIPPED: dict[str, Any] = yaml.safe_load((ROOT / "endpoint.yaml").read_text("utf-8"))
 REQUEST = '{"inputs": "I like you."}'
 #: 20 requests a second from each instance: eight of them are less than a machine can send.
 SMALL = SimulatedModelServer(service_time=ServiceTime.constant(0.05), concurrency=1)
 #: 100 of them, for two instances and the warm-up of settings that `init` wrote.
 LARGER = SimulatedModelServer(service_time=ServiceTime.constant(0.02), concurrency=2)
+#: Of containers with vLLM.
+CHAT = LanguageModelServer(step_seconds=0.001, seconds_per_token=1e-5)
 
 
 def settings(**changes: Any) -> str:
@@ -109,7 +114,9 @@ class Desk:
             capture_output=True,
         )
 
-    def deployed(self, text: str, *, with_fleet: bool = False) -> None:
+    def deployed(
+        self, text: str, *, stack: str = "LowLatencyEndpoint", with_fleet: bool = False
+    ) -> None:
         """Deploy settings as `cdk deploy` would; the CLI has its turn in other pages."""
         from aws_cdk import App, Environment, Stack
 
@@ -121,15 +128,13 @@ class Desk:
         context = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
         app = App(outdir=str(out), context=context)
         env = Environment(account=self.aws.account, region="us-east-1")
-        serving = LowLatencyEndpointStack(
-            app, "LowLatencyEndpoint", settings=parse_settings(text), env=env
-        )
+        serving = LowLatencyEndpointStack(app, stack, settings=parse_settings(text), env=env)
         stacks: list[Stack] = [serving]
         if with_fleet:
             stacks += [LoadTestFleetStack(app, "LoadTestFleet", serving=serving, env=env)]
         app.synth()
-        for stack in stacks:
-            deploy_template(self.aws, out, stack.stack_name, timeout=300)
+        for each in stacks:
+            deploy_template(self.aws, out, each.stack_name, timeout=300)
 
     def load(self, requests: int = 60) -> None:
         """Some minutes of callers."""
@@ -169,7 +174,8 @@ def at_desk(reader: Reader, folder: Path) -> Iterator[Desk]:
         if reader.needs_aws:
             desk.aws = around.enter_context(
                 LocalAws.start(
-                    model_servers={"*": reader.server}, runtime=RuntimeOptions(interfaces_stay=0)
+                    model_servers={"*": reader.server, "vllm": CHAT},
+                    runtime=RuntimeOptions(interfaces_stay=0),
                 )
             )
             desk.aws.set_clock_speed(60)
@@ -196,6 +202,22 @@ def _with_callers(desk: Desk) -> None:
 
 def _two_variants(desk: Desk) -> None:
     _deployed(desk, variants={"random": {"routing": "random"}}, scaling={"enabled": False})
+
+
+def _and_chat(desk: Desk) -> None:
+    """A language model beside the variants, with the settings that the page shows of it."""
+    page = (ROOT / "docs" / "how-to" / "compare-routing.md").read_text("utf-8")
+    (shown,) = (
+        text for text in re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S) if "tokens:" in text
+    )
+    template = Template((TEMPLATES / "language-model.yaml").read_text("utf-8"))
+    given = {"name": "chat", "model_data": "s3://my-bucket/chat/"}
+    chat = yaml.safe_load(template.safe_substitute(given))["endpoints"]["chat"]
+    chat |= yaml.safe_load(shown)["endpoints"]["chat"]
+    text = yaml.safe_dump({**SHIPPED, "endpoints": {"chat": chat}})
+    desk.images_and_models(text)
+    desk.deployed(text, stack="Chat")
+    _two_variants(desk)
 
 
 def _from_random(desk: Desk) -> None:
@@ -391,7 +413,7 @@ READERS: dict[str, Reader] = {
     "docs/explanation/networks.md": Reader(),
     "docs/explanation/updates.md": Reader(_changed),
     "docs/how-to/an-alarm-went-off.md": Reader(_with_callers),
-    "docs/how-to/compare-routing.md": Reader(_two_variants),
+    "docs/how-to/compare-routing.md": Reader(_and_chat),
     "docs/how-to/existing-vpc.md": Reader(_existing_vpc, deploys=True),
     "docs/how-to/from-random-routing.md": Reader(_from_random),
     "docs/how-to/hugging-face.md": Reader(
