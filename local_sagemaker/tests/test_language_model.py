@@ -6,9 +6,11 @@ import asyncio
 import json
 import re
 from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -17,7 +19,9 @@ from language_model_site import STREAM, Caller, Server, exactly, run, words
 from prometheus_client.parser import text_string_to_metric_families
 
 from local_sagemaker.model_servers import LanguageModelServer, parse_model_server
+from local_sagemaker.model_servers.openai_format import Wrong
 from local_sagemaker.model_servers.specifications import from_document, to_document
+from local_sagemaker.model_servers.stateful_sessions import Sessions
 
 LM = LanguageModelServer(step_seconds=0.02, seconds_per_token=0.0001, kv_tokens=64_000)
 
@@ -359,15 +363,73 @@ def test_tokens_of_a_chunk(per_chunk: int, sizes: list[int]) -> None:
     assert [len(text.split()) for _, text in caller.tokens()] == sizes
 
 
-def test_a_session_is_opened_where_one_is_asked_for() -> None:
-    async def main(server: Server) -> list[dict[str, str]]:
-        header = {"x-amzn-sagemaker-session-id": "NEW_SESSION"}
-        callers = [await server.ask(headers=given) for given in ({}, header)]
-        callers.append(await server.ask(headers=header, **STREAM))
-        return [each.headers for each in callers]
+SESSION = "x-amzn-sagemaker-session-id"
+OPEN, CLOSE = ({"requestType": kind} for kind in ("NEW_SESSION", "CLOSE"))
 
-    opened = ["x-amzn-sagemaker-new-session-id" in each for each in run(LM, main)]
-    assert opened == [False, True, True]
+
+async def of_session(server: Server, body: dict[str, Any], session: str | None = None) -> Caller:
+    headers = {} if session is None else {SESSION: session}
+    return await server.post("/invocations", json.dumps(body).encode(), headers=headers)
+
+
+def test_a_session_is_opened_kept_and_closed_at_invocations() -> None:
+    """As aws/model-hosting-container-standards has it, in `sagemaker/sessions`."""
+    chat = {"messages": [{"role": "user", "content": "hello"}]}
+
+    async def main(server: Server) -> None:
+        opened = await of_session(server, OPEN, "NEW_SESSION")
+        told = opened.headers["x-amzn-sagemaker-new-session-id"]
+        session = told.partition("; Expires=")[0]
+        assert str(UUID(session)) == session
+        left = datetime.strptime(told[-20:], "%Y-%m-%dT%H:%M:%S%z") - datetime.now(UTC)
+        assert timedelta(minutes=19) < left <= timedelta(minutes=20)
+        assert (opened.status, opened.body) == (200, f"Session {session} created".encode())
+        assert (await of_session(server, chat, session)).status == 200
+        # A question opens none, and a session that nobody opened is refused.
+        asked = await of_session(server, chat, "NEW_SESSION")
+        assert asked.status == 200
+        assert "x-amzn-sagemaker-new-session-id" not in asked.headers
+        assert (await of_session(server, chat, "nobodys")).status == 400
+        assert (await of_session(server, {**OPEN, "more": 1}, "NEW_SESSION")).status == 400
+        assert (await of_session(server, {"requestType": "open"}, "NEW_SESSION")).status == 400
+        assert (await of_session(server, CLOSE)).status == 424
+        closed = await of_session(server, CLOSE, session)
+        assert closed.headers["x-amzn-sagemaker-closed-session-id"] == session
+        for body in (chat, CLOSE):
+            late = await of_session(server, body, session)
+            assert late.status == 400
+            assert b"session not found" in late.body
+
+    run(replace(LM, stateful_sessions=True), main)
+
+
+def test_without_stateful_sessions_all_of_them_are_refused() -> None:
+    async def main(server: Server) -> None:
+        chat = {"messages": [{"role": "user", "content": "hello"}]}
+        for body, session in ((OPEN, "NEW_SESSION"), (OPEN, None), (CLOSE, "s"), (chat, "s")):
+            refused = await of_session(server, body, session)
+            assert refused.status == 400
+            assert b"stateful sessions not enabled" in refused.body
+        assert (await of_session(server, chat)).status == 200
+
+    run(LM, main)
+
+
+def test_a_session_ends_by_itself() -> None:
+    clock = [1_000_000.0]
+    sessions = Sessions(lambda: clock[0])
+
+    def ask(body: dict[str, Any], session: str) -> Any:
+        return sessions.answer(json.dumps(body).encode(), {SESSION: session}, enabled=True)
+
+    session = ask(OPEN, "NEW_SESSION")[0][1].partition(";")[0]
+    clock[0] += 1_200
+    assert ask({"prompt": "a"}, session) is None
+    clock[0] += 1
+    # The request that finds it over is let through, the next one is not: manager.py's get_session.
+    assert ask({"prompt": "a"}, session) is None
+    with pytest.raises(Wrong, match="session not found"):
+        ask({"prompt": "a"}, session)
 
 
 # ---------------------------------------------------------------------------------------- metrics

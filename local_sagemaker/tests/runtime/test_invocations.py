@@ -210,6 +210,19 @@ def test_header_lengths(site, field, longest):
     assert f"Member must have length less than or equal to {longest}" in error["Message"]
 
 
+def test_a_stream_opens_no_session(site):
+    here = site()
+    runtime = here.aws.client("sagemaker-runtime")
+    _, error, _ = error_of(
+        runtime.invoke_endpoint_with_response_stream,
+        EndpointName=here.endpoint(),
+        Body=b"{}",
+        SessionId="NEW_SESSION",
+    )
+    assert error["Code"] == "ValidationError"
+    assert "'sessionId' failed to satisfy constraint" in error["Message"]
+
+
 def test_throttling(site):
     here = site(requests_per_second=3)
     name = here.endpoint()

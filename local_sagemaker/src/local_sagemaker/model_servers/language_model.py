@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -19,10 +18,10 @@ from .batching import Generation, Iteration, Scheduler, word
 from .language_model_metrics import Metrics
 from .language_model_settings import LanguageModelServer
 from .openai_format import Answer, Asked, Wrong, error_document, read, usage_of
+from .stateful_sessions import Sessions
 
 _PATHS = ("/invocations", "/v1/chat/completions", "/v1/completions")
 _JSON = [("content-type", "application/json")]
-_SESSION = "x-amzn-sagemaker-session-id"
 _FAILURE = "simulated failure"
 _LATEST = 0.5
 """Seconds."""
@@ -101,6 +100,7 @@ class LanguageModel:
             block_tokens=settings.block_tokens,
             prefix_cache=settings.prefix_cache,
         )
+        self._sessions = Sessions()
         self._metrics = Metrics(settings.model_name or "language-model")
         self._calls: dict[Generation, _Call] = {}
         self._work = asyncio.Event()
@@ -147,12 +147,22 @@ class LanguageModel:
             connection.send(200, kind, self.metrics().encode())
         elif path in _PATHS and request.method == "POST":
             try:
+                if path == "/invocations" and self._is_of_session(request, connection):
+                    return
                 await self._answer(path, request, connection)
             except Wrong as wrong:
                 told = error_document(str(wrong), wrong.status, wrong.kind)
                 connection.send(wrong.status, _JSON, told)
         else:
             connection.send(404, _JSON, b'{"detail":"Not Found"}')
+
+    def _is_of_session(self, request: Request, connection: Connection) -> bool:
+        """Open or close a session, if that is what is asked for."""
+        enabled = self._settings.stateful_sessions
+        told = self._sessions.answer(request.body, request.headers, enabled=enabled)
+        if told is not None:
+            connection.send(200, [told[0]], told[1])
+        return told is not None
 
     async def _answer(self, path: str, request: Request, connection: Connection) -> None:
         settings = self._settings
@@ -171,12 +181,8 @@ class LanguageModel:
             loop.time(),
             fails_after,
         )
-        headers = []
-        if request.headers.get(_SESSION) == "NEW_SESSION":
-            headers.append(("x-amzn-sagemaker-new-session-id", str(uuid.uuid4())))
         if asked.stream:
-            kind = ("content-type", "text/event-stream; charset=utf-8")
-            connection.start_stream(200, [kind, *headers])
+            connection.start_stream(200, [("content-type", "text/event-stream; charset=utf-8")])
         connection.lost = lambda: self._give_up(call)
         self._calls[call.generation] = call
         if settings.extra_first_token_seconds:
@@ -188,7 +194,7 @@ class LanguageModel:
             one = call.generation
             usage = usage_of(one.prompt_tokens, one.generated, one.cached_tokens)
             text = call.text(one.generated)
-            connection.send(200, [*_JSON, *headers], call.answer.whole(text, usage))
+            connection.send(200, _JSON, call.answer.whole(text, usage))
 
     def _admit(self, call: _Call) -> None:
         call.held = None

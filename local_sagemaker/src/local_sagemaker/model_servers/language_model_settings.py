@@ -73,6 +73,11 @@ class LanguageModelServer:
     model_name
         The one name that requests may have for ``model``; others are answered with 404, as vLLM
         does. By default any is taken, and metrics say ``language-model``.
+    stateful_sessions
+        Whether `/invocations` keeps sessions, as AWS's vLLM and SGLang images do with
+        `SAGEMAKER_ENABLE_STATEFUL_SESSIONS=true`: `{"requestType": "NEW_SESSION"}` opens one,
+        `{"requestType": "CLOSE"}` closes it. By default it does not, as theirs, and refuses both
+        and any `SessionId`.
     in_process
         True: a task of the local AWS. False: a process of its own for each instance.
     seed
@@ -103,6 +108,7 @@ class LanguageModelServer:
     cold_start: float = 0.0
     slow_instances: Mapping[int, float] = field(default_factory=dict)
     model_name: str | None = None
+    stateful_sessions: bool = False
     in_process: bool = True
     seed: int = 0
 

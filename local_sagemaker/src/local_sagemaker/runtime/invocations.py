@@ -35,6 +35,7 @@ from .refusals import (
     ModelFailed,
     Refusal,
     check_lengths,
+    check_stream_session,
     not_found,
     refuse,
     region_of,
@@ -124,6 +125,8 @@ class Invocations:
             return
         headers = request.headers
         check_lengths(headers)
+        if kind == "events":
+            check_stream_session(headers)
         self._throttle()
         region = region_of(headers.get("authorization", "")) or self._region
         endpoint = await self._find(region, name)

@@ -120,6 +120,24 @@ def check_lengths(headers: dict[str, str]) -> None:
             )
 
 
+def check_stream_session(headers: dict[str, str]) -> None:
+    """Refuse to open a session with a stream: it "can't create a stateful session" (API reference).
+
+    Raises
+    ------
+    Refusal
+        400 ValidationError, as of any value that breaks a pattern.
+    """
+    if headers.get(PREFIX + "session-id") == "NEW_SESSION":
+        raise Refusal(
+            400,
+            "ValidationError",
+            "1 validation error detected: Value 'NEW_SESSION' at 'sessionId' failed to satisfy "
+            "constraint: Member must satisfy regular expression pattern: "
+            "^[a-zA-Z0-9](-*[a-zA-Z0-9])*$",
+        )
+
+
 def region_of(authorization: str) -> str | None:
     """Read the Region from a signature's credential scope, or a bearer token's."""
     if authorization[:7].lower() == "bearer ":
