@@ -427,6 +427,7 @@ def test_conversations_reach_the_router_as_hashes(call: Call) -> None:
         ({"conversation": "a", "PrefixAwareId": "b"}, "LLC115"),
         ({"Body": {"messages": [], "stream": False}}, "LLC114"),
         ({"hedge_generations": True}, "LLC116"),
+        ({"SessionId": "NEW_SESSION"}, "LLC118"),
         ({"gap_timeout": timedelta(0)}, "LLC101"),
         ({"first_token_timeout": 5}, "LLE801"),
     ],

@@ -27,6 +27,7 @@ from .client_timing import CLIENT_CLOSED, CLIENT_LOOP
 from .generation_streams import AsyncGeneration, raced_in_tasks
 from .hedging import hedged_in_tasks
 from .runtime_wire import Events, Operation, Wire
+from .sessions import closing, opening, session_id
 from .sigv4 import CredentialsSource
 
 _log = logging.getLogger(__name__)
@@ -182,6 +183,15 @@ class AsyncRuntimeClient(ClientBase):
         if call.hedging is None:
             return await begin()
         return await raced_in_tasks(begin, call.hedging, self.counts)
+
+    async def open_session(self, **parameters: Any) -> str:
+        """As :meth:`.runtime_client.RuntimeClient.open_session`."""
+        answer = await self.invoke_endpoint(**opening(parameters))
+        return session_id(answer.get("NewSessionId"))
+
+    async def close_session(self, session: str, **parameters: Any) -> None:
+        """As :meth:`.runtime_client.RuntimeClient.close_session`."""
+        await self.invoke_endpoint(**closing(session, parameters))
 
     async def _send(
         self,

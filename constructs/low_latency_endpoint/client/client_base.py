@@ -28,6 +28,7 @@ from .generation_requests import NOT_TWICE, generation_body, with_conversation
 from .generations import Limits, limits_of
 from .hedging import Hedging, HedgingState
 from .runtime_wire import Wire, body_bytes
+from .sessions import NEW_SESSION, OPENED_BY_STREAM
 from .sigv4 import CredentialsSource, Sigv4Signer
 from .tls_trust import tls_context, trusted_authorities
 from .zonal_route import ZonalRoute, checked_origin, client_route
@@ -303,6 +304,8 @@ class ClientBase:
         limits = limits_of(self.timing, first_token_timeout, gap_timeout, total_timeout)
         given = {"ContentType": "application/json", **with_conversation(parameters, conversation)}
         body = generation_body(given.pop("Body", None))
+        if given.get("SessionId") == NEW_SESSION:
+            raise OPENED_BY_STREAM.error(got=NEW_SESSION, allowed="the ID of an open session")
         idempotent = bool(given.pop("Idempotent", False))
         hedging = self._generation_hedging if hedge_generations else None
         if hedge_generations and (hedging is None or given.get("SessionId")):

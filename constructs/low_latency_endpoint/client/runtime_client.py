@@ -30,6 +30,7 @@ from .client_timing import CLIENT_CLOSED
 from .generation_streams import Claim, Generation, raced_in_threads
 from .hedging import hedged_in_threads
 from .runtime_wire import Events, Operation, Wire
+from .sessions import closing, opening, session_id
 
 __all__ = ["Boto3RuntimeClient", "Generation", "ResponseStream", "RuntimeClient", "runtime_client"]
 
@@ -223,7 +224,7 @@ class RuntimeClient(ClientBase):
         Raises
         ------
         ConfigurationError
-            ``LLC101``, ``LLC111``, ``LLC114`` to ``LLC116``.
+            ``LLC101``, ``LLC111``, ``LLC114`` to ``LLC116``, ``LLC118``.
         GenerationTimeoutError, GenerationCutError, GenerationFailedError
             Each says how many tokens had come; also while the generation is read.
         botocore.exceptions.ClientError, botocore.exceptions.HTTPClientError
@@ -256,6 +257,46 @@ class RuntimeClient(ClientBase):
         if call.hedging is None or self._threads is None:
             return begin()
         return raced_in_threads(begin, call.hedging, self._threads, self.counts)
+
+    def open_session(self, **parameters: Any) -> str:
+        """Have a container open a session, whose requests all go to its instance.
+
+        Give the ID as ``SessionId`` to :meth:`stream` and the other calls. Only for containers that
+        keep sessions: AWS's images for vLLM and SGLang with
+        ``SAGEMAKER_ENABLE_STATEFUL_SESSIONS=true``. There a session ends by itself after 20 minutes
+        (``SAGEMAKER_SESSIONS_EXPIRATION``, seconds). Not seen on AWS yet.
+
+        Neither hedged nor, once sent, retried: each call opens a session.
+
+        Parameters
+        ----------
+        **parameters
+            boto3's (``EndpointName``, ``InferenceComponentName``, ...). ``Body`` is by default what
+            AWS's images take.
+
+        Returns
+        -------
+        str
+            The session's ID.
+
+        Raises
+        ------
+        ConfigurationError
+            ``LLC111``; ``LLC117`` where the answer names no session.
+        botocore.exceptions.ClientError, botocore.exceptions.HTTPClientError
+            As of :meth:`invoke_endpoint`; ``ModelError`` of AWS's images without sessions.
+        """
+        return session_id(self.invoke_endpoint(**opening(parameters)).get("NewSessionId"))
+
+    def close_session(self, session: str, **parameters: Any) -> None:
+        """Have the container forget a session, as :meth:`open_session` opened it.
+
+        Raises
+        ------
+        botocore.exceptions.ClientError, botocore.exceptions.HTTPClientError
+            As of :meth:`invoke_endpoint`.
+        """
+        self.invoke_endpoint(**closing(session, parameters))
 
     def _send(
         self,
