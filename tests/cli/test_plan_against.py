@@ -94,6 +94,17 @@ def test_a_deployment_says_how_long_how_many_and_what_ends_it(against: Run) -> N
     )
 
 
+def test_one_alarm_is_one(against: Run) -> None:
+    """A language model has no whole call to watch: its errors roll a deployment back."""
+    chat = {
+        "latency": {"ttft_p95": "500ms", "itl_p95": "50ms"},
+        "tokens": {"input": 512, "output": 128},
+        "instance_type": "ml.g6.xlarge",
+    }
+    _, out, _ = against(before=chat, containers=container(data=NEW_MODEL))
+    assert "instances meanwhile; one alarm rolls it back" in " ".join(out.split())
+
+
 def test_each_setting_gets_what_it_does_alone(against: Run) -> None:
     scaling = {"scale_out_cooldown": "2m"}
     throughput = {**RISE, "peak_tps": 2000, "tps_per_instance": 200, "safety_factor": 0.65}

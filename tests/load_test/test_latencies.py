@@ -50,6 +50,12 @@ def test_what_is_left_without_each_is_the_sum_of_the_others(parts: list[list[flo
         assert found == LatencyHistogram.sum(histograms[:at] + histograms[at + 1 :])
 
 
+def test_one_that_is_there_twice_is_left_out_once() -> None:
+    slow, fast = LatencyHistogram.of([9.0]), LatencyHistogram.of([0.1])
+    _, without_slow, _ = LatencyHistogram.sums_without_each([fast, slow, slow])
+    assert without_slow.max == 9.0
+
+
 @given(st.lists(SECONDS, max_size=50))
 def test_text_and_messages_lose_nothing(samples: list[float]) -> None:
     made = LatencyHistogram.of(samples)

@@ -93,6 +93,24 @@ def test_tokens_are_watched_in_seconds_and_whole_calls_are_not(chat, stack, temp
     assert "Invocation5XXErrors" in metrics_of(template)
 
 
+def test_what_holds_pages_back_during_deployments_holds_those_on_tokens_back_too(
+    chat, stack, template_of
+):
+    chat(alarms=AlarmOptions(quiet_during_deployments=True))
+    composites = template_of(stack).of_type("AWS::CloudWatch::CompositeAlarm")
+    held = {
+        "tokens" if "on tokens" in each["AlarmDescription"] else "calls": (
+            each["ActionsSuppressor"]["Fn::GetAtt"][0],
+            each["ActionsSuppressorWaitPeriod"],
+            each["ActionsSuppressorExtensionPeriod"],
+        )
+        for each in composites.values()
+        if "ActionsSuppressor" in each
+    }
+    assert held["tokens"] == held["calls"]
+    assert held["tokens"][0] in composites
+
+
 def test_scaling_is_on_requests_in_flight(chat, stack, template_of):
     chat()
     [policy] = template_of(stack).of_type("AWS::ApplicationAutoScaling::ScalingPolicy").values()

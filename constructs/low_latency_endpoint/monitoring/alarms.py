@@ -125,6 +125,8 @@ class LatencyAlarms(Construct):
         one type of several instance pools by ``.../<instance type>``.
     composites : dict of str to aws_cloudwatch.CompositeAlarm
         By severity; ``""`` for alarms without one.
+    actions_suppressor : aws_cloudwatch.IAlarm or None
+        What holds pages back with ``quiet_during_deployments``.
     options : AlarmOptions
         What was asked for.
 
@@ -199,6 +201,7 @@ class LatencyAlarms(Construct):
         self._new_fleet = new_fleet_only
         self.alarms: dict[str, cloudwatch.Alarm] = {}
         self.composites: dict[str, cloudwatch.CompositeAlarm] = {}
+        self.actions_suppressor: cloudwatch.IAlarm | None = None
         rules: dict[str, list[str]] = {}
         for described in endpoint.known_variants():
             variant = endpoint.variant(described.name)
@@ -219,6 +222,8 @@ class LatencyAlarms(Construct):
             for name, statistic in options.anomalies.items():
                 anomaly = self._anomaly(variant, name, statistic)
                 rules.setdefault("", []).append(_is_on(anomaly))
+        if options.quiet_during_deployments and not new_fleet_only:
+            self.actions_suppressor = self._suppressor()
         if rules and not new_fleet_only:
             self._compose(rules)
 
@@ -292,13 +297,7 @@ class LatencyAlarms(Construct):
 
     def _compose(self, rules: dict[str, list[str]]) -> None:
         held_back = ""
-        suppression: dict[str, Any] = {}
-        if self.options.quiet_during_deployments:
-            suppression = {
-                "actions_suppressor": self._suppressor(),
-                "actions_suppressor_wait_period": Duration.minutes(_WAIT_MINUTES),
-                "actions_suppressor_extension_period": Duration.minutes(_EXTENSION_MINUTES),
-            }
+        if self.actions_suppressor is not None:
             held_back = (
                 "Quiet while both fleets of a deployment take requests and "
                 f"{_QUIET_AFTER_MINUTES} minutes after, for {self._too_long()[0]} such minutes at "
@@ -321,7 +320,7 @@ class LatencyAlarms(Construct):
                     f"more of its alarms are on. {held_back}"
                     f"Run: low-latency diagnose {self._endpoint.name_at_synth}"
                 ),
-                **suppression,
+                **suppressed_by(self.actions_suppressor),
             )
             for action in self.options.actions:
                 composite.add_alarm_action(action)
@@ -397,6 +396,17 @@ class LatencyAlarms(Construct):
             # An update points it at the new configuration before that takes requests.
             endpoint.cfn_endpoint.node.add_dependency(alarm)
         return _is_on(alarm)
+
+
+def suppressed_by(alarm: cloudwatch.IAlarm | None) -> dict[str, Any]:
+    """What a composite alarm is made with so that this one holds its actions back."""
+    if alarm is None:
+        return {}
+    return {
+        "actions_suppressor": alarm,
+        "actions_suppressor_wait_period": Duration.minutes(_WAIT_MINUTES),
+        "actions_suppressor_extension_period": Duration.minutes(_EXTENSION_MINUTES),
+    }
 
 
 def _is_on(alarm: cloudwatch.Alarm) -> str:

@@ -37,6 +37,7 @@ from ..synthesis.findings import warn
 from ..synthesis.validation import check_milliseconds, is_token
 from .alarm_options import Thresholds
 from .alarm_specifications import flattened
+from .alarms import suppressed_by
 
 _TTFT, _ITL = "time_to_first_token", "inter_token_latency"
 _MEANINGS = {
@@ -118,6 +119,9 @@ class TokenLatencyAlarms(Construct):
         How long it must not, until the alarm is OK again; by default 5 minutes.
     actions : sequence of aws_cloudwatch.IAlarmAction
         What the composite alarm does, such as ``SnsAction(topic)``; by default nothing.
+    actions_suppressor : aws_cloudwatch.IAlarm, optional
+        Holds the actions back while it is on: that of :class:`LatencyAlarms` with
+        ``quiet_during_deployments``. By default nothing does.
 
     Attributes
     ----------
@@ -161,6 +165,7 @@ class TokenLatencyAlarms(Construct):
         pending_period: Duration | None = None,
         recovery_period: Duration | None = None,
         actions: Sequence[cloudwatch.IAlarmAction] = (),
+        actions_suppressor: cloudwatch.IAlarm | None = None,
     ) -> None:
         super().__init__(scope, id)
         self._endpoint, self._server = endpoint, server
@@ -202,7 +207,7 @@ class TokenLatencyAlarms(Construct):
             for name in names
         )
         self._look_at_region()
-        self._compose(rules, actions)
+        self._compose(rules, actions, suppressed_by(actions_suppressor))
 
     def _variant_names(self, wanted: Sequence[str] | None) -> list[str]:
         known = [each.name for each in self._endpoint.known_variants()]
@@ -305,7 +310,10 @@ class TokenLatencyAlarms(Construct):
             )
 
     def _compose(
-        self, rules: Mapping[str, list[str]], actions: Sequence[cloudwatch.IAlarmAction]
+        self,
+        rules: Mapping[str, list[str]],
+        actions: Sequence[cloudwatch.IAlarmAction],
+        suppression: Mapping[str, Any],
     ) -> None:
         if not actions:
             warn(
@@ -324,6 +332,7 @@ class TokenLatencyAlarms(Construct):
                     f"{name}{f', {severity}' if severity else ''}: one or more of its alarms on "
                     f"tokens are on. Run: low-latency diagnose {name}"
                 ),
+                **suppression,
             )
             for action in actions:
                 composite.add_alarm_action(action)

@@ -343,7 +343,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
         self.alarms = LatencyAlarms(self, "Alarms", endpoint=self.endpoint, **watched)
         metrics = configuration.metrics if configuration is not None else None
         self.token_alarms = made_token_alarms(
-            self, self.endpoint, self.plans, of_tokens, watched["actions"], metrics
+            self, self.endpoint, self.plans, of_tokens, self.alarms, metrics
         )
         self.dashboard = (
             LatencyDashboard(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from aws_cdk import Duration
-from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from ..hosting.endpoint import Endpoint
 from ..hosting.metrics_publishing import MetricsPublishing
 from ..monitoring.alarm_options import Thresholds, TokenAlarmOptions
+from ..monitoring.alarms import LatencyAlarms
 from ..plan.latency_plan import Plan
 from ..plan.token_plan import BETWEEN_TOKENS, FIRST_TOKEN
 from ..plan.token_warnings import NO_TOKEN_ALARMS
@@ -26,10 +26,13 @@ def token_alarms(
     endpoint: Endpoint,
     plans: Mapping[str, Plan],
     options: TokenAlarmOptions,
-    actions: Sequence[cloudwatch.IAlarmAction],
+    latency_alarms: LatencyAlarms,
     metrics: MetricsPublishing | None,
 ) -> dict[str, TokenLatencyAlarms]:
-    """Alarms on the tokens of all variants whose server's metrics are known, by that server."""
+    """Alarms on the tokens of all variants whose server's metrics are known, by that server.
+
+    They page whom those on latencies page, and are held back with them.
+    """
     of_server: dict[str, list[str]] = {}
     watched: dict[str, dict[str, Any]] = {}
     for name, plan in plans.items():
@@ -59,7 +62,8 @@ def token_alarms(
             variants=names,
             server=server,
             minimum_requests=options.minimum_requests,
-            actions=actions,
+            actions=latency_alarms.options.actions,
+            actions_suppressor=latency_alarms.actions_suppressor,
             **watched[server],
         )
         for at, (server, names) in enumerate(of_server.items())

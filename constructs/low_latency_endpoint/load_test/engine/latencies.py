@@ -111,7 +111,7 @@ class LatencyHistogram:
         """
         whole = cls.sum(histograms)
         found = []
-        for left_out in histograms:
+        for at, left_out in enumerate(histograms):
             made = cls()
             made._buckets = buckets = whole._buckets.copy()
             for index, count in left_out._buckets.items():
@@ -120,7 +120,7 @@ class LatencyHistogram:
                 else:
                     buckets[index] -= count
             made._total = whole._total - left_out._total
-            others = [one for one in histograms if one is not left_out]
+            others = (*histograms[:at], *histograms[at + 1 :])
             made._min = min((one._min for one in others), default=made._min)
             made._max = max((one._max for one in others), default=made._max)
             found.append(made)

@@ -24,7 +24,9 @@ def deployment_words(before: Settings, after: Settings, key: str) -> str:
     )
     waits = f"{duration_text(stated.waits)} of watching" if stated.waits else "no watching"
     alarms = PLANNED["rollback_alarms"].of(after, key)
-    back = f"{len(alarms)} alarms roll it back" if alarms else "no alarm rolls it back"
+    back = {0: "no alarm rolls it back", 1: "one alarm rolls it back"}.get(
+        len(alarms), f"{len(alarms)} alarms roll it back"
+    )
     words = (
         f"{policy_words(stated)}: {waits} besides the start of new instances; up to {most} "
         f"instances meanwhile; {back}"
