@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -595,6 +596,16 @@ def test_the_preset_without_the_option_changes_nothing_and_says_how(aws):
     assert "Nothing was changed." in done.stdout
     assert "--users 8" in done.stdout
     assert counts(aws) == [5, 5]
+
+
+def test_the_preset_counts_what_warms_the_caches_of_a_language_model(aws):
+    def minutes(*more):
+        said = low_latency("sentiment", "--preset", "published", "--size", "2", *more).output
+        return int(re.search(r"About (\d+) minutes", said)[1])
+
+    tokens, blocks = ("--tokens", "input=64,output=8"), ("--block", "10m", "--pairs", "4")
+    assert minutes(*blocks, *tokens) == minutes(*blocks) + 2 * 10  # a block for each side
+    assert minutes(*blocks, *tokens, "--warm", "0s") == minutes(*blocks)
 
 
 def test_the_preset_asks_before_it_changes_anything(aws):

@@ -152,6 +152,8 @@ def compare_routing(
         warm_seconds=None if blocks.warm is None else seconds_of(blocks.warm, "--warm"),
     )
     stated = sending.stated(meant)
+    if sending.sends_prompts(stated):
+        plan = plan.for_prompts()
     if stated is not None and stated.endpoint_name:
         endpoints = [stated.endpoint_name, *endpoints[1:]]
     profile, region = sending.profile, sending.found_region(stated)

@@ -52,6 +52,9 @@ class Sending:
     prefix_aware_id: bool = flag(
         "With --tokens: name the shared prefix to the router, with turns the conversation."
     )
+    sessions: bool = flag(
+        "With turns: open a session for each conversation, which keeps it on one instance."
+    )
     content_type: str | None = option(
         "Content type of the payload. Default: the warm-up's, or application/json.", metavar="TYPE"
     )
@@ -116,7 +119,7 @@ class Sending:
             return Payloads.of_bytes(source.encode())
         return Payloads.of(source)
 
-    def _sends_prompts(self, stated: StatedEndpoint | None) -> bool:
+    def sends_prompts(self, stated: StatedEndpoint | None) -> bool:
         """Whether prompts are made by their tokens: as asked, or as nothing else is to be sent."""
         of_settings = self.payload is None and stated is not None and stated.tokens is not None
         return self.tokens is not None or of_settings
@@ -125,22 +128,28 @@ class Sending:
         """Prompts by their tokens, where they are sent."""
         from ..load_test.engine.prompts import Prompts
 
-        more: dict[str, Any] = {"tell_prefix": self.prefix_aware_id, "seed": self.seed}
+        more: dict[str, Any] = {
+            "tell_prefix": self.prefix_aware_id,
+            "sessions": self.sessions,
+            "seed": self.seed,
+        }
         if self.tokens is not None:
             if self.payload is not None:
                 raise typer.BadParameter("--tokens makes the requests; leave --payload out")
             return Prompts.of(self.tokens, **more)
-        if self._sends_prompts(stated) and stated is not None:
+        if self.sends_prompts(stated) and stated is not None:
             return Prompts(stated.tokens, **more)
         if self.prefix_aware_id:
             raise typer.BadParameter("--prefix-aware-id names what --tokens shares; give it too")
+        if self.sessions:
+            raise typer.BadParameter("--sessions are of conversations; give --tokens with turns")
         return None
 
     def target(self, endpoint: str, stated: StatedEndpoint | None, **more: Any) -> Target:
         """Where they go: what the options leave open is the settings', else the AWS CLI's."""
         from ..load_test.engine.target import INVOKE, OPENAI, Target
 
-        prompts = self._sends_prompts(stated)
+        prompts = self.sends_prompts(stated)
         payload_type = None
         if stated is not None and self.payload is None and not prompts:
             payload_type = stated.content_type
