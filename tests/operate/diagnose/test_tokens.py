@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.account.metrics import Series
+from low_latency_endpoint.operate.diagnose import read_tokens as reading_of_tokens
 from low_latency_endpoint.operate.diagnose.diagnosis import split
 from low_latency_endpoint.operate.diagnose.findings import Finding
 from low_latency_endpoint.operate.diagnose.measurements import (
@@ -18,7 +19,13 @@ from low_latency_endpoint.operate.diagnose.measurements import (
     VariantReading,
 )
 from low_latency_endpoint.operate.diagnose.read_fleet import alarm_thresholds, plan_facts
-from low_latency_endpoint.operate.diagnose.read_tokens import token_alarms, token_targets
+from low_latency_endpoint.operate.diagnose.read_tokens import (
+    TokenWindow,
+    read_hosts,
+    read_tokens,
+    token_alarms,
+    token_targets,
+)
 from low_latency_endpoint.operate.diagnose.tokens import (
     FIRST_TOKEN,
     FULLEST,
@@ -302,4 +309,39 @@ def test_targets_on_the_command_line_are_those_of_the_server() -> None:
     assert {key: each.value for key, each in stated.items()} == {
         (FIRST_TOKEN, "p95"): 500.0,
         (INTER_TOKEN, "p50"): 40.0,
+    }
+
+
+# ------------------------------------------------------------------------------- what is read
+
+
+def test_a_moment_tells_of_the_minute_before_it_in_milliseconds(monkeypatch: Any) -> None:
+    """What a query finds at 3:01 is of the minute that began at 3:00."""
+    asked: list[tuple[str, datetime, datetime]] = []
+
+    def found(account: object, query: str, start: datetime, end: datetime, step: timedelta) -> Any:
+        asked.append((query, start, end))
+        if "@resource.host.id" in query:
+            return [({"@resource.host.id": f"i-{n}"}, {start: 0.1 * n}) for n in (1, 2)]
+        if "kv_cache" in query:
+            return [({}, {start: 0.5})]
+        return [({}, {start: 0.25, end: 0.5})] if "inter_token" in query else []
+
+    monkeypatch.setattr(reading_of_tokens, "query_range", found)
+    window = TokenWindow("chat", "primary", "vllm", START, START + 2 * MINUTE, MINUTE)
+    account: Any = None
+    tokens = read_tokens(account, window, statistics=["p75", "p95"])
+    assert set(tokens) == {
+        *((INTER_TOKEN, each) for each in ("p50", "p75", "p90", "p95", "p99")),
+        (KV_CACHE, FULLEST),  # the others found nothing
+    }
+    assert tokens[INTER_TOKEN, "p95"].points == {START: 250.0, START + MINUTE: 500.0}
+    assert tokens[KV_CACHE, FULLEST].points == {START: 50.0}
+    assert {(start, end) for _, start, end in asked} == {(START + MINUTE, START + 2 * MINUTE)}
+    # A rate needs more than one reading of the container's metrics in its window.
+    assert all(("[180s]" if "seconds" in query else "[60s]") in query for query, _, _ in asked)
+    hosts = read_hosts(account, window)
+    assert {host: each[INTER_TOKEN, "p95"].points for host, each in hosts.items()} == {
+        "i-1": {START: 100.0},
+        "i-2": {START: 200.0},
     }

@@ -10,6 +10,7 @@ Permissions beside those of ``reading``: ``cloudwatch:GetMetricData`` and ``clou
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ...account.alarms import Alarm, alarm_query
@@ -48,24 +49,55 @@ _HOST = "@resource.host.id"
 Readings = dict[tuple[str, str], Series]
 
 
+@dataclass(frozen=True)
+class TokenWindow:
+    """Whose tokens, and of when.
+
+    Parameters
+    ----------
+    server : str
+        What serves the model: ``vllm`` or ``sglang``.
+    publish_seconds : int
+        How often SageMaker reads the container's metrics. By default once a minute.
+    """
+
+    endpoint: str
+    variant: str
+    server: str
+    start: datetime
+    end: datetime
+    period: timedelta
+    publish_seconds: int = _SCRAPE_SECONDS
+
+    def percentile(self, meaning: str, share: float, by: str = "") -> str:
+        """A query for a percentile of one of the token times."""
+        return percentile_query(
+            container_metric(self.server, meaning),
+            share,
+            endpoint=self.endpoint,
+            variant=self.variant,
+            window_seconds=int(max(self.period.total_seconds(), _SCRAPES * self.publish_seconds)),
+            by=by,
+        )
+
+    def rows(
+        self, account: Account, query: str, factor: float
+    ) -> list[tuple[Mapping[str, str], Series]]:
+        """What a query finds; a moment tells of the period that ends with it."""
+        found = query_range(account, query, self.start + self.period, self.end, self.period)
+        return [
+            (labels, Series({time - self.period: factor * one for time, one in values.items()}))
+            for labels, values in found
+        ]
+
+
 def read_tokens(
-    account: Account,
-    endpoint: str,
-    variant: str,
-    server: str,
-    start: datetime,
-    end: datetime,
-    period: timedelta,
-    *,
-    publish_seconds: int = _SCRAPE_SECONDS,
-    statistics: Iterable[str] = (),
+    account: Account, window: TokenWindow, *, statistics: Iterable[str] = ()
 ) -> Readings:
     """A variant's token times in milliseconds, and its fullest instance, by period.
 
     Parameters
     ----------
-    publish_seconds : int
-        How often SageMaker reads the container's metrics. By default once a minute.
     statistics : iterable of str
         Percentiles beside p50, p90, p95 and p99.
 
@@ -74,41 +106,28 @@ def read_tokens(
     Unreadable
         For a refusal, and where CloudWatch cannot be reached.
     """
-    window = int(max(period.total_seconds(), _SCRAPES * publish_seconds))
-    found: Readings = {}
-    for meaning, name in _TIMES.items():
-        metric = container_metric(server, meaning)
-        for statistic in dict.fromkeys((*_PERCENTILES, *statistics)):
-            query = percentile_query(
-                metric,
-                percentile_share(statistic),
-                endpoint=endpoint,
-                variant=variant,
-                window_seconds=window,
-            )
-            found[name, statistic] = _one(account, query, start, end, period, _MILLISECONDS)
+    queries = {
+        (name, statistic): (window.percentile(meaning, percentile_share(statistic)), _MILLISECONDS)
+        for meaning, name in _TIMES.items()
+        for statistic in dict.fromkeys((*_PERCENTILES, *statistics))
+    }
     for meaning, (name, factor) in _LEVELS.items():
         query = fullest_query(
-            container_metric(server, meaning),
-            endpoint=endpoint,
-            variant=variant,
-            window_seconds=int(period.total_seconds()),
+            container_metric(window.server, meaning),
+            endpoint=window.endpoint,
+            variant=window.variant,
+            window_seconds=int(window.period.total_seconds()),
         )
-        found[name, FULLEST] = _one(account, query, start, end, period, factor)
-    return {key: series for key, series in found.items() if series}
+        queries[name, FULLEST] = query, factor
+    found: Readings = {}
+    for key, (query, factor) in queries.items():
+        for _, series in window.rows(account, query, factor)[:1]:
+            if series:
+                found[key] = series
+    return found
 
 
-def read_hosts(
-    account: Account,
-    endpoint: str,
-    variant: str,
-    server: str,
-    start: datetime,
-    end: datetime,
-    period: timedelta,
-    *,
-    publish_seconds: int = _SCRAPE_SECONDS,
-) -> dict[str, Readings]:
+def read_hosts(account: Account, window: TokenWindow) -> dict[str, Readings]:
     """The p95 of both token times of each instance.
 
     Raises
@@ -116,34 +135,13 @@ def read_hosts(
     Unreadable
         As :func:`read_tokens`.
     """
-    window = int(max(period.total_seconds(), _SCRAPES * publish_seconds))
     found: dict[str, Readings] = {}
     for meaning, name in _TIMES.items():
-        query = percentile_query(
-            container_metric(server, meaning),
-            0.95,
-            endpoint=endpoint,
-            variant=variant,
-            window_seconds=window,
-            by=_HOST,
-        )
-        for labels, values in query_range(account, query, start + period, end, period):
+        query = window.percentile(meaning, 0.95, by=_HOST)
+        for labels, series in window.rows(account, query, _MILLISECONDS):
             if host := labels.get(_HOST):
-                series = _series(values, period, _MILLISECONDS)
                 found.setdefault(host, {})[name, "p95"] = series
     return found
-
-
-def _one(
-    account: Account, query: str, start: datetime, end: datetime, period: timedelta, factor: float
-) -> Series:
-    """A query's only series; a moment tells of the period that ends with it."""
-    rows = query_range(account, query, start + period, end, period)
-    return _series(rows[0][1], period, factor) if rows else Series()
-
-
-def _series(values: Mapping[datetime, float], period: timedelta, factor: float) -> Series:
-    return Series({time - period: factor * value for time, value in values.items()})
 
 
 def token_alarms(alarms: Iterable[Alarm], endpoint: str) -> Iterator[AlarmReading]:

@@ -53,7 +53,7 @@ from .measurements import (
 )
 from .not_started import read_unstarted
 from .read_fleet import alarm_thresholds, read_alarms, read_plan, read_scaling, read_transitions
-from .read_tokens import DEFAULT_SERVER, read_hosts, read_tokens, token_targets
+from .read_tokens import DEFAULT_SERVER, TokenWindow, read_hosts, read_tokens, token_targets
 from .tokens import TOKEN_TIMES
 
 METRICS_READABLE = rule(
@@ -255,13 +255,12 @@ def _with_tokens(
         return variant
     server = server_of(variant.images or ()) or DEFAULT_SERVER
     progress(f"Tokens of {variant.name}")
-    given: dict[str, Any] = {"publish_seconds": publish_seconds}
-    where = (endpoint, variant.name, server, *window)
+    asked = TokenWindow(endpoint, variant.name, server, *window, publish_seconds)
     what = f"token metrics of {variant.name}"
-    found = account.known(what, partial(read_tokens, statistics=stated, **given), *where)
+    found = account.known(what, partial(read_tokens, statistics=stated), asked)
     if not found:
         return variant
-    hosts = account.known(what, partial(read_hosts, **given), *where)
+    hosts = account.known(what, read_hosts, asked)
     return replace(variant, series={**variant.series, **found}, hosts=hosts or {})
 
 
