@@ -1,20 +1,13 @@
-"""A server that does to its clients what bad networks, proxies and models do, and calls to it.
-
-``python tests/client/chaos.py 30000`` makes so many calls with the asyncio client and with the
-synchronous one, and prints what became of them.
-"""
+"""A server that does to its clients what bad networks, proxies and models do, and calls to it."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import socket
 import ssl
 import struct
-import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
@@ -28,7 +21,8 @@ from botocore.config import Config
 from botocore.exceptions import ReadTimeoutError
 
 from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
-from low_latency_endpoint.client.runtime_client import RuntimeClient
+
+from .threaded_server import ThreadedServer, read_request
 
 SESSION = boto3.Session("AKID", "secret", region_name="us-east-1")
 READ_TIMEOUT = timedelta(milliseconds=1000)
@@ -39,7 +33,7 @@ HINTS = {"hints": 40}
 LATE = {"late": 1}
 
 
-class ChaosServer:
+class ChaosServer(ThreadedServer):
     """Echoes bodies, badly. Counts how often each body was read to its end.
 
     Parameters
@@ -51,50 +45,22 @@ class ChaosServer:
     """
 
     def __init__(self, shares: dict[str, int], folder: Path | None = None, seed: int = 1) -> None:
+        context = None
+        if folder:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(folder / "server.pem")
+        super().__init__(context)
         self.folder = folder
         self.executed: Counter[bytes] = Counter()
         self.done: Counter[str] = Counter()
-        self.url = ""
         self._kinds = [*shares, "plain"]
         self._weights = [*shares.values(), 1000 - sum(shares.values())]
         self._random = random.Random(seed)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
-    def __enter__(self) -> ChaosServer:
-        self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        async def end() -> None:
-            self._server.close()
-            for task in asyncio.all_tasks() - {asyncio.current_task()}:
-                task.cancel()
-            await asyncio.sleep(0)
-
-        asyncio.run_coroutine_threadsafe(end(), self._loop).result(10)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
-        self._loop.close()
-
-    async def _listen(self) -> None:
-        context = None
-        if self.folder:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(self.folder / "server.pem")
-        self._server = await asyncio.start_server(
-            self._serve, "127.0.0.1", 0, backlog=1000, ssl=context
-        )
-        port = self._server.sockets[0].getsockname()[1]
-        self.url = f"https://localhost:{port}" if context else f"http://127.0.0.1:{port}"
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                at = head.lower().index(b"content-length:")
-                body = await reader.readexactly(int(head[at + 15 :].split(b"\r\n", 1)[0]))
+                _, body = await read_request(reader)
                 self.executed[body] += 1
                 (kind,) = self._random.choices(self._kinds, self._weights)
                 self.done[kind] += 1
@@ -315,47 +281,3 @@ def run_quietly(work: Coroutine[Any, Any, Any]) -> Any:
     found = asyncio.run(inside())
     assert not problems, problems[:3]
     return found
-
-
-def main() -> None:
-    """Many calls, by hand."""
-    number = int(sys.argv[1])
-    shares = {**PLAIN, **BAD, **HINTS, **LATE}
-    for name in ("asyncio", "RuntimeClient", "boto3"):
-        with ChaosServer({**PLAIN, **BAD, **LATE} if name == "boto3" else shares) as server:
-            used, began = time.process_time(), time.monotonic()
-            counts: dict[str, int] = {}
-            if name == "asyncio":
-                outcome, client = run_quietly(asyncio_calls(server, bodies(number), cancel=0.07))
-                counts = client.counts.as_dict()
-            elif name == "RuntimeClient":
-                with RuntimeClient(**options(server)) as ours:
-                    outcome = thread_calls(invoker(ours), bodies(number))
-                    counts = ours.counts.as_dict()
-            else:
-                outcome = thread_calls(invoker(plain_boto3(server, 1)), bodies(number))
-            if name != "boto3":
-                check(outcome, server, attempts=2)
-            print(
-                name,
-                json.dumps(
-                    {
-                        "calls": outcome.calls,
-                        "right": outcome.right,
-                        "wrong": outcome.wrong,
-                        "cancelled": outcome.cancelled,
-                        "failed": outcome.failed,
-                        "most executions of one body": max(server.executed.values()),
-                        "repeated": sum(count > 1 for count in server.executed.values()),
-                        "client": counts,
-                        "server": server.done,
-                        "seconds": round(time.monotonic() - began, 1),
-                        "processor, server included": round(time.process_time() - used, 1),
-                    }
-                ),
-                flush=True,
-            )
-
-
-if __name__ == "__main__":
-    main()

@@ -11,10 +11,11 @@ import asyncio
 import binascii
 import json
 import struct
-import threading
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+from .threaded_server import ThreadedServer, read_request
 
 CUT, HANG, BOTH, SEEN = "cut", "hang", "both", "seen"
 Step = bytes | float | str
@@ -64,35 +65,16 @@ def whole(*words: str) -> list[Step]:
     ]
 
 
-class ModelStreamServer:
+class ModelStreamServer(ThreadedServer):
     """Serves one script per request; the last one again and again."""
 
     def __init__(self, *scripts: Sequence[Any] | int) -> None:
+        super().__init__()
         self.scripts = list(scripts)
         self.requests: list[tuple[bytes, bytes]] = []  # heads and bodies
         self.connections = 0
         self.finished = 0
         self.hung_up: list[float] = []  # when clients ended connections in the middle of a script
-        self.url = ""
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-
-    def __enter__(self) -> ModelStreamServer:
-        self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        async def end() -> None:
-            self._server.close()
-            for task in asyncio.all_tasks() - {asyncio.current_task()}:
-                task.cancel()
-            await asyncio.sleep(0)
-
-        asyncio.run_coroutine_threadsafe(end(), self._loop).result(10)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
-        self._loop.close()
 
     def wait_for_hang_ups(self, number: int) -> None:
         """Until so many clients have ended a connection in the middle; fails after 20 s."""
@@ -104,17 +86,11 @@ class ModelStreamServer:
     def _came(self, step: Step) -> bool:
         return len(self.requests) > 1 if step == BOTH else bool(self.hung_up)
 
-    async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         try:
             while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                at = head.lower().index(b"content-length:")
-                body = await reader.readexactly(int(head[at + 15 :].split(b"\r\n", 1)[0]))
+                head, body = await read_request(reader)
                 script = self.scripts[min(len(self.requests), len(self.scripts) - 1)]
                 self.requests.append((head, body))
                 if isinstance(script, int):

@@ -1,0 +1,59 @@
+"""An asyncio server in a thread of its own: what clients under test call."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import threading
+from typing import Self
+
+
+class ThreadedServer:
+    """Listens on loopback from ``__enter__`` to ``__exit__``; subclasses say what it answers.
+
+    Attributes
+    ----------
+    url : str
+        Its base URL.
+    """
+
+    def __init__(self, context: ssl.SSLContext | None = None) -> None:
+        self.url = ""
+        self._context = context
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        async def end() -> None:
+            self._server.close()
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+            await asyncio.sleep(0)
+
+        asyncio.run_coroutine_threadsafe(end(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    async def _listen(self) -> None:
+        self._server = await asyncio.start_server(
+            self.serve, "127.0.0.1", 0, backlog=1000, ssl=self._context
+        )
+        port = self._server.sockets[0].getsockname()[1]
+        self.url = f"https://localhost:{port}" if self._context else f"http://127.0.0.1:{port}"
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one connection."""
+        raise NotImplementedError
+
+
+async def read_request(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+    """Head and body of the next request."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    at = head.lower().index(b"content-length:")
+    return head, await reader.readexactly(int(head[at + 15 :].split(b"\r\n", 1)[0]))
