@@ -80,7 +80,8 @@ class GeneratorProcess:
     ------
     ConfigurationError
         ``LLT134`` for a number of processes out of range; ``LLT135`` when the processes do not
-        start, or end too early; the codes of target, payloads and credentials.
+        start, or end too early; ``LLT169`` for sessions that several processes would share; the
+        codes of target, payloads and credentials.
 
     Examples
     --------
@@ -105,6 +106,8 @@ class GeneratorProcess:
         workers_seen: Callable[[int], None] | None = None,
     ) -> None:
         GENERATOR_PROCESSES.check(processes, "processes")
+        if payloads.prompts is not None:
+            payloads.prompts.check_processes(expect_workers or processes)
         self._workers_seen = workers_seen
         self._last_words: deque[str] = deque(maxlen=_LAST_WORDS)
         variables = dict(os.environ if environment is None else environment)

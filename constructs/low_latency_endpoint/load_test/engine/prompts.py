@@ -43,6 +43,13 @@ _CONVERSATIONS = rule(
 TURNS = Range(_CONVERSATIONS, "the number of turns", 1, 1_000)
 CONVERSATIONS = Range(_CONVERSATIONS, "the number of conversations at once", 1, 100_000)
 
+SESSIONS = rule(
+    "LLT169",
+    "the sessions of a load test do not fit its conversations",
+    fix="Give turns and conversations, of these a multiple of the processes that send, such as "
+    "--tokens input=512,output=128,turns=4,conversations=50.",
+)
+
 #: More than a language model answers in a step: by so many the next one's are numbered on.
 PROMPTS_OF_A_STEP = 1_000_000
 
@@ -75,11 +82,15 @@ class Prompts:
     conversations : int
         That go on at once and take turns, each at another of its turns from the start, and give way
         to new ones. Two turns of one are so many requests apart. By default 1.
+    sessions : bool
+        Have each conversation in a session of its container (``SessionId``), which keeps it on one
+        instance; Locust's users have none. By default not.
 
     Raises
     ------
     ConfigurationError
-        ``LLT165`` without traffic and recording, or with both; ``LLT166``, ``LLT168``.
+        ``LLT165`` without traffic and recording, or with both; ``LLT166``, ``LLT168``, ``LLT169``
+        for sessions without turns.
 
     Examples
     --------
@@ -107,6 +118,7 @@ class Prompts:
     source: str = ""
     turns: int = 1
     conversations: int = 1
+    sessions: bool = False
 
     def __post_init__(self) -> None:
         if (self.traffic is None) is not bool(self.recorded):
@@ -117,6 +129,8 @@ class Prompts:
         PREFIXES.check(self.prefixes, "prefixes")
         TURNS.check(self.turns, "turns")
         CONVERSATIONS.check(self.conversations, "conversations")
+        if self.sessions and self.turns == 1:
+            raise SESSIONS.error(got="conversations of one turn", allowed="several turns")
         if self.traffic is not None:
             object.__setattr__(self, "shared_prefix", self.traffic.shared_prefix)
             object.__setattr__(self, "source", f"prompts of {self.traffic.text}")
@@ -136,12 +150,12 @@ class Prompts:
             ``prefixes`` if there are any, ``turns`` and ``conversations``; or ``file=lengths.csv``
             in place of the two lengths.
         **more
-            ``tell_prefix``, ``seed``.
+            ``tell_prefix``, ``sessions``, ``seed``.
 
         Raises
         ------
         ConfigurationError
-            ``LLT165``, ``LLT166``, ``LLT168``, ``LLE893`` to ``LLE895`` for values.
+            ``LLT165``, ``LLT166``, ``LLT168``, ``LLT169``, ``LLE893`` to ``LLE895`` for values.
 
         Examples
         --------
@@ -216,6 +230,20 @@ class Prompts:
             return {"PrefixAwareId": f"conversation-{self.turn(number)[0]}"}
         return {"PrefixAwareId": f"prefix-{self._kind(number)}"}
 
+    def check_processes(self, processes: int) -> None:
+        """Refuse sessions whose turns several processes would send, as each opens its own.
+
+        Raises
+        ------
+        ConfigurationError
+            ``LLT169``.
+        """
+        if self.sessions and self.conversations % processes:
+            raise SESSIONS.error(
+                got=f"{self.conversations:,} conversations for {processes:,} processes",
+                allowed="a multiple of the processes",
+            )
+
     def turn(self, number: int) -> tuple[int, int]:
         """Which conversation the request belongs to, and which of its turns it is, from 0."""
         if self.turns == 1:
@@ -258,7 +286,7 @@ class Prompts:
         longest = prompt + (self.turns - 1) * (prompt - self._shared_tokens + answer)
         return (
             f", {self.turns} turns of {self.conversations:,} conversations at once, "
-            f"{longest:,.0f} tokens in for the last turn"
+            f"{longest:,.0f} tokens in for the last turn{', each in a session' * self.sessions}"
         )
 
     def _kind(self, number: int) -> int:

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gevent
 from gevent.queue import Empty, Queue
@@ -24,6 +24,9 @@ from .recording import Records, progress_of, result_of
 from .sending import StepRun, keep_for_good
 from .steps import Step
 from .target import Target
+
+if TYPE_CHECKING:
+    from .conversation_sessions import ConversationSessions
 
 #: A step begins this long after the message that announces it, so that all workers have it.
 LEAD_SECONDS = 0.3
@@ -48,6 +51,7 @@ class StepWorker:
         self._runner = runner
         self._target: Target | None = None
         self._invoke: Callable[[int], Invocation] = _unconfigured
+        self._sessions: ConversationSessions | None = None
         self._statistics = False
         self._running: tuple[int, StepRun] | None = None
         runner.register_message(_CONFIGURE, self._configure, concurrent=True)
@@ -63,8 +67,14 @@ class StepWorker:
         try:
             self._target = target = Target.of_dict(content["target"])
             payloads = Payloads.of_dict(content["payloads"])
-            invoke = SageMakerInvoker(target, session=_session(content)).invoke
+            session = _session(content)
+            invoke = SageMakerInvoker(target, session=session).invoke
             self._invoke = lambda number: invoke(payloads.next(number), payloads.parameters(number))
+            if payloads.prompts is not None and payloads.prompts.sessions:
+                from .conversation_sessions import ConversationSessions
+
+                self._sessions = ConversationSessions(target, payloads, invoke, session)
+                self._invoke = self._sessions.invoke
             self._statistics = content["statistics"]
             if self._statistics:
                 install()
@@ -111,8 +121,11 @@ class StepWorker:
                     start_time=time.time() - latency,
                 )
 
+        step = Step.of_dict(content["step"])
+        if self._sessions is not None:
+            self._sessions.begin(step, content["part"], content["parts"])
         run = StepRun(
-            Step.of_dict(content["step"]),
+            step,
             self._invoke,
             time.perf_counter() + lead,
             part=content["part"],
@@ -128,6 +141,8 @@ class StepWorker:
             return run.run()
         finally:
             reporter.kill()
+            if self._sessions is not None:
+                self._sessions.end()
 
     def _report(self, run: StepRun, number: int, lead: float) -> None:
         gevent.sleep(max(0.0, lead))

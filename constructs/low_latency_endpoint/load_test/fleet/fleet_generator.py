@@ -108,7 +108,8 @@ class FleetGenerator:
     Raises
     ------
     ConfigurationError
-        ``LLT124``; ``LLT127`` for a payload generator that cannot be sent. On entering ``LLT125``,
+        ``LLT124``; ``LLT127`` for a payload generator that cannot be sent; ``LLT169`` for sessions
+        that several workers would share. On entering ``LLT125``,
         from :meth:`run` ``LLT126`` and what the generator itself raises.
 
     Examples
@@ -137,6 +138,8 @@ class FleetGenerator:
     ) -> None:
         self._prices = prices or {}
         self.workers: int = WORKERS.check(workers, "--fleet")
+        if payloads.prompts is not None:
+            payloads.prompts.check_processes(workers)
         self._module = _module_of(payloads)
         self.run_id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.folder = RunFolder(client("s3"), fleet.bucket, self.run_id)

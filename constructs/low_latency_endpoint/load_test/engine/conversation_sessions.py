@@ -1,0 +1,141 @@
+"""A session for each conversation of a load test, which keeps it on one instance.
+
+Sessions are opened ahead: those of a step's first conversations as the step begins, in the order in
+which they are needed, every other one when the conversation before it has had its last answer. So no
+request waits for its session, unless turns follow each other faster than sessions are opened; what it
+waits then is part of its latency. Opening and closing are no requests of the load.
+
+Each process opens those of its own conversations, so there is a whole number of these for each.
+Needs the standard library as Locust leaves it, with sockets that let other greenlets run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import boto3
+import gevent
+from botocore.exceptions import BotoCoreError, ClientError
+from gevent.pool import Pool
+
+from ...client.runtime_client import RuntimeClient
+from ...errors import LowLatencyEndpointError
+from .invoking import Invocation
+from .payloads import Payloads
+from .steps import Step
+from .target import Target
+
+#: Calls at once: enough for some hundred sessions a second.
+_AT_ONCE = 16
+_CLOSING_SECONDS = 10.0
+_FAILURES = (ClientError, BotoCoreError, LowLatencyEndpointError)
+
+Invoke = Callable[[bytes, dict[str, Any]], Invocation]
+
+
+class ConversationSessions:
+    """Sends the requests of one process, each in the session of its conversation.
+
+    Parameters
+    ----------
+    invoke : callable
+        Sends a body with parameters by boto3's names.
+    payloads : Payloads
+        Of prompts with turns.
+    session : boto3.Session
+        Credentials.
+    """
+
+    def __init__(
+        self, target: Target, payloads: Payloads, invoke: Invoke, session: boto3.Session
+    ) -> None:
+        assert payloads.prompts is not None
+        self._payloads, self._prompts, self._invoke = payloads, payloads.prompts, invoke
+        given = {
+            "EndpointName": target.endpoint_name,
+            "TargetVariant": target.target_variant,
+            "InferenceComponentName": target.inference_component,
+        }
+        self._parameters = {name: value for name, value in given.items() if value is not None}
+        self._client = RuntimeClient(
+            target.region,
+            latency_target=timedelta(seconds=target.timeout_seconds),
+            read_timeout=timedelta(seconds=target.timeout_seconds),
+            concurrency=_AT_ONCE,
+            preconnect=0,
+            url=target.endpoint_urls[0] if target.endpoint_urls else None,
+            session=session,
+            allow_plain_http=target.allow_plain_http,
+        )
+        self._pool = Pool(_AT_ONCE)
+        self._sessions: dict[int, Any] = {}
+        self._beginning: Any = None
+
+    def begin(self, step: Step, part: int, parts: int) -> None:
+        """Open those of the step's first conversations, beside everything else."""
+        first = range(part, self._prompts.conversations, parts)
+        numbers = [step.first_number + number for number in first]
+        self._beginning = gevent.spawn(lambda: [self._opened(number) for number in numbers])
+
+    def invoke(self, number: int) -> Invocation:
+        """Send one request in its session; without one it is not sent, and failed."""
+        conversation, turn = self._prompts.turn(number)
+        started = time.perf_counter()
+        told = self._opened(number).get()
+        if isinstance(told, Exception):
+            self._sessions.pop(conversation, None)  # its next turn tries again
+            return Invocation.given_up(_kind(told), started)._replace(message=str(told))
+        parameters = self._payloads.parameters(number) or {}
+        answer = self._invoke(self._payloads.next(number), {**parameters, "SessionId": told})
+        if turn == self._prompts.turns - 1:
+            self._close(conversation)
+            self._opened(number + self._prompts.conversations)
+        return answer._replace(started=min(started, answer.started))
+
+    def end(self) -> None:
+        """Close what is open: no conversation goes on in another step."""
+        if self._beginning is not None:
+            self._beginning.kill()
+        for conversation in list(self._sessions):
+            self._close(conversation)
+        self._pool.join(_CLOSING_SECONDS)
+        self._pool.kill()
+
+    def _opened(self, number: int) -> Any:
+        """The greenlet that has opened the session of a request's conversation, or does so now."""
+        conversation, _ = self._prompts.turn(number)
+        found = self._sessions.get(conversation)
+        if found is None:
+            found = gevent.Greenlet(self._open)
+            self._sessions[conversation] = found  # before the pool, which may let others run
+            self._pool.start(found)
+        return found
+
+    def _open(self) -> str | Exception:
+        try:
+            return self._client.open_session(**self._parameters)
+        except _FAILURES as error:
+            return error
+
+    def _close(self, conversation: int) -> None:
+        opening = self._sessions.pop(conversation, None)
+        if opening is not None and (opening.started or opening.ready()):
+            self._pool.spawn(self._closed, opening)
+
+    def _closed(self, opening: Any) -> None:
+        told = opening.get()
+        if isinstance(told, str):
+            with suppress(*_FAILURES):  # it ends by itself, too
+                self._client.close_session(told, **self._parameters)
+
+
+def _kind(error: Exception) -> str:
+    """What went wrong, in few enough words to count by."""
+    if isinstance(error, ClientError):
+        status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+        return f"session {status} {error.response['Error'].get('Code', '')}".rstrip()
+    return f"session {getattr(error, 'code', None) or type(error).__name__}"
