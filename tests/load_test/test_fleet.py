@@ -26,6 +26,7 @@ from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.arrivals import PoissonArrivals
 from low_latency_endpoint.load_test.engine.payloads import Payloads
+from low_latency_endpoint.load_test.engine.prompts import Prompts
 from low_latency_endpoint.load_test.engine.steps import Progress, Step
 from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.fleet import fleet_generator
@@ -216,6 +217,13 @@ def test_a_payload_function_that_cannot_travel_is_refused(open_fleet, name):
         open_fleet(payloads=payloads)
     assert raised.value.code == "LLT127"
     assert raised.value.got == name
+
+
+def test_workers_do_not_share_a_session(open_fleet):
+    prompts = Prompts.of("input=9,output=2,turns=2,conversations=10", sessions=True)
+    with pytest.raises(ConfigurationError) as raised:
+        open_fleet(payloads=Payloads.of_prompts(prompts), workers=3)
+    assert raised.value.code == "LLT169"
 
 
 # --- what goes wrong ------------------------------------------------------------------------------
