@@ -4,7 +4,7 @@ Speaks enough HTTP/1.1 for keep-alive clients, checks no signature, and does wha
 name says: ``plain``; ``slow-20`` (20 ms); ``sometimes-slow-200`` (every tenth request);
 ``status-503``; ``once-503`` (the first request only); ``close`` (answers and closes the
 connection); ``drop`` (closes it without an answer); ``stream-3`` (three parts);
-``broken-stream-2`` (two parts, then an error event); ``half-stream-1`` (a part, then nothing).
+``slow-stream-3`` (the first 20 ms before the others); ``broken-stream-2`` (two parts, then an error event); ``half-stream-1`` (a part, then nothing).
 
 ``python -m benchmarks.tls_server FOLDER`` writes ``FOLDER/server.json`` once it listens, and serves
 until its standard input closes.
@@ -110,8 +110,8 @@ class Connection(asyncio.Protocol):
         elif kind == "slow" or (kind == "sometimes-slow" and runtime.requests[name] % 10 == 0):
             loop = asyncio.get_running_loop()
             loop.call_later(int(number) / 1000, self._late)
-        elif kind in ("stream", "broken-stream", "half-stream"):
-            self._stream(int(number), broken=kind == "broken-stream", ends=kind != "half-stream")
+        elif kind in ("stream", "slow-stream", "broken-stream", "half-stream"):
+            self._stream(int(number), kind)
         else:
             self.transport.write(_response(200, REPLY))
 
@@ -119,7 +119,7 @@ class Connection(asyncio.Protocol):
         if not self.transport.is_closing():
             self.transport.write(_response(200, REPLY))
 
-    def _stream(self, parts: int, *, broken: bool, ends: bool) -> None:
+    def _stream(self, parts: int, kind: str) -> None:
         events = [
             event(
                 {
@@ -131,7 +131,7 @@ class Connection(asyncio.Protocol):
             )
             for number in range(parts)
         ]
-        if broken:
+        if kind == "broken-stream":
             events.append(
                 event(
                     {
@@ -147,8 +147,13 @@ class Connection(asyncio.Protocol):
             b"Content-Type: application/vnd.amazon.eventstream\r\n"
             b"X-Amzn-SageMaker-Content-Type: text/plain\r\n\r\n"
         )
-        body = b"".join(b"%x\r\n%s\r\n" % (len(one), one) for one in events)
-        self.transport.write(head + body + (b"0\r\n\r\n" if ends else b""))
+        first, *others = (b"%x\r\n%s\r\n" % (len(one), one) for one in events)
+        rest = b"".join(others) + (b"0\r\n\r\n" if kind != "half-stream" else b"")
+        if kind == "slow-stream":
+            self.transport.write(head + first)
+            asyncio.get_running_loop().call_later(0.02, self.transport.write, rest)
+        else:
+            self.transport.write(head + first + rest)
 
 
 def event(headers: dict[str, str], payload: bytes) -> bytes:
