@@ -228,7 +228,7 @@ def test_the_first_byte_of_streams_is_listed_beside_the_total(
     whole, first = found["InvokeEndpoint slow-stream-3"], found["first byte slow-stream-3"]
     # The first part is sent 20 ms before the last.
     average = "Average Response Time"
-    assert float(whole[average]) - float(first[average]) == pytest.approx(20, abs=10)
+    assert float(whole[average]) - float(first[average]) > 15
     assert found["Aggregated"]["Request Count"] == whole["Request Count"]
 
 
