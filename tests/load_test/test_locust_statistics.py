@@ -19,7 +19,7 @@ from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.locust_statistics import bucket_response_time
 from low_latency_endpoint.load_test.engine.steps import Step
 
-from .locust_runs import exit_code_said, locust, percentiles_said
+from .locust_runs import counts_said, exit_code_said, locust, percentiles_said
 from .servers import precise_server
 
 pytestmark = pytest.mark.realtime
@@ -66,13 +66,15 @@ def test_a_stall_shows_in_every_figure_of_locust(tmp_path: Path) -> None:
         )
         true = sorted(server.times())
     output = done.stderr
-    assert done.returncode == exit_code_said(output), output
+    busy = exit_code_said(output)
+    assert done.returncode == busy, output
 
     said = percentiles_said(output)
     assert said["p99"] > 1800
-    # The median is the server's own; other work on the machine may add some milliseconds.
-    assert said["p50"] == pytest.approx(1000 * true[len(true) // 2], rel=0.03)
-    assert "700 of 700 requests that were due were sent, 700 answered well" in output
+    if not busy:
+        # The median is the server's own; other work on the machine may add some milliseconds.
+        assert said["p50"] == pytest.approx(1000 * true[len(true) // 2], rel=0.03)
+    assert "700 of 700 requests that were due were sent, 700 answered well" in output, output
     assert "2 processes" in output
 
     with (tmp_path / "run_stats.csv").open(encoding="utf-8") as file:
@@ -108,8 +110,11 @@ def test_the_number_of_users_shares_the_rate_and_does_not_change_it(tmp_path: Pa
                 attributes="arrivals = ConstantArrivals(100)\n    seconds = 1",
             )
             count = len(server.times())
-        assert done.returncode == exit_code_said(done.stderr), done.stderr
-        assert count == 100
+        busy = exit_code_said(done.stderr)
+        assert done.returncode == busy, done.stderr
+        ((_, due, _, _),) = counts_said(done.stderr)
+        assert due == 100
+        assert count == 100 or (busy and count < 100), done.stderr
 
 
 SHAPE = """arrivals = ConstantArrivals(100)
@@ -153,8 +158,9 @@ def test_finished_arrivals_end_their_users(tmp_path: Path) -> None:
             "10",
             attributes="arrivals = RampArrivals(10, 90, poisson=False)\n    seconds = 2",
         )
-        assert done.returncode == exit_code_said(done.stderr), done.stderr
-        assert len(server.times()) == 100
+        busy = exit_code_said(done.stderr)
+        assert done.returncode == busy, done.stderr
+        assert len(server.times()) == 100 or busy, done.stderr
     assert "100 of 100 requests that were due were sent, 100 answered well" in done.stderr
 
 
