@@ -160,7 +160,7 @@ def test_the_page_s_servers_by_the_page_s_commands(project):
         port = variables["AWS_ENDPOINT_URL"].rpartition(":")[2]
         taken = run("--port", port)
         assert (taken.returncode, taken.stdout) == (2, "")
-        assert taken.stderr.startswith(f"port {port} cannot be served")
+        assert taken.stderr.startswith(f"# Starting\nport {port} cannot be served")
         assert taken.stderr.count("\n") == 1
     gone = run("add-image", image, **variables)
     assert (gone.returncode, gone.stdout) == (2, "")
@@ -418,5 +418,6 @@ def test_mistakes_are_named_in_a_line(arguments):
     done = run(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert "Traceback" not in done.stderr
-    named = [line for line in done.stderr.splitlines() if not line.startswith(("Usage", "Try"))]
+    known = ("# Starting", "Usage", "Try")
+    named = [line for line in done.stderr.splitlines() if not line.startswith(known)]
     assert len([line for line in named if line]) == 1, done.stderr
