@@ -161,7 +161,7 @@ def test_the_page_s_servers_by_the_page_s_commands(project):
         taken = run("--port", port)
         assert (taken.returncode, taken.stdout) == (2, "")
         assert taken.stderr.startswith(f"# Starting\nport {port} cannot be served")
-        assert taken.stderr.count("\n") == 1
+        assert taken.stderr.count("\n") == 2
     gone = run("add-image", image, **variables)
     assert (gone.returncode, gone.stdout) == (2, "")
     assert "no local AWS answers" in gone.stderr
