@@ -208,6 +208,30 @@ def test_the_users_own_check(server: LoopbackRuntime, tmp_path: Path) -> None:
     assert found == [("stream-2", "InvokeEndpoint", "check failed", 200, 14)]
 
 
+PROMPTS = """\
+from low_latency_endpoint.load_test import {user}, Payloads, PoissonArrivals
+from low_latency_endpoint.load_test.engine.prompts import Prompts
+
+
+class Chat({user}):
+    endpoint_name = "stream-1"
+    payloads = Payloads.of_prompts(Prompts.of("input=40,output=8", tell_prefix=True))
+    arrivals = PoissonArrivals(20)
+    streaming = True
+"""
+
+
+@pytest.mark.parametrize("user", ["SageMakerUser", "OpenLoopSageMakerUser"])
+def test_prompts_name_their_prefix_to_the_router(
+    server: LoopbackRuntime, tmp_path: Path, user: str
+) -> None:
+    file = tmp_path / "locustfile.py"
+    file.write_text(PROMPTS.format(user=user))
+    locust(server, "-f", file, "-u", 1, requests=("stream-1", 2))
+    headers = server.runtime.last_headers
+    assert headers["X-Amzn-SageMaker-Prefix-Aware-Id"] == "prefix-0"
+
+
 def test_the_first_byte_of_streams_is_listed_beside_the_total(
     server: LoopbackRuntime, tmp_path: Path
 ) -> None:

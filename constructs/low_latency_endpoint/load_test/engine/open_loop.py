@@ -78,7 +78,8 @@ class OpenLoopSageMakerUser(SageMakerUser):
         ``return self.send(body, SessionId=...)``.
         """
         assert self._shared is not None
-        return self.send(self._shared.payloads.next(number))
+        payloads = self._shared.payloads
+        return self.send(payloads.next(number), **(payloads.parameters(number) or {}))
 
     def send(self, body: bytes, **overrides: Any) -> Invocation:
         """Send one request that is counted when :meth:`request` returns it.

@@ -178,7 +178,11 @@ class SageMakerUser(User):
             raise StopUser()
         number = shared.sent
         shared.sent = number + 1
-        body = shared.payloads.next(number) if body is None else body_bytes(body)
+        if body is None:
+            body = shared.payloads.next(number)
+            overrides = {**(shared.payloads.parameters(number) or {}), **overrides}
+        else:
+            body = body_bytes(body)
         begun = time.time()
         answer = shared.send(body, overrides)
         answer = self._checked(answer)
