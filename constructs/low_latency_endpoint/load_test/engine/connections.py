@@ -216,7 +216,8 @@ class GeneratorConnection:
         of those that come at the same moment the last is read milliseconds after the first.
         """
         if self._peek is None and _STAMPED is not None:
-            self._socket.setsockopt(socket.SOL_SOCKET, _STAMPED, 1)
+            with contextlib.suppress(OSError):  # kernels of others' making may know none
+                self._socket.setsockopt(socket.SOL_SOCKET, _STAMPED, 1)
             # The plain socket's, below TLS: what is only looked at is still there for OpenSSL.
             self._peek = partial(
                 gevent.socket.socket.recvmsg,
