@@ -108,15 +108,40 @@ def test_what_cannot_be_compared_is_an_error(job: dict[str, str], tmp_path: Path
     assert (done.returncode, outputs(job)["verdict"]) == (2, "error")
 
 
-@pytest.mark.parametrize("name", ["settings", "base", "fail_on", "from_load_test", "comment"])
-@pytest.mark.parametrize(
-    "value",
-    ["$(touch owned)", "`touch owned`", '"; touch owned; "', "--post; touch owned", "x\n-o owned"],
+INPUTS = ("settings", "base", "fail_on", "from_load_test", "comment")
+COMMANDS = (
+    "$(touch owned)",
+    "`touch owned`",
+    '"; touch owned; "',
+    "--post; touch owned",
+    "x\n-o owned",
 )
+
+
+@pytest.mark.parametrize("name", INPUTS)
 def test_no_input_is_a_command(
-    job: dict[str, str], github: StandIn, tmp_path: Path, name: str, value: str
+    job: dict[str, str], github: StandIn, tmp_path: Path, name: str
 ) -> None:
-    run(CHECK, tmp_path, job, **{name: value})
+    """Of the shell; the program only notes its arguments, in which each value is whole."""
+    program = tmp_path / "runner/low-latency/bin/low-latency"
+    program.write_text('#!/bin/sh\nprintf \'%s\\0\' "$@" > "$NOTED"\n')
+    for value in COMMANDS:
+        noted = tmp_path / "noted"
+        run(CHECK, tmp_path, {**job, "NOTED": str(noted)}, **{name: value})
+        arguments = noted.read_text(encoding="utf-8").split("\0")
+        given = [each.removeprefix(f"--{name.replace('_', '-')}=") for each in arguments]
+        parts = {"settings": value.splitlines(), "fail_on": value.split()}.get(name, [value])
+        assert name == "comment" or set(parts) <= set(given)  # which is compared with a word
+        assert not (Path(job["PWD"]) / "owned").exists()
+        assert not (tmp_path / "owned").exists()
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_no_input_is_an_option(
+    job: dict[str, str], github: StandIn, tmp_path: Path, name: str
+) -> None:
+    """Of the program itself, which writes a file when it is told to."""
+    run(CHECK, tmp_path, job, **{name: "--output=owned\n-o owned"})
     assert not (Path(job["PWD"]) / "owned").exists()
     assert not (tmp_path / "owned").exists()
 
