@@ -9,25 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import aws_cdk as cdk
 import pytest
 from aws_cdk import App
 from aws_cdk import aws_iam as iam
 from packaging.requirements import Requirement
 
 import app as entry
-from low_latency_endpoint import (
-    ContainerImage,
-    LoadTestFleet,
-    LoadTestFleetStack,
-    LowLatencyEndpointStack,
-    RuntimePrivateLink,
-)
+from low_latency_endpoint import ContainerImage, LoadTestFleet, RuntimePrivateLink
 from low_latency_endpoint.load_test_fleet.image import write_build_context
-from low_latency_endpoint.settings import load_settings
 from release.pins import pins_of
-
-from .judges import cfn_lint, judged
 
 ROOT = Path(__file__).parents[2]
 CONTAINER = ROOT / "constructs/low_latency_endpoint/load_test/container"
@@ -311,32 +301,6 @@ def test_workers_call_a_fips_link_by_its_name(stack, parts, template_of):
 
 
 # --- beside the endpoints' stack ------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def assembly(tmp_path_factory):
-    """Both stacks of app.py, before cdk-nag."""
-    context = json.loads((ROOT / "cdk.json").read_text())["context"]
-    app = cdk.App(outdir=str(tmp_path_factory.mktemp("assembly")), context=context)
-    env = cdk.Environment(account="123456789012", region="us-east-1")
-    settings = load_settings(str(ROOT / "endpoint.yaml"))
-    serving = LowLatencyEndpointStack(app, "Serving", settings=settings, env=env)
-    LoadTestFleetStack(app, "Testing", serving=serving, env=env)
-    return judged(app).synth()
-
-
-def test_the_stack_of_its_own_passes_the_judges(assembly):
-    template = (Path(assembly.directory) / "Testing.template.json").read_text()
-    assert cfn_lint(template) == []
-
-
-def test_the_endpoints_stack_does_not_need_the_fleets(assembly):
-    stacks = {stack.stack_name: stack for stack in assembly.stacks}
-    assert "Testing" not in str([d.id for d in stacks["Serving"].dependencies])
-    assert "LoadTest" not in json.dumps(stacks["Serving"].template["Resources"])
-    # Weak references: the fleet's stack holds nothing of the endpoints' stack in place.
-    assert "Fn::ImportValue" not in json.dumps(stacks["Testing"].template)
-    assert "Fn::GetStackOutput" in json.dumps(stacks["Testing"].template)
 
 
 @pytest.mark.parametrize(

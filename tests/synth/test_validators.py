@@ -11,7 +11,7 @@ import pytest
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
-from low_latency_endpoint import DataCapture, LowLatencyEndpointStack, ModelData
+from low_latency_endpoint import DataCapture, LoadTestFleetStack, LowLatencyEndpointStack, ModelData
 from low_latency_endpoint.settings import load_settings
 
 from .conftest import WHOLE_STACKS
@@ -112,6 +112,31 @@ def test_nothing_to_find_in_a_settings_files_stack(tmp_path, settings):
     app.synth()
     (template,) = (tmp_path / "cdk.out").glob("*.template.json")
     assert cfn_lint(template.read_text()) == []
+
+
+@pytest.fixture(scope="module")
+def both_stacks(tmp_path_factory):
+    """Both stacks of app.py, before the judges of this file: their rules are loaded once."""
+    app = judged_app(tmp_path_factory.mktemp("assembly"))
+    env = cdk.Environment(account="123456789012", region="us-east-1")
+    settings = load_settings(str(ROOT / "endpoint.yaml"))
+    serving = LowLatencyEndpointStack(app, "Serving", settings=settings, env=env)
+    LoadTestFleetStack(app, "Testing", serving=serving, env=env)
+    return app.synth()
+
+
+def test_the_stack_for_load_tests_passes(both_stacks):
+    template = (Path(both_stacks.directory) / "Testing.template.json").read_text()
+    assert cfn_lint(template) == []
+
+
+def test_the_endpoints_stack_does_not_need_the_fleets(both_stacks):
+    stacks = {stack.stack_name: stack for stack in both_stacks.stacks}
+    assert "Testing" not in str([d.id for d in stacks["Serving"].dependencies])
+    assert "LoadTest" not in json.dumps(stacks["Serving"].template["Resources"])
+    # Weak references: the fleet's stack holds nothing of the endpoints' stack in place.
+    assert "Fn::ImportValue" not in json.dumps(stacks["Testing"].template)
+    assert "Fn::GetStackOutput" in json.dumps(stacks["Testing"].template)
 
 
 EXAMPLES = [
