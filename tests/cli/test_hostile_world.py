@@ -236,6 +236,9 @@ def test_files_that_are_no_good(do: Do, tmp_path: Path, command: str) -> None:
 
 
 VALUES = ("", "nan", "9" * 30, "²\udcff")
+#: Names of folders as good as others, into which seven seconds each would write a whole package, as
+#: tests/deploy/test_package.py has it written.
+GOOD = {("package", "output"): ("nan", "9" * 30)}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -244,6 +247,7 @@ def test_values_that_are_no_good(do: Do, tmp_path: Path, command: str) -> None:
         call(command, parameter, value)
         for parameter in parameters(command, files=False)
         for value in VALUES
+        if value not in GOOD.get((command, parameter.name), ())
     ]
     for arguments, found in zip(runs, do(runs=runs, folder=str(tmp_path))["runs"], strict=True):
         in_order({**found, "arguments": arguments})

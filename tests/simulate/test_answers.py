@@ -58,7 +58,7 @@ def test_the_answer_comes_first_as_a_sentence() -> None:
     assert verdict < output.index("p99.9") < output.index("Assumed:")
 
 
-@pytest.mark.parametrize("target", ["20ms", "200ms", "2s"])
+@pytest.mark.parametrize("target", ["20ms", "200ms"])
 def test_without_a_measured_service_time_there_is_no_verdict(tmp_path: Path, target: str) -> None:
     """It used to be made from the target, so that every target was held."""
     settings = tmp_path / "endpoint.yaml"
@@ -68,7 +68,7 @@ def test_without_a_measured_service_time_there_is_no_verdict(tmp_path: Path, tar
     text = " ".join(run(str(settings), "--replications", "2").split())
     assert text.startswith("Nobody has measured how long a call takes")
     assert not re.search(r"(within|above) the target", text)
-    answer = json.loads(run(str(settings), "--json"))
+    answer = json.loads(run(str(settings), "--replications", "2", "--json"))
     assert answer["verdicts"] == {}
     assert "steady" not in answer
     found = answer["if_a_call_takes"]

@@ -134,8 +134,6 @@ def held(system: System, percentile: float | None) -> int:
 
 SHORT = {
     "M/M/1 0.5, p99": (mm1(0.5), 99.0),
-    "M/M/1 0.8, mean": (mm1(0.8), MEAN),
-    "M/M/8 0.8, mean": (mmc(0.8, 8), MEAN),
     "20 users, mean": (users(20, 10.0, 4), MEAN),
 }
 PERCENTILES = {
@@ -144,6 +142,8 @@ PERCENTILES = {
     "M/M/8 0.8, p99": (mmc(0.8, 8), 99.0),
 }
 MEANS = {
+    "M/M/1 0.8": (mm1(0.8), MEAN),
+    "M/M/8 0.8": (mmc(0.8, 8), MEAN),
     "M/M/48 0.9": (mmc(0.9, 48), MEAN),
     "M/G/1 0.8": (mg1(0.8, 1.0), MEAN),
     "batching 0.7": (batching(0.7, 64, 0.1), MEAN),
