@@ -132,10 +132,7 @@ def held(system: System, percentile: float | None) -> int:
     return count
 
 
-SHORT = {
-    "M/M/1 0.5, p99": (mm1(0.5), 99.0),
-    "20 users, mean": (users(20, 10.0, 4), MEAN),
-}
+SHORT = {"M/M/1 0.5, p99": (mm1(0.5), 99.0), "20 users, mean": (users(20, 10.0, 4), MEAN)}
 PERCENTILES = {
     "M/M/1 0.3, p99.9": (mm1(0.3), 99.9),
     "8 x M/M/1 0.8, p99": (mm1(0.8, 8), 99.0),
