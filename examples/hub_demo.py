@@ -28,6 +28,8 @@ MODEL = "local/tiny-llama-GGUF"
 STEPS = 6
 INSTANCES = 5
 DEPLOY = ("deploy", "--require-approval", "never")
+#: What the template states, and what the tiny model's context has room for.
+TOKENS, FEWER_TOKENS = "tokens: {input: 512, output: 128}", "tokens: {input: 64, output: 16}"
 CHAT = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 8}
 
 
@@ -53,7 +55,9 @@ def run(hub: FakeHub, aws: LocalAws, folder: Path) -> None:
         # Pin takes the Hub from HF_ENDPOINT; the deployment from the settings alone.
         text = settings.read_text(encoding="utf-8")
         mirror = f"model: {MODEL}\n      hub_endpoint: {hub.endpoint}"
-        settings.write_text(text.replace(f"model: {MODEL}", mirror, 1), encoding="utf-8")
+        text = text.replace(f"model: {MODEL}", mirror, 1)
+        text = text.replace(TOKENS, FEWER_TOKENS, 1)
+        settings.write_text(text, encoding="utf-8")
     with next_step("Plan it"):
         low_latency(aws, "plan", str(settings), expected=0)
     with next_step("Deploy: copied from the Hub into S3, served in network isolation"):
