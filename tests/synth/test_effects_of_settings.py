@@ -149,8 +149,10 @@ SECOND = {
     "latency": {"p99": "300ms"},
 }
 
+STATISTICS = ("Average", "Maximum", "Minimum", "p50", "p90", "p95", "p99", "p99.9", "p98")
+
 #: The change, and what else the file says before and after it. A path that begins with a dot is the
-#: endpoint's.
+#: endpoint's. Settings of one change do the same, each of them.
 CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"stack_name": "Other"}, {}),
     ({"stack_name": "Other"}, {".endpoint_name": GONE}),
@@ -262,10 +264,13 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({".latency.p95": "150ms"}, {}),
     ({".latency.p99_9": "250ms"}, {}),
     ({".latency.average": "150ms"}, {}),
-    *(
-        ({f".latency.{kind}_{each}": value}, LANGUAGE)
-        for kind, value in (("ttft", "500ms"), ("itl", "50ms"))
-        for each in ("p50", "p90", "p99")
+    (
+        {
+            f".latency.{kind}_{each}": value
+            for kind, value in (("ttft", "500ms"), ("itl", "50ms"))
+            for each in ("p50", "p90", "p99")
+        },
+        LANGUAGE,
     ),
     ({".latency.ttft_p95": "400ms"}, LANGUAGE),
     ({".latency.itl_p95": "40ms"}, LANGUAGE),
@@ -279,10 +284,13 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({".alarms.tokens.ttft": {"p95": "450ms"}}, OF_VLLM),
     ({".alarms.tokens.ttft": {"p95": "450ms"}}, LANGUAGE),  # of no known server: no alarm
     ({".alarms.tokens.itl": {"p90": "45ms"}}, OF_VLLM),
-    *(
-        ({f".alarms.tokens.{kind}.{each}": "350ms"}, OF_VLLM)
-        for kind in ("ttft", "itl")
-        for each in ("p50", "p90", "p95", "p99")
+    (
+        {
+            f".alarms.tokens.{kind}.{each}": "350ms"
+            for kind in ("ttft", "itl")
+            for each in ("p50", "p90", "p95", "p99")
+        },
+        OF_VLLM,
     ),
     ({".alarms.tokens.waiting_requests": 4}, OF_VLLM),
     ({".alarms.tokens.kv_cache_use": 0.95}, OF_VLLM),
@@ -406,22 +414,20 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({".deployment.maximum_execution": "1h"}, CANARY),
     ({".deployment.rollback_on_alarms": False}, CANARY),
     ({".deployment.rollback_on_alarms": False, f"{FIRST}.environment.HF_TASK": "x"}, CANARY),
-    *(
-        ({f".alarms.model_latency.{name}": "150ms"}, {".alarms.model_latency": {name: "160ms"}})
-        for name in ("Average", "Maximum", "Minimum", "p50", "p90", "p95", "p99", "p99.9", "p98")
+    (
+        {f".alarms.model_latency.{name}": "150ms" for name in STATISTICS},
+        {".alarms.model_latency": dict.fromkeys(STATISTICS, "160ms")},
     ),
     ({".alarms.model_latency": {"p90": "100ms"}}, {".alarms.model_latency": {"p99": "160ms"}}),
     ({".alarms.model_latency": {"p99": "160ms"}}, {}),
-    *(
-        ({f".alarms.overhead_latency.{name}": "30ms"}, {".alarms.overhead_latency": {name: "40ms"}})
-        for name in ("Average", "Maximum", "Minimum")
+    (
+        {f".alarms.overhead_latency.{name}": "30ms" for name in STATISTICS[:3]},
+        {".alarms.overhead_latency": dict.fromkeys(STATISTICS[:3], "40ms")},
     ),
     ({".alarms.error_rate": 0.02}, {}),
-    ({".alarms.error_rate": 0.01}, {}),
     ({".alarms.client_error_rate": 0.05}, {}),
     ({".alarms.model_error_rate": 0.05}, LOCAL),
     ({".alarms.minimum_invocations": 50}, {}),
-    ({".alarms.minimum_invocations": 20}, {}),
     ({".alarms.slow_requests": {"threshold": "150ms"}}, {}),
     (
         {".alarms.slow_requests.threshold": "160ms"},
@@ -429,22 +435,30 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ),
     ({".alarms.slow_requests.objective": 0.95}, {".alarms.slow_requests": {"threshold": "150ms"}}),
     ({".alarms.cpu_utilization": 50}, {}),
-    ({".alarms.cpu_utilization": 85}, {}),
     ({".alarms.memory_utilization": 50}, {}),
-    ({".alarms.memory_utilization": 90}, {}),
     ({".alarms.disk_utilization": 50}, {}),
-    ({".alarms.disk_utilization": 90}, {}),
     ({".alarms.gpu_utilization": 50}, LOCAL),
     ({".alarms.gpu_memory_utilization": 50}, LOCAL),
     ({".alarms.cache_miss_rate": 0.05}, MANY),
     ({".alarms.model_loading_wait": "1s"}, MANY),
     ({".alarms.capacity_at_maximum": False}, {}),
-    ({".alarms.capacity_at_maximum": True}, {}),
     ({".alarms.zone_imbalance": 1.5}, {}),
     ({".alarms.expect_traffic": True}, {}),
-    ({".alarms.expect_traffic": False}, {}),
     ({".alarms.quiet_during_deployments": True}, {}),
-    ({".alarms.quiet_during_deployments": False}, {}),
+    # What holds where nothing is stated.
+    (
+        {
+            ".alarms.error_rate": 0.01,
+            ".alarms.minimum_invocations": 20,
+            ".alarms.cpu_utilization": 85,
+            ".alarms.memory_utilization": 90,
+            ".alarms.disk_utilization": 90,
+            ".alarms.capacity_at_maximum": True,
+            ".alarms.expect_traffic": False,
+            ".alarms.quiet_during_deployments": False,
+        },
+        {},
+    ),
     ({".dashboard": False}, {}),
     ({".warm_up": GONE}, {}),
     ({".warm_up.payload.data.inputs": "Another."}, {}),
@@ -456,18 +470,28 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({".warm_up.payload.content_type": "text/plain"}, {}),
     ({".warm_up.payload.target_model": "a.tar.gz"}, {}),
     ({".warm_up.requests": 500}, {}),
-    ({".warm_up.concurrency_per_zone": 5}, {}),
-    ({".warm_up.last": 40}, {}),
-    ({".warm_up.timeout": "5m"}, {}),
-    ({".warm_up.on_miss": "warn"}, {}),
-    ({".warm_up.during_deployments": False}, {}),
-    ({".warm_up.metrics": True}, {}),
-    ({".warm_up.reserve_concurrency": True}, {}),
+    (
+        {
+            ".warm_up.concurrency_per_zone": 5,
+            ".warm_up.last": 40,
+            ".warm_up.timeout": "5m",
+            ".warm_up.on_miss": "warn",
+            ".warm_up.during_deployments": False,
+            ".warm_up.metrics": True,
+            ".warm_up.reserve_concurrency": True,
+        },
+        {},
+    ),
     ({".warm_up.keep_warm": {"every": "2m"}}, {}),
-    ({".warm_up.keep_warm.every": "2m"}, KEEP_WARM),
-    ({".warm_up.keep_warm.requests_per_zone": 2}, KEEP_WARM),
-    ({".warm_up.keep_warm.below_tps": 7}, KEEP_WARM),
-    ({".warm_up.keep_warm.window": "10m"}, KEEP_WARM),
+    (
+        {
+            ".warm_up.keep_warm.every": "2m",
+            ".warm_up.keep_warm.requests_per_zone": 2,
+            ".warm_up.keep_warm.below_tps": 7,
+            ".warm_up.keep_warm.window": "10m",
+        },
+        KEEP_WARM,
+    ),
     ({".metrics": {"enhanced": True}}, {}),
     ({".metrics.enhanced": True}, {".metrics": {"enhanced": False}}),
     ({".metrics.detailed_observability": False}, {".metrics": {"enhanced": False}}),
@@ -487,18 +511,22 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {},
     ),
     (DUMP, {}),
-    ({".core_dump.s3": "s3://my-bucket/other/"}, DUMP),
-    ({".core_dump.kms_key_arn": KEY}, DUMP),
+    ({".core_dump.s3": "s3://my-bucket/other/", ".core_dump.kms_key_arn": KEY}, DUMP),
     ({".kms_key_arn": KEY}, {}),
     ({".kms_key_with_local_storage": True}, {}),
     ({".kms_key_with_local_storage": True}, LOCAL_KEY),
     (CAPTURE, {}),
-    ({".data_capture.s3": "s3://my-bucket/other/"}, CAPTURE),
-    ({".data_capture.kms_key_arn": KEY}, CAPTURE),
-    ({".data_capture.capture": ["input"]}, CAPTURE),
-    ({".data_capture.csv_content_types": ["text/csv"]}, CAPTURE),
-    ({".data_capture.json_content_types": ["application/json"]}, CAPTURE),
-    ({".data_capture.sampling_percentage": 20}, CAPTURE),
+    (
+        {
+            ".data_capture.s3": "s3://my-bucket/other/",
+            ".data_capture.kms_key_arn": KEY,
+            ".data_capture.capture": ["input"],
+            ".data_capture.csv_content_types": ["text/csv"],
+            ".data_capture.json_content_types": ["application/json"],
+            ".data_capture.sampling_percentage": 20,
+        },
+        CAPTURE,
+    ),
     ({".tags.team": "nlp"}, {}),
     (HUB, {}),
     (
@@ -521,12 +549,22 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({".recommendation.instance_types": ["ml.c6i.4xlarge"]}, {}),
     ({".recommendation.stairs": STAIRS[".recommendation.stairs"]}, TRIED),
     ({".recommendation.phases": PHASES[".recommendation.phases"]}, TRIED),
-    ({".recommendation.stairs.steps": 4}, STAIRS),
-    ({".recommendation.stairs.users_per_step": 3}, STAIRS),
-    ({".recommendation.stairs.duration": "3m"}, STAIRS),
-    ({".recommendation.phases[0].users": 3}, PHASES),
-    ({".recommendation.phases[0].spawn_rate": 1}, PHASES),
-    ({".recommendation.phases[0].duration": "3m"}, PHASES),
+    (
+        {
+            ".recommendation.stairs.steps": 4,
+            ".recommendation.stairs.users_per_step": 3,
+            ".recommendation.stairs.duration": "3m",
+        },
+        STAIRS,
+    ),
+    (
+        {
+            ".recommendation.phases[0].users": 3,
+            ".recommendation.phases[0].spawn_rate": 1,
+            ".recommendation.phases[0].duration": "3m",
+        },
+        PHASES,
+    ),
 ]
 
 #: Settings without a case: what they are goes along with another one that has one.
@@ -598,6 +636,13 @@ def test_the_effect_of_a_setting_is_that_of_its_templates(case: int, folder: Pat
         expected = Effect.REFUSED if any(names) and not moved else Effect.NEW
         assert comparison.effect is expected
         return
+    together = CASES[case][0]
+    if (
+        len({path.rpartition(".")[0] for path in together})
+        == 1
+        < min(path.count(".") for path in together)
+    ):
+        assert {each.effect for each in comparison.differences} == {comparison.effect}
     whole, of_endpoints = effects_of(was, now)
     # What is shared is updated with functions and tags of an endpoint too, while it serves.
     least = "IN_PLACE" if all(each.endpoint == "" for each in comparison.differences) else "NOTHING"
