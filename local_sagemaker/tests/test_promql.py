@@ -164,7 +164,7 @@ def test_the_last_value_keeps_its_name_and_the_median_lies_between_two():
         ('{__name__=~"vllm.waiting"}', "select a metric by name"),
         ("g" * 10_001, "10000 characters"),
         ("g offset 1e309", "parse error"),  # at which the parser panics
-        ("g" + "+g" * 4000, "too deeply"),
+        ("g" + "+g" * 1500, "too deeply"),
         ("(" * 2000 + "g" + ")" * 2000, "too deeply"),
     ],
 )

@@ -33,14 +33,14 @@ def folder() -> Iterator[Path]:
 
 
 # As many as find a rule that is not held at all; how rarely one fails, `make fuzz` looks for.
-@settings(max_examples=100, suppress_health_check=SLOW)
+@settings(max_examples=50, suppress_health_check=SLOW)
 @given(CASES)
 def test_a_plan_or_codes_and_lines(folder: Path, random: Random) -> None:
     text = text_of(settings_values(random))
     assert judge(text, folder, synthesise=False).fault == ""
 
 
-@settings(max_examples=8, suppress_health_check=SLOW)
+@settings(max_examples=4, suppress_health_check=SLOW)
 @given(CASES)
 def test_what_plan_accepts_has_a_template(folder: Path, random: Random) -> None:
     """With as many resources and outputs as the plan counts."""
