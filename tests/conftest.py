@@ -72,3 +72,5 @@ def pytest_collection_finish() -> None:
     """What is here stays to the end, so no test need go over it again in search of garbage."""
     gc.freeze()
     gc.enable()
+    # Seldom: of what stacks and their Node.js keep for good there is nothing to collect either.
+    gc.set_threshold(50_000, 20, 100)
