@@ -75,7 +75,7 @@ def test_a_load_test_that_is_ended_writes_what_it_has(
             text=True,
             preexec_fn=ignore,
         ) as process:
-            deadline = time.monotonic() + 120
+            deadline = time.monotonic() + 240
             assert process.stderr is not None
             said = ""
             # The step of one caller and one of load are over; thirty are to come.
