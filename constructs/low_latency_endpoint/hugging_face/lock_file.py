@@ -21,6 +21,7 @@ from ..plan.pinned_model import PinnedModel, lock_document, models_of, pinned_in
 
 _Models = TypeVar("_Models")
 LOCK_NAME = "models.lock.yaml"
+_DEEPEST = 50  # levels; a lock file has five
 _HEAD = """\
 # Written by `low-latency pin`, for version control. Not for editing: each model has a digest.
 """
@@ -72,9 +73,16 @@ def _document(path: str | Path) -> Any:
         ) from None
     import yaml  # with the first lock file, and not with the constructs
 
+    # libyaml's where it is there: ten times as fast, and lock files of large models are long.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        # libyaml's where it is there: ten times as fast, and lock files of large models are long.
-        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        depth = 0
+        for event in yaml.parse(text, Loader=loader):  # composing 50,000 levels ends the process
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST:
+                raise yaml.YAMLError("very deep nesting")
+        return yaml.load(text, Loader=loader)
     except yaml.YAMLError as problem:
         raise LOCK_FILE.error(
             got=f"no YAML: {problem}", allowed="a file that low-latency pin wrote", where=str(path)
