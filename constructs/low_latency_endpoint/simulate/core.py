@@ -74,6 +74,18 @@ RANDOM, POWER_OF_TWO, LEAST_OUTSTANDING, PREFIX = range(4)
 NEVER = float("inf")
 
 
+def set_end(at: int, end: float, ends: Floats, ends_at: Wholes) -> None:
+    """Note when an instance's work ends next, in the tree whose root is the next one to end."""
+    ends[at] = end
+    while at > 1:
+        at -= at & 1
+        if ends[at + 1] < ends[at]:
+            at += 1
+        above = at >> 1
+        ends[above], ends_at[above] = ends[at], ends_at[at]
+        at = above
+
+
 def advance(
     until: float,
     state: Wholes,
@@ -370,16 +382,7 @@ def advance(
         progress[k] = done
         updated[k] = now
         end = now + (mark[base] - done) * slow[n] if n > 0 else NEVER
-        at = leaves + k
-        ends[at] = end
-        while at > 1:
-            at -= at & 1
-            if ends[at + 1] < ends[at]:
-                at += 1
-            above = at >> 1
-            ends[above] = ends[at]
-            ends_at[above] = ends_at[at]
-            at = above
+        set_end(leaves + k, end, ends, ends_at)
 
     state[ENTRY], state[RESULTS], state[FREE_JOB] = entry, results, free
     state[IN_SYSTEM], state[AT_WORK], state[BUSY] = in_system, at_work, busy

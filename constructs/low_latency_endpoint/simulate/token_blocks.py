@@ -38,18 +38,6 @@ def count_gaps(seconds: float, number: int, gaps: Wholes, sums: Floats) -> None:
         sums[LONGEST_GAP] = seconds
 
 
-def set_end(at: int, end: float, ends: Floats, ends_at: Wholes) -> None:
-    """Note when an instance's segment ends, in the tree whose root is the next one to end."""
-    ends[at] = end
-    while at > 1:
-        at -= at & 1
-        if ends[at + 1] < ends[at]:
-            at += 1
-        above = at >> 1
-        ends[above], ends_at[above] = ends[at], ends_at[at]
-        at = above
-
-
 def take_blocks(
     head: int, wanted: int, cached: Wholes, waste: Wholes, before: Wholes, after: Wholes
 ) -> None:

@@ -26,7 +26,7 @@ reads one more token of the cache than before.
 
 from __future__ import annotations
 
-from .core import Floats, Wholes
+from .core import Floats, Wholes, set_end
 from .token_blocks import (
     BATCHED,
     BUSY,
@@ -36,7 +36,6 @@ from .token_blocks import (
     count_gaps,
     leave_line,
     release,
-    set_end,
     share_prefix,
     take_blocks,
 )
