@@ -23,6 +23,7 @@ def cloudwatch(aws) -> Any:
     aws.reset()
     aws.client("sns").create_topic(Name="pages")
     client = aws.client("cloudwatch")
+    aws.client("observabilityadmin").start_telemetry_enrichment()
     client.start_otel_enrichment()
     yield client
     aws.reset()

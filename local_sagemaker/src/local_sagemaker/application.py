@@ -140,7 +140,8 @@ class Application:
         service = self._services.get(scope[2]) if scope else None
         if service is None or scope is None:
             return None
-        target = environ.get("HTTP_X_AMZ_TARGET", "")
+        # Where the operation is the path, as with REST, the document is JSON as well.
+        target = environ.get("HTTP_X_AMZ_TARGET", "") or path.strip("/")
         operation = target.rpartition(".")[2]
         if not service.complete and operation not in service.operations:
             return None

@@ -14,6 +14,7 @@ from .application import Application, OwnService
 from .cloudformation import stacks
 from .cloudformation.api import CLOUDFORMATION
 from .cloudwatch import evaluation
+from .observability_admin import OBSERVABILITY_ADMIN
 from .runtime.http_server import Limits, listening
 from .runtime.service import Runtime
 from .sagemaker_api import SAGEMAKER
@@ -50,7 +51,9 @@ def serving_in_thread(port: int = 0, runtime: Runtime | None = None) -> Iterator
     resources.load()
     runtime = runtime or Runtime()
     application = Application(
-        [CLOUDFORMATION, SAGEMAKER, APPLICATION_AUTO_SCALING, CLOUDTRAIL], _FORGETTING, runtime
+        [CLOUDFORMATION, SAGEMAKER, APPLICATION_AUTO_SCALING, CLOUDTRAIL, OBSERVABILITY_ADMIN],
+        _FORGETTING,
+        runtime,
     )
     with contextlib.ExitStack() as serving:
         serving.callback(_forget_when_last)

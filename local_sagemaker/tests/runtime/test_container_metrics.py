@@ -59,7 +59,7 @@ def models(site):
     def start(**options: Any):
         fast = LanguageModelServer(step_seconds=0.001, seconds_per_token=0.0, output_tokens=4)
         here = site({"model": fast}, **options)
-        here.aws.client("cloudwatch").start_otel_enrichment()
+        enrich(here.aws)
         return here
 
     return start
@@ -69,6 +69,13 @@ def models(site):
 def nothing_stays(shared):
     yield
     shared.client("cloudwatch").stop_otel_enrichment()
+    shared.client("observabilityadmin").stop_telemetry_enrichment()
+
+
+def enrich(aws: Any) -> None:
+    """Switch both on, in the one order that CloudWatch takes."""
+    aws.client("observabilityadmin").start_telemetry_enrichment()
+    aws.client("cloudwatch").start_otel_enrichment()
 
 
 def chat(here: Any, name: str) -> None:
@@ -173,7 +180,7 @@ def test_it_is_published_as_often_as_the_configuration_says(models):
 
 def test_a_container_names_its_own_page(site):
     here = site()
-    here.aws.client("cloudwatch").start_otel_enrichment()
+    enrich(here.aws)
     with container("/server/metrics") as (server, _):
         here.aws.set_model_servers({"model": server})
         own = {"MetricsEndpoints": [{"MetricsEndpointPath": "/server/metrics"}]}
@@ -187,7 +194,7 @@ def test_a_container_names_its_own_page(site):
 
 def test_a_container_without_a_page_has_no_series_and_is_asked_once(site):
     here = site()
-    here.aws.client("cloudwatch").start_otel_enrichment()
+    enrich(here.aws)
     with container("/elsewhere") as (server, asked):
         here.aws.set_model_servers({"model": server})
         name = here.endpoint()

@@ -83,6 +83,7 @@ def look(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> Look:
 
 
 def enrich(aws: LocalAws) -> None:
+    aws.client("observabilityadmin").start_telemetry_enrichment()
     aws.client("cloudwatch").start_otel_enrichment()
 
 

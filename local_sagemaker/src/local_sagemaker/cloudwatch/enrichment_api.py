@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from moto.cloudwatch.exceptions import ValidationError
+
 from .state import CloudWatchState
 
 Request = dict[str, Any]
@@ -21,9 +23,26 @@ def get_o_tel_enrichment(state: CloudWatchState, request: Request) -> dict[str, 
 
 
 def start_o_tel_enrichment(state: CloudWatchState, request: Request) -> dict[str, Any]:
-    """StartOTelEnrichment."""
-    state.enrichment.created = state.enrichment.created or state.present()
-    return _update(state, request)
+    """StartOTelEnrichment; one that runs already keeps its filters.
+
+    "Before calling this operation, you must enable resource tags on telemetry for your account"
+    (CloudWatch API reference). Nobody has told in which words it is refused otherwise.
+    """
+    enrichment = state.enrichment
+    if not enrichment.tagged:
+        raise ValidationError(
+            "Resource tags on telemetry are not enabled for this account: call "
+            "StartTelemetryEnrichment of observabilityadmin before StartOTelEnrichment"
+        )
+    if not enrichment.running:
+        enrichment.created = enrichment.updated = state.present()
+        # Kept as they were put: containers' metrics have no namespace that a filter could name.
+        enrichment.filters = {
+            name: request[name]
+            for name in ("IncludeFilters", "ExcludeFilters")
+            if request.get(name)
+        }
+    return _stored(state)
 
 
 def stop_o_tel_enrichment(state: CloudWatchState, request: Request) -> dict[str, Any]:
@@ -31,15 +50,6 @@ def stop_o_tel_enrichment(state: CloudWatchState, request: Request) -> dict[str,
     state.enrichment.created = state.enrichment.updated = None
     state.enrichment.filters = {}
     return {}
-
-
-def _update(state: CloudWatchState, request: Request) -> dict[str, Any]:
-    state.enrichment.updated = state.present()
-    # Kept as they were put: containers' metrics have no namespace that a filter could name.
-    state.enrichment.filters = {
-        name: request[name] for name in ("IncludeFilters", "ExcludeFilters") if request.get(name)
-    }
-    return _stored(state)
 
 
 def _stored(state: CloudWatchState) -> dict[str, Any]:

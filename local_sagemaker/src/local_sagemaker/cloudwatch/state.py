@@ -103,9 +103,12 @@ class OTelEnrichment:
         Whether queries find nothing while it is off. SageMaker's developer guide ("Detailed
         observability") calls it "required so that your metrics are queryable"; by CloudWatch's
         user guide OTLP metrics can be queried anyway. See `RuntimeOptions.queries_need_enrichment`.
+    tagged : bool
+        Whether resource tags on telemetry are enabled, without which it cannot be started.
     """
 
     needed: bool = True
+    tagged: bool = False
     created: datetime | None = None
     updated: datetime | None = None
     filters: dict[str, Any] = field(default_factory=dict)
