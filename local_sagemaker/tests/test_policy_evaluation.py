@@ -1,0 +1,426 @@
+"""The evaluator, held against the rules and examples of IAM's documentation."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from local_sagemaker.permissions.conditions import NotJudged, holds
+from local_sagemaker.permissions.evaluator import (
+    Asked,
+    Decision,
+    Policies,
+    Policy,
+    Principal,
+    allows_everything,
+    decide,
+    read_policy,
+)
+
+ACCOUNT, OTHER = "111122223333", "444455556666"
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/JohnDoe"
+SESSION = Principal(f"arn:aws:sts::{ACCOUNT}:assumed-role/JohnDoe/work", ACCOUNT, ROLE)
+USER = Principal(f"arn:aws:iam::{ACCOUNT}:user/Nikki", ACCOUNT)
+SERVICE = Principal("sns.amazonaws.com")
+OBJECT = "arn:aws:s3:::example-bucket/folder/object"
+
+
+def policy(*statements: dict[str, Any], version: str = "2012-10-17") -> Policy:
+    """Write a policy of statements that allow, unless they say otherwise."""
+    full = [{"Effect": "Allow", **each} for each in statements]
+    return read_policy(json.dumps({"Version": version, "Statement": full}))
+
+
+def allow(action: Any = "*", resource: Any = "*", **more: Any) -> dict[str, Any]:
+    return {"Action": action, "Resource": resource, **more}
+
+
+def judge(
+    identity: list[Policy],
+    *,
+    action: str = "s3:GetObject",
+    on: str = OBJECT,
+    who: Principal = SESSION,
+    account: str = ACCOUNT,
+    context: dict[str, Any] | None = None,
+    **policies: Any,
+) -> Decision:
+    asked = Asked(who, action, on, account, context or {})
+    return decide(asked, Policies(tuple(identity), **policies))
+
+
+def denied(kind: str, action: str = "s3:GetObject") -> Decision:
+    return Decision(False, f"because no {kind} allows the {action} action")
+
+
+EVERYTHING = policy(allow())
+NOTHING = policy(allow("sqs:SendMessage"))
+DENY = policy(allow("s3:*", Effect="Deny"))
+DENY_ALL = policy(allow("s3:*", Effect="Deny", Principal="*"))
+TO_ALL = policy(allow(Principal="*"))
+GRANTED = Decision(True)
+
+# --------------------------------------------------------------- the order of evaluation
+
+
+def test_what_nothing_allows_is_denied() -> None:
+    assert judge([]) == judge([NOTHING]) == denied("identity-based policy")
+
+
+def test_one_policy_of_several_allows() -> None:
+    assert judge([NOTHING, policy(allow("s3:GetObject", OBJECT))]) == GRANTED
+
+
+@pytest.mark.parametrize(
+    ("kind", "policies"),
+    [
+        ("an identity-based policy", {"identity": [EVERYTHING, DENY]}),
+        ("a permissions boundary", {"boundary": DENY}),
+        ("a session policy", {"session": DENY}),
+        ("a resource-based policy", {"resource": DENY_ALL}),
+        ("a VPC endpoint policy", {"endpoint": (DENY_ALL,)}),
+    ],
+)
+def test_an_explicit_deny_of_any_policy_overrides_every_allow(
+    kind: str, policies: dict[str, Any]
+) -> None:
+    everywhere: dict[str, Any] = {
+        "boundary": EVERYTHING,
+        "session": EVERYTHING,
+        "resource": TO_ALL,
+        "endpoint": (TO_ALL,),
+    }
+    assert judge([EVERYTHING], **everywhere) == GRANTED
+    identity = policies.pop("identity", [EVERYTHING])
+    assert judge(identity, **{**everywhere, **policies}) == Decision(
+        False, f"with an explicit deny in {kind}"
+    )
+
+
+def test_boundary_and_identity_policy_both_have_to_allow() -> None:
+    # "Permissions boundaries": the effective permissions are the intersection of both.
+    assert judge([EVERYTHING], boundary=policy(allow("s3:*"))) == GRANTED
+    assert judge([EVERYTHING], boundary=NOTHING) == denied("permissions boundary")
+    assert judge([NOTHING], boundary=EVERYTHING) == denied("identity-based policy")
+
+
+def test_a_session_policy_limits_too() -> None:
+    assert judge([EVERYTHING], session=policy(allow("s3:Get*"))) == GRANTED
+    assert judge([EVERYTHING], session=NOTHING) == denied("session policy")
+    assert judge([NOTHING], session=EVERYTHING) == denied("identity-based policy")
+
+
+def test_in_one_account_the_resources_policy_is_enough() -> None:
+    to_role = policy(allow("s3:GetObject", OBJECT, Principal={"AWS": ROLE}))
+    assert judge([], resource=to_role) == GRANTED
+    assert judge([], resource=to_role, who=USER) == denied("identity-based policy")
+
+
+def test_naming_the_account_leaves_it_to_identity_policies() -> None:
+    for name in (ACCOUNT, f"arn:aws:iam::{ACCOUNT}:root"):
+        to_account = policy(allow(Principal={"AWS": name}))
+        assert judge([], resource=to_account) == denied("identity-based policy")
+        assert judge([EVERYTHING], resource=to_account) == GRANTED
+
+
+def test_a_boundary_limits_what_the_role_is_granted_but_not_the_session_or_user() -> None:
+    # "Permissions boundaries", "Evaluating effective permissions": resource-based policies.
+    to_role, to_session = (policy(allow(Principal={"AWS": name})) for name in (ROLE, SESSION.arn))
+    assert judge([], resource=to_role, boundary=NOTHING) == denied("permissions boundary")
+    assert judge([], resource=to_role, session=NOTHING) == denied("session policy")
+    assert judge([], resource=to_session, boundary=NOTHING, session=NOTHING) == GRANTED
+    to_user = policy(allow(Principal={"AWS": USER.arn}))
+    assert judge([], resource=to_user, boundary=NOTHING, who=USER) == GRANTED
+
+
+def test_between_accounts_both_have_to_allow() -> None:
+    to_role = policy(allow(Principal={"AWS": ROLE}))
+    to_account = policy(allow(Principal={"AWS": ACCOUNT}))
+    for resource in (to_role, to_account):
+        assert judge([EVERYTHING], resource=resource, account=OTHER) == GRANTED
+        assert judge([], resource=resource, account=OTHER) == denied("identity-based policy")
+    assert judge([EVERYTHING], account=OTHER) == denied("resource-based policy")
+
+
+def test_a_key_policy_has_to_delegate_to_the_account() -> None:
+    # KMS developer guide, "Key policies": without it IAM policies have no effect.
+    key = {"action": "kms:Decrypt", "resource_decides": True}
+    may = policy(allow("kms:Decrypt"))
+    other = policy(allow("kms:*", Principal={"AWS": USER.arn}))
+    root = policy(allow("kms:*", Principal={"AWS": f"arn:aws:iam::{ACCOUNT}:root"}))
+    assert judge([may], resource=other, **key) == denied("resource-based policy", "kms:Decrypt")
+    assert judge([may], resource=root, **key) == GRANTED
+    assert judge([], resource=root, **key) == denied("identity-based policy", "kms:Decrypt")
+    direct = policy(allow("kms:Decrypt", Principal={"AWS": ROLE}))
+    assert judge([], resource=direct, **key) == GRANTED
+
+
+def test_a_service_has_what_the_resource_gives_it() -> None:
+    for_service = policy(
+        {
+            "Action": "sts:AssumeRole",
+            "Principal": {"Service": "sns.amazonaws.com"},
+            "Condition": {"StringEquals": {"aws:SourceAccount": ACCOUNT}},
+        }
+    )
+    trust = {"resource": for_service, "resource_decides": True, "who": SERVICE}
+    asks = {"action": "sts:AssumeRole", "on": ROLE}
+    mine, others = ({"aws:sourceaccount": each} for each in (ACCOUNT, OTHER))
+    assert judge([], **trust, **asks, context=mine) == GRANTED
+    refused = denied("resource-based policy", "sts:AssumeRole")
+    assert judge([], **trust, **asks, context=others) == refused
+    assert judge([], **trust, **asks) == refused
+    assert judge([EVERYTHING], **{**trust, "who": SESSION}, **asks, context=mine) == refused
+
+
+def test_one_of_the_endpoints_that_a_request_may_come_through_has_to_allow() -> None:
+    closed = policy(allow("sqs:*", Principal="*"))
+    assert judge([EVERYTHING], endpoint=(closed,)) == denied("VPC endpoint policy")
+    assert judge([EVERYTHING], endpoint=(closed, TO_ALL)) == GRANTED
+    assert judge([], endpoint=(TO_ALL,)) == denied("identity-based policy")
+
+
+# ----------------------------------------------------------------------- actions, resources
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [
+        ("s3:GetObject", True),
+        ("S3:getobject", True),
+        ("s3:Get*", True),
+        ("s3:?etObject", True),
+        ("*", True),
+        ("s3:Put*", False),
+        ("s3:GetObjec", False),
+        ("s3:GetObject?", False),
+    ],
+)
+def test_actions_match_in_any_case_and_by_wildcards(pattern: str, matches: bool) -> None:
+    assert judge([policy(allow(pattern))]).allowed is matches
+
+
+@pytest.mark.parametrize(
+    ("pattern", "resource", "matches"),
+    [
+        ("arn:aws:s3:::example-bucket/*", OBJECT, True),
+        ("arn:aws:s3:::example-bucket/*/object", OBJECT, True),
+        ("arn:aws:s3:::example-bucket/*/?bject", OBJECT, True),
+        ("arn:aws:s3:::example-bucket", OBJECT, False),
+        ("arn:aws:s3:::Example-bucket/*", OBJECT, False),  # case matters here
+        ("arn:aws:s3:::*", OBJECT, True),
+        ("arn:aws:sqs:us-east-1:1:queue", "arn:aws:sqs:us-east-1:1:queue", True),
+        ("arn:aws:sqs:*:1:q*", "arn:aws:sqs:us-east-1:1:queue", True),
+        # "a wildcard cannot go beyond the field that it stands in, but in the last".
+        ("arn:aws:sqs:*:queue", "arn:aws:sqs:us-east-1:1:queue", False),
+        ("arn:aws:logs:us-east-1:1:log-group:*", "arn:aws:logs:us-east-1:1:log-group:a:b", True),
+        # "AWS completes an ARN with fewer fields by wildcards".
+        ("arn:aws:sqs", "arn:aws:sqs:us-east-1:1:queue", True),
+        ("arn:aws:sns", "arn:aws:sqs:us-east-1:1:queue", False),
+    ],
+)
+def test_resources_match_field_by_field(pattern: str, resource: str, matches: bool) -> None:
+    assert judge([policy(allow("*", pattern))], on=resource).allowed is matches
+
+
+def test_not_action_with_allow_is_everything_else() -> None:
+    # IAM user guide, "NotAction": all of S3 but the deletion of a bucket.
+    but_iam = policy({"NotAction": "iam:*", "Resource": "*"})
+    assert judge([but_iam]) == GRANTED
+    assert not judge([but_iam], action="iam:CreateUser").allowed
+
+
+def test_not_action_with_deny_denies_all_others() -> None:
+    only = policy({"Effect": "Deny", "NotAction": ["iam:*", "s3:Get*"], "Resource": "*"})
+    assert judge([EVERYTHING, only]) == GRANTED
+    assert not judge([EVERYTHING, only], action="s3:PutObject").allowed
+
+
+def test_not_resource_is_every_other_one() -> None:
+    # IAM user guide, "NotResource": deny everything but one bucket and its folder.
+    inside = policy(
+        {"Effect": "Deny", "Action": "s3:*", "NotResource": "arn:aws:s3:::example-bucket/folder/*"}
+    )
+    assert judge([EVERYTHING, inside]) == GRANTED
+    assert not judge([EVERYTHING, inside], on="arn:aws:s3:::example-bucket/else").allowed
+    assert not judge([EVERYTHING, inside], on="arn:aws:s3:::other/folder/x").allowed
+
+
+# -------------------------------------------------------------------------------- conditions
+
+
+@pytest.mark.parametrize(
+    ("operator", "wanted", "given", "result"),
+    [
+        ("StringEquals", "a", "a", True),
+        ("StringEquals", "a", "A", False),
+        ("StringEquals", "a*", "ab", False),
+        ("StringEquals", "a", None, False),
+        ("StringNotEquals", "a", "b", True),
+        ("StringNotEquals", "a", "a", False),
+        ("StringNotEquals", "a", None, True),
+        ("StringEqualsIgnoreCase", "a", "A", True),
+        ("StringNotEqualsIgnoreCase", "a", "A", False),
+        ("StringLike", "a*c?", "abbcd", True),
+        ("StringLike", "a*", "ba", False),
+        ("StringNotLike", "a*", "ba", True),
+        ("StringNotLike", "a*", None, True),
+        ("StringEqualsIfExists", "a", None, True),
+        ("StringEqualsIfExists", "a", "b", False),
+        ("StringNotEqualsIfExists", "a", "a", False),
+        ("NumericLessThanEquals", "10", "10", True),
+        ("NumericLessThan", "10", "9.5", True),
+        ("NumericGreaterThan", "10", "9", False),
+        ("NumericGreaterThanEquals", "10", "10", True),
+        ("NumericEquals", "10", "10.0", True),
+        ("NumericEquals", "10", "ten", False),
+        ("NumericNotEquals", "10", None, True),
+        ("NumericLessThan", "10", None, False),
+        ("NumericLessThanIfExists", "10", None, True),
+        ("DateLessThan", "2030-01-01T00:00:00Z", "2026-11-25T00:00:00Z", True),
+        ("DateGreaterThan", "2030-01-01T00:00:00Z", "2026-11-25T00:00:00Z", False),
+        ("DateEquals", "2030-01-01T00:00:00Z", "1893456000", True),
+        ("Bool", "true", "true", True),
+        ("Bool", "true", "false", False),
+        ("Bool", "false", None, False),
+        ("BoolIfExists", "false", None, True),
+        ("BinaryEquals", "QmluYXJ5", "QmluYXJ5", True),
+        ("IpAddress", "203.0.113.0/24", "203.0.113.7", True),
+        ("IpAddress", "2001:DB8:1234::/48", "2001:db8:1234::1", True),
+        ("IpAddress", "203.0.113.0/24", "198.51.100.7", False),
+        ("NotIpAddress", "203.0.113.0/24", "198.51.100.7", True),
+        ("ArnLike", "arn:aws:lambda:*:1:function:*", "arn:aws:lambda:us-east-1:1:function:f", True),
+        (
+            "ArnEquals",
+            "arn:aws:lambda:*:1:function:*",
+            "arn:aws:lambda:us-east-1:1:function:f",
+            True,
+        ),
+        ("ArnLike", "arn:aws:*:function:f", "arn:aws:lambda:us-east-1:1:function:f", False),
+        ("ArnNotLike", "arn:aws:s3:::*", "arn:aws:sns:us-east-1:1:t", True),
+        ("ArnLike", "arn:aws:s3:::*", None, False),
+        ("ArnNotEquals", "arn:aws:s3:::*", None, True),
+        ("Null", "true", None, True),
+        ("Null", "true", "x", False),
+        ("Null", "false", "x", True),
+        ("Null", "false", None, False),
+    ],
+)
+def test_condition_operators(operator: str, wanted: str, given: str | None, result: bool) -> None:
+    context = {} if given is None else {"k:key": given}
+    assert holds(operator, "K:Key", [wanted], context) is result
+
+
+def test_several_values_are_alternatives_and_of_a_negated_operator_none() -> None:
+    context = {"k": "b"}
+    assert holds("StringEquals", "k", ["a", "b"], context)
+    assert not holds("StringNotEquals", "k", ["a", "b"], context)
+    assert holds("StringNotEquals", "k", ["a", "c"], context)
+
+
+@pytest.mark.parametrize(
+    ("operator", "given", "result"),
+    [
+        ("ForAllValues:StringEquals", ("a", "b"), True),
+        ("ForAllValues:StringEquals", ("a", "c"), False),
+        ("ForAllValues:StringEquals", None, True),
+        ("ForAllValues:StringEquals", (), True),
+        ("ForAnyValue:StringEquals", ("c", "b"), True),
+        ("ForAnyValue:StringEquals", ("c", "d"), False),
+        ("ForAnyValue:StringEquals", None, False),
+        ("ForAllValues:StringNotEquals", ("c", "d"), True),
+        ("ForAllValues:StringNotEquals", ("a", "d"), False),
+        ("ForAnyValue:StringNotEquals", ("a", "d"), True),
+        ("ForAnyValue:StringNotEquals", ("a", "b"), False),
+        ("ForAnyValue:StringEqualsIfExists", None, True),
+    ],
+)
+def test_keys_with_several_values(operator: str, given: Any, result: bool) -> None:
+    context = {} if given is None else {"aws:tagkeys": given}
+    assert holds(operator, "aws:TagKeys", ["a", "b"], context) is result
+
+
+def test_all_operators_and_keys_of_a_condition_have_to_hold() -> None:
+    both = policy(
+        allow(
+            Condition={
+                "StringEquals": {"aws:SourceVpc": "vpc-1", "aws:PrincipalAccount": ACCOUNT},
+                "Bool": {"aws:SecureTransport": True},
+            }
+        )
+    )
+    right = {
+        "aws:sourcevpc": "vpc-1",
+        "aws:principalaccount": ACCOUNT,
+        "aws:securetransport": "true",
+    }
+    assert judge([both], context=right) == GRANTED
+    for missing in right:
+        assert not judge([both], context={**right, missing: "other"}).allowed
+
+
+# --------------------------------------------------------------------------------- variables
+
+
+def test_variables_are_filled_in_and_their_wildcards_are_letters() -> None:
+    # IAM user guide, "Variables and tags": a home folder for each user.
+    home = policy(allow("s3:*", "arn:aws:s3:::example-bucket/home/${aws:username}/*"))
+    mine = "arn:aws:s3:::example-bucket/home/Nikki/a"
+    assert judge([home], on=mine, context={"aws:username": "Nikki"}) == GRANTED
+    assert not judge([home], on=mine, context={"aws:username": "Bob"}).allowed
+    assert not judge([home], on=mine, context={"aws:username": "*"}).allowed
+    assert not judge([home], on=mine).allowed
+
+
+def test_variables_have_defaults_and_escapes() -> None:
+    wanted = ["${aws:PrincipalTag/team, 'company-wide'}"]
+    assert holds("StringEquals", "k", wanted, {"k": "company-wide"})
+    assert holds("StringEquals", "k", wanted, {"k": "red", "aws:principaltag/team": "red"})
+    assert not holds("StringEquals", "k", wanted, {"k": "red"})
+    assert holds("StringLike", "k", ["${*}a*"], {"k": "*ab"})
+    assert not holds("StringLike", "k", ["${*}a*"], {"k": "xab"})
+
+
+def test_the_older_version_has_no_variables() -> None:
+    home = policy(allow("s3:*", "arn:aws:s3:::b/${aws:username}"), version="2008-10-17")
+    context = {"aws:username": "Nikki"}
+    assert not judge([home], on="arn:aws:s3:::b/Nikki", context=context).allowed
+    assert judge([home], on="arn:aws:s3:::b/${aws:username}", context=context) == GRANTED
+
+
+# ------------------------------------------------------------------------------- the unknown
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        (allow(Condition={"StringMatches": {"k": "v"}}), "StringMatches"),
+        (allow(Condition={"ForSomeValues:StringEquals": {"k": "v"}}), "ForSomeValues:StringEquals"),
+        (allow(Condition={"NullIfExists": {"k": "v"}}), "NullIfExists"),
+        (allow(NotPrincipal={"AWS": "*"}), "NotPrincipal"),
+        (allow(Resources="*"), "Resources"),
+        (allow(Principal={"Robot": "r2"}), "Robot"),
+        (allow(Effect="Maybe"), "Maybe"),
+        ({"Resource": "*"}, "Action"),
+        (allow(NotAction="s3:*"), "Action"),
+    ],
+)
+def test_what_is_unknown_is_named_and_never_allowed(statement: dict[str, Any], named: str) -> None:
+    with pytest.raises(NotJudged, match=named):
+        policy(allow(), statement)
+
+
+def test_a_principal_with_a_wildcard_in_it_is_named() -> None:
+    with pytest.raises(NotJudged, match="assumed-role"):
+        judge([], resource=policy(allow(Principal={"AWS": "arn:aws:sts::1:assumed-role/R/*"})))
+
+
+def test_administrators_are_those_whom_nothing_limits() -> None:
+    assert allows_everything(Policies((NOTHING, EVERYTHING)))
+    assert not allows_everything(Policies((EVERYTHING, DENY)))
+    assert not allows_everything(Policies((EVERYTHING,), boundary=EVERYTHING))
+    assert not allows_everything(Policies((policy(allow("s3:*")),)))
+    conditional = policy(allow(Condition={"Bool": {"aws:SecureTransport": "true"}}))
+    assert not allows_everything(Policies((conditional,)))
