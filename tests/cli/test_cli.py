@@ -266,6 +266,8 @@ def test_the_cost_of_the_shipped_settings_is_asked_for_and_never_guessed(low_lat
     assert "together" not in text
     assert "a million requests" not in text
     assert "Not in it: disks, SageMaker's data" in text
+    assert "OpenTelemetry metrics are on unless metrics.detailed_observability is false" in text
+    assert "0.50 USD for a GB" in text
     whole = " ".join(low_latency("plan", SHIPPED).stdout.split())
     assert "Instance hours per hour: 2 at least, 8 at first, 16 at most, 32 in an update" in whole
 

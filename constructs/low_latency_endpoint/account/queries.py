@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 from botocore.awsrequest import AWSRequest
 from botocore.exceptions import BotoCoreError, ClientError
 
+from ..plan.prices import OTEL_METRICS_USD
 from .calls import Account
 from .sessions import Unreadable
 
@@ -73,6 +74,15 @@ def label_values(
     if metric:
         fields["match[]"] = f'{{"{metric}"}}'
     return [str(each) for each in _ask(account, f"label/{quote(label, safe='')}/values", fields)]
+
+
+START_ENRICHMENT = (
+    "`aws observabilityadmin start-telemetry-enrichment`, then `aws cloudwatch "
+    "start-otel-enrichment`, once for the account and Region. From then on CloudWatch bills each GB "
+    f"of metrics that it enriches ({OTEL_METRICS_USD:.2f} USD by AWS's launch post), those of the "
+    "account's other services too."
+)
+"""How it is started: "before calling this operation, you must enable resource tags on telemetry"."""
 
 
 def enrichment_status(account: Account) -> str:

@@ -23,7 +23,8 @@ class MetricsPublishing:
         Invocation metrics at ``frequency`` too, and per instance, container and accelerator: more
         metrics, billed as such. By default off: invocation metrics each minute.
     detailed_observability : bool, optional
-        OpenTelemetry metrics; by default SageMaker's own default, on.
+        OpenTelemetry metrics, which CloudWatch bills by the GB; by default SageMaker's own default,
+        on.
     frequency : Duration, optional
         10, 30, 60, 120, 180, 240 or 300 seconds; by default 60.
     """

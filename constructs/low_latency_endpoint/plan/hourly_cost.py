@@ -8,7 +8,7 @@ from typing import Any
 
 from .decisions import Decision
 from .fleet_along import FleetAlong
-from .prices import HOSTING_PRICES, HOURS_PER_MONTH, Price
+from .prices import HOSTING_PRICES, HOURS_PER_MONTH, OTEL_METRICS_USD, Price
 
 MOMENTS = {
     "at_least": "the fewest instances that scaling leaves; all of them where nothing scales",
@@ -21,8 +21,11 @@ MOMENTS = {
 
 NOT_IN_IT = (
     "Not in it: disks, SageMaker's data in and out, answers through the interface endpoint, flow "
-    "logs, the container's logs, S3, keys, what runs only while something is deployed; free tiers, taxes "
-    "and discounts. Most of it is cents beside the instances; data and logs grow with traffic."
+    "logs, the container's logs, OpenTelemetry metrics and PromQL queries, S3, keys, what runs only while "
+    "something is deployed; free tiers, taxes and discounts. Most of it is cents beside the instances; "
+    "data and logs grow with traffic, metrics with the instances. OpenTelemetry metrics are on unless "
+    f"metrics.detailed_observability is false: {OTEL_METRICS_USD:.2f} USD for a GB, and for a GB that the "
+    "account's OTel enrichment adds; how many GB depends on the container."
 )
 """What is left out, for people."""
 

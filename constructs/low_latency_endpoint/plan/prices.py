@@ -22,6 +22,14 @@ ALARM_PRICES = "https://aws.amazon.com/cloudwatch/pricing/"
 FUNCTION_PRICES = "https://aws.amazon.com/lambda/pricing/"
 """AWS's page on what functions cost in each Region."""
 
+OTEL_METRICS_USD = 0.50
+"""US dollars for a GB of OpenTelemetry metrics that CloudWatch takes in, or that it enriches.
+
+Source: AWS Machine Learning Blog, 2026-06-18, "Monitor and debug generative AI inference with
+SageMaker detailed metrics and Insights dashboard on CloudWatch", which names no Region. How many GB
+an endpoint publishes follows from its containers and from nothing that a plan knows.
+"""
+
 INTERFACE_ENDPOINT = "interface_endpoint"
 """The item that is an hour of an interface endpoint in one Availability Zone."""
 

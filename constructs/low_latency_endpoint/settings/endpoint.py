@@ -105,7 +105,8 @@ class MetricSettings(SettingsModel):
         default=False,
     )
     detailed_observability: bool = optional(
-        "Publish OpenTelemetry metrics for PromQL. Default: true.", default=True
+        "Publish OpenTelemetry metrics for PromQL, which CloudWatch bills by the GB. Default: true.",
+        default=True,
     )
     publish_frequency: Annotated[timedelta, Limited(limits.METRIC_FREQUENCY)] = optional(
         "How often utilization (with enhanced: invocations too) is published. Default: 60s.",

@@ -1227,7 +1227,16 @@ CASES = [
     ),
     # --- alarms on tokens
     Case("LLP605", "pass", ("enrichment runs",), LANGUAGE, aws=enrichment("Running")),
-    Case("LLP605", "warn", ("start-otel-enrichment",), LANGUAGE, aws=enrichment("Stopped")),
+    Case(
+        "LLP605",
+        "warn",
+        (
+            "start-telemetry-enrichment`, then `aws cloudwatch start-otel-enrichment",
+            "bills each GB",
+        ),
+        LANGUAGE,
+        aws=enrichment("Stopped"),
+    ),
     Case(
         "LLP605",
         "warn",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...account.queries import enrichment_status
+from ...account.queries import START_ENRICHMENT, enrichment_status
 from ...plan.container_metrics import promql_regions
 from ...settings.token_alarms import token_alarm_count
 from ..checking.checks import check
@@ -40,8 +40,7 @@ def queries_are_answered(context: PreflightContext) -> Iterator[Outcome]:
         yield warned(
             f"OTel enrichment is stopped: SageMaker's guide calls it required for queries, so "
             f"{count} alarms may never alarm; CloudWatch's guide contradicts it",
-            "`aws cloudwatch start-otel-enrichment` and `aws observabilityadmin "
-            "start-telemetry-enrichment`, once for the account and Region.",
+            START_ENRICHMENT,
         )
 
 

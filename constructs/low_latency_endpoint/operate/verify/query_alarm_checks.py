@@ -11,7 +11,7 @@ from typing import Any
 from ...account.alarms import alarm_query, alarms_named
 from ...account.calls import Account
 from ...account.clock import account_now
-from ...account.queries import enrichment_status, label_values, query_samples
+from ...account.queries import START_ENRICHMENT, enrichment_status, label_values, query_samples
 from ...account.sessions import Unreadable
 from ...account.stacks import stack_ids, template_resources
 from ...plan.container_metrics import ENDPOINT_LABEL
@@ -26,10 +26,6 @@ LATELY = timedelta(hours=3)
 _PROMQL_ALARMS = "/AmazonCloudWatch/latest/monitoring/alarm-promql.html"
 _SERVERS = ("vllm", "sglang")
 _SEND = "Send requests to the endpoint, then verify again."
-_ENRICH = (
-    "`aws cloudwatch start-otel-enrichment` and `aws observabilityadmin "
-    "start-telemetry-enrichment`, once for the account and Region."
-)
 
 
 @check(
@@ -138,7 +134,7 @@ def _no_metrics_at_all(account: Account, about: str) -> Outcome:
     if status == "Stopped":
         return failed(
             f"{none}; OTel enrichment is stopped, which SageMaker's guide calls required",
-            _ENRICH,
+            START_ENRICHMENT,
             about=about,
         )
     return warned(
