@@ -389,6 +389,25 @@ def test_a_shared_prefix_is_a_reason_to_measure_and_not_a_choice() -> None:
     assert warned(chosen, "prefix-aware-unsure") is None
 
 
+@pytest.mark.parametrize(
+    ("scaling", "said"),
+    [
+        ({"min_instances": 1}, "and there is one at quiet hours"),
+        ({"enabled": False, "initial_instances": 1}, "and there is one;"),
+        ({"min_instances": 2}, None),
+        ({"enabled": False, "initial_instances": 2}, None),
+    ],
+)
+def test_a_prefix_finds_its_instance_among_two_or_more(
+    scaling: dict[str, Any], said: str | None
+) -> None:
+    """Source: API reference, ProductionVariantRoutingConfig ("only when two or more instances")."""
+    prefix = {"routing": "PREFIX_AWARE", "prefix_length": 1024, "concurrency_threshold": 16}
+    found = warned(chat(scaling=ScalingOptions(**scaling), **prefix), "prefix-aware-one-instance")
+    assert found is None if said is None else said in str(found)
+    assert warned(chat(scaling=ScalingOptions(**scaling)), "prefix-aware-one-instance") is None
+
+
 # The summary
 
 

@@ -71,8 +71,9 @@ class InferenceComponent(Resource):
         Copies spread over instances, and balanced over zones; or packed onto few. By default as
         SageMaker does.
     cache_artifacts : bool
-        Keep model data and image on each instance, for a faster start of further copies; by
-        default as SageMaker does.
+        Keep model data and image on each instance, for a faster start of further copies. By
+        default SageMaker decides: on types with more than 232 GiB of local NVMe storage it caches
+        by itself, whatever is stated (CloudFormation's schema, ``CurrentDataCacheConfig``).
     startup_health_check_timeout, model_data_download_timeout : Duration, optional
         As for :class:`VariantOptions`, 1 minute to 1 hour.
     component_name : str, optional

@@ -22,6 +22,10 @@ SHORT_TARGET_MS = 10.0  # our judgement: overhead and zone changes weigh in from
 PERIOD_SECONDS = 60
 SAMPLES_BEYOND = 10  # a percentile with fewer requests beyond it in a period jumps about
 
+PREFIX_AWARE_INSTANCES = 2
+"""Instances that can serve a request, without which the strategy does not apply.
+https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html"""
+
 
 def warnings_of(plan: Plan) -> Iterator[PlanWarning]:
     """All warnings of a plan, each with its id."""
@@ -202,6 +206,14 @@ def _requests(plan: Plan) -> Iterator[PlanWarning]:
             "prefix-aware-unsure",
             "PREFIX_AWARE routing helps servers that keep a prompt's prefix in a cache; the "
             "images' names do not say that they are such",
+        )
+    if plan.routing == "PREFIX_AWARE" and plan.fewest < PREFIX_AWARE_INSTANCES:
+        alone = "" if plan.largest_fleet == 1 else " at quiet hours"
+        yield PlanWarning(
+            "prefix-aware-one-instance",
+            f"PREFIX_AWARE routing applies only when {PREFIX_AWARE_INSTANCES} or more instances can "
+            f"serve a request, and there is one{alone}; a minimum of {PREFIX_AWARE_INSTANCES} avoids "
+            "it",
         )
     if (request.payload_bytes or 0) > MODEL_BODY_BYTES:
         yield PlanWarning(

@@ -7,8 +7,9 @@ from .pinned_model import PinnedFile, PinnedModel
 
 GB = 10**9
 SECONDS_OF_A_CALL = 800
-"""Of the 900 s that Lambda gives a function, without its start, its answer and a last connection.
-https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
+"""Of the function's 900 s, without its start, its answer and a last connection. Lambda's guide gives
+no more (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html); its API model in
+botocore 1.44.8 says 1,800 s, which nobody has seen yet."""
 ASSUMED_BYTES_PER_SECOND = 25 * 10**6
 """From the Hub's CDN through one function into S3. An assumption, not measured on AWS; the function
 writes into its log what it was."""
