@@ -1,4 +1,8 @@
-"""Two endpoints share one network and one interface endpoint: a VPC takes one with private DNS."""
+"""Two endpoints share one network and one interface endpoint: a VPC takes one with private DNS.
+
+Both belong to the stack and to neither endpoint, so that each of the two can be retired without the
+other's network.
+"""
 
 from aws_cdk import App, Duration, Environment, Stack
 from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
@@ -15,6 +19,8 @@ from low_latency_endpoint import (
     LowLatencyEndpoint,
     MeasuredThroughput,
     ModelData,
+    RuntimePrivateLink,
+    ZoneAlignedNetwork,
 )
 
 app = App()
@@ -24,10 +30,19 @@ on_call = cloudwatch_actions.SnsAction(
     sns.Topic.from_topic_arn(stack, "OnCall", "arn:aws:sns:eu-west-1:123456789012:on-call")
 )
 
-embeddings = LowLatencyEndpoint(
+network = ZoneAlignedNetwork(
+    stack,
+    "Network",
+    client_zones=ClientZones.of_ids("euw1-az1", "euw1-az2"),
+    max_instances=50,  # of all endpoints together, and of those to come
+)
+link = RuntimePrivateLink(stack, "PrivateLink", network=network)
+
+LowLatencyEndpoint(
     stack,
     "Embeddings",
-    client_zones=ClientZones.of_ids("euw1-az1", "euw1-az2"),
+    network=network,
+    private_link=link,
     containers=[
         Container(
             image=ContainerImage.from_dlc(
@@ -46,8 +61,8 @@ embeddings = LowLatencyEndpoint(
 LowLatencyEndpoint(
     stack,
     "Ranking",
-    network=embeddings.network,
-    private_link=embeddings.private_link,
+    network=network,
+    private_link=link,
     containers=[
         Container(
             image=ContainerImage.from_dlc(

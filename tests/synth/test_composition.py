@@ -391,6 +391,28 @@ def test_two_endpoints_share_a_network_and_a_link(stacks):
         assert not made["First"].dependencies
 
 
+@pytest.mark.parametrize("retired", ["First", "Second"])
+def test_a_network_that_no_endpoint_made_stays_when_one_is_retired(retired):
+    def made(*names: str) -> dict[str, Any]:
+        stack = stack_of(an_app(), "Serving")
+        network = ZoneAlignedNetwork(
+            stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
+        )
+        link = RuntimePrivateLink(stack, "PrivateLink", network=network)
+        for name in names:
+            serve(stack, name, network=network, private_link=link)
+        found = resources(stack)
+        for each in found.values():
+            each["Properties"].pop("PolicyDocument", None)  # of whom it is asked for
+        return {name: each for name, each in found.items() if each["Type"].startswith("AWS::EC2::")}
+
+    both = made("First", "Second")
+    assert {"AWS::EC2::VPC", "AWS::EC2::VPCEndpoint", "AWS::EC2::Subnet"} <= {
+        each["Type"] for each in both.values()
+    }
+    assert made(*{"First", "Second"} - {retired}) == both
+
+
 def test_another_app_adopts_the_link():
     stack = stack_of(an_app(), "Second")
     vpc = ec2.Vpc.from_vpc_attributes(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from low_latency_endpoint import LowLatencyEndpoint
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "in-your-app.md").read_text(encoding="utf-8")
@@ -40,6 +43,19 @@ def test_all_of_the_page_synthesises(written):
     assert len(endpoints["FromSettings"]) == 1
     rules = [each for each in stacks["Orders"]["Resources"].values() if "Ingress" in each["Type"]]
     assert len(rules) == 1  # in the caller's stack, as the comment says
+
+
+def test_what_endpoints_share_belongs_to_none_of_them(written):
+    """An endpoint that is retired takes along what it made."""
+    every = [
+        each for each in written["app"].node.find_all() if isinstance(each, LowLatencyEndpoint)
+    ]
+    for shared in ("network", "private_link"):
+        used = Counter(getattr(each, shared) for each in every)
+        assert max(used.values()) > 1  # the page has a case
+        for part, users in used.items():
+            owners = [one for one in part.node.scopes if isinstance(one, LowLatencyEndpoint)]
+            assert users == 1 or not owners, part.node.path
 
 
 def test_the_parameters_are_those_of_the_table(written):

@@ -96,13 +96,15 @@ class LowLatencyEndpoint(MetricSource, Construct):
         With ``vpc``, instead of ``subnets``: which of its subnets may be chosen; by default all
         that are not public, with a warning where a client zone has several.
     network : ZoneAlignedNetwork, optional
-        A network made before; share it between endpoints.
+        A network made before; endpoints that share one share a :class:`ZoneAlignedNetwork` that
+        none of them made, since an endpoint that is retired takes along what it made.
     network_max_instances : int, optional
-        For a new VPC that more endpoints will share (``network=first.network``): the largest
-        number of instances that all of them have together. By default the subnets are made for
-        this endpoint, at least a /24 each.
+        For a new VPC that more endpoints will share all the same (``network=first.network``): the
+        largest number of instances that all of them have together. By default the subnets are made
+        for this endpoint, at least a /24 each.
     private_link : RuntimePrivateLink, optional
-        An interface endpoint made before; a VPC takes one. By default a new one.
+        An interface endpoint made before; a VPC takes one. Shared like the network. By default a
+        new one.
     private_dns : bool, optional
         Whether a new interface endpoint answers the runtime's own name in the whole VPC; by
         default yes, with a warning in a VPC that exists. See :class:`RuntimePrivateLink`.
