@@ -17,6 +17,7 @@ endpoints:
   guard:
     latency: {p99: 3s}
 """
+KMS_KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 ACCEPTED = f"jumpstart: {{model: {LLAMA}, accept_eula: true}}"
 
 
@@ -90,6 +91,13 @@ def test_a_variant_has_a_model_of_its_own(folder: Path) -> None:
         (
             [ACCEPTED, "hugging_face: {model: acme/tiny}", "instance_type: ml.g5.2xlarge"],
             (5, "LLE927"),
+        ),
+        (  # AWS's own bucket, which no key of ours encrypts
+            [
+                ACCEPTED.replace("}", f", kms_key_arn: '{KMS_KEY}'}}"),
+                "instance_type: ml.g5.2xlarge",
+            ],
+            (5, "LLE904"),
         ),
     ],
 )

@@ -666,6 +666,14 @@ BAD_ENDPOINT: list[Case] = [
     ({"containers": "[{image: {ecr: {repository: model, tag: a b}}}]"}, "LLE917", "containers"),
     ({"role_arn": "model-role"}, "LLE925", "role_arn"),
     ({"kms_key_arn": "alias/mine"}, "LLE926", "kms_key_arn"),
+    (
+        {
+            "containers": "[{image: {uri: a/b:1}, data: {s3: 's3://bucket/m.tar.gz', kms_key_arn: "
+            "'arn:aws:kms:us-east-1:123456789012:alias/models'}}]"
+        },
+        "LLE341",  # in IAM's policies an alias is no key
+        "containers",
+    ),
     ({"containers": "[{image: {}}]"}, "LLE927", "containers"),
     ({"containers": "[{image: {uri: a/b:1, ecr: {repository: c}}}]"}, "LLE927", "containers"),
     ({"containers": "[{image: {uri: a/b:1}, data: {}}]"}, "LLE927", "containers"),

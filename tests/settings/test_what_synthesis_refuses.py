@@ -172,6 +172,10 @@ def test_an_endpoint_named_like_a_part_of_the_stack(key: str) -> None:
     ("setting", "taken"),
     [
         ({"kms_key_arn": KEY}, "sentiment-Key"),
+        (
+            image(f"{{uri: a/b:1}}, data: {{asset: a.tar.gz, kms_key_arn: '{KEY}'}}"),
+            "sentiment-0-DataKey",
+        ),
         # How the CDK keeps a role of another account than the stack's.
         ({"role_arn": "arn:aws:iam::999999999999:role/foreign"}, "MutableRolesentiment-Role"),
     ],

@@ -242,6 +242,10 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {f"{FIRST}.data": {"s3_prefix": "s3://my-bucket/a/"}},
     ),
     ({f"{FIRST}.data": {"asset": "model.tar.gz"}}, {}),
+    ({f"{FIRST}.data.kms_key_arn": KEY}, {}),
+    ({f"{FIRST}.data.kms_key_arn": KEY}, {".role_arn": ROLE}),
+    ({f"{FIRST}.data.kms_key_arn": GONE}, {f"{FIRST}.data.kms_key_arn": KEY}),
+    ({f"{FIRST}.data.kms_key_arn": KEY}, {f"{FIRST}.data": {"asset": "model.tar.gz"}}),
     ({f"{FIRST}.environment.HF_TASK": "fill-mask"}, {}),
     ({f"{FIRST}.hostname": "another"}, TWO),
     ({f"{FIRST}.multi_model": True, f"{FIRST}.data": {"s3": "s3://my-bucket/models/"}}, {}),
@@ -337,6 +341,10 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
         )
     ),
     ({".variants.b.inference_mode": "Serial"}, {".variants": {"b": TWO_OF_ITS_OWN}}),
+    (
+        {".variants.b.containers[0].data.kms_key_arn": KEY},
+        {".variants": {"b": {"containers": MANY[".containers"]}}},
+    ),
     ({".shadow.inference_mode": "Serial"}, {".shadow": {"name": "b", **TWO_OF_ITS_OWN}}),
     (SHADOWED, {}),
     ({".shadow": GONE}, SHADOWED),

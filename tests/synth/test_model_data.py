@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from aws_cdk import App
+from aws_cdk import App, CfnParameter
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
@@ -125,6 +125,35 @@ def test_an_encrypted_bucket_and_a_role_of_the_users(stack, parts, template_of):
     policies = template.model_policies.values()
     assert [policy["Roles"] for policy in policies] == [["hosting"], ["hosting"]]
     assert "kms:Decrypt" in json.dumps(template.model_rights)
+
+
+KEY = "arn:aws:kms:us-east-1:123456789012:key/0123abcd-0000-4000-8000-000000000000"
+DECRYPTING = {"Action": "kms:Decrypt", "Effect": "Allow", "Resource": KEY}
+
+
+@pytest.mark.parametrize("uri", ["s3://models/distilbert/model.tar.gz", "s3://models/llama/"])
+@pytest.mark.parametrize("stated_role", [False, True])
+def test_data_by_uri_that_a_key_of_the_users_encrypts(stack, parts, template_of, uri, stated_role):
+    data = ModelData.from_uri(uri, key=kms.Key.from_key_arn(stack, "Key", KEY))
+    role = iam.Role.from_role_arn(stack, "Own", "arn:aws:iam::123456789012:role/hosting")
+    parts.model(
+        stack, containers=[parts.container(data=data)], **({"role": role} if stated_role else {})
+    )
+    rights = template_of(stack).model_rights
+    assert [each for each in rights if "kms:" in json.dumps(each)] == [DECRYPTING]
+
+
+def test_data_at_a_place_known_at_deployment_only_is_decrypted_too(stack, parts, template_of):
+    somewhere = CfnParameter(stack, "Somewhere").value_as_string
+    data = ModelData.from_uri(somewhere, key=kms.Key.from_key_arn(stack, "Key", KEY))
+    parts.model(stack, containers=[parts.container(data=data)])
+    assert DECRYPTING in template_of(stack).model_rights
+
+
+def test_without_a_key_nothing_is_decrypted(stack, parts, template_of):
+    data = ModelData.from_uri("s3://models/distilbert/model.tar.gz")
+    parts.model(stack, containers=[parts.container(data=data)])
+    assert "kms:" not in json.dumps(template_of(stack).model_rights)
 
 
 def test_an_archive_in_a_bootstrap_bucket_with_a_key_of_the_users(

@@ -82,6 +82,35 @@ def test_data_capture(deployed):
     }
 
 
+def test_each_models_role_decrypts_with_the_key_of_its_own_data(deployed, tmp_path):
+    (tmp_path / "model.tar.gz").write_bytes(b"not unpacked here")
+    other = KEY.replace("1234abcd", "8765dcba")
+
+    def served(data, key):
+        image = {"uri": "registry.example.com/scorer:1"}
+        return [{"image": image, "data": {**data, "kms_key_arn": key}}]
+
+    template = deployed(
+        {
+            "containers": served({"s3": "s3://models/scorer/model.tar.gz"}, KEY),
+            "variants": {"b": {"containers": served({"asset": "model.tar.gz"}, other)}},
+        }
+    )
+    keys = {
+        policy["Roles"][0]["Ref"]: statement["Resource"]
+        for policy in template.model_policies.values()
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Action"] == "kms:Decrypt"
+    }
+    roles = {
+        each["PrimaryContainer"].get("ModelDataUrl", "asset"): each["ExecutionRoleArn"][
+            "Fn::GetAtt"
+        ][0]
+        for each in template.of_type("AWS::SageMaker::Model").values()
+    }
+    assert keys == {roles["s3://models/scorer/model.tar.gz"]: KEY, roles["asset"]: other}
+
+
 def test_an_endpoints_tags_win_over_those_of_the_stack(deployed):
     template = deployed(
         {"tags": {"team": "search", "tier": "1"}}, tags={"team": "platform", "cost": "7"}

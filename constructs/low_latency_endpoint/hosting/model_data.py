@@ -91,12 +91,22 @@ class ModelData(ABC):
         return _BucketData(bucket, key.lstrip("/"), accept_eula)
 
     @staticmethod
-    def from_uri(uri: str, *, accept_eula: bool = False) -> ModelData:
-        """The same, by URI; the object's bucket must be readable without a KMS grant of ours.
+    def from_uri(uri: str, *, accept_eula: bool = False, key: kms.IKey | None = None) -> ModelData:
+        """The same, by URI.
 
-        The bucket and the key may be tokens, as in ``f"s3://{bucket.bucket_name}/model.tar.gz"``.
-        A URI that is one token as a whole tells nothing, so a warning says what to allow.
-        ``accept_eula`` is as for :meth:`from_s3`.
+        Parameters
+        ----------
+        uri : str
+            Bucket and key may be tokens, as in ``f"s3://{bucket.bucket_name}/model.tar.gz"``. A URI
+            that is one token as a whole tells nothing, so a warning says what to allow.
+        accept_eula : bool
+            As for :meth:`from_s3`.
+        key : aws_kms.IKey, optional
+            The key of yours that encrypts the objects: the role may then decrypt with it, and its
+            own policy must leave that to IAM policies of the account, or name the role. By default
+            none, which suits objects that S3 encrypts, or the account's own AWS managed key
+            (`UsingKMSEncryption
+            <https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html>`_).
 
         Raises
         ------
@@ -110,8 +120,15 @@ class ModelData(ABC):
         ...                    "meta-textgeneration-llama-guard-3-8b/artifacts/inference-prepack/"
         ...                    "v1.0.0/", accept_eula=True).accept_eula
         True
+
+        Of a bucket that a key of yours encrypts:
+
+        >>> from aws_cdk import App, Stack, aws_kms as kms
+        >>> key = kms.Key(Stack(App(), "Serving"), "ModelsKey", enable_key_rotation=True)
+        >>> ModelData.from_uri("s3://models/distilbert/model.tar.gz", key=key).uri
+        's3://models/distilbert/model.tar.gz'
         """
-        return _UriData(check(MODEL_DATA_URI, uri), accept_eula)
+        return _UriData(check(MODEL_DATA_URI, uri), accept_eula, key)
 
     @staticmethod
     def from_asset(path: str, *, key: kms.IKey | None = None) -> ModelData:
@@ -172,6 +189,10 @@ def container_property(data: ModelData, data_uri: str, *, multi_model: bool) -> 
     }
 
 
+def _decrypting(key: kms.IKey | None) -> list[dict[str, Any]]:
+    return [] if key is None else [decrypting(key)]
+
+
 @dataclass(frozen=True)
 class _BucketData(ModelData):
     bucket: s3.IBucket
@@ -192,15 +213,14 @@ class _BucketData(ModelData):
 
     def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
         statements = reading(self.bucket.bucket_arn, self.key)
-        if self.bucket.encryption_key is not None:
-            statements.append(decrypting(self.bucket.encryption_key))
-        return self.uri, statements
+        return self.uri, [*statements, *_decrypting(self.bucket.encryption_key)]
 
 
 @dataclass(frozen=True)
 class _UriData(ModelData):
     location: str
     agreed: bool = False
+    key: kms.IKey | None = None
 
     @property
     def accept_eula(self) -> bool:
@@ -211,9 +231,12 @@ class _UriData(ModelData):
         return self.location
 
     def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
+        return self.location, [*self._reading(scope), *_decrypting(self.key)]
+
+    def _reading(self, scope: Construct) -> list[dict[str, Any]]:
         bucket, key = split_s3_uri(self.location) or ("", "")
         if bucket and (key or not is_token(bucket)):
-            return self.location, reading(bucket_arn(bucket), key)
+            return reading(bucket_arn(bucket), key)
         if is_token(self.location):
             warn(
                 scope,
@@ -222,7 +245,7 @@ class _UriData(ModelData):
                 "s3:GetObject on it (and s3:ListBucket for a prefix), or name bucket and key with "
                 "ModelData.from_s3(bucket, key).",
             )
-        return self.location, []
+        return []
 
 
 @dataclass(frozen=True)
@@ -245,9 +268,7 @@ class _AssetData(ModelData):
 
         asset = s3_assets.Asset(scope, "ModelData", path=self.path)
         statements = reading(asset.bucket.bucket_arn, asset.s3_object_key)
-        if self.key is not None:
-            statements.append(decrypting(self.key))
-        return asset.s3_object_url, statements
+        return asset.s3_object_url, [*statements, *_decrypting(self.key)]
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,7 @@ def _containers(
     stated = settings.containers
     ids = [container_id(key, (*place, "containers", index)) for index, _ in enumerate(stated)]
     return [
-        _stated(Container, each, image=_image(scope, name, each), data=_data(each))
+        _stated(Container, each, image=_image(scope, name, each), data=_data(scope, name, each))
         for name, each in zip(ids, stated, strict=True)
     ]
 
@@ -253,13 +253,14 @@ def _image(scope: Construct, id: str, settings: ContainerSettings) -> ContainerI
     return ContainerImage.from_uri(str(image.uri))
 
 
-def _data(settings: ContainerSettings) -> ModelData | None:
+def _data(scope: Construct, id: str, settings: ContainerSettings) -> ModelData | None:
     data = settings.data
     if data is None:
         return None
+    key = _key(scope, f"{id}-DataKey", data.kms_key_arn)
     if data.asset:
-        return ModelData.from_asset(str(data.asset))
-    return ModelData.from_uri(str(data.s3 or data.s3_prefix), accept_eula=data.accept_eula)
+        return ModelData.from_asset(str(data.asset), key=key)
+    return ModelData.from_uri(str(data.s3 or data.s3_prefix), accept_eula=data.accept_eula, key=key)
 
 
 def _routing(request: EndpointRequest) -> RoutingStrategy | None:

@@ -21,7 +21,14 @@ from .breach import Finding, finding
 from .container_checks import environment_checks
 from .fields import Asset, Limited, TextOrNumber
 from .model_base import SettingsModel, mapping_of, needs, optional
-from .rules import ACCOUNT, ECR_REPOSITORY, FUNCTION_ARN, IMAGE_TAG, NEEDS_ANOTHER
+from .rules import (
+    ACCOUNT,
+    ECR_REPOSITORY,
+    ENCRYPTION_KEY_ARN,
+    FUNCTION_ARN,
+    IMAGE_TAG,
+    NEEDS_ANOTHER,
+)
 
 Tag = Annotated[str, Limited(IMAGE_TAG)]
 Repository = Annotated[str, Limited(ECR_REPOSITORY)]
@@ -143,6 +150,12 @@ class ModelDataSettings(SettingsModel):
         "JumpStart ask for. Default: false.",
         example=True,
         default=False,
+    )
+    kms_key_arn: Annotated[str, Limited(ENCRYPTION_KEY_ARN)] | None = optional(
+        "KMS key of yours that encrypts the files, which the model's role may then decrypt with; "
+        "of an asset the bootstrap bucket's. Default: none; S3, or the account's AWS managed key, encrypts "
+        "them.",
+        example="arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab",
     )
 
     @classmethod

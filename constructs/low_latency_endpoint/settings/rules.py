@@ -207,7 +207,7 @@ KMS_KEY_ARN = _arn(
 )
 ENCRYPTION_KEY_ARN = _arn(  # by its ID: neither CloudWatch Logs nor IAM takes an alias for a key
     "LLE341",
-    "the stack's KMS key ARN",
+    "the ARN of the KMS key by its ID",
     "kms",
     r"[a-z0-9\-]+:\d{12}:key/[\w\-]+",
     "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab, not an alias's",

@@ -125,6 +125,8 @@ def _beside(key: str, endpoint: Mapping[str, Any]) -> Iterator[str]:
     for place, container in all_stated_containers(endpoint):
         if "ecr" in mapping_of(container, "image"):
             yield f"{container_id(key, place)}-Repository"
+        if "kms_key_arn" in mapping_of(container, "data"):
+            yield f"{container_id(key, place)}-DataKey"
     for place, stated in (((), endpoint), *stated_variants(endpoint)):
         for name in ("Bucket", "Token") if "hugging_face" in stated else ():
             yield f"{container_id(key, (*place, 'hugging_face', 0))}-{name}"

@@ -86,7 +86,8 @@ def touched_by(stated: Stated) -> Touched:
         return found
     below = place[2:] if place[0] == "variants" else place[1:]
     if below:
-        return FURTHER_FIELDS[str(below[0])]
+        further: Touched = longest(FURTHER_FIELDS, stated._replace(place=below))
+        return further
     comes_or_goes = FURTHER_FIELDS[""]
     own = any(has_own_model(each) for each in (stated.before, stated.after))
     return comes_or_goes._replace(parts=(MODEL,)) if own else comes_or_goes

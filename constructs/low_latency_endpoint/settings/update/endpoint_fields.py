@@ -46,6 +46,7 @@ class Part(NamedTuple):
 
 
 MODEL = Part(Effect.DEPLOYMENT, "a new model and endpoint configuration")
+DATA_KEY = Part(Effect.IN_PLACE, "what the model's role may decrypt with")
 CONFIGURATION = Part(Effect.DEPLOYMENT, "a new endpoint configuration")
 STAGING = Part(Effect.IN_PLACE, "what copies the model from the Hub; files that are there stay")
 NAME = Part(Effect.REPLACED, "")  # in words of its own
@@ -72,6 +73,7 @@ _FLEET = ("initial", "range", "keeps", "subnets", "warm_up", *_FURTHER)
 ENDPOINT_FIELDS: Mapping[str, Touched] = {
     "endpoint_name": Touched((NAME,)),
     "containers": Touched((MODEL,), ("inference_ami", "token_alarms", "further")),
+    "containers.data.kms_key_arn": Touched((DATA_KEY,)),
     "hugging_face": Touched((MODEL,), ("inference_ami", "token_alarms", "further")),
     "hugging_face.accept_license": Touched((PLAN,)),
     "hugging_face.trust_remote_code": Touched((), ("server",)),
@@ -133,6 +135,7 @@ FURTHER_FIELDS: Mapping[str, Touched] = {
     "weight": Touched((CONFIGURATION,), ("scaling", *_FLEET)),
     "share": Touched((CONFIGURATION,), _FLEET),
     "containers": Touched((MODEL,), ("further",)),
+    "containers.data.kms_key_arn": Touched((DATA_KEY,)),
     "hugging_face": Touched((MODEL,), ("further",)),
     "jumpstart": Touched((MODEL,), ("further",)),
     "jumpstart.accept_eula": Touched((PLAN,)),
