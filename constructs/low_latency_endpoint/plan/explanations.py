@@ -107,15 +107,14 @@ def _network(plan: Plan) -> Iterator[Decision]:
     )
     yield Decision(
         name="zone_hops_caller_to_interface_endpoint",
-        value=0,
+        value="0 to 1",
         unit="hops",
-        rule="an interface endpoint in every client zone, with private DNS that answers with the "
-        "caller's own zone",
+        rule="an interface endpoint in every client zone; by SageMaker's page private DNS answers "
+        "with the caller's own zone, by PrivateLink's general page round robin",
         inputs={"client zones": len(zones)},
         source=_PRIVATELINK,
-        note="stated by SageMaker's page; PrivateLink's general page speaks of round robin. Check "
-        "what the name resolves to in each zone; the zonal DNS names hold callers to a zone "
-        "in any case",
+        note="not seen on AWS: check what the name resolves to in each zone; the zonal DNS names "
+        "hold callers to a zone in any case",
     )
     yield Decision(
         name="zone_hops_interface_endpoint_to_instance",
