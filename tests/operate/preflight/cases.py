@@ -216,6 +216,44 @@ def container(**changes: Any) -> list[dict[str, Any]]:
     ]
 
 
+DATA_KEY = KEY.replace("1234abcd-", "8765dcba-")
+
+
+def with_key(key: str) -> dict[str, Any]:
+    """Model data for which a key is stated."""
+    return {DATA: container(data={"s3": "s3://models/sentiment/model.tar.gz", "kms_key_arn": key})}
+
+
+STATED_KEY = with_key(DATA_KEY)
+
+
+def encrypted(key: str) -> dict[str, Any]:
+    """Model data that a KMS key encrypts, as S3 tells."""
+    return {
+        "s3.HeadObject": {
+            "ContentLength": 268_000_000,
+            "ServerSideEncryption": "aws:kms",
+            "SSEKMSKeyId": key,
+        }
+    }
+
+
+def of_key(name: str, key: str) -> Any:
+    """HeadObject, of objects among which a KMS key encrypts one."""
+
+    def answer(params: Mapping[str, Any]) -> Any:
+        found: Any = encrypted(key)["s3.HeadObject"]
+        return found if params["Key"] == name else {"ContentLength": 1}
+
+    return answer
+
+
+def managed_by(manager: str) -> dict[str, Any]:
+    """Model data that a key encrypts, and who manages the key."""
+    metadata = {"KeyId": "8765dcba", "Arn": DATA_KEY, "KeyManager": manager}
+    return {**encrypted(DATA_KEY), "kms.DescribeKey": {"KeyMetadata": metadata}}
+
+
 OTHER_VPC = "vpc-0fedcba9876543210"
 FOR_OTHERS = {"private_link": {"hosted_zone_vpc_ids": [OTHER_VPC]}}
 LEFT_ALONE = {"private_link": {"private_dns": False}}
@@ -1036,6 +1074,81 @@ CASES = [
         {"s3.ListObjectsV2": {"KeyCount": 0}},
     ),
     Case("LLP403", "unknown", ("s3:GetObject",), aws={"s3.HeadObject": Refused("403")}),
+    Case("LLP403", "pass", ("may decrypt", DATA_KEY), STATED_KEY, encrypted(DATA_KEY)),
+    Case("LLP403", "pass", ("may decrypt",), STATED_KEY, encrypted(DATA_KEY.rpartition("/")[2])),
+    Case("LLP403", "pass", ("AWS manages",), {E + "role_arn": None}, managed_by("AWS")),
+    Case(  # the role writes with it, which takes kms:Decrypt
+        "LLP403",
+        "pass",
+        ("may decrypt",),
+        {E + "data_capture": {"s3": "s3://captured/", "kms_key_arn": DATA_KEY}},
+        encrypted(DATA_KEY),
+    ),
+    Case(
+        "LLP403",
+        "pass",
+        ("may decrypt",),
+        {E + "core_dump": {"s3": "s3://dumps/"}, "safeguards": {"kms_key_arn": DATA_KEY}},
+        encrypted(DATA_KEY),
+    ),
+    Case(
+        "LLP403",
+        "fail",
+        (DATA_KEY, "with no key"),
+        {E + "role_arn": None, "safeguards": {"kms_key_arn": DATA_KEY}},
+        managed_by("CUSTOMER"),
+    ),
+    Case(
+        "LLP403",
+        "fail",
+        (DATA_KEY, f"with {KEY}", f"kms_key_arn: '{DATA_KEY}'"),
+        {**with_key(KEY), E + "role_arn": None},
+        managed_by("CUSTOMER"),
+    ),
+    Case(  # the first variant's role has that key
+        "LLP403",
+        "fail",
+        ("sentiment b ", "with no key"),
+        {**STATED_KEY, E + "role_arn": None, E + "variants": {"b": {"containers": container()}}},
+        managed_by("CUSTOMER"),
+    ),
+    Case(
+        "LLP403",
+        "fail",
+        ("4 objects, 35 B, the largest encrypted with", f"kms_key_arn: '{DATA_KEY}'"),
+        {E + "role_arn": None, DATA: container(data={"s3_prefix": "s3://models/sentiment/"})},
+        {
+            "kms.DescribeKey": managed_by("CUSTOMER")["kms.DescribeKey"],
+            "s3.HeadObject": of_key("b", DATA_KEY),
+            "s3.ListObjectsV2": {
+                "Contents": [
+                    {"Key": name, "Size": size}
+                    for name, size in (("m/", 0), ("a", 10), ("b", 20), ("c", 5))
+                ]
+            },
+        },
+    ),
+    Case(
+        "LLP403",
+        "fail",
+        ("no such key",),
+        aws={**encrypted(DATA_KEY), "kms.DescribeKey": Refused("NotFoundException", status=400)},
+    ),
+    Case(  # nobody is asked: another account's key takes a right in any case
+        "LLP403",
+        "fail",
+        ("210987654321", "policy name this account"),
+        {E + "role_arn": None},
+        {**encrypted(DATA_KEY.replace(ACCOUNT, "210987654321")), "kms.DescribeKey": REFUSED},
+    ),
+    Case("LLP403", "warn", (DATA_KEY, ROLE, "not looked up"), aws=managed_by("CUSTOMER")),
+    Case(
+        "LLP403",
+        "unknown",
+        ("kms:DescribeKey",),
+        {E + "role_arn": None},
+        {**encrypted(DATA_KEY), "kms.DescribeKey": REFUSED},
+    ),
     Case("LLP404", "pass", (f"models is in {REGION}",)),
     Case(
         "LLP404",
@@ -1149,6 +1262,13 @@ CASES = [
         },
     ),
     Case("LLP504", "pass", ("Enabled",)),
+    Case("LLP504", "pass", ("model data",), {**STATED_KEY, E + "kms_key_arn": None}),
+    Case(
+        "LLP504",
+        "fail",
+        ("model data", "another region"),
+        with_key(KEY.replace(REGION, "eu-west-1")),
+    ),
     Case("LLP504", "fail", ("PendingDeletion",), aws={"kms.DescribeKey": KEY_STATE}),
     Case(
         "LLP504",

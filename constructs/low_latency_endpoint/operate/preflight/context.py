@@ -86,6 +86,31 @@ class PreflightContext:
 
 
 @dataclass(frozen=True)
+class PlannedModel:
+    """One model of an endpoint.
+
+    Attributes
+    ----------
+    types : tuple of str
+        The instance types of the variants that serve it.
+    variant : str
+        The variant that has it for its own; empty for the first variant's.
+    containers : tuple of ContainerSettings
+    """
+
+    types: tuple[str, ...]
+    variant: str
+    containers: tuple[ContainerSettings, ...]
+
+    @property
+    def parts(self) -> Iterator[tuple[str, ContainerSettings]]:
+        """What outcomes about a container say of it, where there are several; and the container."""
+        for index, container in enumerate(self.containers):
+            part = f"container {index}" if len(self.containers) > 1 else ""
+            yield ", ".join(filter(None, (self.variant, part))), container
+
+
+@dataclass(frozen=True)
 class PlannedEndpoint:
     """One endpoint of the settings file."""
 
@@ -116,13 +141,13 @@ class PlannedEndpoint:
 
     @property
     def containers(self) -> Iterator[tuple[str, ContainerSettings]]:
-        """What outcomes about a container say of it, where there are several; and the container."""
-        for _, about, each in self.placed_containers:
-            yield about, each
+        """The parts of all its models."""
+        for model in self.models:
+            yield from model.parts
 
     @property
-    def placed_containers(self) -> Iterator[tuple[tuple[str, ...], str, ContainerSettings]]:
-        """The same, with the instance types of the variants that serve the container's model."""
+    def models(self) -> Iterator[PlannedModel]:
+        """The first variant's model, and those that other variants have of their own."""
         shared = tuple(
             dict.fromkeys(
                 name
@@ -132,18 +157,11 @@ class PlannedEndpoint:
             )
         )
         region = self.account.region
-        first = served_containers(self.settings, region=region)
-        for index, container in enumerate(first):
-            yield shared, f"container {index}" if len(first) > 1 else "", container
+        yield PlannedModel(shared, "", served_containers(self.settings, region=region))
         for each in self.variants:
-            own = (
-                served_containers(self.settings, each.further.settings, region)
-                if each.further
-                else ()
-            )
-            for index, container in enumerate(own):
-                about = f"{each.variant}, container {index}" if len(own) > 1 else each.variant
-                yield (each.plan.request.instance_type,), about, container
+            if each.further and has_own_model(each.further.settings):
+                own = served_containers(self.settings, each.further.settings, region)
+                yield PlannedModel((each.plan.request.instance_type,), each.variant, own)
 
     def instances_during_update(self, variant: PlannedVariant) -> int:
         """The most instances of a variant while a new version takes over, or is rolled back."""

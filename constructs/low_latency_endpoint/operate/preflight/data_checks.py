@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from ...account.calls import Account
+from ...account.keys import described_key
 from ...account.sessions import Unreadable
 from ...settings import ModelDataSettings
 from ..checking.checks import check, guarded, of_part
 from ..checking.results import Outcome, failed, passed, unknown, warned
-from .context import PlannedEndpoint
+from .context import PlannedEndpoint, PlannedModel
 
 #: What is assumed of a download: AWS publishes no rate.
 ASSUMED_BYTES_PER_SECOND = 100_000_000
@@ -19,14 +21,14 @@ LARGE_MODEL_BYTES = 40 * 10**9
 
 _MODELS = "/sagemaker/latest/APIReference/API_ContainerDefinition.html"
 _LARGE_MODELS = "/sagemaker/latest/dg/large-model-inference-hosting.html"
+_NO_OBJECT = ("404", "NoSuchKey", "NoSuchBucket")
 
-Find = Callable[[PlannedEndpoint, ModelDataSettings], Iterator[Outcome]]
 
-
-def _each_data(context: PlannedEndpoint, find: Find) -> Iterator[Outcome]:
-    for about, container in context.containers:
-        if container.data is not None:
-            yield from of_part(about, guarded(find, context, container.data))
+def _each_data(context: PlannedEndpoint) -> Iterator[tuple[str, PlannedModel, ModelDataSettings]]:
+    for model in context.models:
+        for about, container in model.parts:
+            if container.data is not None:
+                yield about, model, container.data
 
 
 def _location(data: ModelDataSettings) -> tuple[str, str]:
@@ -42,46 +44,119 @@ def _location(data: ModelDataSettings) -> tuple[str, str]:
     return bucket, key
 
 
-def _sizes(account: Account, bucket: str, key: str) -> list[int] | None:
-    """Sizes of the object, or of all objects under the prefix; ``None`` when there is none."""
+def _sizes(account: Account, bucket: str, key: str) -> dict[str, int]:
+    """The object, or all objects under the prefix, by key with their sizes; empty without any."""
     if key.endswith("/") or not key:
         found = account.every(
             "s3", "list_objects_v2", "Contents", ("NoSuchBucket",), Bucket=bucket, Prefix=key
         )
-        return [each["Size"] for each in found or ()] or None
-    answer = account.read(
-        "s3", "head_object", ("404", "NoSuchKey", "NoSuchBucket"), Bucket=bucket, Key=key
+        return {each["Key"]: each["Size"] for each in found or ()}
+    answer = _head(account, bucket, key)
+    return {} if answer is None else {key: answer["ContentLength"]}
+
+
+def _head(account: Account, bucket: str, key: str) -> Mapping[str, Any] | None:
+    found: Mapping[str, Any] | None = account.read(
+        "s3", "head_object", _NO_OBJECT, Bucket=bucket, Key=key
     )
-    return None if answer is None else [answer["ContentLength"]]
+    return found
 
 
 @check(
     "LLP403",
-    "The model data exists",
-    how="The object, or something under the prefix.",
+    "The model data exists, and the model's role can decrypt it",
+    how="The object, or something under the prefix; the KMS key of the largest object, which S3 "
+    "tells, against those that the stack lets the role decrypt with.",
     source=_MODELS,
 )
 def data_exists(context: PlannedEndpoint) -> Iterator[Outcome]:
-    """The object is there, or something lies under the prefix."""
-    yield from _each_data(context, _exists)
+    """The object is there, or something lies under the prefix, and its key is one of the role's."""
+    for about, model, data in _each_data(context):
+        yield from of_part(about, guarded(_exists, context, data, _keys_of_role(context, model)))
 
 
-def _exists(context: PlannedEndpoint, data: ModelDataSettings) -> Iterator[Outcome]:
+def _exists(
+    context: PlannedEndpoint, data: ModelDataSettings, keys: Collection[str]
+) -> Iterator[Outcome]:
     if data.asset:
         return  # the settings file's own checks found it; the deploy uploads it
     uri = data.s3 or data.s3_prefix
-    sizes = _sizes(context.account, *_location(data))
-    if sizes is None:
+    bucket, key = _location(data)
+    sizes = _sizes(context.account, bucket, key)
+    if not sizes:
         yield failed(f"there is nothing at {uri}", "Upload the model, or correct the URI.")
+        return
+    several = len(sizes) > 1
+    found = f"{uri}: {f'{len(sizes):,} objects, ' if several else ''}{_size(sum(sizes.values()))}"
+    largest = _head(context.account, bucket, max(sizes, key=lambda each: sizes[each])) or {}
+    used = largest.get("SSEKMSKeyId")
+    if used is None:
+        yield passed(found)
     else:
-        count = "" if len(sizes) == 1 else f"{len(sizes):,} objects, "
-        yield passed(f"{uri}: {count}{_size(sum(sizes))}")
+        encrypted = f"{found}, {'the largest ' if several else ''}encrypted with {used}"
+        yield _decrypted(context, used, encrypted, keys)
+
+
+def _keys_of_role(context: PlannedEndpoint, model: PlannedModel) -> set[str]:
+    """The keys that the stack lets the model's role decrypt with: of its data and what it writes."""
+    settings = context.settings
+    of_data = [each.data.kms_key_arn for each in model.containers if each.data]
+    of_written = [
+        each.kms_key_arn or context.stack.settings.safeguards.kms_key_arn
+        for each in (settings.data_capture, settings.core_dump)
+        if each
+    ]
+    return {key for key in (*of_data, *of_written) if key}
+
+
+def _decrypted(
+    context: PlannedEndpoint, used: str, encrypted: str, keys: Collection[str]
+) -> Outcome:
+    """Whether the role may decrypt with a key; the account's own AWS managed one asks for no right.
+
+    See https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html
+    """
+    if any(arn == used or arn.endswith(f":key/{used}") for arn in keys):
+        return passed(f"{encrypted}, with which the model's role may decrypt")
+    if _owner(used) not in ("", context.account.account_id()):
+        fix = (
+            f"State `data: {{kms_key_arn: '{used}'}}`, and let the key's policy name this account; "
+            "what another account's AWS managed key encrypts is not for this one."
+        )
+        return _without_right(context, encrypted, keys, fix)
+    key = described_key(context.account, used)
+    if key is None:
+        return failed(
+            f"{encrypted}, and there is no such key",
+            "Upload the model again, encrypted with a key that exists.",
+        )
+    if key.get("KeyManager") == "AWS":
+        return passed(f"{encrypted}, which AWS manages for all of the account")
+    fix = f"State `data: {{kms_key_arn: '{key['Arn']}'}}`."
+    return _without_right(context, encrypted, keys, fix)
+
+
+def _owner(key: str) -> str:
+    """The account in a key's ARN; empty for an ID, which is of the account that was asked."""
+    return key.split(":")[4] if key.startswith("arn:") else ""
+
+
+def _without_right(
+    context: PlannedEndpoint, encrypted: str, keys: Collection[str], fix: str
+) -> Outcome:
+    """The stack lets the role decrypt with other keys only; a stated role may have more rights."""
+    role, allowed = context.settings.role_arn, ", ".join(sorted(keys)) or "no key"
+    evidence = f"{encrypted}, and the stack lets the model's role decrypt with {allowed}"
+    if role is None:
+        return failed(evidence, fix)
+    return warned(f"{evidence}; what else {role} may, is not looked up", fix)
 
 
 @check("LLP404", "The model data's bucket is in the stack's region", source=_MODELS)
 def bucket_region(context: PlannedEndpoint) -> Iterator[Outcome]:
     """SageMaker reads model data of its own region."""
-    yield from _each_data(context, _in_region)
+    for about, _, data in _each_data(context):
+        yield from of_part(about, guarded(_in_region, context, data))
 
 
 def _in_region(context: PlannedEndpoint, data: ModelDataSettings) -> Iterator[Outcome]:
@@ -125,7 +200,8 @@ def _region(account: Account, bucket: str) -> str | None:
 )
 def download_time(context: PlannedEndpoint) -> Iterator[Outcome]:
     """Size against the download timeout, at an assumed rate, and against the volume."""
-    yield from _each_data(context, _in_time)
+    for about, _, data in _each_data(context):
+        yield from of_part(about, guarded(_in_time, context, data))
 
 
 def _in_time(context: PlannedEndpoint, data: ModelDataSettings) -> Iterator[Outcome]:
@@ -169,7 +245,7 @@ def _total(context: PlannedEndpoint, data: ModelDataSettings) -> int | None:
         path = Path(data.asset)
         return path.stat().st_size if path.is_file() else None
     sizes = _sizes(context.account, *_location(data))
-    return None if sizes is None else sum(sizes)
+    return sum(sizes.values()) if sizes else None
 
 
 def _size(count: float) -> str:

@@ -171,9 +171,10 @@ def _types_of(context: PlannedEndpoint, image: EcrImage) -> list[str]:
     """The instance types that the image runs on, without those that nothing is known of."""
     found = [
         name
-        for types, _, container in context.placed_containers
+        for model in context.models
+        for container in model.containers
         if not container.image.asset and ecr_image(container.image, context.account.region) == image
-        for name in types
+        for name in model.types
     ]
     return [name for name in dict.fromkeys(found) if _architecture(name)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...account.calls import Account
+from ...account.keys import described_key
 from ..checking.checks import check, guarded
 from ..checking.policies import document_of, items
 from ..checking.results import Outcome, failed, passed, unknown, warned
@@ -167,15 +168,20 @@ def alarm_topic(context: PreflightContext) -> Iterator[Outcome]:
 @check(
     "LLP504",
     "The KMS keys are enabled",
-    how="Keys of volumes and core dumps.",
+    how="Keys of volumes, core dumps and model data.",
     source="/kms/latest/developerguide/key-state.html",
 )
 def keys_enabled(context: PlannedEndpoint) -> Iterator[Outcome]:
-    """The keys of volumes and core dumps."""
+    """The keys of volumes, core dumps and model data."""
     settings = context.settings
     for about, arn in (
         ("volumes", settings.kms_key_arn),
         ("core dumps", settings.core_dump and settings.core_dump.kms_key_arn),
+        *(
+            (" ".join(filter(None, (part, "model data"))), each.data.kms_key_arn)
+            for part, each in context.containers
+            if each.data
+        ),
     ):
         if arn:
             yield from guarded(_enabled, context.account, arn, about, about=about)
@@ -189,11 +195,10 @@ def _enabled(account: Account, arn: str, about: str) -> Iterator[Outcome]:
             about=about,
         )
         return
-    answer = account.read("kms", "describe_key", ("NotFoundException",), KeyId=arn)
-    if answer is None:
+    key = described_key(account, arn)
+    if key is None:
         yield failed(f"there is no key {arn}", "Correct the ARN.", about=about)
         return
-    key = answer["KeyMetadata"]
     evidence = f"{key['KeyId']}: {key.get('KeyState', '?')}, {key.get('KeyUsage', '?')}"
     if key.get("KeyState") != "Enabled":
         yield failed(evidence, "Enable the key, or cancel its deletion.", about=about)
