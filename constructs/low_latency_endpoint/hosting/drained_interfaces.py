@@ -15,8 +15,10 @@ from ..synthesis.safeguards import Safeguards, safeguards_of
 
 _FUNCTION = "LowLatencyEndpointDrain"
 _LONGEST_RUN = 900
-"""Seconds (https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html). For its hour
-the function invokes itself four times; Lambda stops a chain after about sixteen invocations
+"""Seconds, the most by Lambda's guide
+(https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html); its API model in botocore
+1.44.8 says 1,800. For its hour the function invokes itself four times; Lambda stops a chain after
+about sixteen invocations
 (https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html)."""
 _LONGEST_WAIT = 3600
 """Seconds; the most that CloudFormation takes for a custom resource."""

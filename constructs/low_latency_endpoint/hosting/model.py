@@ -46,7 +46,7 @@ class Model(HostedInNetwork):
         As for every construct.
     network : ZoneAlignedNetwork
         Where the instances run: the same subnets as the interface endpoint's, so that a call
-        needs no hop between zones.
+        can do without a hop between zones (not seen on AWS).
     containers : sequence of Container
         One, or up to fifteen in a pipeline (serial) or to choose from (direct).
     role : aws_iam.IRole, optional

@@ -16,7 +16,7 @@ from ..synthesis.safeguards import FunctionRole, Safeguards, log_group, safeguar
 
 _ID = "HubModelStaging"
 _PACKAGE = "staging_function"
-TIMEOUT_SECONDS = 900  # the longest that Lambda gives
+TIMEOUT_SECONDS = 900  # as Lambda's guide; see plan.staging_calls.SECONDS_OF_A_CALL
 _MEMORY_MIB = 1792
 """With which Lambda gives one processor: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 Parts in memory take 160 MiB of it at most."""
