@@ -1125,6 +1125,8 @@ out_of(
     "a;b",
 )
 out_of("LLE511", lambda w, v: w.endpoint(tags={"k": v}), "letters", "v" * 257, "a;b")
+row("LLE510", lambda w: w.model(tags={"aws:team": "v"}), "aws:team", "not starting with aws:")
+row("LLE510", lambda w: w.configuration(tags={"aws:team": "v"}), "aws:team", "not starting with")
 row(
     "LLE521",
     lambda w: w.deployed(DeploymentPolicy.linear(step_percent=10, wait=HOUR)),

@@ -121,6 +121,8 @@ TEXTS = {
     ),
     "endpoint name": endpoint(endpoint_name=same),
     "tag": endpoint(tags=lambda v: {"team": v}),
+    "tag of a model": lambda stack, parts, v: parts.model(stack, tags={"team": v}),
+    "tag of a configuration": lambda stack, parts, v: parts.configuration(stack, tags={"team": v}),
 }
 NUMBERS = {
     "initial instance count": variant(initial_instance_count=same),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import CfnTag, Names
+from aws_cdk import Names
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from ..plan.argument_kinds import checked_arguments
-from ..plan.limits import ENDPOINT_NAME, TAG_COUNT, TAG_KEY, TAG_VALUE
+from ..plan.limits import ENDPOINT_NAME
 from ..plan.rules import COUNTS_OF_A_SCALED_FLEET
 from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn
@@ -21,6 +21,7 @@ from .endpoint_interface import IEndpoint
 from .imported_endpoint import ImportedEndpoint
 from .serving_check import ServingCheck
 from .shadow import ROLLING_WITH_SHADOW
+from .tags import cfn_tags
 from .variant_attributes import VariantAttributes
 
 
@@ -46,6 +47,7 @@ class Endpoint(IEndpoint):
         Alarms that roll a deployment back. They must not refer to the endpoint's resource: use
         metrics of :meth:`metric`, which carry its name as text.
     tags : mapping of str to str, optional
+        The endpoint's own; configuration and models have theirs. By default none.
     keep_instance_counts : bool, optional
         Whether an update keeps the numbers of instances that are running
         (``RetainAllVariantProperties``); otherwise it sets those of the configuration. By default
@@ -93,17 +95,13 @@ class Endpoint(IEndpoint):
         self.name_at_synth: str = check(ENDPOINT_NAME, endpoint_name, path) or (
             Names.unique_resource_name(self, max_length=63, separator="-").lower()
         )
-        TAG_COUNT.check(len(tags or {}), path)
-        for key, value in (tags or {}).items():
-            check(TAG_KEY, key, path)
-            check(TAG_VALUE, value, f"{path}, tag {key}")
         self.configuration = configuration
         self.cfn_endpoint = sagemaker.CfnEndpoint(
             self,
             "Resource",
             endpoint_name=self.name_at_synth,
             endpoint_config_name=configuration.endpoint_config_name,
-            tags=[CfnTag(key=key, value=value) for key, value in (tags or {}).items()] or None,
+            tags=cfn_tags(tags, path),
         )
         self.endpoint_name: str = self.cfn_endpoint.attr_endpoint_name
         self.endpoint_arn: str = self.cfn_endpoint.ref

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from .instance_type import InstanceType
 from .jumpstart_model import check_jumpstart_on
 from .metrics_publishing import MetricsPublishing, metrics_property
 from .shadow import check_shadow
+from .tags import cfn_tags
 from .variant import ProductionVariant
 from .variant_attributes import VariantAttributes
 
@@ -62,7 +63,7 @@ class _ImportedConfiguration(IEndpointConfiguration):
 
 @checked_arguments
 class EndpointConfiguration(IEndpointConfiguration):
-    """What an endpoint runs. Any change replaces it, so it carries no fixed name.
+    """What an endpoint runs. Any change but of its tags replaces it, so it carries no fixed name.
 
     Parameters
     ----------
@@ -86,6 +87,8 @@ class EndpointConfiguration(IEndpointConfiguration):
         By default nothing is captured.
     metrics : MetricsPublishing, optional
         By default SageMaker's own settings.
+    tags : mapping of str to str, optional
+        As for :class:`Model`: by default none, and a change replaces nothing.
 
     Attributes
     ----------
@@ -99,8 +102,9 @@ class EndpointConfiguration(IEndpointConfiguration):
     Raises
     ------
     ConfigurationError
-        LLE401, LLE406, LLE407, LLE415, LLE417, LLE421, LLE424, LLE426, LLE431, LLE448, and LLE33x
-        when an image or the inference AMI cannot run on a variant's instance type.
+        LLE401, LLE406, LLE407, LLE415, LLE417, LLE421, LLE424, LLE426, LLE431, LLE448, LLE509 to
+        LLE511 for tags, and LLE33x when an image or the inference AMI cannot run on a variant's
+        instance type.
     """
 
     def __init__(
@@ -114,6 +118,7 @@ class EndpointConfiguration(IEndpointConfiguration):
         kms_key_with_local_storage: bool = False,
         data_capture: DataCapture | None = None,
         metrics: MetricsPublishing | None = None,
+        tags: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, id)
         path = path_below(self, scope, id)
@@ -148,6 +153,7 @@ class EndpointConfiguration(IEndpointConfiguration):
             self,
             "Resource",
             production_variants=[variant.to_cfn() for variant in variants],
+            tags=cfn_tags(tags, path),
             **optional,
         )
         for kind, group in (

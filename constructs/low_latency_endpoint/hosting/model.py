@@ -24,6 +24,7 @@ from .execution_role import ExecutionRole, HostedInNetwork, groups_in
 from .images import ContainerImage
 from .imported_model import ImportedModel, model_of_cfn
 from .model_interface import IModel
+from .tags import cfn_tags
 
 
 @checked_arguments
@@ -35,7 +36,7 @@ class Model(HostedInNetwork):
     policies exist before the model does. What one version needs (image, data, subnets, groups) is
     in a policy whose name follows its content: an update adds the new version's and takes the old
     one's away after the endpoint has changed, so that the old fleet can replace instances as long
-    as it serves. The model carries no fixed name: any change replaces it.
+    as it serves. The model carries no fixed name: any change but of its tags replaces it.
 
     When the stack goes, role, policies, groups and subnets wait for SageMaker's network
     interfaces to go, which costs one Lambda function per stack.
@@ -64,6 +65,9 @@ class Model(HostedInNetwork):
         default they are built for the machine that builds them.
     security_groups : sequence of aws_ec2.ISecurityGroup, optional
         By default the network's ``model_security_group``.
+    tags : mapping of str to str, optional
+        By default none. With others the model is updated in place, and not replaced; what
+        ``Tags.of(...)`` adds goes beside them, and wins over the same key.
 
     Attributes
     ----------
@@ -80,7 +84,7 @@ class Model(HostedInNetwork):
     Raises
     ------
     ConfigurationError
-        LLE301, LLE308 to LLE311, LLE314, LLE321 to LLE324, LLE807.
+        LLE301, LLE308 to LLE311, LLE314, LLE321 to LLE324, LLE509 to LLE511 for tags, LLE807.
 
     Examples
     --------
@@ -113,6 +117,7 @@ class Model(HostedInNetwork):
         network_isolation: bool | None = None,
         security_groups: Sequence[ec2.ISecurityGroup] | None = None,
         architecture: str | None = None,
+        tags: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, id)
         path = path_below(self, scope, id)
@@ -157,6 +162,7 @@ class Model(HostedInNetwork):
             vpc_config=sagemaker.CfnModel.VpcConfigProperty(
                 security_group_ids=placed.group_ids, subnets=placed.subnet_ids
             ),
+            tags=cfn_tags(tags, path),
         )
         # SageMaker checks the role when the model is made, and fetches data when the endpoint is.
         # What the grant_* methods add goes into the policy too, so nothing runs ahead of it.

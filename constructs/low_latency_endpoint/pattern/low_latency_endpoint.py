@@ -148,7 +148,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
     configuration : ConfigurationOptions, optional
         Key, data capture and published metrics.
     endpoint : EndpointOptions, optional
-        The endpoint's name, deployments and tags.
+        The endpoint's name and deployments, and tags of all that SageMaker hosts for it.
     alarms : AlarmOptions, optional
         By default those of :class:`AlarmOptions`: the plan's latencies, 1 % of invocations with
         5xx, 85 % of the CPU, 90 % of memory and disk, all instances of the maximum serving, and
@@ -304,6 +304,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             network=self.network,
             containers=containers,
             architecture=sized_for.facts.architecture if sized_for.facts else None,
+            tags=endpoint.tags,
             **vars(model or ModelOptions()),
         )
         first = first_variant(variant, self.model, instance_type, plan)
@@ -316,6 +317,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
                 self.plans[each.name],
                 network=self.network,
                 model=model or ModelOptions(),
+                tags=endpoint.tags,
             )
             for each in (*variants, *([shadow] if shadow else []))
         }
@@ -324,6 +326,7 @@ class LowLatencyEndpoint(MetricSource, Construct):
             "Configuration",
             variants=[first, *(further[each.name] for each in variants)],
             shadow=further[shadow.name] if shadow else None,
+            tags=endpoint.tags,
             **vars(configuration or ConfigurationOptions()),
         )
         self.endpoint = Endpoint(

@@ -98,7 +98,11 @@ class EndpointOptions:
     confirm_updates : bool
         By default a deployment fails after which SageMaker does not serve this version.
     tags : mapping of str to str
-        By default none.
+        Of the endpoint, its configuration and its models: service control policies may ask for tags
+        in each call that makes one of them (``aws:RequestTag``, `IAM's list of SageMaker's actions
+        <https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsagemaker.html>`_).
+        A change of them replaces nothing. For all that the pattern makes, ``Tags.of(...)`` is the
+        way. By default none.
 
     Raises
     ------

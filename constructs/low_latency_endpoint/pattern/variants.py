@@ -75,6 +75,7 @@ def further_variant(
     *,
     network: ZoneAlignedNetwork,
     model: ModelOptions,
+    tags: Mapping[str, str],
 ) -> ProductionVariant:
     """A variant beside the first as it is deployed, with a model of its own where it has one."""
     placed = placed_on(stated)
@@ -92,6 +93,7 @@ def further_variant(
             network=network,
             containers=stated.containers,
             architecture=facts.architecture if facts else None,
+            tags=tags,
             **vars(model_options_of(stated, model)),
         )
     made = options_of(stated, options)
