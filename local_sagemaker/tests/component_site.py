@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from hosting_site import Site
+from roles_under_test import give_hosting_role
 
-ROLE = "arn:aws:iam::123456789012:role/endpoints"
+ROLE = "arn:aws:iam::123456789012:role/models"
 MANAGED = {"Status": "ENABLED", "MinInstanceCount": 0, "MaxInstanceCount": 2}
 NEEDS = {"MinMemoryRequiredInMb": 1024, "NumberOfAcceleratorDevicesRequired": 1}
 _numbers = itertools.count(1)
@@ -118,6 +119,7 @@ def component_endpoint(here: Site, managed: dict[str, Any] | None = MANAGED, **m
         **({"ManagedInstanceScaling": managed} if managed else {}),
     }
     sagemaker = here.aws.client("sagemaker")
+    give_hosting_role(here.aws)
     sagemaker.create_endpoint_config(
         EndpointConfigName=name, ExecutionRoleArn=ROLE, ProductionVariants=[variant], **more
     )

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from roles_under_test import HOSTING, document
 from stacks_under_test import TRUST, TestStack
 
 from local_sagemaker import LocalAws, RuntimeOptions
@@ -57,7 +58,9 @@ def stack(aws: LocalAws) -> Iterator[TestStack]:
 @pytest.fixture
 def role() -> dict[str, Any]:
     """A role to run models and functions with."""
-    return {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}}
+    policy = {"PolicyName": "rights", "PolicyDocument": document(*HOSTING)}
+    properties = {"AssumeRolePolicyDocument": TRUST, "Policies": [policy]}
+    return {"Type": "AWS::IAM::Role", "Properties": properties}
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from botocore.exceptions import ClientError
+from roles_under_test import give_hosting_role
 
 from local_sagemaker import LocalAws
 
@@ -31,7 +32,7 @@ class Site:
         name = f"model-{next(_numbers)}"
         self.aws.client("sagemaker").create_model(
             ModelName=name,
-            ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+            ExecutionRoleArn=give_hosting_role(self.aws),
             PrimaryContainer={"Image": IMAGE.format(server), **container},
         )
         return name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -43,9 +44,11 @@ def ask(
     return raw(port, "\r\n".join(lines).encode() + body)
 
 
-def signed(key: str, service: str) -> dict[str, str]:
-    """Give a header that says a signature was made."""
+def signed(key: str, service: str, token: str = "") -> dict[str, str]:
+    """Give headers that say a signature was made just now."""
     return {
+        "X-Amz-Date": time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()),
+        **({"X-Amz-Security-Token": token} if token else {}),
         "Authorization": f"AWS4-HMAC-SHA256 Credential={key}/20260101/us-east-1/{service}/"
-        "aws4_request, SignedHeaders=host, Signature=0"
+        "aws4_request, SignedHeaders=host, Signature=0",
     }

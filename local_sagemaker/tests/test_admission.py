@@ -22,6 +22,7 @@ import boto3
 import botocore.config
 import pytest
 from botocore.exceptions import ClientError
+from roles_under_test import allow, document, give_hosting_role, give_role
 from signed_requests import Answer, ask, raw, signed
 
 from local_sagemaker import LocalAws, RuntimeOptions
@@ -57,7 +58,7 @@ def aws() -> Iterator[LocalAws]:
         sagemaker = running.client("sagemaker")
         sagemaker.create_model(
             ModelName="m",
-            ExecutionRoleArn="arn:aws:iam::123456789012:role/r",
+            ExecutionRoleArn=give_hosting_role(running),
             PrimaryContainer={"Image": "1.dkr.ecr.us-east-1.amazonaws.com/a:1"},
         )
         sagemaker.create_endpoint_config(
@@ -384,16 +385,21 @@ class TestItsUser:
         assert ask(aws.port, "GET", "/k", host).status == 403
 
     def test_a_key_that_sts_gave_is_known(self, aws, door):
-        given = aws.client("sts").assume_role(
-            RoleArn="arn:aws:iam::123456789012:role/cdk", RoleSessionName="cdk"
-        )["Credentials"]
-        assert invoke(door, signed(given["AccessKeyId"], "sagemaker")).status == 200
+        role = give_role(aws, "cdk", allow("sagemaker:InvokeEndpoint"))
+        given = aws.client("sts").assume_role(RoleArn=role, RoleSessionName="cdk")["Credentials"]
+        key, token = given["AccessKeyId"], given["SessionToken"]
+        assert invoke(door, signed(key, "sagemaker", token)).status == 200
+        for wrong in ("", token[:-1], f"{token}x"):
+            assert invoke(door, signed(key, "sagemaker", wrong)).status == 403
 
     def test_a_key_that_iam_gave_is_known_until_it_is_taken_back(self, aws, door):
         iam = aws.client("iam")
         iam.create_user(UserName="u")
         try:
             made = iam.create_access_key(UserName="u")["AccessKey"]["AccessKeyId"]
+            assert invoke(door, signed(made, "sagemaker")).status == 403
+            policy = json.dumps(document(allow("sagemaker:InvokeEndpoint")))
+            iam.put_user_policy(UserName="u", PolicyName="p", PolicyDocument=policy)
             assert invoke(door, signed(made, "sagemaker")).status == 200
             iam.update_access_key(UserName="u", AccessKeyId=made, Status="Inactive")
             assert invoke(door, signed(made, "sagemaker")).status == 403
@@ -402,6 +408,7 @@ class TestItsUser:
             iam.delete_access_key(UserName="u", AccessKeyId=made)
             assert invoke(door, signed(made, "sagemaker")).status == 403
         finally:
+            iam.delete_user_policy(UserName="u", PolicyName="p")
             iam.delete_user(UserName="u")
 
     @pytest.mark.parametrize(

@@ -6,9 +6,23 @@ import json
 import time
 from typing import Any
 
+import pytest
+from roles_under_test import allow, document
+
 from local_sagemaker import lambda_runner
 
 CUSTOM = "Custom::Thing"
+
+
+@pytest.fixture
+def role(role: dict[str, Any]) -> dict[str, Any]:
+    """A role for functions that keep numbers as parameters and call functions."""
+    actions = ["lambda:InvokeFunction", "ssm:GetParameter", "ssm:PutParameter"]
+    policy = {"PolicyName": "more", "PolicyDocument": document(allow(actions))}
+    role["Properties"]["Policies"].append(policy)
+    return role
+
+
 PLAIN = """
 import cfnresponse
 def handler(event, context):

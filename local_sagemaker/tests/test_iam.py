@@ -5,9 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from stacks_under_test import TRUST
 
 READ_ONLY = "arn:aws:iam::aws:policy/ReadOnlyAccess"
 ADMIN = "arn:aws:iam::aws:policy/AdministratorAccess"
+
+
+@pytest.fixture
+def role() -> dict[str, Any]:
+    """A role without any policy."""
+    return {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}}
 
 
 def document(action: str) -> dict[str, Any]:

@@ -6,11 +6,14 @@ from typing import Any
 
 from component_site import MANAGED, NEEDS, Components, refused
 from hosting_site import Site
+from roles_under_test import HOSTING, document
 from stacks_under_test import TRUST
 
 
 def template(model: str, *, copies: int = 1, **more: Any) -> dict[str, Any]:
-    role = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}}
+    policy = {"PolicyName": "rights", "PolicyDocument": document(*HOSTING)}
+    properties = {"AssumeRolePolicyDocument": TRUST, "Policies": [policy]}
+    role = {"Type": "AWS::IAM::Role", "Properties": properties}
     component = {
         "EndpointName": {"Fn::GetAtt": ["Endpoint", "EndpointName"]},
         "VariantName": "primary",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from roles_under_test import trust
 from stacks_under_test import TestStack
 
 from local_sagemaker import LocalAws, archives, lambda_runner
@@ -258,7 +259,9 @@ def test_code_that_lambda_would_not_unpack_is_refused(aws, monkeypatch, code, wo
         "Handler": "index.handler",
         "Role": "arn:aws:iam::123456789012:role/any",
     }
-    aws.client("iam").create_role(RoleName="any", AssumeRolePolicyDocument="{}")
+    aws.client("iam").create_role(
+        RoleName="any", AssumeRolePolicyDocument=json.dumps(trust("lambda"))
+    )
     try:
         with pytest.raises(client.exceptions.InvalidParameterValueException, match=words):
             client.create_function(**names, Code={"ZipFile": made})

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from roles_under_test import HOSTING, document
 from stacks_under_test import TRUST
 
 from local_sagemaker import (
@@ -20,12 +21,7 @@ from local_sagemaker import (
     deploy_template,
 )
 
-RIGHTS = json.dumps(
-    {
-        "Version": "2012-10-17",
-        "Statement": [{"Effect": "Allow", "Action": "ec2:DeleteNetworkInterface", "Resource": "*"}],
-    }
-)
+RIGHTS = json.dumps(document(*HOSTING))
 
 
 @dataclass(frozen=True)

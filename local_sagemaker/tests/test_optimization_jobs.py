@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from stacks_under_test import TRUST
+from roles_under_test import give_hosting_role
 
 from local_sagemaker import LocalAws, RuntimeOptions
 from local_sagemaker.optimization_jobs import MARKER
@@ -32,9 +32,7 @@ def aws() -> Iterator[LocalAws]:
         for name in ("config.json", "model.safetensors", "deep/er/file"):
             s3.put_object(Bucket="models", Key=f"llama/{name}", Body=name.encode())
         s3.put_object(Bucket="models", Key="llama-other/config.json", Body=b"not this one")
-        running.client("iam").create_role(
-            RoleName="optimizer", AssumeRolePolicyDocument=json.dumps(TRUST)
-        )
+        give_hosting_role(running, "optimizer")
         yield running
 
 

@@ -17,6 +17,7 @@ import boto3
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from roles_under_test import HOSTING, document, trust
 
 from local_sagemaker.model_servers import (
     CommandModelServer,
@@ -103,6 +104,11 @@ def answer(variables: Mapping[str, str], image: str, body: bytes, **container: A
     """Create an endpoint for an image, and ask it."""
     name = image.replace("/", "-")
     sagemaker = client("sagemaker", variables)
+    iam = client("iam", variables)
+    with contextlib.suppress(iam.exceptions.EntityAlreadyExistsException):
+        iam.create_role(RoleName="models", AssumeRolePolicyDocument=json.dumps(trust("sagemaker")))
+    rights = json.dumps(document(*HOSTING))
+    iam.put_role_policy(RoleName="models", PolicyName="rights", PolicyDocument=rights)
     sagemaker.create_model(
         ModelName=name,
         ExecutionRoleArn="arn:aws:iam::123456789012:role/models",

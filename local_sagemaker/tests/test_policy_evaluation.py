@@ -80,7 +80,7 @@ def test_one_policy_of_several_allows() -> None:
         ("a permissions boundary", {"boundary": DENY}),
         ("a session policy", {"session": DENY}),
         ("a resource-based policy", {"resource": DENY_ALL}),
-        ("a VPC endpoint policy", {"endpoint": (DENY_ALL,)}),
+        ("a VPC endpoint policy", {"endpoint": DENY_ALL}),
     ],
 )
 def test_an_explicit_deny_of_any_policy_overrides_every_allow(
@@ -90,7 +90,7 @@ def test_an_explicit_deny_of_any_policy_overrides_every_allow(
         "boundary": EVERYTHING,
         "session": EVERYTHING,
         "resource": TO_ALL,
-        "endpoint": (TO_ALL,),
+        "endpoint": TO_ALL,
     }
     assert judge([EVERYTHING], **everywhere) == GRANTED
     identity = policies.pop("identity", [EVERYTHING])
@@ -175,11 +175,11 @@ def test_a_service_has_what_the_resource_gives_it() -> None:
     assert judge([EVERYTHING], **{**trust, "who": SESSION}, **asks, context=mine) == refused
 
 
-def test_one_of_the_endpoints_that_a_request_may_come_through_has_to_allow() -> None:
+def test_the_endpoint_that_a_request_comes_through_has_to_allow() -> None:
     closed = policy(allow("sqs:*", Principal="*"))
-    assert judge([EVERYTHING], endpoint=(closed,)) == denied("VPC endpoint policy")
-    assert judge([EVERYTHING], endpoint=(closed, TO_ALL)) == GRANTED
-    assert judge([], endpoint=(TO_ALL,)) == denied("identity-based policy")
+    assert judge([EVERYTHING], endpoint=closed) == denied("VPC endpoint policy")
+    assert judge([EVERYTHING], endpoint=TO_ALL) == GRANTED
+    assert judge([], endpoint=TO_ALL) == denied("identity-based policy")
 
 
 # ----------------------------------------------------------------------- actions, resources

@@ -11,6 +11,7 @@ a local AWS runs programs. So a request has to show
 The access key's id is enough, the signature is not computed: the id is as random as a secret (80
 bits), is written nowhere but into the environment that the user gets, and travels over loopback
 only, where nobody but root listens. What AWS does about a wrong signature cannot be tried here.
+A signature's age is judged, a session's token with its end, and presigned URLs by how long they last.
 Bearer tokens, which the OpenAI-compatible path alone takes, are checked to the last bit: they are
 handed around, and expire.
 """
@@ -26,11 +27,13 @@ import string
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.sax.saxutils import escape
 
-from .bearer_tokens import OPENAI_PATH, BadToken, check_token
+from .bearer_tokens import EXPIRED, INVALID, OPENAI_PATH, BadToken, check_token, key_and_session
+from .signing_times import check_time
 
 TOKEN_HEADER = "X-Local-Aws-Token"
 TOKEN_VARIABLE = "LOCAL_SAGEMAKER_TOKEN"
@@ -56,6 +59,15 @@ class Credentials:
         """Make random ones; the access key has the form of AWS's."""
         key = "AKIA" + "".join(secrets.choice(_LETTERS) for _ in range(16))
         return cls(key, secrets.token_urlsafe(30), secrets.token_urlsafe(24))
+
+
+@dataclass(frozen=True)
+class Session:
+    """Credentials of a role's session, for a process that runs with the role."""
+
+    access_key: str
+    secret_key: str = field(repr=False)
+    session_token: str = field(repr=False)
 
 
 class Refused(NamedTuple):
@@ -138,10 +150,17 @@ def admit_known(credentials: Credentials) -> Admit:
             return None if _same(given, credentials.token) else _no_token()
         if OPENAI_PATH.fullmatch(path):
             return _judge_token(headers.get("authorization", ""), credentials)
-        key = _access_key(target, headers)
-        if key is not None and (_same(key, credentials.access_key) or _issued(key) is not None):
-            return None
-        return _no_key(key, target, headers)
+        key = access_key(target, headers)
+        if key is None:
+            return _refuse("unsigned", target, headers)
+        if not _same(key, credentials.access_key):
+            if _issued(key) is None:
+                return _refuse("unknown", target, headers, key=key)
+            token = headers.get("x-amz-security-token") or _token_of_url(target)
+            if wrong := _wrong_token(key, token):
+                return _refuse(wrong, target, headers)
+        untimely = check_time(target, headers, _family(target, headers))
+        return untimely and _refuse(untimely.error, target, headers, untimely.message)
 
     return admit
 
@@ -150,7 +169,7 @@ def _same(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode(), expected.encode())
 
 
-def _access_key(target: str, headers: Mapping[str, str]) -> str | None:
+def access_key(target: str, headers: Mapping[str, str]) -> str | None:
     """Find the access key's id: of a signature's header, or of a URL that was signed."""
     authorization = headers.get("authorization")
     found = _IN_HEADER.search(authorization) if authorization else _IN_QUERY.search(target)
@@ -170,6 +189,26 @@ def _issued(key: str) -> str | None:
     return next(active, None)
 
 
+def _token_of_url(target: str) -> str:
+    return dict(parse_qsl(target.partition("?")[2])).get("X-Amz-Security-Token", "")
+
+
+def _wrong_token(key: str, token: str) -> str | None:
+    """Say what is wrong with the token beside the key of a session; None when it is good.
+
+    Keys that are a user's have none.
+    """
+    from .permissions.principals import session_of
+
+    session = session_of(key)
+    if session is None:
+        return None
+    if not _same(token, session.session_token):
+        return "bad-token"
+    expires = session.expiration.replace(tzinfo=UTC)
+    return "expired-token" if expires <= datetime.now(UTC) else None
+
+
 def _judge_token(authorization: str, credentials: Credentials) -> Refused | None:
     """Judge a request to the OpenAI-compatible path; AWS documents no other way in than a token."""
 
@@ -180,6 +219,9 @@ def _judge_token(authorization: str, credentials: Credentials) -> Refused | None
 
     try:
         check_token(authorization, secret_of)
+        key, token = key_and_session(authorization)
+        if not _same(key, credentials.access_key) and (wrong := _wrong_token(key, token)):
+            raise BadToken(EXPIRED if wrong == "expired-token" else INVALID)
     except BadToken as bad:
         return _json({"Message": str(bad)}, "application/json", "AccessDeniedException")
     return None
@@ -193,65 +235,118 @@ def _no_token() -> Refused:
     return Refused(403, [("content-type", "application/json")], json.dumps(told).encode())
 
 
+# Codes and statuses: IAM API reference, "Common errors"; S3 and EC2 API references, "Error
+# responses" and "Error codes". EC2's 401 is what its users report.
 _INVALID = "The security token included in the request is invalid."
+_EXPIRED = "The security token included in the request is expired"
+_CREDENTIALS = "AWS was not able to validate the provided access credentials"
+_ERRORS: dict[str, dict[str, tuple[int, str, str]]] = {
+    "json": {
+        "unknown": (403, "UnrecognizedClientException", _INVALID),
+        "unsigned": (403, "MissingAuthenticationTokenException", "Missing Authentication Token"),
+        "bad-token": (403, "UnrecognizedClientException", _INVALID),
+        "expired-token": (400, "ExpiredTokenException", _EXPIRED),
+        "expired": (400, "InvalidSignatureException", ""),
+        "url-expired": (400, "InvalidSignatureException", ""),
+        "incomplete": (403, "IncompleteSignatureException", ""),
+    },
+    "query": {
+        "unknown": (403, "InvalidClientTokenId", _INVALID),
+        "unsigned": (403, "MissingAuthenticationToken", "Request is missing Authentication Token"),
+        "bad-token": (403, "InvalidClientTokenId", _INVALID),
+        "expired-token": (403, "ExpiredToken", _EXPIRED),
+        "expired": (403, "SignatureDoesNotMatch", ""),
+        "url-expired": (403, "SignatureDoesNotMatch", ""),
+        "incomplete": (403, "IncompleteSignature", ""),
+    },
+    "ec2": {
+        "unknown": (401, "AuthFailure", _CREDENTIALS),
+        "unsigned": (401, "AuthFailure", _CREDENTIALS),
+        "bad-token": (401, "AuthFailure", _CREDENTIALS),
+        "expired-token": (400, "RequestExpired", "Request has expired."),
+        "expired": (400, "RequestExpired", ""),
+        "url-expired": (400, "RequestExpired", ""),
+        "incomplete": (401, "AuthFailure", _CREDENTIALS),
+    },
+    "s3": {
+        "unknown": (
+            403,
+            "InvalidAccessKeyId",
+            "The AWS Access Key Id you provided does not exist in our records.",
+        ),
+        "unsigned": (403, "AccessDenied", "Access Denied"),
+        "bad-token": (400, "InvalidToken", "The provided token is malformed or otherwise invalid."),
+        "expired-token": (400, "ExpiredToken", "The provided token has expired."),
+        "expired": (403, "RequestTimeTooSkewed", ""),
+        "url-expired": (403, "AccessDenied", ""),
+        "incomplete": (
+            403,
+            "AccessDenied",
+            "AWS authentication requires a valid Date or x-amz-date header",
+        ),
+    },
+}
 
 
-def _no_key(key: str | None, target: str, headers: Mapping[str, str]) -> Refused:
-    """Refuse as the service would.
+def _family(target: str, headers: Mapping[str, str]) -> str:
+    """Say how the service of a request writes its errors: json, query, ec2 or s3.
 
-    Codes and 403: IAM API reference, "Common errors"; S3 API reference, "Error responses". EC2's
-    401 is what its users report. Which service an unsigned request means nobody can know: it is
-    S3's where nothing says otherwise, as moto has it.
+    Which service an unsigned request means nobody can know: it is S3's where nothing says
+    otherwise, as moto has it.
     """
     scope = _SCOPE.search(headers.get("authorization", ""))
     service = scope[1] if scope else ""
-    content = headers.get("content-type", "")
     path, _, query = target.partition("?")
     if "x-amz-target" in headers:
-        code = "UnrecognizedClientException" if key else "MissingAuthenticationTokenException"
-        told = {"__type": code, "message": _INVALID if key else "Missing Authentication Token"}
-        return _json(told, "application/x-amz-json-1.1", code)
+        return "json"
     if service == "ec2":
-        return _xml(
-            401,
-            "<Response><Errors><Error><Code>AuthFailure</Code><Message>AWS was not "
-            "able to validate the provided access credentials</Message></Error></Errors>"
-            f"<RequestID>{uuid.uuid4()}</RequestID></Response>",
-        )
+        return "ec2"
     if (
-        content.startswith("application/x-www-form-urlencoded")
+        headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
         or "Action=" in query
         or service in ("route53", "cloudfront")
     ):
-        code = "InvalidClientTokenId" if key else "MissingAuthenticationToken"
-        message = _INVALID if key else "Request is missing Authentication Token"
+        return "query"
+    if service in ("s3", "") and not path.endswith(("/invocations", "-response-stream")):
+        return "s3"
+    return "json"
+
+
+def _refuse(
+    error: str, target: str, headers: Mapping[str, str], message: str = "", key: str = ""
+) -> Refused:
+    """Refuse as the service would."""
+    family = _family(target, headers)
+    status, code, words = _ERRORS[family][error]
+    text = escape(words or message)
+    if family == "json":
+        named = {"__type": code} if "x-amz-target" in headers else {}
+        kind = "application/x-amz-json-1.1" if named else "application/json"
+        return _json({**named, "message": words or message}, kind, code, status)
+    if family == "ec2":
         return _xml(
-            403,
+            status,
+            f"<Response><Errors><Error><Code>{code}</Code><Message>{text}</Message></Error></Errors>"
+            f"<RequestID>{uuid.uuid4()}</RequestID></Response>",
+        )
+    if family == "query":
+        return _xml(
+            status,
             f"<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code>"
-            f"<Message>{message}</Message></Error>"
+            f"<Message>{text}</Message></Error>"
             f"<RequestId>{uuid.uuid4()}</RequestId></ErrorResponse>",
         )
-    if service in ("s3", "") and not path.endswith(("/invocations", "-response-stream")):
-        code = "InvalidAccessKeyId" if key else "AccessDenied"
-        message = (
-            "The AWS Access Key Id you provided does not exist in our records."
-            if key
-            else "Access Denied"
-        )
-        given = f"<AWSAccessKeyId>{escape(key)}</AWSAccessKeyId>" if key else ""
-        return _xml(
-            403,
-            f"<Error><Code>{code}</Code><Message>{message}</Message>{given}"
-            f"<RequestId>{uuid.uuid4()}</RequestId></Error>",
-        )
-    code = "UnrecognizedClientException" if key else "MissingAuthenticationTokenException"
-    told = {"message": _INVALID if key else "Missing Authentication Token"}
-    return _json(told, "application/json", code)
+    given = f"<AWSAccessKeyId>{escape(key)}</AWSAccessKeyId>" if key else ""
+    return _xml(
+        status,
+        f"<Error><Code>{code}</Code><Message>{text}</Message>{given}"
+        f"<RequestId>{uuid.uuid4()}</RequestId></Error>",
+    )
 
 
-def _json(document: dict[str, str], content_type: str, code: str) -> Refused:
+def _json(document: dict[str, str], content_type: str, code: str, status: int = 403) -> Refused:
     return Refused(
-        403,
+        status,
         [
             ("content-type", content_type),
             ("x-amzn-errortype", code),

@@ -14,10 +14,13 @@ from typing import Any
 from moto.moto_server import werkzeug_app
 
 from . import protocols
+from .admission import access_key
 from .cloudwatch.state import state_at
 from .connections import ACCOUNT
 from .controls import control
 from .corrections.lambda_functions import CONCURRENT_EXECUTIONS
+from .permissions import gate, invoking
+from .permissions.principals import ADMINISTRATOR, Identity
 from .promql import http_api
 from .protocols import ServiceError
 from .runtime.forwarding import forward, is_invocation
@@ -32,7 +35,13 @@ _MOTO = werkzeug_app.DomainDispatcherApplication(werkzeug_app.create_backend_app
 """One for the process, whose state moto keeps: it makes a Flask application for each service."""
 
 _SCOPE = re.compile(r"Credential=[^/]+/\d+/([^/]+)/([^/]+)/")
+_SCOPE_IN_QUERY = re.compile(
+    r"X-Amz-Credential=[^&%/]+(?:%2F|/)\d+(?:%2F|/)([\w-]+)(?:%2F|/)([\w-]+)"
+)
 """Region and service of a signature."""
+
+_WITHOUT_POLICIES = {"monitoring", "logs", "sqs", "ecr", "ssm", "application-autoscaling"}
+"""Services whose requests change no policy that InvokeEndpoint is judged by."""
 
 Operation = Callable[["Caller", dict[str, Any]], "dict[str, Any] | None"]
 """One API operation: takes who calls and the parameters, gives the result."""
@@ -50,6 +59,9 @@ class Caller:
     url: str
     account: str = ACCOUNT
     runtime: Runtime = field(default_factory=Runtime)
+    key: str | None = None
+    """The access key that the request is signed with."""
+    who: Identity = ADMINISTRATOR
 
     def now(self) -> datetime:
         """Give the present by the runtime's clock, so that records lie on the metrics' axis."""
@@ -110,7 +122,36 @@ class Application:
             return self._controlled(path, environ, start_response)
         if path == "/moto-api/reset":
             return self._reset(environ, start_response)
-        return self._own(environ, start_response) or _MOTO(environ, start_response)
+        return self._judged(environ, start_response)
+
+    def _judged(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """Answer a request that its caller is allowed to make."""
+        authorization = environ.get("HTTP_AUTHORIZATION", "")
+        target = environ.get("REQUEST_URI", "")
+        scope = _SCOPE.search(authorization) or _SCOPE_IN_QUERY.search(target)
+        region, service = scope.groups() if scope else ("us-east-1", "s3")
+        key = access_key(target, {"authorization": authorization} if authorization else {})
+        who = ADMINISTRATOR
+        if self.runtime.options.permissions == "enforced":
+            who = gate.identity_of(key, self.runtime.credentials)
+            refused = gate.refusal(environ, who, service, region)
+            if refused is not None:
+                logger.info("%s: %s", who.principal.arn, refused.body.decode())
+                return _answered(
+                    start_response,
+                    refused.status,
+                    refused.content_type,
+                    refused.body,
+                    refused.headers,
+                )
+        try:
+            own = self._own(environ, start_response, key, who)
+            return own or _MOTO(environ, start_response)
+        finally:
+            if service not in _WITHOUT_POLICIES:
+                invoking.forget()
 
     def _reset(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
@@ -118,6 +159,7 @@ class Application:
         """Forget everything, moto's part included."""
         for forget in self._on_reset:
             forget()
+        invoking.forget()
         self.runtime.reset()
         return _MOTO(environ, start_response)
 
@@ -130,7 +172,11 @@ class Application:
         return _answered(start_response, status, "application/json", answer)
 
     def _own(
-        self, environ: dict[str, Any], start_response: Callable[..., Any]
+        self,
+        environ: dict[str, Any],
+        start_response: Callable[..., Any],
+        key: str | None,
+        who: Identity,
     ) -> Iterable[bytes] | None:
         """Answer a request to one of our own services; None for what is moto's."""
         scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
@@ -147,7 +193,7 @@ class Application:
             return None
         body = environ["wsgi.input"].read()
         environ["wsgi.input"] = io.BytesIO(body)  # for moto, should it come to that
-        caller = Caller(scope[1], self.url, runtime=self.runtime)
+        caller = Caller(scope[1], self.url, runtime=self.runtime, key=key, who=who)
         try:
             request: dict[str, Any] = {}
             if not target:
@@ -198,9 +244,14 @@ def _refusal(error: ServiceError, is_json: bool) -> bytes:
 
 
 def _answered(
-    start_response: Callable[..., Any], status: int, kind: str, answer: bytes
+    start_response: Callable[..., Any],
+    status: int,
+    kind: str,
+    answer: bytes,
+    more: Iterable[tuple[str, str]] = (),
 ) -> Iterable[bytes]:
     headers = [
+        *more,
         ("Content-Type", kind),
         ("Content-Length", str(len(answer))),
         ("x-amzn-RequestId", str(uuid.uuid4())),

@@ -67,6 +67,19 @@ def region_of_token(authorization: str) -> str | None:
     return found["region"] if found else None
 
 
+def key_and_session(authorization: str) -> tuple[str, str]:
+    """Give the access key that signed a token, and the session token beside it if there is one.
+
+    Raises
+    ------
+    BadToken
+        When it is none.
+    """
+    given = dict(parse_qsl(_query(authorization)))
+    key = given.get("X-Amz-Credential", "").partition("/")[0]
+    return key, given.get("X-Amz-Security-Token", "")
+
+
 def check_token(
     authorization: str, secret_of: Callable[[str], str | None], now: float | None = None
 ) -> None:

@@ -16,17 +16,17 @@ import boto3
 import botocore.config
 import botocore.session
 
-from .admission import TOKEN_HEADER, Credentials, credentials_at
+from .admission import TOKEN_HEADER, Credentials, Session, credentials_at
 
 ACCOUNT = "123456789012"
 """The account that moto gives to a caller whose key no account has."""
 
 _lock = threading.Lock()
 _making = threading.Lock()  # a session is not safe across threads, its clients are
-_clients: dict[tuple[str, str, str], Any] = {}
+_clients: dict[tuple[str, str, str, Session | None], Any] = {}
 
 
-def new_client(service: str, region: str, url: str, credentials: Credentials) -> Any:
+def new_client(service: str, region: str, url: str, credentials: Credentials | Session) -> Any:
     """Make a boto3 client bound to the local AWS at `url`.
 
     It knows nothing of the user's profiles, files, proxies or variables.
@@ -49,6 +49,7 @@ def new_client(service: str, region: str, url: str, credentials: Credentials) ->
             config=configuration,
             aws_access_key_id=credentials.access_key,
             aws_secret_access_key=credentials.secret_key,
+            aws_session_token=getattr(credentials, "session_token", None),
         )
 
 
@@ -65,17 +66,17 @@ def _session(region: str) -> Any:
     return boto3.session.Session(botocore_session=core, region_name=region)
 
 
-def local_client(service: str, region: str, url: str) -> Any:
-    """Give the client with which the local AWS asks itself.
+def local_client(service: str, region: str, url: str, session: Session | None = None) -> Any:
+    """Give the client with which the local AWS asks itself, by its own key or a role's session.
 
     Clients are cached: building one costs some 50 ms and they are safe to share between threads.
     None of them leaves the local AWS: a handler that its user registered would change, or answer,
     what the CloudFormation engine asks.
     """
-    key = (service, region, url)
+    key = (service, region, url, session)
     with _lock:
         if key not in _clients:
-            _clients[key] = new_client(*key, credentials_at(url))
+            _clients[key] = new_client(service, region, url, session or credentials_at(url))
         return _clients[key]
 
 

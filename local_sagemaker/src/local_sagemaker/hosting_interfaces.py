@@ -12,15 +12,13 @@ ec2:DeleteNetworkInterface ("SageMaker AI Roles", CreateModel in a VPC). Both ca
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moto.ec2.models import ec2_backends
-from moto.iam.access_control import IAMPolicy, PermissionResult
-from moto.iam.exceptions import NotFoundException
-from moto.iam.models import iam_backends
 
 from .hosting import Interfaces, all_hosting, all_variants, hosting
+from .permissions.hosting import may_delete_interfaces
 from .runtime.clock import Clock
 from .runtime.options import RuntimeOptions
 
@@ -56,8 +54,8 @@ def hold(
         if not subnets or not groups:
             continue
         role = str(models[name].get("ExecutionRoleArn") or config.get("ExecutionRoleArn") or "")
-        # A role that never had the right is not held to it: nothing here asks for rights.
-        needed = role if _may_delete(place, role) else None
+        # A role that never had the right is not held to it: with rights ignored it may lack it.
+        needed = role if _may_delete(place, role, subnets) else None
         for number in range(int(variant.get("DesiredInstanceCount") or 1)):
             interface = backend.create_network_interface(
                 backend.get_subnet(subnets[number % len(subnets)]),
@@ -96,24 +94,14 @@ def remove_expired() -> None:
             for due in [each for each in state.interfaces if each.left and each.left()]:
                 state.interfaces.remove(due)
                 for interface, role in due.made:
-                    if role and due.needs_role and not _may_delete(place, role):
+                    enis = ec2_backends[place[0]][place[1]].enis
+                    subnets = [enis[interface].subnet.id] if interface in enis else []
+                    if role and due.needs_role and not _may_delete(place, role, subnets):
                         logger.warning("%s stays: %s has no %s any more", interface, role, _RIGHT)
                     else:
-                        ec2_backends[place[0]][place[1]].enis.pop(interface, None)
+                        enis.pop(interface, None)
 
 
-def _may_delete(place: tuple[str, str], role_arn: str) -> bool:
-    """Whether a role exists and has the right to delete interfaces."""
-    try:
-        role = iam_backends[place[0]]["aws"].get_role(role_arn.rpartition("/")[2])
-    except NotFoundException:
-        return False
-    policies = [
-        *map(IAMPolicy, role.policies.values()),
-        *map(IAMPolicy, role.managed_policies.values()),
-    ]
-    resource = f"arn:aws:ec2:{place[1]}:{place[0]}:network-interface/eni-0"
-    return any(
-        policy.is_action_permitted(_RIGHT, resource) == PermissionResult.PERMITTED
-        for policy in policies
-    )
+def _may_delete(place: tuple[str, str], role: str, subnets: Sequence[str]) -> bool:
+    """Say whether SageMaker may delete interfaces in these subnets with a role."""
+    return bool(role) and may_delete_interfaces(place, role, subnets)

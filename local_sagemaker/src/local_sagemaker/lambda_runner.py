@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .admission import Session
 from .archives import Unpackable, unpack_code
 from .function_processes import ForkedFunction, close_host, forked_function
 from .held_folder import HeldFolder
@@ -54,6 +55,8 @@ class PythonFunction:
     environment: Mapping[str, str]
     region: str
     url: str
+    session: Session | None = None
+    """Of its role; by default it has the local AWS's own key."""
 
 
 @dataclass(frozen=True)
@@ -79,14 +82,14 @@ class InvocationResult:
 def run(function: PythonFunction, event: Any) -> InvocationResult:
     """Invoke a function and wait for it."""
     if not function.runtime.startswith("python"):
-        return _failure(
+        return failure(
             "Runtime.NotEmulated",
             f"the local AWS runs Python functions only; {function.name} is {function.runtime}",
         )
     try:
         root = _unpacked(function.code)
     except Unpackable as error:
-        return _failure("Runtime.CodeNotUnpacked", str(error))
+        return failure("Runtime.CodeNotUnpacked", str(error))
     with tempfile.TemporaryDirectory(
         dir=root.parent, prefix="run-", ignore_cleanup_errors=True
     ) as scratch:
@@ -114,10 +117,10 @@ def run(function: PythonFunction, event: Any) -> InvocationResult:
             log = log_file.read_text("utf-8", "replace")
         if timed_out:
             message = f"Task timed out after {function.timeout:.2f} seconds"
-            return _failure("Sandbox.Timedout", message, log)
+            return failure("Sandbox.Timedout", message, log)
         if not answer.exists():
             message = f"Runtime exited with error: exit status {status}"
-            return _failure("Runtime.ExitError", message, log)
+            return failure("Runtime.ExitError", message, log)
         result = json.loads(answer.read_text())
         return InvocationResult(json.dumps(result["payload"]), result["failed"], log)
 
@@ -165,7 +168,8 @@ def is_running(arn: str | None = None) -> bool:
         return any(arn in (None, name) for name, _ in _background)
 
 
-def _failure(kind: str, message: str, log: str = "") -> InvocationResult:
+def failure(kind: str, message: str, log: str = "") -> InvocationResult:
+    """Give the result of an invocation that Lambda itself ended."""
     payload = json.dumps({"errorType": kind, "errorMessage": message})
     return InvocationResult(payload, True, f"{log}\n{message}".strip())
 
@@ -173,7 +177,11 @@ def _failure(kind: str, message: str, log: str = "") -> InvocationResult:
 def _environment(function: PythonFunction, scratch: str) -> dict[str, str]:
     return {
         **process_environment(
-            function.environment, scratch, region=function.region, url=function.url
+            function.environment,
+            scratch,
+            region=function.region,
+            url=function.url,
+            session=function.session,
         ),
         "_HANDLER": function.handler,
         "AWS_LAMBDA_FUNCTION_NAME": function.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from .admission import Credentials, credentials_at
+from .admission import Credentials, Session, credentials_at
 
 # Variables by which a process could be turned towards a real account.
 _REDIRECTING = (
@@ -25,7 +25,7 @@ _REDIRECTING = (
 
 
 def process_environment(
-    own: Mapping[str, str], scratch: str, *, region: str, url: str
+    own: Mapping[str, str], scratch: str, *, region: str, url: str, session: Session | None = None
 ) -> dict[str, str]:
     """What the user has set, in a world that holds the local AWS and nothing else.
 
@@ -37,6 +37,8 @@ def process_environment(
         Folder that is home and for temporary files.
     region, url
         Of the local AWS.
+    session
+        Of the role that it runs with; by default it has the local AWS's own key.
     """
     return {
         **{name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ},
@@ -44,13 +46,15 @@ def process_environment(
         "TMPDIR": scratch,
         "LANG": "C.UTF-8",
         **{name: value for name, value in own.items() if not name.startswith(_REDIRECTING)},
-        **aws_variables(region, url, credentials_at(url)),
+        **aws_variables(region, url, session or credentials_at(url)),
     }
 
 
-def aws_variables(region: str, url: str, credentials: Credentials) -> dict[str, str]:
+def aws_variables(region: str, url: str, credentials: Credentials | Session) -> dict[str, str]:
     """The variables by which a process finds the local AWS at a URL, and no account."""
+    token = getattr(credentials, "session_token", "")
     return {
+        **({"AWS_SESSION_TOKEN": token} if token else {}),
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,
         "AWS_ENDPOINT_URL": url,

@@ -16,7 +16,9 @@ from .hosting import Hosting, all_variants, hosting
 from .hosting_interfaces import hold, let_go
 from .inference_components import check_component, check_specification
 from .optimization_jobs import OPERATIONS
+from .permissions.hosting import RoleLacks
 from .protocols import Invalid
+from .runtime.blueprints import role_of
 from .runtime.statuses import creating
 from .variants import (
     check_component_variants,
@@ -196,11 +198,29 @@ def create_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     live = caller.runtime.is_live(place, config)
     if live:
         creating(record, created)
+    elif lacking := _lacking(caller, config):
+        record.update(EndpointStatus="Failed", FailureReason=lacking)
+        return _add(caller, "Endpoint", record)
     answer = _add(caller, "Endpoint", record)
     hold(place, name, config, record)
     if live:
         caller.runtime.create(place, name, config)
     return answer
+
+
+def _lacking(caller: Caller, config: dict[str, Any]) -> str | None:
+    """Say what the roles of a configuration lack, where no instance would find out by itself."""
+    if caller.runtime.options.permissions == "ignored":
+        return None
+    place = (caller.account, caller.region)
+    for variant in all_variants(config):
+        role = role_of(place, variant, _state(caller), config)
+        try:
+            if role is not None:
+                role.check()
+        except RoleLacks as lacks:
+            return str(lacks)
+    return None
 
 
 def _settled(caller: Caller, name: str) -> dict[str, Any]:
@@ -281,8 +301,14 @@ def update_endpoint(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
             endpoint["LastDeploymentConfig"] = deployment
 
     place = (caller.account, caller.region)
+    live = caller.runtime.owns(place, endpoint["EndpointName"])
+    if not live and (lacking := _lacking(caller, config)):  # as a fleet that does not start
+        endpoint["LastModifiedTime"] = caller.now()
+        kept = caller.runtime.options.keeps_failure_reason
+        endpoint["FailureReason"] = lacking if kept else None
+        return {"EndpointArn": endpoint["EndpointArn"]}
     hold(place, endpoint["EndpointName"], config, described)
-    if caller.runtime.owns(place, endpoint["EndpointName"]):
+    if live:
         endpoint["EndpointStatus"], endpoint["FailureReason"] = "Updating", None
         caller.runtime.update(
             place, endpoint["EndpointName"], config, described, deployment, take_over

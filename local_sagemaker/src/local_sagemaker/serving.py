@@ -15,6 +15,9 @@ from .cloudformation import stacks
 from .cloudformation.api import CLOUDFORMATION
 from .cloudwatch import evaluation
 from .observability_admin import OBSERVABILITY_ADMIN
+from .permissions import principals
+from .permissions.enforcement import ignore_at
+from .resources import iam
 from .runtime.http_server import Limits, listening
 from .runtime.service import Runtime
 from .sagemaker_api import SAGEMAKER
@@ -67,12 +70,21 @@ def serving_in_thread(port: int = 0, runtime: Runtime | None = None) -> Iterator
         application.url = runtime.aws_url = f"http://localhost:{port}"
         serve_with(port, runtime.credentials)
         serving.callback(serve_with, port, None)
+        ignore_at(port, runtime.options.permissions == "ignored")
+        serving.callback(ignore_at, port, False)
         _serving.add(application.url)
         serving.callback(_serving.discard, application.url)
         yield application.url
 
 
-_FORGETTING = (stacks.reset, hosting.reset, lambda_runner.forget, task_runner.forget)
+_FORGETTING = (
+    stacks.reset,
+    hosting.reset,
+    lambda_runner.forget,
+    task_runner.forget,
+    principals.forget,
+    iam.forget,
+)
 
 
 def _forget_when_last() -> None:

@@ -3,7 +3,7 @@
 What is run is the container's entry point and command, with the task's environment, when that is
 Python: the image's file system is not there, this interpreter and its packages are. Like a
 function (see `lambda_runner`) it runs with the user's own rights, gets nothing of the user's
-environment, and can reach the local AWS only. Its task role is not assumed, its address is
+environment, and can reach the local AWS only, with a session of its task role. Its address is
 127.0.0.1.
 """
 
@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .admission import Session
 from .held_folder import HeldFolder
 from .process_environment import process_environment
 from .supervised_process import SupervisedProcess
@@ -37,6 +38,8 @@ class Task:
     ----------
     command
         Entry point and command together.
+    session
+        Of its task role; by default it has the local AWS's own key.
     log
         Takes lines of output as they come.
     ended
@@ -51,6 +54,7 @@ class Task:
     runtime_url: str
     log: Callable[[list[str]], None]
     ended: Callable[[], None]
+    session: Session | None = None
 
 
 class RunningTask:
@@ -147,7 +151,9 @@ def forget() -> None:
 def _environment(task: Task, scratch: str) -> dict[str, str]:
     variables = {"PYTHONPATH": _SOURCES, "PYTHONUNBUFFERED": "1", **task.environment}
     return {
-        **process_environment(variables, scratch, region=task.region, url=task.url),
+        **process_environment(
+            variables, scratch, region=task.region, url=task.url, session=task.session
+        ),
         "AWS_EXECUTION_ENV": "AWS_ECS_FARGATE",
         "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": task.runtime_url,
     }

@@ -18,6 +18,7 @@ from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 from jumping_loop import JumpingLoop
+from roles_under_test import give_hosting_role, trust
 
 from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import (
@@ -340,6 +341,8 @@ def test_no_process_outlives_the_local_aws(how):
         "server = SimulatedModelServer(in_process=False)\n"
         "aws = LocalAws.start(model_servers={'*': server})\n"
         "sagemaker = aws.client('sagemaker')\n"
+        "aws.client('iam').create_role(RoleName='models',\n"
+        f"    AssumeRolePolicyDocument={json.dumps(trust('sagemaker'))!r})\n"
         "sagemaker.create_model(ModelName='m', PrimaryContainer={'Image': 'a/b:1'},\n"
         "                       ExecutionRoleArn='arn:aws:iam::123456789012:role/models')\n"
         "sagemaker.create_endpoint_config(EndpointConfigName='c', ProductionVariants=[dict(\n"
@@ -394,7 +397,7 @@ def test_a_command_that_is_no_server_fails_the_endpoint():
         sagemaker.create_model(
             ModelName="exits",
             PrimaryContainer={"Image": "a/b:1"},
-            ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+            ExecutionRoleArn=give_hosting_role(aws),
         )
         sagemaker.create_endpoint_config(
             EndpointConfigName="exits",

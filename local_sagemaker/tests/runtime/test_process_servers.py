@@ -25,6 +25,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from hosting_site import Site
+from roles_under_test import trust
 
 from local_sagemaker import LocalAws
 from local_sagemaker.archives import SMALL_DATA
@@ -510,6 +511,8 @@ def test_no_process_of_a_server_outlives_the_local_aws(number, tmp_path):
         make = textwrap.dedent(f"""
             import boto3
             sagemaker = boto3.client("sagemaker")
+            boto3.client("iam").create_role(
+                RoleName="models", AssumeRolePolicyDocument={json.dumps(trust("sagemaker"))!r})
             sagemaker.create_model(ModelName="m", PrimaryContainer={{"Image": "a/b:1"}},
                                    ExecutionRoleArn="arn:aws:iam::123456789012:role/models")
             sagemaker.create_endpoint_config(EndpointConfigName="c", ProductionVariants=[dict(

@@ -187,6 +187,7 @@ def _stack_for_change_set(
     if kind == "UPDATE":
         stack = stacks.find(name)
         check_updatable(stack)
+        stack.role_arn = request.get("RoleARN") or stack.role_arn
         return stack
     existing = stacks.alive.get(name)
     if existing is None:

@@ -10,8 +10,10 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from ..admission import Session
 from ..application import Caller
 from ..connections import local_client
+from ..permissions.principals import NotAssumable, check_trust, credentials_of, service_session
 from ..protocols import ServiceError
 from ..resources.resource_type import Place
 from . import descriptions
@@ -48,7 +50,25 @@ def place_of(caller: Caller, stack: Stack) -> Place:
         "",
         caller.runtime.clock,
         caller.runtime.options,
+        session=_session(caller, stack),
     )
+
+
+def _session(caller: Caller, stack: Stack) -> Session | None:
+    """Give the session by which a stack's resources are made; None for the administrator's.
+
+    Source: CloudFormation user guide, "CloudFormation service role": the role's, also for later
+    operations that name none, or else one of the caller's.
+    """
+    if caller.runtime.options.permissions == "ignored":
+        return None
+    if not stack.role_arn:
+        return None if caller.who.administrator else credentials_of(str(caller.key))
+    try:
+        check_trust(stack.role_arn, "cloudformation.amazonaws.com")
+    except NotAssumable:
+        raise ServiceError(f"Role {stack.role_arn} is invalid or cannot be assumed") from None
+    return service_session(stack.role_arn, "AWSCloudFormation")
 
 
 def submission(caller: Caller, request: dict[str, Any], before: Submission) -> Submission:
@@ -147,6 +167,7 @@ def start(
 ) -> dict[str, Any]:
     """Run an operation beside the request, as AWS does: callers poll."""
     stack.token = request.get("ClientRequestToken")
+    stack.role_arn = request.get("RoleARN") or stack.role_arn
     stack.disable_rollback = bool(request.get("DisableRollback"))
     stack.status = status
     operation = StackOperation(place_of(caller, stack), stacks_of(caller), stack)

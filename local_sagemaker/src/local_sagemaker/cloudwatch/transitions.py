@@ -10,6 +10,8 @@ from typing import Any
 
 from moto.sns.models import sns_backends
 
+from ..permissions.alarms import why_not_published
+from ..permissions.enforcement import is_enforced
 from .metric_store import reason_data
 from .state import AlarmRecord, CloudWatchState
 
@@ -135,6 +137,10 @@ def _publish(
     backend = sns_backends[parts[4]][parts[3]] if parts[4] == state.account else None
     if backend is None or action not in backend.topics:
         return "the topic does not exist"
+    if is_enforced():
+        key = backend.topics[action].kms_master_key_id
+        if refused := why_not_published(action, key, alarm.alarm_arn):
+            return refused
     try:
         backend.publish(
             reason_data(**_message(state, alarm, new, change)),

@@ -15,6 +15,9 @@ from moto.ecs.responses import EC2ContainerServiceResponse
 from .. import task_runner
 from ..admission import credentials_at
 from ..connections import ask, local_client
+from ..permissions.conditions import NotJudged
+from ..permissions.enforcement import is_enforced
+from ..permissions.tasks import TaskRefused, check_roles
 from .replacing import around
 
 _KEPT = {
@@ -104,6 +107,15 @@ def _start(backend: Any, task: Any, url: str) -> None:
     if refused is not None:
         _stopped(task, "TaskFailedToStart", f"CannotPullContainerError: {refused}", time.time())
         return
+    session = None
+    if is_enforced(url):
+        try:
+            session = check_roles(
+                (backend.account_id, backend.region_name), definition, task.id, _subnets()
+            )
+        except (TaskRefused, NotJudged) as reason:
+            _stopped(task, "TaskFailedToStart", str(reason), time.time())
+            return
     task.running = task_runner.start(
         task_runner.Task(
             arn=task.task_arn,
@@ -114,8 +126,15 @@ def _start(backend: Any, task: Any, url: str) -> None:
             runtime_url=_runtime_url(url),
             log=_logging(container, task.id, backend.region_name, url),
             ended=task.advance,
+            session=session,
         )
     )
+
+
+def _subnets() -> list[str]:
+    """Give the subnets that a RunTask request names."""
+    network = request.get_json(force=True).get("networkConfiguration") or {}
+    return list((network.get("awsvpcConfiguration") or {}).get("subnets") or ())
 
 
 def _address(task: Any) -> None:

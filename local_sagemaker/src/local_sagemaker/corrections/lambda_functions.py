@@ -13,7 +13,12 @@ from moto.awslambda.models import LambdaBackend, LambdaFunction
 from moto.awslambda.responses import LambdaResponse
 
 from .. import lambda_runner
+from ..admission import Session
 from ..archives import Unpackable, check_code
+from ..permissions import functions
+from ..permissions.conditions import NotJudged
+from ..permissions.enforcement import is_enforced
+from ..permissions.principals import Origin, service_session
 from .replacing import around
 
 # Lambda invocations: moto needs Docker; here the function runs in a subprocess.
@@ -24,7 +29,9 @@ from .replacing import around
 _OF_THE_CODE = ("code_bytes", "code_digest", "code_sha_256", "code_size")
 
 
-def as_function(found: Any, url: str) -> lambda_runner.PythonFunction:
+def as_function(
+    found: Any, url: str, session: Session | None = None
+) -> lambda_runner.PythonFunction:
     """Translate moto's function into the runner's."""
     return lambda_runner.PythonFunction(
         name=found.function_name,
@@ -37,15 +44,78 @@ def as_function(found: Any, url: str) -> lambda_runner.PythonFunction:
         environment={k: str(v) for k, v in (found.environment_vars or {}).items()},
         region=found.region,
         url=url,
+        session=session,
     )
 
 
 def run(found: Any, url: str, event: Any) -> lambda_runner.InvocationResult:
-    """Run moto's function, and write its output to its log group."""
-    found.logs_backend.ensure_log_group(found.logs_group_name)
-    outcome = lambda_runner.run(as_function(found, url), event)
-    found.save_logs(outcome.log or " ")
+    """Run moto's function with its role, and write its output to its log group if that may."""
+    session, logs, region = None, True, found.region
+    if is_enforced(url):
+        key = found.kms_key_arn if found.environment_vars else None
+        group = found.logs_group_name
+        try:
+            functions.check_assumable(found.role)
+            functions.check_key(region, found.function_name, found.function_arn, found.role, key)
+            exists = group in found.logs_backend.groups
+            logs = functions.may_log(
+                region, found.function_name, found.role, group, group_exists=exists
+            )
+        except functions.RoleLacks as lacks:
+            return lambda_runner.failure("AccessDeniedException", str(lacks))
+        except NotJudged as unknown:
+            return lambda_runner.failure("NotEmulated", f"the local AWS does not know {unknown}")
+        subnets = (found._vpc_config or {}).get("SubnetIds") or ()
+        session = service_session(
+            found.role, found.function_name, Origin(tuple(subnets), found.function_arn)
+        )
+    outcome = lambda_runner.run(as_function(found, url, session), event)
+    if logs:
+        found.logs_backend.ensure_log_group(found.logs_group_name)
+        found.save_logs(outcome.log or " ")
     return outcome
+
+
+_KEPT = ("DeadLetterConfig", "LoggingConfig", "VpcConfig", "Role")
+"""What of a function's configuration its role is judged by; moto drops half of it."""
+
+
+def _check_role(region: str, name: str, settings: dict[str, Any]) -> None:
+    if not is_enforced(f"http://{request.host}"):
+        return
+    try:
+        functions.check_configuration(region, name, settings)
+    except functions.RoleLacks as lacks:
+        raise InvalidParameterValueException(str(lacks)) from None
+
+
+def _keep(found: Any, settings: dict[str, Any]) -> None:
+    found.kept = settings
+    group = (settings.get("LoggingConfig") or {}).get("LogGroup")
+    found.logs_group_name = group or f"/aws/lambda/{found.function_name}"
+
+
+@around(LambdaBackend)
+def create_function(original: Callable[..., Any], self: Any, spec: dict[str, Any]) -> Any:
+    """Refuse a role that cannot run the function."""
+    settings = {name: spec[name] for name in _KEPT if spec.get(name)}
+    _check_role(self.region_name, str(spec.get("FunctionName")), settings)
+    made = original(self, spec)
+    _keep(made, settings)
+    return made
+
+
+@around(LambdaFunction)
+def update_configuration(
+    original: Callable[..., Any], self: Any, config_updates: dict[str, Any]
+) -> Any:
+    """Refuse a role that cannot run the function any more."""
+    changed = {name: value for name, value in config_updates.items() if name in _KEPT}
+    settings = {**getattr(self, "kept", {"Role": self.role}), **changed}
+    _check_role(self.region, self.function_name, settings)
+    answer = original(self, config_updates)
+    _keep(self, settings)
+    return answer
 
 
 @around(LambdaFunction)

@@ -1,63 +1,31 @@
-"""Policies: of IAM's own one at a time, of buckets without their conditions."""
+"""Policies: AWS's managed ones are loaded one at a time; of buckets' `permissions` judges."""
 
 from __future__ import annotations
 
-import functools
-import json
 from collections.abc import Callable
 from typing import Any
 
+from flask import request
 from moto.iam import models
-from moto.iam.aws_managed_policies import aws_managed_policies_data
+from moto.iam.access_control import PermissionResult
 from moto.s3.models import FakeBucket
 
+from ..permissions.enforcement import DENIED_OBJECTS
+from ..permissions.managed_policies import aws_managed_policy
 from .replacing import around
 
-# AWS-managed policies: moto loads all of them or none.
-#
-# All would cost a second at the first IAM call; none would refuse `AdministratorAccess`, which the
-# CDK bootstrap template attaches. So one is loaded when it is asked for.
 
-
-_PREFIX = ":iam::aws:policy/"
-
-
-@functools.cache
-def _known() -> dict[str, Any]:
-    known: dict[str, Any] = json.loads(aws_managed_policies_data)
-    return known
-
-
-@around(models.IAMBackend)
-def attach_role_policy(
-    original: Callable[..., None], self: Any, policy_arn: str, role_name: str
+@around(models.IAMBackend, "attach_role_policy", "attach_user_policy")
+def load_before_attaching(
+    original: Callable[..., None], self: Any, policy_arn: str, name: str
 ) -> None:
     """Load an AWS-managed policy before it is attached."""
-    name = policy_arn.rpartition("/")[2]
-    if _PREFIX in policy_arn and policy_arn not in self.managed_policies and name in _known():
-        policy = models.AWSManagedPolicy.from_data(
-            name, self.account_id, self.region_name, _known()[name]
-        )
-        self.managed_policies[policy.arn] = policy
-    original(self, policy_arn, role_name)
-
-
-# Bucket policies: moto enforces a Deny but ignores its Condition.
-#
-# CDK's `enforce_ssl` denies everything when `aws:SecureTransport` is false; moto would then refuse
-# every upload. A statement with a Condition is kept and readable, but not enforced.
+    aws_managed_policy(policy_arn, self)
+    original(self, policy_arn, name)
 
 
 @around(FakeBucket)
-def get_permission(original: Callable[..., Any], self: Any, action: str, resource: str) -> Any:
-    """Judge only by the statements that have no Condition."""
-    if self.policy is None:
-        return original(self, action, resource)
-    document = json.loads(self.policy)
-    statements = document["Statement"]
-    statements = statements if isinstance(statements, list) else [statements]
-    document["Statement"] = [s for s in statements if not s.get("Condition")]
-    # A stand-in with the same verdict, so that the stored policy is never touched.
-    stand_in = object.__new__(FakeBucket)
-    stand_in.policy = json.dumps(document).encode() if document["Statement"] else None
-    return original(stand_in, action, resource)
+def get_permission(_: Callable[..., Any], self: Any, action: str, resource: str) -> Any:
+    """Leave the bucket's policy to `permissions`, which has judged the request already."""
+    denied = resource in request.environ.get(DENIED_OBJECTS, ())
+    return PermissionResult.DENIED if denied else PermissionResult.NEUTRAL

@@ -84,7 +84,7 @@ class Policies:
         Whether nobody gets in whom the resource's policy does not let in: key policies of KMS and
         trust policies of roles.
     endpoint
-        Of the VPC endpoints that the request may come through, of which one has to allow it.
+        Of the VPC endpoint that the request comes through, if it does.
     """
 
     identity: tuple[Policy, ...] = ()
@@ -92,7 +92,7 @@ class Policies:
     session: Policy | None = None
     resource: Policy | None = None
     resource_decides: bool = False
-    endpoint: tuple[Policy, ...] = ()
+    endpoint: Policy | None = None
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ def decide(asked: Asked, policies: Policies) -> Decision:
     """Judge a request; NotJudged when something in a policy is not known here."""
     if denying := _denying(asked, policies):
         return Decision(False, f"with an explicit deny in {denying}")
-    if policies.endpoint and not any(each.allows(asked) for each in policies.endpoint):
+    if policies.endpoint and not policies.endpoint.allows(asked):
         return _missing("VPC endpoint policy", asked)
     grant = policies.resource.allows(asked) if policies.resource else _Grant.NOBODY
     home = asked.principal.account == asked.account
@@ -306,7 +306,7 @@ def _any_allows(policies: Iterable[Policy], asked: Asked) -> bool:
 def _denying(asked: Asked, policies: Policies) -> str:
     """Name the kind of policy with a statement that denies a request; empty without one."""
     kinds: tuple[tuple[str, Iterable[Policy | None]], ...] = (
-        ("a VPC endpoint policy", policies.endpoint),
+        ("a VPC endpoint policy", [policies.endpoint]),
         ("a resource-based policy", [policies.resource]),
         ("an identity-based policy", policies.identity),
         ("a permissions boundary", [policies.boundary]),

@@ -19,6 +19,9 @@ from moto.awslambda.utils import get_backend
 
 from .. import lambda_runner
 from ..corrections.lambda_functions import run
+from ..permissions.actions import Right
+from ..permissions.judge import Denied, check
+from ..permissions.principals import identify, role_identity
 from ..protocols import ServiceError
 from ..runtime.http_server import LOOPBACK, Connection, Limits, Request, listening
 from .properties import as_text
@@ -65,10 +68,22 @@ def send(at: Place, kind: str, details: dict[str, Any]) -> Created:
         "ResourceType": at.type_name,
         **details,
     }
-    found = _find(at, token)
+    found = _invoked(at, token)
     if _ON_EVENT in (found.environment_vars or {}):
         return _provider(at, found, event)
     return _plain(at, found, event)
+
+
+def _invoked(at: Place, arn: str) -> Any:
+    """Find the function of a service token, which CloudFormation invokes with the stack's rights."""
+    found = _find(at, arn)
+    if at.session is not None:
+        try:
+            who, right = identify(at.session.access_key), Right("lambda:InvokeFunction", arn, {})
+            check(who, [right], "lambda", at.region)
+        except Denied as denied:
+            raise ServiceError(str(denied), "AccessDenied") from None
+    return found
 
 
 def _find(at: Place, arn: str) -> Any:
@@ -161,7 +176,7 @@ def _asked(
 def _provider(at: Place, framework: Any, event: dict[str, Any]) -> Created:
     """Follow https://docs.aws.amazon.com/cdk/api/v2/docs/aws-cdk-lib.custom_resources-readme.html."""
     environment = framework.environment_vars
-    outcome = run(_find(at, environment[_ON_EVENT]), at.url, event)
+    outcome = run(_handler(at, framework, environment[_ON_EVENT]), at.url, event)
     if outcome.failed:
         raise ServiceError(f"Received response status [FAILED]: {outcome.error}")
     answer = json.loads(outcome.payload) or {}
@@ -178,8 +193,20 @@ def _provider(at: Place, framework: Any, event: dict[str, Any]) -> Created:
     data = dict(answer.get("Data") or {})
     if environment.get(_IS_COMPLETE):
         waiting = {**event, **answer, "PhysicalResourceId": physical_id, "Data": data}
+        _handler(at, framework, environment[_IS_COMPLETE])
         data |= _wait_until_complete(at, environment[_IS_COMPLETE], waiting)
     return Created(str(physical_id), data)
+
+
+def _handler(at: Place, framework: Any, arn: str) -> Any:
+    """Find a handler, which the framework's function invokes with its role."""
+    if at.options.permissions == "enforced":
+        who = role_identity(framework.role, framework.function_name)
+        try:
+            check(who, [Right("lambda:InvokeFunction", arn, {})], "lambda", at.region)
+        except Denied as denied:
+            raise ServiceError(f"Received response status [FAILED]: {denied}") from None
+    return _find(at, arn)
 
 
 def _wait_until_complete(at: Place, arn: str, event: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
+from ..admission import Session
 from ..connections import local_client
 from ..runtime.clock import Clock
 from ..runtime.options import RuntimeOptions
@@ -61,6 +62,8 @@ class Place:
     clock: Clock = field(default_factory=Clock)
     options: RuntimeOptions = field(default_factory=RuntimeOptions)
     begun: list[Created] = field(default_factory=list)
+    session: Session | None = None
+    """Of the stack's role, or of a caller who is not the administrator."""
 
     def begin(self, physical_id: str, attributes: dict[str, Any] | None = None) -> Created:
         """Say that the resource is there and not finished: if the rest fails, a rollback deletes it.
@@ -72,7 +75,7 @@ class Place:
 
     def client(self, service: str, region: str | None = None) -> Any:
         """Give a boto3 client of this local AWS."""
-        return local_client(service, region or self.region, self.url)
+        return local_client(service, region or self.region, self.url, self.session)
 
     def arn(self, service: str, resource: str) -> str:
         """Write an ARN in this account and region."""
@@ -109,6 +112,8 @@ class ResourceType(ABC):
     its parameters, each with the property or attribute that it takes, "" being the physical id."""
     name_property: ClassVar[str | None] = None
     """The property that fixes the resource's name, which no two resources can share."""
+    named_within: ClassVar[frozenset[str]] = frozenset()
+    """Properties of what the name is unique in: where one of them differs, the name may be the same."""
     tags_by: ClassVar[Tagging | None] = None
     """How a change of its tags is made, beside `update`."""
     tagged: ClassVar[str | None] = None

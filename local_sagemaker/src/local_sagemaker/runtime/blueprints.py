@@ -12,6 +12,7 @@ from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBacken
 
 from ..hosting import Hosting, all_variants, hosts_components
 from ..model_servers.specifications import ECHO, NEVER_RUNS, ModelServer, model_server_for
+from ..permissions.hosting import ModelRole
 from .clock import Clock
 from .containers import Site
 from .fleet import Fleet, Variant
@@ -119,7 +120,8 @@ def fleet_of(
         if hosts_components(settings):
             continue
         name = settings["VariantName"]
-        variant = _variant(place, name, settings, hosting, options)
+        of_all = {each: config.get(each) for each in ("ExecutionRoleArn", "VpcConfig", "KmsKeyId")}
+        variant = _variant(place, name, {**of_all, **settings}, hosting, options)
         variant.weight = float(settings.get("InitialVariantWeight", 1.0))
         variant.shadow = name in shadows
         variant.invocation_dimensions = ((("EndpointName", endpoint), ("VariantName", name)),)
@@ -168,6 +170,7 @@ def _variant(
     network = settings.get("VpcConfig") or model.get("VpcConfig") or {}
     return Variant(
         name=name,
+        role=role_of(place, settings, hosting) if options.permissions == "enforced" else None,
         server=server_of(settings, hosting, options),
         settings=settings,
         environment=container.get("Environment") or {},
@@ -175,6 +178,37 @@ def _variant(
         zones=_zones(place, network.get("Subnets") or ()),
         routing=Routing.of(settings.get("RoutingConfig")),
         multi_model=container.get("Mode") == "MultiModel",
+    )
+
+
+def role_of(
+    place: Place,
+    settings: Mapping[str, Any],
+    hosting: Hosting,
+    config: Mapping[str, Any] | None = None,
+) -> ModelRole | None:
+    """Give the role of a variant's model, or of the configuration that it has none of its own in.
+
+    Parameters
+    ----------
+    settings
+        The variant's; of an inference component together with its host's.
+    config
+        The configuration, unless its ExecutionRoleArn, VpcConfig and KmsKeyId are among them.
+    """
+    model = hosting.models.get(settings.get("ModelName", ""), {})
+    given = {**(config or {}), **settings}
+    arn = model.get("ExecutionRoleArn") or given.get("ExecutionRoleArn")
+    if not arn:
+        return None
+    containers = model.get("Containers") or [model.get("PrimaryContainer") or {}]
+    return ModelRole(
+        place,
+        arn,
+        [settings["Container"]] if settings.get("Container") else containers,
+        given.get("VpcConfig") or model.get("VpcConfig"),
+        bool(model.get("EnableNetworkIsolation") or given.get("EnableNetworkIsolation")),
+        given.get("KmsKeyId"),
     )
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from moto.logs.models import logs_backends
 
+from ..admission import Session
+from ..permissions.hosting import ModelRole
 from .model_data import ModelData
 from .server_output import ServerOutput
 
@@ -32,7 +34,7 @@ class Site:
     folder
         Where their files go; made when it is first asked for.
     variables
-        The variables that lead to the local AWS and nowhere else.
+        The variables that lead to the local AWS and nowhere else, for a session or its own key.
     now
         Gives the time that log events have; without it nothing is put into CloudWatch Logs.
     component
@@ -43,14 +45,15 @@ class Site:
     account: str
     region: str
     folder: Callable[[], Path]
-    variables: Callable[[], Mapping[str, str]]
+    variables: Callable[[Session | None], Mapping[str, str]]
     now: Callable[[], float] | None
     component: str = ""
 
-    def log(self, stream: str = "", lines: Sequence[str] = ()) -> None:
+    def log(self, role: ModelRole | None, stream: str = "", lines: Sequence[str] = ()) -> None:
         """Put lines into the endpoint's log group, which AWS keeps when the endpoint is deleted.
 
-        The group is there once a container runs, also when it writes nothing.
+        The group is there once a container runs, also when it writes nothing; nothing is, when the
+        model's role may not write it.
         """
         if self.now is None:
             return
@@ -58,6 +61,8 @@ class Site:
         name = f"/aws/sagemaker/Endpoints/{self.endpoint}"
         if self.component:
             name = f"/aws/sagemaker/InferenceComponents/{self.component}"
+        if role is not None and not role.may_log(name, group_exists=name in backend.groups):
+            return
         backend.ensure_log_group(name)
         if lines:
             group = backend.groups[name]
@@ -83,6 +88,8 @@ class Container:
         As CreateModel took it.
     model_data
         What the model names; None when it names nothing.
+    role
+        The model's, with which it calls AWS; without one it has the local AWS's own key.
     """
 
     site: Site
@@ -90,6 +97,7 @@ class Container:
     instance: str
     environment: Mapping[str, str] = field(default_factory=dict)
     model_data: ModelData | None = None
+    role: ModelRole | None = None
 
     @property
     def _name(self) -> str:
@@ -103,7 +111,8 @@ class Container:
         """Give the log of what the server writes: a file, and the stream that AWS would have."""
         stream = f"{self.variant}/{self.instance}"
         return ServerOutput(
-            self.site.folder() / f"{self._name}.log", lambda lines: self.site.log(stream, lines)
+            self.site.folder() / f"{self._name}.log",
+            lambda lines: self.site.log(self.role, stream, lines),
         )
 
     def load(self) -> None:
@@ -144,7 +153,7 @@ class Container:
         return {
             "PYTHONUNBUFFERED": "1",  # what it printed before it died is worth most
             **inherited,
-            **self.site.variables(),
+            **self.site.variables(self.role.session() if self.role else None),
             **given,
             "SM_MODEL_DIR": model,
             "SAGEMAKER_BASE_DIR": str(self._base),  # of SageMaker's inference toolkit

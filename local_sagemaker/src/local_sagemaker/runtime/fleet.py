@@ -11,6 +11,7 @@ from typing import Any
 
 from ..hosting import all_variants
 from ..model_servers.specifications import NEVER_RUNS, ModelServer
+from ..permissions.hosting import ModelRole, RoleLacks
 from .clock import Clock
 from .containers import Container, Site
 from .instances import Instance, StartupFailed
@@ -60,6 +61,8 @@ class Variant:
     invocation_dimensions: tuple[Dimensions, ...] = ()
     component: bool = False
     """Whether it is an inference component, whose copies are its instances."""
+    role: ModelRole | None = None
+    """The model's, when rights are judged."""
 
     @property
     def ready(self) -> list[Instance]:
@@ -191,6 +194,11 @@ class Fleet:
         most = self._options.instance_limit
         if most is not None and self._running() + len(added) > most:
             raise FleetFailed(_NO_CAPACITY)
+        if variant.role is not None:
+            try:
+                variant.role.check()
+            except RoleLacks as lacks:
+                raise FleetFailed(str(lacks)) from None
         variant.instances += added
         timeout = variant.startup_timeout
         limit = self._options.startup_timeout_limit
@@ -200,7 +208,7 @@ class Fleet:
             if self._options.provision_time:
                 await self._clock.sleep(self._options.provision_time)
             if variant.server is not NEVER_RUNS:
-                self._site.log()
+                self._site.log(variant.role)
             await asyncio.gather(*(one.start(timeout) for one in added))
         except StartupFailed as failed:
             self._remove(variant, added)
@@ -232,6 +240,7 @@ class Fleet:
             f"i-0{secrets.token_hex(8)}",
             variant.environment,
             variant.model_data,
+            variant.role,
         )
         return Instance(variant.server, place, zone, container, self._clock, self._options.routers)
 

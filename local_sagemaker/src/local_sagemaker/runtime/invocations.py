@@ -16,7 +16,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from urllib.parse import unquote
 
-from ..bearer_tokens import OPENAI_PATH
+from ..admission import Credentials, access_key
+from ..bearer_tokens import OPENAI_PATH, key_and_session
+from ..permissions.conditions import NotJudged
+from ..permissions.invoking import check_invocation
+from ..permissions.judge import Denied
 from .answers import Answers, Call, Kind
 from .blueprints import instance_dimensions
 from .clock import Clock
@@ -44,6 +48,11 @@ from .routing import choose_instance, prefix_key
 from .shadow import Nobody, is_copied
 
 _KINDS: dict[str, Kind] = {"invocations": "whole", "invocations-response-stream": "events"}
+_ACTIONS: dict[Kind, str] = {
+    "whole": "InvokeEndpoint",
+    "events": "InvokeEndpointWithResponseStream",
+    "openai": "CallWithBearerToken",
+}
 
 
 def _operation(request: Request) -> tuple[str, Kind, str | None]:
@@ -84,12 +93,21 @@ class Invocations:
         The runtime's.
     region
         Of requests that are not signed.
+    credentials
+        The administrator's, who may do everything.
     """
 
     def __init__(
-        self, find: Find, meter: Meter, clock: Clock, options: RuntimeOptions, region: str
+        self,
+        find: Find,
+        meter: Meter,
+        clock: Clock,
+        options: RuntimeOptions,
+        region: str,
+        credentials: Credentials,
     ) -> None:
         self._find = find
+        self._credentials = credentials
         self._meter = meter
         self._clock = clock
         self.options = options
@@ -124,11 +142,13 @@ class Invocations:
             )
             return
         headers = request.headers
+        region = region_of(headers.get("authorization", "")) or self._region
+        if self.options.permissions == "enforced":
+            self._judge(request, name, kind, component, region, zone)
         check_lengths(headers)
         if kind == "events":
             check_stream_session(headers)
         self._throttle()
-        region = region_of(headers.get("authorization", "")) or self._region
         endpoint = await self._find(region, name)
         if endpoint is None or not endpoint.in_service:
             raise Refusal(400, "ValidationError", not_found(name, endpoint))
@@ -144,6 +164,36 @@ class Invocations:
             await self._serve(call)
         finally:
             variant.under_way -= 1
+
+    def _judge(
+        self,
+        request: Request,
+        name: str,
+        kind: Kind,
+        component: str | None,
+        region: str,
+        zone: str | None,
+    ) -> None:
+        """Refuse a caller whom no policy allows the call."""
+        headers = request.headers
+        key = (
+            key_and_session(headers.get("authorization", ""))[0]
+            if kind == "openai"
+            else access_key(request.target, headers)
+        )
+        model = headers.get(PREFIX + "target-model")
+        try:
+            check_invocation(
+                key, self._credentials, _ACTIONS[kind], name, component, region, zone, model
+            )
+        except Denied as denied:
+            raise Refusal(403, "AccessDeniedException", str(denied)) from None
+        except NotJudged as unknown:
+            raise Refusal(
+                400,
+                "NotEmulated",
+                f"The local AWS cannot judge this request: it does not know {unknown}.",
+            ) from None
 
     def _copy(self, call: Call) -> None:
         """Send a copy to the shadow variant, if it is one of those; nobody waits for it."""

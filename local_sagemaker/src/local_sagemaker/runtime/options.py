@@ -17,6 +17,7 @@ from .clock import check_clock
 
 EndpointHandler = Literal["waits", "compares"]
 UnchangedConfiguration = Literal["refused", "ignored", "deployed"]
+Permissions = Literal["enforced", "ignored"]
 
 _INTERFACES_STAY = 1200.0
 """Longer than the 15 minutes for which CloudFormation tries to delete a security group: stacks do
@@ -106,6 +107,10 @@ class RuntimeOptions:
     optimization_time
         Seconds by the clock that an optimization job runs; by default 0: it has ended at the first
         look. At AWS it is hours.
+    permissions
+        Whether IAM's policies are judged: ``enforced`` (the default) allows a call of a function,
+        task, model or caller with a role or user's key as the policies stand at that moment;
+        ``ignored`` lets everybody do everything.
     clock_speed
         Seconds of the runtime's clock per real second; 0 stands still until it is advanced. By
         default 1.
@@ -138,6 +143,7 @@ class RuntimeOptions:
     metric_histograms: Histograms = "exponential"
     queries_need_enrichment: bool = True
     optimization_time: float = 0.0
+    permissions: Permissions = "enforced"
     clock_speed: float = 1.0
     clock_start: float | None = None
     seed: int | None = None
@@ -152,6 +158,7 @@ class RuntimeOptions:
             ("endpoint_handler", get_args(EndpointHandler)),
             ("unchanged_configuration", get_args(UnchangedConfiguration)),
             ("metric_names", get_args(Names)),
+            ("permissions", get_args(Permissions)),
             ("metric_histograms", get_args(Histograms)),
         ):
             if getattr(self, name) not in choices:

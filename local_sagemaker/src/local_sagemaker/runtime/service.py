@@ -81,7 +81,9 @@ class Runtime:
         self._endpoints: dict[tuple[Place, str], RuntimeEndpoint] = {}
         self._listeners: dict[str | None, Listener] = {}
         self._thread = LoopThread(self._begin, self._end)
-        self._invocations = Invocations(self._find, self.meter, self.clock, self.options, region)
+        self._invocations = Invocations(
+            self._find, self.meter, self.clock, self.options, region, self.credentials
+        )
         self._ticks: Ticks | None = None
         self._tracking = TargetTracking(self._scale_for_policy, self.clock.now)
         self._background: list[asyncio.Task[None]] = []
@@ -214,6 +216,9 @@ class Runtime:
             running=lambda: sum(f.size for e in self._endpoints.values() for f in e.fleets),
             site=self._site(endpoint),
         )
+        if not endpoint.live:  # what its roles lack was judged when its record was made
+            for variant in fleet:
+                variant.role = None
         first = endpoint.fleet is None
         fleet.own_metrics = first and self.options.configuration_metrics_from_create
         return fleet
@@ -233,7 +238,7 @@ class Runtime:
             account,
             region,
             lambda: self.folder,
-            lambda: aws_variables(region, self.aws_url, self.credentials),
+            lambda session: aws_variables(region, self.aws_url, session or self.credentials),
             self.clock.now if endpoint.live else None,
         )
 
@@ -618,6 +623,7 @@ def _host(hosting: Hosting, component: Mapping[str, Any]) -> Mapping[str, Any]:
     config = hosting.configs.get(name, {})
     for variant in all_variants(config):
         if variant["VariantName"] == component["VariantName"]:
-            return {**variant, "VpcConfig": config.get("VpcConfig")}
+            of_all = ("VpcConfig", "ExecutionRoleArn", "KmsKeyId", "EnableNetworkIsolation")
+            return {**variant, **{name: config.get(name) for name in of_all}}
     # As an update or scaling of an endpoint whose configuration was deleted; see there.
     raise FleetFailed(f"Could not find endpoint configuration {name}.")

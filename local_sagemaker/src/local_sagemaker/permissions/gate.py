@@ -1,0 +1,145 @@
+"""Judges the HTTP requests of the local AWS's main URL, and writes refusals as each service does."""
+
+from __future__ import annotations
+
+import io
+import json
+import uuid
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from xml.sax.saxutils import escape
+
+from ..admission import Credentials
+from .conditions import NotJudged
+from .enforcement import DENIED_OBJECTS
+from .judge import Denied, bucket_has_policy, check_call
+from .principals import ADMINISTRATOR, Identity, identify
+from .requests import Call, bucket_of_host, read_call
+
+
+class Answer(NamedTuple):
+    """A refusal over HTTP."""
+
+    status: int
+    content_type: str
+    body: bytes
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+def identity_of(key: str | None, credentials: Credentials) -> Identity:
+    """Give who has an access key; the one that the local AWS made at its start is the user's."""
+    return ADMINISTRATOR if key in (None, credentials.access_key) else identify(str(key))
+
+
+def refusal(environ: dict[str, Any], who: Identity, service: str, region: str) -> Answer | None:
+    """Judge a WSGI request; gives the refusal, None for what is allowed.
+
+    The administrator is asked about nothing but what a bucket's policy denies everybody.
+    """
+    target = environ.get("REQUEST_URI", environ.get("PATH_INFO", "/"))
+    if who.administrator and (
+        service != "s3" or not any(map(bucket_has_policy, _buckets(environ)))
+    ):
+        return None
+    body = environ["wsgi.input"].read()
+    environ["wsgi.input"] = io.BytesIO(body)
+    call: Call | None = None
+    try:
+        call = read_call(service, environ["REQUEST_METHOD"], target, _headers(environ), body)
+        if who.administrator and call.operation in _ALWAYS:
+            return None
+        if call.operation == "DeleteObjects":
+            environ[DENIED_OBJECTS] = _denied_objects(who, call, region)
+        else:
+            check_call(who, call, region)
+    except Denied as denied:
+        protocol = call.protocol if call else "json"
+        return _written(service, protocol, _code(service, protocol), str(denied))
+    except NotJudged as unknown:
+        message = f"The local AWS cannot judge this request: it does not know {unknown}."
+        protocol = call.protocol if call else _guessed(service, environ)
+        return _written(service, protocol, "NotEmulated", message)
+    return None
+
+
+_ALWAYS = {"DeleteBucketPolicy", "GetBucketPolicy", "PutBucketPolicy"}
+"""What an account's root may do whatever the policy denies. Source: S3 API reference."""
+
+
+def _buckets(environ: Mapping[str, Any]) -> list[str]:
+    """Give the buckets that a request to S3 names, in its path, its host or as a source."""
+    host = str(environ.get("HTTP_HOST", ""))
+    paths = (environ.get("PATH_INFO", ""), environ.get("HTTP_X_AMZ_COPY_SOURCE", ""))
+    return [bucket_of_host(host), *(str(p).lstrip("/").partition("/")[0] for p in paths)]
+
+
+def _denied_objects(who: Identity, call: Call, region: str) -> set[str]:
+    """Give the objects that may not be deleted: the others of the request are."""
+    denied = set()
+    for each in (call.request.get("Delete") or {}).get("Objects") or []:
+        one = Call("s3", "DeleteObject", call.protocol, {"Bucket": call.request["Bucket"], **each})
+        try:
+            check_call(who, one, region)
+        except Denied as refused:
+            denied.add(refused.resource)
+    return denied
+
+
+def _headers(environ: Mapping[str, Any]) -> dict[str, str]:
+    found = {
+        name[5:].replace("_", "-").lower(): str(value)
+        for name, value in environ.items()
+        if name.startswith("HTTP_")
+    }
+    if environ.get("CONTENT_TYPE"):
+        found["content-type"] = environ["CONTENT_TYPE"]
+    return found
+
+
+def _guessed(service: str, environ: Mapping[str, Any]) -> str:
+    """Say how a request of an unknown operation is answered."""
+    if environ.get("HTTP_X_AMZ_TARGET"):
+        return "json"
+    return {"s3": "rest-xml", "ec2": "ec2", "lambda": "rest-json"}.get(service, "query")
+
+
+_CODES = {"ec2": "UnauthorizedOperation", "rest-xml": "AccessDenied", "query": "AccessDenied"}
+
+
+def _code(service: str, protocol: str) -> str:
+    """Give the code by which a service denies."""
+    if service == "sns":
+        return "AuthorizationError"
+    if service == "sqs":
+        return "AccessDenied"
+    return _CODES.get(protocol, "AccessDeniedException")
+
+
+def _written(service: str, protocol: str, code: str, message: str) -> Answer:
+    """Write a refusal in a service's own format."""
+    request, text = str(uuid.uuid4()), escape(message)
+    denies = code != "NotEmulated"
+    if service == "s3":
+        xml = f"<Error><Code>{code}</Code><Message>{text}</Message><RequestId>{request}</RequestId>"
+        return Answer(403 if denies else 501, "application/xml", f"{xml}</Error>".encode())
+    if protocol == "ec2":
+        lead = "You are not authorized to perform this operation. " if denies else ""
+        xml = (
+            f"<Response><Errors><Error><Code>{code}</Code><Message>{lead}{text}</Message></Error>"
+            f"</Errors><RequestID>{request}</RequestID></Response>"
+        )
+        return Answer(403 if denies else 400, "text/xml", xml.encode())
+    if protocol in ("query", "rest-xml"):
+        xml = (
+            f"<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code>"
+            f"<Message>{text}</Message></Error><RequestId>{request}</RequestId></ErrorResponse>"
+        )
+        return Answer(403 if denies else 400, "text/xml", xml.encode())
+    if protocol == "rest-json":
+        document = json.dumps({"Message": message}).encode()
+        headers = (("x-amzn-errortype", code),)
+        return Answer(403 if denies else 400, "application/json", document, headers)
+    document = json.dumps({"__type": code, "message": message, "Message": message}).encode()
+    queried = (("x-amzn-query-error", f"{code};Sender"),) if service == "sqs" else ()
+    status = 403 if service == "sqs" and denies else 400
+    return Answer(status, "application/x-amz-json-1.1", document, queried)

@@ -1,0 +1,255 @@
+"""What SageMaker asks of a model's role, before an instance starts and while it runs.
+
+Source: SageMaker developer guide, "SageMaker AI Roles" (CreateModel). Refusals are in SageMaker's
+words as its users report them: aws/deep-learning-containers#759 for images,
+philschmid/llm-sagemaker-sample#2 for data; where none is known, IAM's own.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from .actions import Right, rights
+from .conditions import NotJudged
+from .functions import may
+from .judge import Denied, check, key_of_object, key_rights, objects_below, vpc_of
+from .principals import (
+    Identity,
+    NotAssumable,
+    Origin,
+    Session,
+    check_trust,
+    role_identity,
+    service_session,
+)
+
+logger = logging.getLogger(__name__)
+
+_SERVICE = "sagemaker.amazonaws.com"
+_SESSION = "SageMaker"
+_IMAGE = re.compile(
+    r"(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com/(?P<name>[^:@]+)"
+)
+_OF_IMAGES = ("BatchGetImage", "GetDownloadUrlForLayer", "BatchCheckLayerAvailability")
+_OF_INTERFACES = (
+    "CreateNetworkInterface",
+    "CreateNetworkInterfacePermission",
+    "DeleteNetworkInterface",
+    "DeleteNetworkInterfacePermission",
+    "DescribeDhcpOptions",
+    "DescribeNetworkInterfaces",
+    "DescribeSecurityGroups",
+    "DescribeSubnets",
+    "DescribeVpcs",
+)
+
+
+class RoleLacks(Exception):
+    """A role that instances cannot start with; the text is a FailureReason."""
+
+
+@dataclass(frozen=True)
+class ModelRole:
+    """The role of a variant's model, and what the model needs of it.
+
+    Parameters
+    ----------
+    place
+        Account and Region.
+    arn
+        The role's.
+    containers
+        As CreateModel took them.
+    network
+        The VpcConfig of the model, or of a configuration for inference components.
+    isolated
+        Whether its containers have no network, and so no credentials.
+    volume_key
+        The key of the instances' volumes.
+    """
+
+    place: tuple[str, str]
+    arn: str
+    containers: Sequence[Mapping[str, Any]] = ()
+    network: Mapping[str, Any] | None = None
+    isolated: bool = False
+    volume_key: str | None = None
+
+    @cached_property
+    def _origin(self) -> Origin:
+        return Origin(tuple((self.network or {}).get("Subnets") or ()))
+
+    @property
+    def _who(self) -> Identity:
+        return role_identity(self.arn, _SESSION, origin=self._origin)
+
+    def check(self) -> None:
+        """Refuse what the role lacks; RoleLacks has the reason."""
+        try:
+            self._check()
+        except NotJudged as unknown:
+            raise RoleLacks(f"The local AWS cannot judge {self.arn}: {unknown}.") from None
+
+    def _check(self) -> None:
+        account, region = self.place
+        # "The asterisk is what it sends": developer guide, "Cross-Service Confused Deputy
+        # Prevention", SageMaker AI Inference.
+        source = {
+            "aws:SourceAccount": account,
+            "aws:SourceArn": f"arn:aws:sagemaker:{region}:{account}:*",
+        }
+        try:
+            check_trust(self.arn, _SERVICE, source)
+        except NotAssumable:
+            raise RoleLacks(
+                f'Could not assume role {self.arn}. Please ensure that the role "{self.arn}" exists '
+                'and that its trust relationship policy allows the action "sts:AssumeRole" for the '
+                f'service principal "{_SERVICE}".'
+            ) from None
+        for container in self.containers:
+            self._check_image(str(container.get("Image") or ""))
+            for uri, is_prefix in _data(container):
+                self._check_data(uri, is_prefix)
+        self._check_network()
+        if self.volume_key:
+            self._check_volumes(self.volume_key)
+
+    def _check_image(self, image: str) -> None:
+        named = _IMAGE.match(image)
+        if named is None:
+            return
+        _, region = self.place
+        wanted = [Right("ecr:GetAuthorizationToken", "*", {})]
+        repository = f"arn:aws:ecr:{named['region']}:{named['account']}:repository/{named['name']}"
+        for right in (*wanted, *(Right(f"ecr:{name}", repository, {}) for name in _OF_IMAGES)):
+            try:
+                # SageMaker pulls images by itself, not through the model's VPC.
+                check(role_identity(self.arn, _SESSION), [right], "ecr", region)
+            except Denied as denied:
+                logger.info("%s", denied)
+                lacks = right.action.removeprefix("ecr:")
+                raise RoleLacks(
+                    f"The role '{self.arn}' does not have {lacks} permission for the image: "
+                    f"'{image}'."
+                ) from None
+
+    def _check_data(self, uri: str, is_prefix: bool) -> None:
+        _, region = self.place
+        try:
+            check(self._who, self._data_rights(uri, is_prefix), "s3", region)
+        except Denied as denied:
+            logger.info("%s", denied)
+            raise RoleLacks(
+                f'Could not access model data at {uri}. Please ensure that the role "{self.arn}" '
+                'exists and that its trust relationship policy allows the action "sts:AssumeRole" '
+                f'for the service principal "{_SERVICE}". Also ensure that the role has '
+                f'"s3:GetObject" permissions and that the object is located in {region}. If your '
+                "Model uses multiple models or uncompressed models, please ensure that the role has "
+                '"s3:ListBucket" permission.'
+            ) from None
+
+    def _data_rights(self, uri: str, is_prefix: bool) -> Iterator[Right]:
+        _, region = self.place
+        bucket, _, key = uri.removeprefix("s3://").partition("/")
+        objects = [key]
+        if is_prefix:
+            yield Right("s3:ListBucket", f"arn:aws:s3:::{bucket}", {"s3:prefix": key})
+            objects = objects_below(bucket, key) or [f"{key}*"]
+        for each in objects:
+            arn = f"arn:aws:s3:::{bucket}/{each}"
+            yield Right("s3:GetObject", arn, {})
+            if used := key_of_object(bucket, each):
+                yield from key_rights(["kms:Decrypt"], used, "s3", region, {"aws:s3:arn": arn})
+
+    def _check_network(self) -> None:
+        account, region = self.place
+        if not self._origin.subnets:
+            return
+        subnet = self._origin.subnets[0]
+        asked = {
+            "SubnetId": list(self._origin.subnets),
+            "Groups": list((self.network or {}).get("SecurityGroupIds") or ()),
+            "NetworkInterfaceId": "*",
+            "Vpc": vpc_of(subnet, region),
+        }
+        for operation in _OF_INTERFACES:
+            try:
+                # The service calls with the role, from outside of the VPC.
+                check(
+                    role_identity(self.arn, _SESSION),
+                    rights("ec2", operation, asked, region, account),
+                    "ec2",
+                    region,
+                )
+            except Denied as denied:
+                raise RoleLacks(
+                    f"Access denied while setting up the network of the model: {denied}"
+                ) from None
+
+    def _check_volumes(self, key: str) -> None:
+        account, region = self.place
+        granted = {"kms:grantisforawsresource": "true"}
+        keys = list(rights("kms", "DescribeKey", {"KeyId": key}, region, account))
+        try:
+            check(
+                role_identity(self.arn, _SESSION),
+                [*keys, *(Right("kms:CreateGrant", each.resource, granted) for each in keys)],
+                "kms",
+                region,
+            )
+        except Denied as denied:
+            raise RoleLacks(f"Access denied to the KMS key of the volumes: {denied}") from None
+
+    def may_log(self, group: str, *, group_exists: bool) -> bool:
+        """Say whether output reaches the log group; else it is lost."""
+        operations = ["CreateLogStream", "DescribeLogStreams", "PutLogEvents"]
+        if not group_exists:
+            operations.insert(0, "CreateLogGroup")
+        asked = {"logGroupName": group, "logStreamName": "*"}
+        try:
+            return may(role_identity(self.arn, _SESSION), "logs", operations, asked, self.place[1])
+        except NotJudged as unknown:
+            logger.error("%s cannot be judged: %s", self.arn, unknown)
+            return False
+
+    def session(self) -> Session | None:
+        """Give the credentials that its containers have; none when they are isolated.
+
+        Source: SageMaker developer guide, "Run Training and Inference Containers in Internet-Free
+        Mode".
+        """
+        return None if self.isolated else service_session(self.arn, _SESSION, self._origin)
+
+
+def may_delete_interfaces(place: tuple[str, str], role: str, subnets: Sequence[str]) -> bool:
+    """Say whether SageMaker may delete network interfaces with a role."""
+    account, region = place
+    source = {
+        "aws:SourceAccount": account,
+        "aws:SourceArn": f"arn:aws:sagemaker:{region}:{account}:*",
+    }
+    try:
+        check_trust(role, _SERVICE, source)
+    except NotAssumable:
+        return False
+    asked = {"NetworkInterfaceId": "*", "Vpc": vpc_of(subnets[0], region) if subnets else None}
+    return may(role_identity(role, _SESSION), "ec2", ["DeleteNetworkInterface"], asked, region)
+
+
+def _data(container: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+    """Give a container's URIs in S3, each with whether it names all objects below it."""
+    sources = [
+        container.get("ModelDataSource"),
+        *(container.get("AdditionalModelDataSources") or []),
+    ]
+    for source in sources:
+        if s3 := (source or {}).get("S3DataSource"):
+            yield s3["S3Uri"], s3.get("S3DataType") == "S3Prefix"
+    for name in ("ModelDataUrl", "ArtifactUrl"):
+        if uri := container.get(name):
+            yield uri, container.get("Mode") == "MultiModel"

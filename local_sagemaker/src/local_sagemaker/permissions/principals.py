@@ -1,0 +1,239 @@
+"""Who makes a request, by its access key: the administrator, a user, or a role's session."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from moto.iam.models import iam_backends
+from moto.sts.models import sts_backends
+
+from ..admission import Session
+from ..connections import ACCOUNT
+from .conditions import NotJudged
+from .evaluator import Asked, Policies, Policy, Principal, decide, read_policy
+from .managed_policies import aws_managed_policy
+
+_EVERYTHING = read_policy(
+    json.dumps(
+        {"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
+    )
+)
+_RENEWED = timedelta(minutes=15)
+"""How long before its end a service's session is replaced."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the requests of a service's session come from."""
+
+    subnets: tuple[str, ...] = ()
+    """Those of its network interfaces; none outside of a VPC."""
+    function: str = ""
+    """The ARN of the function that makes them."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Somebody who makes requests, with what policies say about them at this moment."""
+
+    principal: Principal
+    policies: Policies
+    keys: Mapping[str, str]
+    origin: Origin = Origin()
+    administrator: bool = False
+    """Whether it has the keys that the local AWS gave out at its start."""
+
+
+class NotAssumable(Exception):
+    """A service may not assume a role; the text is what IAM says."""
+
+
+ADMINISTRATOR = Identity(
+    # So moto's GetCallerIdentity calls whoever has a key that it did not issue.
+    Principal(f"arn:aws:sts::{ACCOUNT}:user/moto", ACCOUNT),
+    Policies((_EVERYTHING,)),
+    {"aws:principaltype": "User", "aws:username": "moto"},
+    administrator=True,
+)
+
+_lock = threading.Lock()
+_sessions: dict[tuple[str, str, Origin], tuple[Session, datetime]] = {}
+_origins: dict[str, Origin] = {}
+
+
+def forget() -> None:
+    """Forget the sessions that were given to services."""
+    with _lock:
+        _sessions.clear()
+        _origins.clear()
+
+
+# ------------------------------------------------------------------------------- policies
+
+
+def _documents(holder: Any) -> Iterable[Policy]:
+    """Read the inline and managed policies of a user, group or role."""
+    for text in list(holder.policies.values()):
+        yield read_policy(text if isinstance(text, str) else json.dumps(text))
+    for managed in list(holder.managed_policies.values()):
+        yield _default_version(managed)
+
+
+def _default_version(managed: Any) -> Policy:
+    document = next(each.document for each in managed.versions if each.is_default)
+    return read_policy(document if isinstance(document, str) else json.dumps(document))
+
+
+def _boundary(backend: Any, arn: str | None) -> Policy | None:
+    if not arn:
+        return None
+    managed = backend.managed_policies.get(arn) or aws_managed_policy(arn, backend)
+    if managed is None:
+        raise NotJudged(f"the permissions boundary {arn}, which does not exist")
+    return _default_version(managed)
+
+
+def _role(arn: str) -> tuple[Any, Any]:
+    """Give a role, or None when there is none, and the backend it belongs to."""
+    backend = iam_backends[arn.split(":")[4]]["aws"]
+    name = arn.rpartition("/")[2]
+    return next((r for r in list(backend.roles.values()) if r.name == name), None), backend
+
+
+def role_identity(
+    arn: str, session_name: str, *, origin: Origin = Origin(), policy: str | None = None
+) -> Identity:
+    """Give a session of a role, by what the role's policies say now."""
+    role, backend = _role(arn)
+    account, name = arn.split(":")[4], arn.rpartition("/")[2]
+    session = f"arn:aws:sts::{account}:assumed-role/{name}/{session_name}"
+    limits = read_policy(policy) if policy else None
+    if role is None:  # a session of a role that is gone has no rights
+        return Identity(Principal(session, account, arn), Policies(session=limits), {}, origin)
+    held = Policies(
+        tuple(_documents(role)), _boundary(backend, role.permissions_boundary_arn), limits
+    )
+    keys = {
+        "aws:principaltype": "AssumedRole",
+        "aws:userid": f"{role.id}:{session_name}",
+        **_tags(role.tags),
+    }
+    return Identity(Principal(session, account, role.arn), held, keys, origin)
+
+
+def _user_identity(backend: Any, user: Any) -> Identity:
+    groups = [group for group in backend.groups.values() if user in group.users]
+    documents = [found for holder in (user, *groups) for found in _documents(holder)]
+    boundary = _boundary(backend, getattr(user, "permissions_boundary_arn", None))
+    keys = {
+        "aws:principaltype": "User",
+        "aws:username": user.name,
+        "aws:userid": user.id,
+        **_tags(user.tags),
+    }
+    principal = Principal(user.arn, backend.account_id)
+    return Identity(principal, Policies(tuple(documents), boundary), keys)
+
+
+def _tags(tags: Any) -> dict[str, str]:
+    pairs = tags.values() if isinstance(tags, Mapping) else tags or []
+    found = (each for each in pairs if isinstance(each, Mapping))
+    return {f"aws:principaltag/{each['Key'].lower()}": each["Value"] for each in found}
+
+
+# ------------------------------------------------------------------------------- sessions
+
+
+def session_of(key: str) -> Any:
+    """Give moto's record of the session that an access key is of; None when it is none."""
+    for account in list(sts_backends.values()):
+        for backend in list(account.values()):
+            for assumed in reversed(backend.assumed_roles):
+                if assumed.access_key_id == key:
+                    return assumed
+    return None
+
+
+def identify(key: str) -> Identity:
+    """Give who has an access key; whoever has none that IAM or STS issued is the administrator.
+
+    That others have no way in is the business of `admission`.
+    """
+    for account in list(iam_backends.values()):
+        for backend in list(account.values()):
+            found = backend.access_keys.get(key)
+            if found is None:
+                continue
+            if found.user_name:
+                return _user_identity(backend, backend.get_user(found.user_name))
+            session = session_of(key)
+            if session is not None:
+                return role_identity(
+                    session.role_arn,
+                    session.session_name,
+                    origin=_origins.get(key, Origin()),
+                    policy=session.policy,
+                )
+    return ADMINISTRATOR
+
+
+def credentials_of(key: str) -> Session | None:
+    """Give the credentials that an access key is part of, for what goes on with its owner's rights."""
+    if session := session_of(key):
+        return Session(key, session.secret_access_key, session.session_token)
+    for account in list(iam_backends.values()):
+        for backend in list(account.values()):
+            if key in backend.access_keys:
+                return Session(key, backend.access_keys[key].secret_access_key, "")
+    return None
+
+
+def check_trust(role_arn: str, service: str, source: Mapping[str, str] | None = None) -> None:
+    """Ask a role's trust policy whether a service may assume it.
+
+    Parameters
+    ----------
+    source
+        Condition keys that the service sends.
+
+    Raises
+    ------
+    NotAssumable
+        When the role does not exist or does not trust the service.
+    """
+    role, _ = _role(role_arn)
+    if role is None:
+        raise NotAssumable(f"the role {role_arn} does not exist")
+    context = {name.lower(): value for name, value in (source or {}).items()}
+    trust = read_policy(role.assume_role_policy_document)
+    asked = Asked(Principal(service), "sts:AssumeRole", role.arn, role.account_id, context)
+    decision = decide(asked, Policies(resource=trust, resource_decides=True))
+    if not decision.allowed:
+        raise NotAssumable(
+            f"{service} is not authorized to perform: sts:AssumeRole on resource: {role_arn}"
+        )
+
+
+def service_session(role_arn: str, name: str, origin: Origin = Origin()) -> Session:
+    """Give the credentials of a session that a service has started for a process."""
+    now, wanted = datetime.now(UTC), (role_arn, name, origin)
+    with _lock:
+        held = _sessions.get(wanted)
+        if held is None or held[1] - now < _RENEWED:
+            made = sts_backends[ACCOUNT]["aws"].assume_role(
+                region_name="us-east-1",
+                role_session_name=name,
+                role_arn=role_arn,
+                policy="",
+                duration=3600,
+                external_id="",
+            )
+            session = Session(made.access_key_id, made.secret_access_key, made.session_token)
+            held = _sessions[wanted] = (session, now + timedelta(hours=1))
+            _origins[session.access_key] = origin
+    return held[0]
