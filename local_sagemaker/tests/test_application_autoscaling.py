@@ -162,7 +162,18 @@ def test_target_tracking_policy(aws, stack, endpoint):
     assert changed.ref == made.ref
     assert found["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 700
 
-    renamed = stack.deploy(POLICY, tracking(700, PolicyName="other"), **endpoint)
+    # AWS takes another name with another metric only: see test_owned_names.py.
+    by_concurrency = {
+        "TargetValue": 4,
+        "PredefinedMetricSpecification": {
+            "PredefinedMetricType": "SageMakerVariantConcurrentRequestsPerModelHighResolution"
+        },
+    }
+    renamed = stack.deploy(
+        POLICY,
+        tracking(4, PolicyName="other", TargetTrackingScalingPolicyConfiguration=by_concurrency),
+        **endpoint,
+    )
     assert renamed.ref != made.ref
     assert [p["PolicyName"] for p in policies(aws)] == ["other"]
     stack.delete()

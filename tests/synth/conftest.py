@@ -91,6 +91,26 @@ class Synthesised(dict[str, Any]):
             for statement in policy["PolicyDocument"]["Statement"]
         ]
 
+    def rights_of(self, role: str) -> list[dict[str, Any]]:
+        """The statements of all inline policies of a role in the template, by its logical ID."""
+        own = self["Resources"][role]["Properties"].get("Policies", [])
+        attached = [
+            policy
+            for policy in self.of_type("AWS::IAM::Policy").values()
+            if {"Ref": role} in policy["Roles"]
+        ]
+        return [
+            statement
+            for policy in (*own, *attached)
+            for statement in policy["PolicyDocument"]["Statement"]
+        ]
+
+    def function_of(self, resource_type: str) -> dict[str, Any]:
+        """The properties of the function behind a custom resource's type."""
+        token = self.only(resource_type)["ServiceToken"]
+        properties: dict[str, Any] = self["Resources"][token["Fn::GetAtt"][0]]["Properties"]
+        return properties
+
     @property
     def types(self) -> set[str]:
         """The resource types in the template."""

@@ -54,6 +54,8 @@ def allows(policy: dict[str, Any] | None, action: str, resource: str, **keys: st
 
 
 def _any(patterns: Any, value: str, *, ignore_case: bool = False) -> bool:
+    if isinstance(patterns, dict) and "Fn::Split" in patterns:
+        return False  # what a policy named before its last change, of which there was none
     given = patterns if isinstance(patterns, list) else [patterns]
     return any(_like(text(pattern), value, ignore_case) for pattern in given)
 

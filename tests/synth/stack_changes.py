@@ -123,7 +123,19 @@ def _endpoint(
     if changes.properties.get(name, frozenset()) & WITH_THE_SAME_CONFIGURATION:
         return "NOT_KNOWN"
     touched = {**changes.updated, **changes.added, **changes.deleted, **changes.replaced}
-    return "IN_PLACE" if any(each.startswith(key) for each in touched) else "NOTHING"
+    own = any(each.startswith(key) for each in touched)
+    return "IN_PLACE" if own or _waited_for(key, old, new) & set(touched) else "NOTHING"
+
+
+def _waited_for(key: str, *templates: dict[str, Any]) -> set[str]:
+    """What the endpoint's models wait for, such as what several have on one role."""
+    return {
+        name
+        for resources in templates
+        for model, each in resources.items()
+        if model.startswith(key) and each["Type"] == "AWS::SageMaker::Model"
+        for name in each.get("DependsOn", ())
+    }
 
 
 def _refused(key: str, old: dict[str, Any], new: dict[str, Any]) -> bool:

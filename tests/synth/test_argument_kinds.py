@@ -281,7 +281,11 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "DeploymentPolicy.linear": lambda t: {},
     "DeploymentPolicy.rolling": lambda t: {},
     "DeploymentPolicy.to_cfn": lambda t: {"variants": [t.variant.attributes], "alarms": []},
-    "Endpoint": lambda t: {**t.place(), "configuration": t.configuration},
+    "Endpoint": lambda t: {
+        **t.place(),
+        "configuration": t.configuration,
+        "confirm_updates": False,  # for rights of so many endpoints its function has no room
+    },
     "Endpoint.from_endpoint_arn": lambda t: {
         **t.place(),
         "endpoint_arn": "arn:aws:sagemaker:us-east-1:123456789012:endpoint/sentiment",
@@ -445,7 +449,9 @@ RECEIVERS: dict[str, Callable[[Things], Any]] = {
     "ContainerImage": lambda t: t.image,
     "DeploymentPolicy": lambda t: DeploymentPolicy.canary(),
     "Endpoint": lambda t: t.endpoint,
-    "Endpoint.scale": lambda t: Endpoint(**t.place(), configuration=t.configuration),
+    "Endpoint.scale": lambda t: Endpoint(
+        **t.place(), configuration=t.configuration, confirm_updates=False
+    ),
     "EndpointConfiguration": lambda t: t.configuration,
     "InvocationScaling": lambda t: t.scaling,
     "LoadTestFleet": lambda t: t.fleet,

@@ -23,7 +23,7 @@ def test_a_function_has_what_its_partition_has(new_stack, parts, template_of, re
     stack = new_stack(region=region)
     parts.model(stack)
     functions = template_of(stack).of_type("AWS::Lambda::Function")
-    assert len(functions) == 2  # that of the default group, and that of the interfaces
+    assert len(functions) == 3  # of the default group, the interfaces, and the former names
     for function in functions.values():
         assert {function["Runtime"], *function["Architectures"]} == wanted
 

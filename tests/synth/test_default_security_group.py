@@ -19,15 +19,13 @@ def test_concerns_the_vpcs_default_group(stack, parts, template_of):
     assert rules["SecurityGroupId"] == {
         "Fn::GetAtt": [template.only_id("AWS::EC2::VPC"), "DefaultSecurityGroup"]
     }
-    assert rules["ServiceToken"] == {
-        "Fn::GetAtt": [template.only_id("AWS::Lambda::Function"), "Arn"]
-    }
+    assert "Removes the rules" in template.function_of(CUSTOM_RESOURCE)["Code"]["ZipFile"]
 
 
 def test_may_revoke_rules_of_that_group_only(stack, parts, template_of):
     parts.network(stack)
     template = template_of(stack)
-    function = template.only("AWS::Lambda::Function")
+    function = template.function_of(CUSTOM_RESOURCE)
     role = template["Resources"][function["Role"]["Fn::GetAtt"][0]]["Properties"]
     assert "ManagedPolicyArns" not in role
     (policy,) = role["Policies"]
@@ -49,7 +47,7 @@ def test_may_revoke_rules_of_that_group_only(stack, parts, template_of):
 
 def test_its_code_needs_no_asset(stack, parts, template_of):
     parts.network(stack)
-    function = template_of(stack).only("AWS::Lambda::Function")
+    function = template_of(stack).function_of(CUSTOM_RESOURCE)
     assert len(function["Code"]["ZipFile"]) < 4096  # Lambda's limit for inline code
     assert function["Runtime"].startswith("python3.")
     assert function["Handler"] == "index.handler"
@@ -96,7 +94,7 @@ class FakeEc2:
 def run(stack, parts, template_of, monkeypatch):
     """Run the handler as it stands in the template; returns what it sent to CloudFormation."""
     parts.network(stack)
-    source = template_of(stack).only("AWS::Lambda::Function")["Code"]["ZipFile"]
+    source = template_of(stack).function_of(CUSTOM_RESOURCE)["Code"]["ZipFile"]
 
     def run(request_type, ec2):
         sent, slept = [], []

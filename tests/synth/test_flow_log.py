@@ -29,11 +29,11 @@ def test_can_be_left_out(stack, parts, template_of):
     parts.network(stack, flow_logs=None)
     template = template_of(stack)
     assert "AWS::EC2::FlowLog" not in template.types
-    principals = [
+    principals = {
         role["AssumeRolePolicyDocument"]["Statement"][0]["Principal"]["Service"]
         for role in template.of_type("AWS::IAM::Role").values()
-    ]
-    assert principals == ["lambda.amazonaws.com"]
+    }
+    assert principals == {"lambda.amazonaws.com"}
 
 
 def test_writes_into_its_own_log_group_only(stack, parts, template_of):

@@ -74,7 +74,7 @@ def test_the_template_has_image_files_agreement_and_environment(
     assert "jumpStartRegion" not in warnings_in(stack)
 
 
-def test_the_role_and_the_gateway_let_through_exactly_the_prefix(
+def test_the_role_reads_exactly_the_prefix_and_the_gateway_lets_the_bucket_through(
     stack, parts, template_of, lock
 ) -> None:
     parts.model(stack, containers=[llama_on("ml.g5.2xlarge", lock)])
@@ -98,7 +98,7 @@ def test_the_role_and_the_gateway_let_through_exactly_the_prefix(
         for each in template.of_type("AWS::EC2::VPCEndpoint").values()
         if each.get("VpcEndpointType") == "Gateway"
     ]
-    assert f"{PRIVATE}-us-east-1/{KEY}*" in json.dumps(gateway["PolicyDocument"])
+    assert f":s3:::{PRIVATE}-us-east-1/*" in json.dumps(gateway["PolicyDocument"])
 
 
 def test_on_inferentia_the_files_and_the_image_are_those_compiled_for_it(

@@ -228,11 +228,7 @@ def test_pages_are_held_back_for_an_hour_at_most(stack, parts, template_of, vari
     ]
     assert set(found) <= set(made_after)
     # Any that is deploying, and none for too long.
-    names = [
-        part["Fn::GetAtt"][0]
-        for part in quiet["AlarmRule"]["Fn::Join"][1]
-        if isinstance(part, dict)
-    ]
+    names = [part["Ref"] for part in quiet["AlarmRule"]["Fn::Join"][1] if isinstance(part, dict)]
     assert sorted(names) == sorted(found)
     assert [("TooLong" in name) for name in names] == [False] * variants + [True] * variants
     text = "".join(

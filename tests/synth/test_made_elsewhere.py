@@ -53,10 +53,11 @@ def caller_of(stack):
 
 
 def allowed(template):
-    """Action -> resources of the one policy in the template."""
+    """Action -> resources of the policies in the template."""
     return {
         action: statement["Resource"]
-        for statement in template.only("AWS::IAM::Policy")["PolicyDocument"]["Statement"]
+        for policy in template.of_type("AWS::IAM::Policy").values()
+        for statement in policy["PolicyDocument"]["Statement"]
         for action in (
             [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
         )

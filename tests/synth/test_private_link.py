@@ -130,24 +130,33 @@ def arn(stack, name):
 
 def test_only_invoking_and_only_by_this_account(stack, parts, template_of):
     RuntimePrivateLink(stack, "Link", network=parts.network(stack))
-    (statement,) = statements(template_of(stack))
-    assert statement == {
+    now, former = statements(template_of(stack))
+    assert now == {
         "Effect": "Allow",
         "Principal": {"AWS": "*"},
         "Action": INVOKE,
         "Resource": [arn(stack, "*")],
         "Condition": {"StringEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}}},
     }
+    assert {**former, "Resource": now["Resource"]} == now
 
 
 def test_the_policy_narrows_to_the_endpoints_served(stack, parts, template_of):
     link = RuntimePrivateLink(stack, "Link", network=parts.network(stack))
     for name in ("sentiment", "Ranking", "sentiment"):
         link.serve(name)
-    (statement,) = statements(template_of(stack))
+    template = template_of(stack)
+    statement, former = statements(template)
     # SageMaker's ARNs of endpoints are in lower case, and each endpoint stands there once.
     assert statement["Resource"] == [arn(stack, "sentiment"), arn(stack, "ranking")]
-    assert statement["Action"] == INVOKE
+    assert statement["Action"] == former["Action"] == INVOKE
+    # What was served before the last change is what the custom resource says.
+    (remembers,) = (
+        name for name in template.of_type("Custom::FormerNames") if name.startswith("Link")
+    )
+    assert former["Resource"] == {"Fn::Split": [",", {"Fn::GetAtt": [remembers, "Served"]}]}
+    told = template.of_type("Custom::FormerNames")[remembers]
+    assert told["Served"] == statement["Resource"]
 
 
 def given(stack):
@@ -167,7 +176,7 @@ def test_a_token_stands_in_the_policy_as_it_is(stack, parts, template_of, name, 
     Annotations.from_stack(stack).has_warning(
         "/Serving/Link", Match.string_like_regexp("in lower case, so the name has to be")
     )
-    (statement,) = statements(template_of(stack))
+    statement, _ = statements(template_of(stack))
     (resource,) = statement["Resource"]
     pieces = resource["Fn::Join"][1]
     beginning, rest = pieces[-2], pieces[-1]
@@ -198,14 +207,15 @@ def test_a_token_as_the_patterns_endpoint_name(stack, parts, template_of):
 
 def test_a_policy_has_room_for_so_many(stack, parts):
     link = RuntimePrivateLink(stack, "Link", network=parts.network(stack))
-    for number in range(185):
+    for number in range(151):
         link.serve(f"endpoint-number-{number:040d}")
     with pytest.raises(ConfigurationError) as raised:
         link.serve("endpoint-number-" + "9" * 40)
     error = raised.value
     assert error.code == "LLE217"
-    # 56 characters of name, 50 before them, quotes and comma each: at most 20,480 in all.
-    assert error.where == "Serving/Link, serving 186 endpoints"
+    # 56 characters of name, 50 before them, quotes and comma each, and 3,500 for those that were
+    # served before: at most 20,480 in all.
+    assert error.where == "Serving/Link, serving 152 endpoints"
     assert 20_480 < int(error.got.split()[0]) < 20_480 + 110
     assert "0 to 20480" in error.allowed.replace(",", "")
 

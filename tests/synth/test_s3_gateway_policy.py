@@ -80,11 +80,13 @@ def test_model_data_of_another_account_arrives(stack, parts, passes):
         stack, "Prefix", containers=[parts.container(data=ModelData.from_uri("s3://theirs/llama/"))]
     )
     ask = passes(stack)
-    assert ask("GetObject", "jumpstart-cache-prod-us-east-1/m.tar.gz")
-    assert not ask("GetObject", "jumpstart-cache-prod-us-east-1/other.tar.gz")
+    # The next version lies beside this one, under another key: which objects is the role's matter.
+    for key in ("m.tar.gz", "other.tar.gz"):
+        assert ask("GetObject", f"jumpstart-cache-prod-us-east-1/{key}")
+    assert not ask("ListBucket", "jumpstart-cache-prod-us-east-1")
     assert ask("GetObject", "theirs/llama/config.json")
     assert ask("ListBucket", "theirs", s3_prefix="llama/")
-    assert not ask("ListBucket", "theirs", s3_prefix="secrets/")
+    assert not ask("PutObject", "theirs/llama/config.json")
 
 
 def test_what_a_container_fetches_by_itself_is_named_in_its_environment(stack, parts, passes):

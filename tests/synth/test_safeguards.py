@@ -80,7 +80,8 @@ def guarded(stack, parts, template_of):
 def test_one_key_encrypts_everything(guarded):
     template = guarded()
     groups = template.of_type("AWS::Logs::LogGroup").values()
-    assert len(groups) == 7  # default group, drain, check, sender, controller, flow log, fleet
+    # default group, former names, drain, check, sender, controller, flow log, fleet
+    assert len(groups) == 8
     assert {group["KmsKeyId"] for group in groups} == {KEY}
     assert {group["RetentionInDays"] for group in groups} == {365}
     queue = template.only("AWS::SQS::Queue")
@@ -126,7 +127,7 @@ def test_who_writes_logs_may_use_the_key(guarded):
         task["ExecutionRoleArn"]["Fn::GetAtt"][0]
         for task in template.of_type("AWS::ECS::TaskDefinition").values()
     }
-    assert len(roles) == 7
+    assert len(roles) == 8
     for role in roles:
         assert allows(policies_of(template, role), "kms:GenerateDataKey", KEY, **VIA_LOGS), role
 
@@ -195,7 +196,7 @@ def test_roles_that_are_given_run_everything(stack, parts, template_of, mutable)
     )
     template = template_of(stack)
     functions = template.of_type("AWS::Lambda::Function").values()
-    assert len(functions) == 5
+    assert len(functions) == 6
     assert {each["Role"] for each in functions} == {f"arn:aws:iam::{ACCOUNT}:role/functions"}
     assert template.only("AWS::EC2::FlowLog")["DeliverLogsPermissionArn"] == (
         f"arn:aws:iam::{ACCOUNT}:role/flow-logs"

@@ -155,8 +155,11 @@ def test_two_lists_of_files_for_one_commit_lie_apart(stack, parts, template_of):
 
 
 def rights(template: Any) -> list[Any]:
-    (policy,) = template.of_type("AWS::IAM::Policy").values()
-    return list(policy["PolicyDocument"]["Statement"])
+    return [
+        statement
+        for policy in template.of_type("AWS::IAM::Policy").values()
+        for statement in policy["PolicyDocument"]["Statement"]
+    ]
 
 
 def test_the_function_may_touch_two_prefixes_of_the_bucket_and_nothing_else(stack, template_of):

@@ -52,6 +52,7 @@ class CopyScaling(Construct):
                 got=f"{initial_copies} copies", allowed=f"{min_copies} to {max_copies}", where=path
             )
         self._no_capacity = no_capacity
+        self._of = component_name
         self.cfn_scalable_target = appscaling.CfnScalableTarget(
             self,
             "Target",
@@ -150,6 +151,7 @@ class CopyScaling(Construct):
             self,
             "FromZero",
             self.cfn_scalable_target,
+            of=self._of,
             metric=self._no_capacity,
             threshold=1,
             steps=[ScalingStep(lower=0, change=copies)],
@@ -175,6 +177,7 @@ class CopyScaling(Construct):
             self,
             policy_name,
             self.cfn_scalable_target,
+            of=self._of,
             metric=metric,
             target=check(SCALING_TARGET, target, path),
             scale_in_seconds=inward,

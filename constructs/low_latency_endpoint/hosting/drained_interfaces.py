@@ -107,5 +107,5 @@ class _DrainFunction(Construct):
         self.arn = function.arn
         # Of its own: a role that names the function which has the role would be a circle.
         self.rights = function.role.also(
-            self, "GoesOn", "go-on", allow(["lambda:InvokeFunction"], self.arn)
+            "GoesOn", allow(["lambda:InvokeFunction"], self.arn), scope=self, fixed=True
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import Names
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
@@ -14,6 +13,7 @@ from ..plan.limits import ENDPOINT_NAME
 from ..plan.rules import COUNTS_OF_A_SCALED_FLEET
 from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn
+from ..synthesis.physical_names import name_of
 from ..synthesis.validation import check
 from .deployment import DeploymentPolicy
 from .endpoint_configuration import IEndpointConfiguration
@@ -37,8 +37,9 @@ class Endpoint(IEndpoint):
         An :class:`EndpointConfiguration`, or one imported.
     endpoint_name : str, optional
         What callers name; changing it replaces the endpoint. By default derived from the
-        construct's path, known at synth, in lower case: it changes when the construct, or a scope
-        around it, moves or gets another id. Set it where callers depend on it.
+        construct's path and, where that says another, from the stack's name; known at synth, in
+        lower case. It changes when the construct, or a scope around it, moves or gets another id.
+        Set it where callers depend on it.
     deployment : DeploymentPolicy, optional
         How a new configuration takes over; by default a canary of 10 percent for 5 minutes (on
         Inf1, which AWS excludes from guarded deployments, and with inference components, of which
@@ -92,9 +93,7 @@ class Endpoint(IEndpoint):
     ) -> None:
         super().__init__(scope, id)
         self._path = path = path_below(self, scope, id)
-        self.name_at_synth: str = check(ENDPOINT_NAME, endpoint_name, path) or (
-            Names.unique_resource_name(self, max_length=63, separator="-").lower()
-        )
+        self.name_at_synth: str = check(ENDPOINT_NAME, endpoint_name, path) or name_of(self)
         self.configuration = configuration
         self.cfn_endpoint = sagemaker.CfnEndpoint(
             self,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aws_cdk import Resource
 from aws_cdk import aws_sagemaker as sagemaker
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from ..plan.argument_kinds import checked_arguments
 from ..plan.hub_serving import also_on
@@ -140,7 +140,7 @@ class EndpointConfiguration(IEndpointConfiguration):
             if data_capture is not None:
                 data_capture = replace(data_capture, key=data_capture.key or guarding)
             variants = [_with_dumps_encrypted(variant, guarding) for variant in variants]
-        _grant(variants, encryption_key, data_capture)
+        granted = _granted(variants, encryption_key, data_capture)
         optional: dict[str, Any] = {}
         if encryption_key is not None:
             optional["kms_key_id"] = encryption_key.key_arn
@@ -165,7 +165,7 @@ class EndpointConfiguration(IEndpointConfiguration):
                     self.cfn_endpoint_config.add_property_override(f"{kind}.{index}.{name}", value)
         for name, value in variants[0].model.configuration_properties.items():
             self.cfn_endpoint_config.add_property_override(name, value)
-        self.cfn_endpoint_config.node.add_dependency(*variants[0].model.needed)
+        self.cfn_endpoint_config.node.add_dependency(*variants[0].model.needed, *granted)
         if metrics is not None:
             self.cfn_endpoint_config.add_property_override(
                 "MetricsConfig", metrics_property(metrics, path)
@@ -235,23 +235,25 @@ class EndpointConfiguration(IEndpointConfiguration):
         return (*self.variants, *([self.shadow] if self.shadow else []))
 
 
-def _grant(
+def _granted(
     variants: Sequence[ProductionVariant],
     encryption_key: kms.IKey | None,
     data_capture: DataCapture | None,
-) -> None:
-    """Let each model's role do what the configuration asks of it."""
+) -> list[IDependable]:
+    """Let each model's role do what the configuration asks of it; what has to be there before."""
+    granted: list[IDependable] = []
     for model in {
         model.node.path: model for variant in variants for model in variant.models
     }.values():
         if encryption_key is not None:
-            model.grant_volume_key(encryption_key)
+            granted += model.grant_volume_key(encryption_key)
         if data_capture is not None:
-            model.grant_write(data_capture.destination, data_capture.key)
+            granted += model.grant_write(data_capture.destination, data_capture.key)
     for variant in variants:
         if variant.core_dump is not None:
             for model in variant.models:
-                model.grant_write(variant.core_dump.destination, variant.core_dump.key)
+                granted += model.grant_write(variant.core_dump.destination, variant.core_dump.key)
+    return granted
 
 
 def _check_variants(variants: Sequence[ProductionVariant], where: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,9 +13,8 @@ from constructs import Construct, IDependable
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import MODEL_SECURITY_GROUPS
-from ..synthesis.asked_once import stack_of
 from ..synthesis.findings import acknowledge_wildcard_resources, warn
-from ..synthesis.iam_documents import allow, document, for_hosting
+from ..synthesis.iam_documents import allow, for_hosting
 from ..synthesis.model_rights import (
     encrypting_volumes,
     hosting,
@@ -24,6 +22,8 @@ from ..synthesis.model_rights import (
     writing_with,
     written_objects,
 )
+from ..synthesis.rights_before import RightsBefore
+from ..synthesis.role_rights import RoleRights
 from .drained_interfaces import DrainedInterfaces
 from .model_interface import IModel
 
@@ -61,9 +61,10 @@ def groups_in(
 class ExecutionRole:
     """A role that may make network interfaces in these subnets, and what else is stated.
 
-    What one version of a model needs is in a policy whose name follows its content: an update adds
-    the new version's and takes the old one's away after the endpoint has changed. All of it is
-    there before SageMaker asks for it, and goes after SageMaker's network interfaces have gone.
+    What one version of a model needs, and each place that it writes to, is in a policy whose name
+    follows its content: an update adds the new version's and takes the old one's away after the
+    endpoint has changed. On a role that is given, what several models need stands once. All of it
+    is there before SageMaker asks for it, and goes after SageMaker's network interfaces have gone.
 
     Parameters
     ----------
@@ -101,13 +102,26 @@ class ExecutionRole:
             assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com", conditions=for_hosting()),
         )
         self.connections = ec2.Connections(security_groups=placed.groups)
-        self._policy = self._attached("Policy", hosting())
-        statements = [
-            *making_interfaces(network.vpc.vpc_id, placed.subnet_ids, placed.group_ids),
-            *statements,
-        ]
-        version = self._attached(f"Version{_digest(scope, statements)}", statements)
-        self.needed: list[IDependable] = [self._policy, version, *network.data_path]
+        self._rights = (
+            RoleRights(scope, self.role) if role is None else RoleRights.given(scope, role)
+        )
+        interfaces = making_interfaces(network.vpc.vpc_id, placed.subnet_ids, placed.group_ids)
+        self.needed: list[IDependable] = (
+            [
+                self._allowed("Policy", hosting(), fixed=True),
+                self._allowed("Version", [*interfaces, *statements]),
+            ]
+            if role is None
+            else [
+                self._allowed("Hosting", hosting()),
+                self._allowed("Interfaces", interfaces),
+                *(self._allowed("Version", part) for part in _by_service(statements)),
+                role,
+                RightsBefore.of(scope, role),
+            ]
+        )
+        self.needed += network.data_path
+        self._waiting: list[Construct] = []
         if role is None or getattr(role.node.scope, "shape", "") != "inference-component":
             drained = DrainedInterfaces(
                 scope,
@@ -116,11 +130,17 @@ class ExecutionRole:
                 subnets=network.subnets,
                 needed=[self.role, *self.needed],
             )
-            self.needed.insert(2, drained)
+            self.needed.append(drained)
 
-    def grant_write(self, s3_uri: str, key: kms.IKey | None) -> None:
+    def before(self, hosted: Construct) -> None:
+        """Have all of it there before this is made, also what is granted later."""
+        hosted.node.add_dependency(*self.needed)
+        self._waiting.append(hosted)
+
+    def grant_write(self, s3_uri: str, key: kms.IKey | None) -> list[IDependable]:
         """Let the role write objects under an S3 URI; warn where the bucket is not known."""
         resource = written_objects(s3_uri)
+        statements = [] if key is None else [writing_with(key)]
         if resource is None:
             warn(
                 self._scope,
@@ -130,31 +150,28 @@ class ExecutionRole:
                 "names the bucket.",
             )
         else:
-            statement = allow(["s3:PutObject"], resource)
-            self._allow(statement)
-            self._network.let_into_s3([statement])
-            acknowledge_wildcard_resources(
-                self._policy, [resource], reason="SageMaker names the objects it writes."
-            )
-        if key is not None:
-            self._allow(writing_with(key))
+            statements.insert(0, allow(["s3:PutObject"], resource))
+            self._network.let_into_s3(statements)
+        return self._grant("Writing", statements)
 
-    def grant_volume_key(self, key: kms.IKey) -> None:
+    def grant_volume_key(self, key: kms.IKey) -> list[IDependable]:
         """Let the role hand a key on to the storage volumes."""
-        self._allow(*encrypting_volumes(key))
+        return self._grant("Volumes", encrypting_volumes(key))
 
-    def _attached(self, id: str, statements: Sequence[Mapping[str, Any]]) -> iam.Policy:
-        policy = iam.Policy(
-            self._scope, id, document=iam.PolicyDocument.from_json(document(*statements))
-        )
-        self.role.attach_inline_policy(policy)  # which a role imported as immutable leaves out
+    def _grant(self, kind: str, statements: Sequence[Mapping[str, Any]]) -> list[IDependable]:
+        if not statements:
+            return []
+        policy = self._allowed(kind, statements)
+        for hosted in self._waiting:
+            hosted.node.add_dependency(policy)
+        return [policy]
+
+    def _allowed(
+        self, kind: str, statements: Sequence[Mapping[str, Any]], *, fixed: bool = False
+    ) -> Construct:
+        policy = self._rights.allow(kind, *statements, owner=self._scope, fixed=fixed)
         _acknowledge_wildcards(policy, statements)
         return policy
-
-    def _allow(self, *statements: Mapping[str, Any]) -> None:
-        self._policy.add_statements(
-            *(iam.PolicyStatement.from_json(statement) for statement in statements)
-        )
 
 
 @checked_arguments
@@ -176,33 +193,34 @@ class HostedInNetwork(IModel):
         """The security groups: pass the model to any ``allow_*`` method."""
         return self._execution.connections
 
-    def grant_write(self, s3_uri: str, key: kms.IKey | None = None) -> None:
+    def grant_write(self, s3_uri: str, key: kms.IKey | None = None) -> list[IDependable]:
         """Let the role write objects under an S3 URI: captured data, core dumps.
 
         Bucket and prefix may be tokens. For a URI that does not say its bucket, a token as a whole
         or another scheme than ``s3://``, a warning says what to allow. The key's own policy must
-        leave the decision to IAM policies of the account, or name the role.
+        leave the decision to IAM policies of the account, or name the role. What returns is the
+        policy: whatever writes has to depend on it.
         """
-        self._execution.grant_write(s3_uri, key)
+        return self._execution.grant_write(s3_uri, key)
 
-    def grant_volume_key(self, key: kms.IKey) -> None:
+    def grant_volume_key(self, key: kms.IKey) -> list[IDependable]:
         """Let the role hand a key on to the storage volumes of its instances.
 
         The key's own policy must leave the decision to IAM policies of the account, or name the
-        role.
+        role. What returns is the policy: whatever has volumes has to depend on it.
         """
-        self._execution.grant_volume_key(key)
+        return self._execution.grant_volume_key(key)
 
 
-def _digest(scope: Construct, statements: Sequence[Mapping[str, Any]]) -> str:
-    """The same for the same statements in every synthesis: tokens count as what they refer to."""
-    resolved = json.dumps(stack_of(scope).resolve(list(statements)), sort_keys=True)
-    from hashlib import sha256  # OpenSSL: a tenth of what importing the constructs takes
+def _by_service(statements: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """The statements for each AWS service: an image may be several models', data seldom are."""
+    services: dict[str, list[Mapping[str, Any]]] = {}
+    for statement in statements:
+        services.setdefault(statement["Action"][0].partition(":")[0], []).append(statement)
+    return list(services.values())
 
-    return sha256(resolved.encode()).hexdigest()[:8]
 
-
-def _acknowledge_wildcards(policy: iam.Policy, statements: Sequence[Mapping[str, Any]]) -> None:
+def _acknowledge_wildcards(policy: Construct, statements: Sequence[Mapping[str, Any]]) -> None:
     wildcards = {
         resource
         for statement in statements

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..plan.limits import IMAGE_URI, MODEL_NAME
@@ -16,6 +16,7 @@ from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn
 from ..synthesis.iam_documents import allow
 from ..synthesis.model_rights import encrypting_volumes, writing_with, written_objects
+from ..synthesis.role_rights import RoleRights
 from ..synthesis.validation import check, is_token
 from .images import ContainerImage
 from .model_interface import IModel
@@ -48,17 +49,19 @@ class ImportedModel(IModel):
         self.shape = shape
         self.network = network
 
-    def grant_write(self, s3_uri: str, key: kms.IKey | None = None) -> None:
+    def grant_write(self, s3_uri: str, key: kms.IKey | None = None) -> list[IDependable]:
         resource = written_objects(s3_uri)
         statements = [] if resource is None else [allow(["s3:PutObject"], resource)]
         if key is not None:
             statements.append(writing_with(key))
-        self._allow(statements, f"to write to {s3_uri}", complete=resource is not None)
+        return self._allow(statements, f"to write to {s3_uri}", complete=resource is not None)
 
-    def grant_volume_key(self, key: kms.IKey) -> None:
-        self._allow(encrypting_volumes(key), "to use the volumes' key", complete=True)
+    def grant_volume_key(self, key: kms.IKey) -> list[IDependable]:
+        return self._allow(encrypting_volumes(key), "to use the volumes' key", complete=True)
 
-    def _allow(self, statements: Sequence[Mapping[str, Any]], what: str, *, complete: bool) -> None:
+    def _allow(
+        self, statements: Sequence[Mapping[str, Any]], what: str, *, complete: bool
+    ) -> list[IDependable]:
         if self.role is None or not complete:
             warn(
                 self,
@@ -66,9 +69,9 @@ class ImportedModel(IModel):
                 f"The role of this model needs to be allowed {what}: state role= (and a bucket "
                 "that is known) when it is imported, or allow it where the role is made.",
             )
-        if self.role is not None:
-            for statement in statements:
-                self.role.add_to_principal_policy(iam.PolicyStatement.from_json(statement))
+        if self.role is None or not statements:
+            return []
+        return [RoleRights.given(self, self.role).allow("Granted", *statements, owner=self)]
 
 
 def model_of_cfn(

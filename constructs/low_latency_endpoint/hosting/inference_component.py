@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from aws_cdk import Duration, Names, Resource, Size
+from aws_cdk import Duration, Resource, Size
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
@@ -28,6 +28,7 @@ from ..plan.rules import COMPONENTS_NEED_A_HOST, COPIES_DO_NOT_FIT, METRIC_NOT_P
 from ..synthesis.asked_once import path_below, path_of, stack_of
 from ..synthesis.findings import warn
 from ..synthesis.iam_documents import arn
+from ..synthesis.physical_names import name_of
 from ..synthesis.validation import check, check_seconds, is_token
 from .copy_scaling import CopyScaling
 from .endpoint import Endpoint
@@ -124,9 +125,7 @@ class InferenceComponent(Resource):
     ) -> None:
         super().__init__(scope, id)
         path = path_below(self, scope, id)
-        self.component_name: str = check(COMPONENT_NAME, component_name, path) or (
-            Names.unique_resource_name(self, max_length=63, separator="-").lower()
-        )
+        self.component_name: str = check(COMPONENT_NAME, component_name, path) or name_of(self)
         check(COPIES, copies, path)
         needs = {
             "min_memory_required_in_mb": _mebibytes(memory, path),

@@ -166,7 +166,7 @@ class Model(HostedInNetwork):
         )
         # SageMaker checks the role when the model is made, and fetches data when the endpoint is.
         # What the grant_* methods add goes into the policy too, so nothing runs ahead of it.
-        self.cfn_model.node.add_dependency(*self._execution.needed)
+        self._execution.before(self.cfn_model)
         self.model_name: str = self.cfn_model.attr_model_name
         self.model_arn: str = self.cfn_model.ref
         self.containers = tuple(containers)

@@ -57,10 +57,10 @@ class IModel(Resource):
     jumpstart_models: Sequence[JumpStartModel] = ()
     needed: Sequence[IDependable] = ()
 
-    def grant_write(self, s3_uri: str, key: kms.IKey | None = None) -> None:
-        """Let the role write objects under an S3 URI: captured data, core dumps."""
+    def grant_write(self, s3_uri: str, key: kms.IKey | None = None) -> list[IDependable]:
+        """Let the role write objects under an S3 URI; what the writer has to depend on."""
         raise NotImplementedError
 
-    def grant_volume_key(self, key: kms.IKey) -> None:
-        """Let the role hand a key on to the storage volumes of its instances."""
+    def grant_volume_key(self, key: kms.IKey) -> list[IDependable]:
+        """Let the role hand a key on to the instances' volumes; what they have to depend on."""
         raise NotImplementedError

@@ -81,6 +81,7 @@ class InvocationScaling(Construct):
         self.variant_name = variant.name
         self.min_instances = min_instances
         self.max_instances = self.highest_maximum = max_instances
+        self._of = f"{name_at_synth}-{variant.name}"
         self._name_at_synth = name_at_synth
         self._hold_room = hold_room
         self.cfn_scalable_target = appscaling.CfnScalableTarget(
@@ -255,6 +256,7 @@ class InvocationScaling(Construct):
             self,
             policy_name,
             self.cfn_scalable_target,
+            of=self._of,
             metric=metric,
             threshold=threshold,
             steps=steps,
@@ -329,6 +331,7 @@ class InvocationScaling(Construct):
             self,
             policy_name,
             self.cfn_scalable_target,
+            of=self._of,
             metric=metric,
             target=target,
             scale_in_seconds=scale_in_seconds,

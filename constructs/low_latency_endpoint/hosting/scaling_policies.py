@@ -47,6 +47,7 @@ def tracking_policy(
     policy_name: str,
     target_of: appscaling.CfnScalableTarget,
     *,
+    of: str,
     metric: str,
     target: float,
     scale_in_seconds: int | None,
@@ -58,7 +59,7 @@ def tracking_policy(
     policy(
         scope,
         policy_name,
-        policy_name=policy_name,
+        policy_name=_named(policy_name, of),
         policy_type="TargetTrackingScaling",
         scaling_target_id=target_of.ref,
         target_tracking_scaling_policy_configuration=(
@@ -80,6 +81,7 @@ def step_policy(
     policy_name: str,
     target_of: appscaling.CfnScalableTarget,
     *,
+    of: str,
     metric: cloudwatch.IMetric,
     threshold: float,
     steps: Sequence[ScalingStep],
@@ -92,7 +94,7 @@ def step_policy(
     policy = appscaling.CfnScalingPolicy(
         scope,
         policy_name,
-        policy_name=policy_name,
+        policy_name=_named(policy_name, of),
         policy_type="StepScaling",
         scaling_target_id=target_of.ref,
         step_scaling_policy_configuration=(
@@ -128,6 +130,15 @@ def step_policy(
     )
     cast(cloudwatch.CfnAlarm, alarm.node.default_child).alarm_actions = [policy.ref]
     return alarm
+
+
+def _named(policy_name: str, of: str) -> str:
+    """A name that follows what is scaled: a policy of a renamed endpoint is another policy.
+
+    Where only the name of a target-tracking policy changes, CloudFormation's update fails:
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-applicationautoscaling-scalingpolicy.html
+    """
+    return f"{policy_name}-{of}"
 
 
 def check_order(min_instances: int | None, max_instances: int | None, where: str) -> None:

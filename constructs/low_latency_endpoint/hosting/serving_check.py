@@ -54,10 +54,9 @@ class ServingCheck(Construct):
         )
         assert isinstance(function, _Function)
         rights = function.role.also(
-            self,
             "Policy",
-            "describe",
             allow(["sagemaker:DescribeEndpoint"], endpoint_arn(self, name_at_synth)),
+            scope=self,
         )
         resource = CustomResource(
             self,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aws_cdk import CustomResource, Duration, RemovalPolicy
 from aws_cdk import aws_s3 as s3
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from ..hugging_face import HUB
 from ..hugging_face.staging_function.addresses import StagingFailed, hub_endpoint
@@ -115,7 +115,7 @@ class StagedModel(Construct):
         }
         paths = [each.path for each in pinned.files]
         use = self._resource("Use", removal_policy=removal_policy, Paths=paths)
-        use.node.add_dependency(self._function.also(self, *self._rights(token)))
+        use.node.add_dependency(*self._rights(token))
         if self.bucket.policy is not None:
             use.node.add_dependency(self.bucket.policy)
         copies: list[CustomResource] = []
@@ -161,7 +161,7 @@ class StagedModel(Construct):
             },
         )
 
-    def _rights(self, token: secretsmanager.ISecret | None) -> list[dict[str, Any]]:
+    def _rights(self, token: secretsmanager.ISecret | None) -> list[IDependable]:
         """All models' prefixes of the bucket: an update removes files of the model before."""
         bucket = self.bucket.bucket_arn
         objects = [f"{bucket}/hub/*", f"{bucket}/users/*"]
@@ -181,20 +181,29 @@ class StagedModel(Construct):
         ]
         if self.bucket.encryption_key is not None:
             statements.append(writing_with(self.bucket.encryption_key))
-        if token is not None:
-            # An ARN without the six characters at its end is of a secret that is known by name.
-            secret = token.secret_full_arn or f"{token.secret_arn}-??????"
-            statements.append(allow(["secretsmanager:GetSecretValue"], secret))
-            if token.encryption_key is not None:
-                statements.append(decrypting(token.encryption_key))
-            objects += [secret] if secret.endswith("?") else []
+        rights = self._function.also(*statements)
         acknowledge_wildcard_resources(
-            self,
+            rights,
             objects,
             reason="The staging function copies into these prefixes of the bucket, and removes "
-            "what no stack uses any more; a secret that is named has an ARN that ends at random.",
+            "what no stack uses any more.",
         )
-        return statements
+        return [rights] if token is None else [rights, self._reading(token)]
+
+    def _reading(self, token: secretsmanager.ISecret) -> IDependable:
+        # An ARN without the six characters at its end is of a secret that is known by name.
+        secret = token.secret_full_arn or f"{token.secret_arn}-??????"
+        statements = [allow(["secretsmanager:GetSecretValue"], secret)]
+        if token.encryption_key is not None:
+            statements.append(decrypting(token.encryption_key))
+        rights = self._function.also(*statements)
+        if secret.endswith("?"):
+            acknowledge_wildcard_resources(
+                rights,
+                [secret],
+                reason="The ARN of a secret that is known by its name ends at random.",
+            )
+        return rights
 
 
 def staged_for(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from aws_cdk import aws_lambda as lambda_
-from constructs import Construct, IDependable
+from constructs import Construct
 
 from .. import hugging_face
 from ..synthesis.asked_once import stack_of
@@ -57,6 +57,6 @@ class StagingFunction(Construct):
         assert isinstance(found, cls)
         return found
 
-    def also(self, scope: Construct, *statements: Mapping[str, Any]) -> IDependable:
-        """Let the function do this, too; what has to wait for the right."""
-        return self._role.also(scope, "Rights", "stage", *statements)
+    def also(self, *statements: Mapping[str, Any]) -> Construct:
+        """Let the function do this, too: what several models need stands once."""
+        return self._role.also("Rights", *statements)

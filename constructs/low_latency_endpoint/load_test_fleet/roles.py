@@ -12,6 +12,7 @@ from ..network.private_link_policy import INVOKE_ACTIONS
 from ..synthesis.findings import acknowledge_wildcard_resources
 from ..synthesis.iam_documents import allow, document, for_tasks, trust
 from ..synthesis.model_rights import decrypting, writing_with
+from ..synthesis.role_rights import RoleRights
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
@@ -31,7 +32,9 @@ def execution_role(
     scope: Construct, id: str, pull: Sequence[Mapping[str, Any]], log: Sequence[Mapping[str, Any]]
 ) -> iam.CfnRole:
     """What ECS does for the tasks before they run: pull the image, open the log."""
-    role = _role(scope, id, trust(_TASKS), *pull, allow(["ecr:GetAuthorizationToken"], "*"), *log)
+    role = _role(scope, id, trust(_TASKS), allow(["ecr:GetAuthorizationToken"], "*"), *log)
+    if pull:
+        RoleRights(scope, role).allow(f"{id}Pull", *pull, owner=scope)
     acknowledge_wildcard_resources(
         role, ["*"], reason="ecr:GetAuthorizationToken takes no single repository."
     )
@@ -65,10 +68,10 @@ def worker_role(
         scope,
         id,
         trust(_TASKS, for_tasks()),
-        allow(INVOKE_ACTIONS, endpoint_arn),
         allow(["s3:GetObject"], runs_arn),
         *([] if key is None else [decrypting(key)]),
     )
+    RoleRights(scope, role).allow(f"{id}Invoke", allow(INVOKE_ACTIONS, endpoint_arn), owner=scope)
     acknowledge_wildcard_resources(
         role, [runs_arn], reason="Each run has a folder of its own below this prefix."
     )

@@ -16,11 +16,12 @@ from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import EVALUATION_PERIODS
 from ..plan.plan_warnings import NOBODY_NOTIFIED
 from ..plan.rules import DATAPOINTS_ABOVE_PERIODS, SCALED_VARIANTS_ONLY
-from ..synthesis.asked_once import alarm_arn_of, path_below, stack_of
+from ..synthesis.asked_once import path_below, stack_of
 from ..synthesis.findings import warn
 from ..synthesis.validation import check, is_token
 from .alarm_options import AlarmOptions, SlowRequests, Thresholds
 from .alarm_specifications import AlarmSpecification, specifications
+from .composite import all_of, any_of, composite_alarm, is_on
 
 # A deployment shows in CloudWatch as a minute in which both fleets take requests: the series with
 # EndpointConfigName starts with the new fleet's traffic and lasts for good (SageMaker guide,
@@ -212,16 +213,16 @@ class LatencyAlarms(Construct):
                 alarm = self._alarm(variant, specification)
                 if new_fleet_only:  # no composite
                     continue
-                rule = _is_on(alarm)
+                rule = is_on(alarm)
                 if specification.group:
                     groups.setdefault(specification.group, []).append(rule)
                 else:
                     rules.setdefault(specification.severity, []).append(rule)
             for group in groups.values():
-                rules.setdefault("", []).append(f"({' AND '.join(group)})")
+                rules.setdefault("", []).append(all_of(group))
             for name, statistic in options.anomalies.items():
                 anomaly = self._anomaly(variant, name, statistic)
-                rules.setdefault("", []).append(_is_on(anomaly))
+                rules.setdefault("", []).append(is_on(anomaly))
         if options.quiet_during_deployments and not new_fleet_only:
             self.actions_suppressor = self._suppressor()
         if rules and not new_fleet_only:
@@ -311,19 +312,18 @@ class LatencyAlarms(Construct):
                 "acknowledge this where .composites get their actions afterwards.",
             )
         for severity, parts in rules.items():
-            composite = cloudwatch.CompositeAlarm(
+            composite = composite_alarm(
                 self,
                 f"Composite{severity}",
-                alarm_rule=cloudwatch.AlarmRule.from_string(_any_of(parts)),
-                alarm_description=(
+                rule=any_of(parts),
+                description=(
                     f"{self._endpoint.name_at_synth}{f', {severity}' if severity else ''}: one or "
                     f"more of its alarms are on. {held_back}"
                     f"Run: low-latency diagnose {self._endpoint.name_at_synth}"
                 ),
-                **suppressed_by(self.actions_suppressor),
+                actions=self.options.actions,
+                suppression=suppressed_by(self.actions_suppressor),
             )
-            for action in self.options.actions:
-                composite.add_alarm_action(action)
             self.composites[severity] = composite
         if len(self.composites) == 1:
             self.node.default_child = composite.node.default_child
@@ -357,13 +357,11 @@ class LatencyAlarms(Construct):
                     "longer held back",
                 )
             )
-        return cloudwatch.CompositeAlarm(
+        return composite_alarm(
             self,
             "Quiet",
-            alarm_rule=cloudwatch.AlarmRule.from_string(
-                f"({_any_of(deploying)} AND (NOT ({_any_of(too_long)})))"
-            ),
-            alarm_description=f"{self._endpoint.name_at_synth}: deploying, pages are held back",
+            rule=all_of([any_of(deploying), f"(NOT ({any_of(too_long)}))"]),
+            description=f"{self._endpoint.name_at_synth}: deploying, pages are held back",
         )
 
     def _both_fleets(
@@ -395,7 +393,7 @@ class LatencyAlarms(Construct):
         ):
             # An update points it at the new configuration before that takes requests.
             endpoint.cfn_endpoint.node.add_dependency(alarm)
-        return _is_on(alarm)
+        return is_on(alarm)
 
 
 def suppressed_by(alarm: cloudwatch.IAlarm | None) -> dict[str, Any]:
@@ -407,15 +405,6 @@ def suppressed_by(alarm: cloudwatch.IAlarm | None) -> dict[str, Any]:
         "actions_suppressor_wait_period": Duration.minutes(_WAIT_MINUTES),
         "actions_suppressor_extension_period": Duration.minutes(_EXTENSION_MINUTES),
     }
-
-
-def _is_on(alarm: cloudwatch.Alarm) -> str:
-    """As ``AlarmRule.from_alarm`` spells it; text needs no further calls to be put together."""
-    return f'ALARM("{alarm_arn_of(alarm)}")'
-
-
-def _any_of(rules: Sequence[str]) -> str:
-    return f"({' OR '.join(rules)})"
 
 
 def checked_periods(options: AlarmOptions, where: str) -> tuple[int, int]:

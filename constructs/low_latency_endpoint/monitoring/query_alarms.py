@@ -32,12 +32,13 @@ from ..plan.durations import seconds_of
 from ..plan.limits import ALARM_THRESHOLD_MILLISECONDS, MINIMUM_INVOCATIONS
 from ..plan.plan_warnings import NOBODY_NOTIFIED
 from ..plan.rules import UNKNOWN_VARIANT
-from ..synthesis.asked_once import path_below, region_of
+from ..synthesis.asked_once import keep_alarm_name, path_below, region_of
 from ..synthesis.findings import warn
 from ..synthesis.validation import check_milliseconds, is_token
 from .alarm_options import Thresholds
 from .alarm_specifications import flattened
 from .alarms import suppressed_by
+from .composite import any_of, composite_alarm, is_on
 
 _TTFT, _ITL = "time_to_first_token", "inter_token_latency"
 _MEANINGS = {
@@ -192,8 +193,7 @@ class TokenLatencyAlarms(Construct):
                 *self._fullest(name, waiting_requests, kv_cache_use),
             ]
             for each in watched:
-                rule = f'ALARM("{self._alarm(name, each).alarm_arn}")'
-                rules.setdefault(each.severity, []).append(rule)
+                rules.setdefault(each.severity, []).append(is_on(self._alarm(name, each)))
         if not rules:
             raise NOTHING_WATCHED.error(got="nothing", allowed="one at least", where=path)
         self.panels = tuple(
@@ -324,19 +324,17 @@ class TokenLatencyAlarms(Construct):
             )
         name = self._endpoint.name_at_synth
         for severity, parts in rules.items():
-            composite = cloudwatch.CompositeAlarm(
+            self.composites[severity] = composite_alarm(
                 self,
                 f"Composite{severity}",
-                alarm_rule=cloudwatch.AlarmRule.from_string(f"({' OR '.join(parts)})"),
-                alarm_description=(
+                rule=any_of(parts),
+                description=(
                     f"{name}{f', {severity}' if severity else ''}: one or more of its alarms on "
                     f"tokens are on. Run: low-latency diagnose {name}"
                 ),
-                **suppression,
+                actions=actions,
+                suppression=suppression,
             )
-            for action in actions:
-                composite.add_alarm_action(action)
-            self.composites[severity] = composite
 
 
 def _query_alarm(
@@ -373,7 +371,7 @@ def _query_alarm(
         },
     )
     arn = resource.get_att("Arn").to_string()
-    return cloudwatch.Alarm.from_alarm_arn(holder, "Alarm", arn)
+    return keep_alarm_name(cloudwatch.Alarm.from_alarm_arn(holder, "Alarm", arn), resource.ref)
 
 
 def _seconds(duration: Duration | None, default: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aws_cdk import aws_ec2 as ec2
@@ -10,7 +11,9 @@ from constructs import Construct
 
 from ..synthesis.findings import acknowledge_wildcard_resources
 from ..synthesis.iam_documents import allow, document, for_flow_logs, trust
-from ..synthesis.safeguards import attached, log_group, safeguards_of
+from ..synthesis.rights_before import RightsBefore
+from ..synthesis.role_rights import RoleRights
+from ..synthesis.safeguards import log_group, safeguards_of
 
 
 class FlowLog(Construct):
@@ -39,7 +42,7 @@ class FlowLog(Construct):
             *guards.let_write_logs(group, "logs:DescribeLogStreams"),
             allow(["logs:DescribeLogGroups"], "*"),
         ]
-        role_arn, carrier = _role(self, guards.flow_log_role, document(*rights))
+        role_arn, carrier = _role(self, guards.flow_log_role, rights)
         acknowledge_wildcard_resources(
             carrier, ["*"], reason="logs:DescribeLogGroups takes no single log group."
         )
@@ -54,19 +57,21 @@ class FlowLog(Construct):
             deliver_logs_permission_arn=role_arn,
         )
         if guards.flow_log_role is not None:
-            flow_log.node.add_dependency(carrier)
+            flow_log.node.add_dependency(carrier, RightsBefore.of(self, guards.flow_log_role))
 
 
 def _role(
-    scope: Construct, given: iam.IRole | None, rights: dict[str, Any]
+    scope: Construct, given: iam.IRole | None, rights: Sequence[Mapping[str, Any]]
 ) -> tuple[str, Construct]:
     """The role's ARN, and what carries its rights."""
     if given is not None:
-        return given.role_arn, attached(scope, "Rights", given, rights)
+        return given.role_arn, RoleRights.given(scope, given).allow("FlowLog", *rights, owner=scope)
     role = iam.CfnRole(
         scope,
         "Role",
         assume_role_policy_document=trust("vpc-flow-logs.amazonaws.com", for_flow_logs()),
-        policies=[iam.CfnRole.PolicyProperty(policy_name="deliver", policy_document=rights)],
+        policies=[
+            iam.CfnRole.PolicyProperty(policy_name="deliver", policy_document=document(*rights))
+        ],
     )
     return role.attr_arn, role

@@ -11,6 +11,7 @@ from constructs import Construct
 
 from ..plan.limits import ENDPOINT_POLICY_LENGTH
 from ..synthesis.asked_once import path_of, region_of
+from ..synthesis.former_names import LONGEST_ANSWER, FormerNames
 from ..synthesis.iam_documents import allow, arn, document, endpoint_arn, least_length
 
 INVOKE_ACTIONS = ("sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream")
@@ -27,6 +28,8 @@ CALL_WITH_BEARER_TOKEN = "sagemaker:CallWithBearerToken"
 no single resource. See
 https://docs.aws.amazon.com/sagemaker/latest/dg/realtime-endpoints-openai-compatible.html"""
 
+_SERVED = "Served"
+
 
 def invoke_actions(*, bidirectional_streaming: bool = False) -> tuple[str, ...]:
     """What a caller needs; all there is where the action of one of its calls is not known."""
@@ -34,7 +37,11 @@ def invoke_actions(*, bidirectional_streaming: bool = False) -> tuple[str, ...]:
 
 
 class LinkPolicy:
-    """What may be done through a link: wide once and for all, or narrow to what it serves."""
+    """What may be done through a link: wide once and for all, or narrow to what it serves.
+
+    A narrow one also lets through what was served until the last change (:class:`FormerNames`):
+    callers of an endpoint that is renamed or removed call it as long as it is there.
+    """
 
     def __init__(
         self,
@@ -45,16 +52,18 @@ class LinkPolicy:
         bidirectional_streaming: bool,
         openai: bool,
     ) -> None:
-        self._link, self._resource, self._narrow = link, resource, narrow
-        self._calls = {"bidirectional_streaming": bidirectional_streaming, "openai": openai}
+        self._link, self._resource = link, resource
+        self._actions = invoke_actions(bidirectional_streaming=bidirectional_streaming)
+        self._openai = openai
         self._served: list[str] = []
+        self._former = FormerNames(link, "FormerlyServed", kinds=[_SERVED]) if narrow else None
         if narrow:
             self._limit_to([arn("sagemaker", "endpoint/*")])
         else:
             resource.policy_document = _account_policy()
 
     def serve(self, endpoint_name: str, components: Sequence[str]) -> None:
-        if not self._narrow:
+        if self._former is None:
             return
         self._add(endpoint_arn(self._link, endpoint_name))
         for name in components:
@@ -66,21 +75,14 @@ class LinkPolicy:
             self._limit_to(self._served)
 
     def _limit_to(self, resources: Sequence[str]) -> None:
-        policy = _endpoints_policy(resources, **self._calls)
+        assert self._former is not None
+        policy = _policy(self._actions, [resources, self._former.of(_SERVED)], openai=self._openai)
         ENDPOINT_POLICY_LENGTH.check(
-            least_length(policy, region_of(self._link)),
+            least_length(policy, region_of(self._link)) + LONGEST_ANSWER,
             f"{path_of(self._link)}, serving {len(resources)} endpoints",
         )
+        self._former.now({_SERVED: resources})
         self._resource.policy_document = policy
-
-
-def _endpoints_policy(
-    resources: Sequence[str], *, bidirectional_streaming: bool, openai: bool
-) -> dict[str, Any]:
-    """Lets this account's principals invoke these endpoints and no others."""
-    return _policy(
-        invoke_actions(bidirectional_streaming=bidirectional_streaming), resources, openai=openai
-    )
 
 
 def _account_policy() -> dict[str, Any]:
@@ -90,12 +92,14 @@ def _account_policy() -> dict[str, Any]:
     and inference components of the account, asynchronous, streaming and OpenAI-compatible calls.
     """
     resources = [arn("sagemaker", "endpoint/*"), arn("sagemaker", "inference-component/*")]
-    return _policy((_EVERY_INVOKE_ACTION,), resources, openai=True)
+    return _policy((_EVERY_INVOKE_ACTION,), [resources], openai=True)
 
 
-def _policy(actions: Sequence[str], resources: Sequence[str], *, openai: bool) -> dict[str, Any]:
+def _policy(
+    actions: Sequence[str], resources: Sequence[Sequence[str]], *, openai: bool
+) -> dict[str, Any]:
     own = {"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}}
-    statements = [allow(actions, resources, principal={"AWS": "*"}, condition=own)]
+    statements = [allow(actions, each, principal={"AWS": "*"}, condition=own) for each in resources]
     if openai:
         statements.append(
             allow([CALL_WITH_BEARER_TOKEN], "*", principal={"AWS": "*"}, condition=own)

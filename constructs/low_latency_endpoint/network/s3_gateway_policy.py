@@ -6,12 +6,21 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from aws_cdk import aws_ec2 as ec2
-from constructs import IConstruct
+from constructs import Construct
 
 from ..plan.limits import ENDPOINT_POLICY_LENGTH, S3_POLICY_BUCKETS
 from ..synthesis.asked_once import path_of, region_of
 from ..synthesis.findings import known_at_synth, pseudo_parameters, warn
+from ..synthesis.former_names import LONGEST_ANSWER, FormerNames
 from ..synthesis.iam_documents import allow, document, least_length
+
+# What may be done to what is named; the names of each, and the former ones, are a list.
+_KINDS = {
+    "Read": ("s3:GetObject",),
+    "List": ("s3:ListBucket",),
+    "Put": ("s3:PutObject",),
+    "Change": ("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"),
+}
 
 
 class S3GatewayPolicy:
@@ -19,19 +28,22 @@ class S3GatewayPolicy:
 
     Nothing else: a container with credentials of its own, brought along in a model archive, could
     write to any bucket of anybody's otherwise. A narrow policy has no place for the account's
-    other buckets.
+    other buckets. Of a bucket that is read from, all may be read: which objects is the roles'
+    matter, and the next version of a model lies beside this one. What an update names no more is
+    let through until the next one (:class:`FormerNames`).
 
     Parameters
     ----------
-    owner : IConstruct
+    owner : Construct
         The network, for warnings.
     endpoint : aws_ec2.CfnVPCEndpoint
     narrow : bool
     """
 
-    def __init__(self, owner: IConstruct, endpoint: ec2.CfnVPCEndpoint, *, narrow: bool) -> None:
+    def __init__(self, owner: Construct, endpoint: ec2.CfnVPCEndpoint, *, narrow: bool) -> None:
         self._owner, self._endpoint, self._narrow = owner, endpoint, narrow
-        self._named: list[dict[str, Any]] = []
+        self._named: dict[str, list[str]] = {kind: [] for kind in _KINDS}
+        self._former = FormerNames(owner, "FormerS3", kinds=list(_KINDS))
         self._write()
 
     def let(self, statements: Iterable[Mapping[str, Any]]) -> None:
@@ -42,17 +54,17 @@ class S3GatewayPolicy:
         let through as a whole, and a narrow policy is narrow no more.
         """
         for statement in statements:
-            if not statement["Action"][0].startswith("s3:"):
+            actions, resources = tuple(statement["Action"]), _resources(statement)
+            if not actions[0].startswith("s3:"):
                 continue
-            resources = statement["Resource"]
-            if not known_at_synth([resources] if isinstance(resources, str) else resources):
+            if not known_at_synth(resources):
                 self.let_account("a bucket is known at deployment only")
                 continue
-            named = allow(
-                statement["Action"], resources, principal="*", condition=statement.get("Condition")
-            )
-            if named not in self._named:
-                self._named.append(named)
+            kind = next(kind for kind, allowed in _KINDS.items() if allowed == actions)
+            for resource in resources:
+                named = f"{_bucket(resource)}/*" if kind == "Read" else resource
+                if named not in self._named[kind]:
+                    self._named[kind].append(named)
         self._write()
 
     def let_account(self, reason: str) -> None:
@@ -79,11 +91,20 @@ class S3GatewayPolicy:
                     condition={"StringEquals": {"aws:ResourceAccount": pseudo_parameters()[2]}},
                 )
             )
-        buckets = {_bucket(each) for named in self._named for each in _resources(named)}
+        buckets = {_bucket(each) for named in self._named.values() for each in named}
         S3_POLICY_BUCKETS.check(len(buckets), path_of(self._owner))
-        policy = document(*statements, *self._named)
-        if not ENDPOINT_POLICY_LENGTH.holds(least_length(policy, region_of(self._owner))):
-            policy = document(*statements, *_whole_buckets(self._named))
+        statements += [
+            allow(_KINDS[kind], named, principal="*")
+            for kind, named in self._named.items()
+            if named
+        ]
+        former = [
+            allow(actions, self._former.of(kind), principal="*") for kind, actions in _KINDS.items()
+        ]
+        policy = document(*statements, *former)
+        length = least_length(policy, region_of(self._owner)) + LONGEST_ANSWER
+        ENDPOINT_POLICY_LENGTH.check(length, path_of(self._owner))
+        self._former.now({kind: named or [_nothing()] for kind, named in self._named.items()})
         self._endpoint.policy_document = policy
 
 
@@ -98,6 +119,11 @@ def _image_layers() -> str:
     return f"arn:{partition}:s3:::prod-{region}-starport-layer-bucket/*"
 
 
+def _nothing() -> str:
+    """The ARN of no object: names of buckets have three characters at least."""
+    return f"arn:{pseudo_parameters()[0]}:s3:::-/-"
+
+
 def _resources(statement: Mapping[str, Any]) -> list[str]:
     resources = statement["Resource"]
     return [resources] if isinstance(resources, str) else list(resources)
@@ -105,18 +131,6 @@ def _resources(statement: Mapping[str, Any]) -> list[str]:
 
 def _bucket(resource: str) -> str:
     return resource.partition("/")[0]
-
-
-def _whole_buckets(named: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The same for whole buckets, in one statement for each kind of access: shorter, and wider."""
-    by_actions: dict[tuple[str, ...], dict[str, None]] = {}
-    for statement in named:
-        for resource in _resources(statement):
-            whole = f"{_bucket(resource)}/*" if "/" in resource else resource
-            by_actions.setdefault(tuple(statement["Action"]), {})[whole] = None
-    return [
-        allow(actions, list(resources), principal="*") for actions, resources in by_actions.items()
-    ]
 
 
 def let_out_to_s3(

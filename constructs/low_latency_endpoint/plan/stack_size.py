@@ -71,6 +71,12 @@ class SharedParts:
         Of each model of the Hugging Face Hub that is staged: in how many calls.
     staging_bucket : bool
         Whether their bucket is made here.
+    staging_rights : int
+        Policies of the function that stages them: one for each bucket, and for each token.
+    narrow_link : bool
+        Whether the interface endpoint's policy names what it serves.
+    role_policies : int
+        Policies on the models' roles.
     """
 
     zones: int
@@ -83,15 +89,21 @@ class SharedParts:
     s3_prefix_list: bool = False
     staged_calls: Sequence[int] = ()
     staging_bucket: bool = False
+    staging_rights: int = 0
+    narrow_link: bool = False
+    role_policies: int = 0
 
     @property
     def resources(self) -> int:
         """Resources of all these parts."""
-        if self.staged_calls:  # the function; each model's rights, use, calls and check
-            staging = _FUNCTION + 2 * self.staging_bucket + sum(3 + n for n in self.staged_calls)
+        if self.staged_calls:  # the function; each model's use, calls and check
+            staging = _FUNCTION + 2 * self.staging_bucket + sum(2 + n for n in self.staged_calls)
         else:
             staging = 0
         count = staging + _CDK_METADATA + 1 + self.s3_prefix_list  # the model's security group
+        count += self.staging_rights + self.role_policies
+        if self.own_vpc or self.narrow_link:  # what S3's policy named, and what the link served
+            count += _FUNCTION + self.own_vpc + self.narrow_link
         if self.own_vpc:
             count += 3 + 2 * self.zones  # VPC, routes, gateway endpoint; subnets, associations
             count += _FUNCTION + 1  # closes the default security group
@@ -113,8 +125,6 @@ class EndpointParts:
     ----------
     new_role : bool
         Whether the model's role is made here.
-    role_of_other_account : bool
-        Whether the role cannot be given policies from here.
     confirms, dashboard : bool
     scales, steps : int
         How many variants scale, and how many have step scaling beside target tracking.
@@ -138,7 +148,6 @@ class EndpointParts:
     """
 
     new_role: bool
-    role_of_other_account: bool
     confirms: bool
     scales: int
     steps: int
@@ -160,9 +169,7 @@ class EndpointParts:
     def resources(self) -> int:
         """Resources of the endpoint."""
         count = 2  # configuration, endpoint
-        model = 2  # and the wait for its network interfaces
-        model += self.new_role + 2 * (not self.role_of_other_account)  # rights, and the version's
-        count += self.models * model
+        count += self.models * (2 + self.new_role)  # and the wait for its network interfaces
         count += 2 * self.confirms + 2 * self.scales + 2 * self.steps + self.dashboard
         count += (
             self.token_alarms
@@ -175,9 +182,10 @@ class EndpointParts:
             count += 2 * self.quiet + bool(self.quiet)  # two alarms each, what holds it back
         if self.warm_up:
             count += 2 * 4  # two functions with role, log group and retries
-            count += 3 + 1  # queue, its policy, security group; the warm-up itself
+            count += 3 + 2  # queue, its policy, security group; who may send; the warm-up itself
             count += 2 * self.link_ports  # out of that group, into that of the interface endpoint
-            count += 2 * self.during_deployments + 2 * self.keep_warm  # a rule and its permission
+            count += 2 * self.during_deployments  # a rule and its permission
+            count += 3 * self.keep_warm  # and the right to look at the traffic
         return count
 
     @property

@@ -37,6 +37,7 @@ NAMES_OF_PARTS = frozenset(
         "EndpointServingCheck",
         "Exports",
         "FlowLogRole",
+        "FormerNames",
         "FunctionRole",
         "HubModelStaging",
         "HubModels",
@@ -46,6 +47,7 @@ NAMES_OF_PARTS = frozenset(
         "MutableRoleFunctionRole",
         "Network",
         "PrivateLink",
+        "RoleRights",
         "S3PrefixList",
     }
 )

@@ -10,7 +10,9 @@ from ..plan.stack_size import EndpointParts, SharedParts
 from ..plan.staging_calls import staging_calls
 from .endpoint import EndpointSettings
 from .endpoint_checks import rolls_back
+from .hugging_face import HuggingFaceSettings
 from .planned import planned_variants
+from .role_policies import role_policies
 from .served import has_own_model
 from .stack import Settings
 from .token_alarms import token_alarm_count
@@ -57,12 +59,24 @@ def shared_parts(settings: Settings) -> SharedParts:
         s3_prefix_list=network.s3_prefix_list is not None,
         staged_calls=list(staged.values()),
         staging_bucket=any(bucket is None for bucket, *_ in staged),
+        staging_rights=_staging_rights(settings),
+        narrow_link=_narrow_link(settings),
+        role_policies=len(role_policies(settings)),
     )
 
 
-def _staged(settings: Settings) -> dict[tuple[str | None, str, str], int]:
-    """The models of the Hub by bucket, name and prefix, each with its calls."""
-    stated = [
+def _narrow_link(settings: Settings) -> bool:
+    """As :class:`RuntimePrivateLink` decides; an interface endpoint that exists stays as it is."""
+    link = settings.private_link
+    if link.interface_endpoint_id:
+        return False
+    polices = not link.fips if link.endpoint_policy is None else link.endpoint_policy
+    own_vpc = settings.network.vpc_id is None
+    return polices and (own_vpc if link.narrow_policy is None else link.narrow_policy)
+
+
+def _hub_models(settings: Settings) -> list[HuggingFaceSettings]:
+    return [
         each
         for endpoint in settings.endpoints.values()
         for each in (
@@ -71,11 +85,21 @@ def _staged(settings: Settings) -> dict[tuple[str | None, str, str], int]:
         )
         if each is not None
     ]
+
+
+def _staging_rights(settings: Settings) -> int:
+    stated = _hub_models(settings)
+    tokens = {each.token_secret_arn for each in stated if each.token_secret_arn}
+    return len({each.bucket for each in stated}) + len(tokens)
+
+
+def _staged(settings: Settings) -> dict[tuple[str | None, str, str], int]:
+    """The models of the Hub by bucket, name and prefix, each with its calls."""
     return {
         (each.bucket, each.model, each.hub_model.pinned.prefix): len(
             staging_calls(each.hub_model.pinned, staged_before=each.bucket is not None)
         )
-        for each in stated
+        for each in _hub_models(settings)
     }
 
 
@@ -90,8 +114,6 @@ def endpoint_parts(settings: Settings, key: str, plan: Plan) -> EndpointParts:
     quiet = bool(alarms and alarms.quiet_during_deployments)
     return EndpointParts(
         new_role=endpoint.role_arn is None,
-        role_of_other_account=None not in (endpoint.role_arn, settings.account)
-        and str(endpoint.role_arn).split(":")[4] != settings.account,
         confirms=endpoint.confirm_updates,
         scales=sum(each.plan.scaling is not None for each in variants),
         steps=sum(each.plan.request.scaling.steps is not None for each in variants),

@@ -51,6 +51,17 @@ def alarm_arn_of(alarm: cloudwatch.Alarm) -> str:
     return str(_kept(alarm, "arn", lambda: alarm.alarm_arn))
 
 
+def alarm_name_of(alarm: cloudwatch.IAlarm) -> str:
+    """``alarm.alarm_name``."""
+    return str(_kept(alarm, "name", lambda: alarm.alarm_name))
+
+
+def keep_alarm_name(alarm: cloudwatch.IAlarm, name: str) -> cloudwatch.IAlarm:
+    """The alarm, whose name is not asked for: CDK would take it from its ARN."""
+    _kept(alarm, "name", lambda: name)
+    return alarm
+
+
 def _kept(construct: IConstruct, what: str, ask: Callable[[], Any]) -> Any:
     answer = getattr(construct, _KEPT + what, None)
     if answer is None:

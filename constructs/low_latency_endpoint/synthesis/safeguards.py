@@ -14,6 +14,8 @@ from constructs import Construct, IConstruct, IDependable
 from ..plan.argument_kinds import checked_arguments
 from ..plan.load_test_fleet_rules import LOG_RETENTION
 from .iam_documents import allow, arn, document, trust
+from .rights_before import RightsBefore
+from .role_rights import RoleRights
 from .validation import check
 
 if TYPE_CHECKING:
@@ -142,13 +144,6 @@ def log_group(scope: Construct, safeguards: Safeguards, *, days: int) -> logs.Cf
     return group
 
 
-def attached(scope: Construct, id: str, role: iam.IRole, rights: Mapping[str, Any]) -> iam.Policy:
-    """A policy on a role that is given; one imported as immutable leaves it out."""
-    policy = iam.Policy(scope, id, document=iam.PolicyDocument.from_json(rights))
-    role.attach_inline_policy(policy)
-    return policy
-
-
 class FunctionRole:
     """The role of a function: ``Role`` below its scope, or the one that the safeguards name.
 
@@ -157,6 +152,8 @@ class FunctionRole:
     arn : str
     construct : IConstruct
         What carries the statements.
+    before : list of IDependable
+        What has to be there before a function runs with the role, beside the role.
     """
 
     def __init__(
@@ -166,52 +163,39 @@ class FunctionRole:
         policy_name: str,
         statements: Sequence[Mapping[str, Any]],
     ) -> None:
-        self._policy_name = policy_name
-        self._made: iam.CfnRole | None = None
-        self._given: iam.Policy | None = None
-        given = safeguards.function_role
-        self._role = given
+        self._scope = scope
+        self.arn: str
         self.construct: IConstruct
+        self.before: list[IDependable]
+        given = safeguards.function_role
         if given is None:
-            self._made = iam.CfnRole(
-                scope, "Role", assume_role_policy_document=trust("lambda.amazonaws.com")
+            rights = document(*statements)
+            made = iam.CfnRole(
+                scope,
+                "Role",
+                assume_role_policy_document=trust("lambda.amazonaws.com"),
+                policies=[
+                    iam.CfnRole.PolicyProperty(policy_name=policy_name, policy_document=rights)
+                ],
             )
-            self.arn, self.construct = self._made.attr_arn, self._made
-            self.allow(statements)
+            self._rights = RoleRights(scope, made, standing=rights)
+            self.arn, self.construct, self.before = made.attr_arn, made, []
         else:
-            self._given = attached(scope, "Rights", given, document(*statements))
-            self.arn, self.construct = given.role_arn, self._given
-
-    def allow(self, statements: Sequence[Mapping[str, Any]]) -> None:
-        """Replace what a made role may do; add what a given one lacks."""
-        if self._made is not None:
-            self._made.policies = [
-                iam.CfnRole.PolicyProperty(
-                    policy_name=self._policy_name, policy_document=document(*statements)
-                )
-            ]
-        elif self._given is not None:
-            # A statement that is there already counts once.
-            self._given.add_statements(
-                *(iam.PolicyStatement.from_json(statement) for statement in statements)
-            )
+            self._rights = RoleRights.given(scope, given)
+            self.construct = self._rights.allow("Function", *statements, owner=scope)
+            self.arn, self.before = given.role_arn, [self.construct, RightsBefore.of(scope, given)]
 
     def also(
-        self, scope: Construct, id: str, policy_name: str, *statements: Mapping[str, Any]
-    ) -> IDependable:
-        """Add a policy of its own, made elsewhere in the stack; what depends on it."""
-        if self._role is not None:
-            return attached(scope, id, self._role, document(*statements))
-        assert self._made is not None
-        return iam.CfnPolicy(
-            scope,
-            id,
-            policy_name=policy_name,
-            roles=[self._made.ref],
-            policy_document=document(*statements),
-        )
+        self,
+        kind: str,
+        *statements: Mapping[str, Any],
+        scope: Construct | None = None,
+        fixed: bool = False,
+    ) -> Construct:
+        """Add a policy of its own; whatever needs the right has to depend on it.
 
-    @property
-    def before(self) -> list[IDependable]:
-        """What has to be there before a function runs with the role, beside the role."""
-        return [self._given] if self._given is not None else []
+        Parameters as those of :meth:`RoleRights.allow`, which says what an update does to it.
+        """
+        return self._rights.allow(
+            kind, *statements, owner=scope or self._scope, scope=scope, fixed=fixed
+        )

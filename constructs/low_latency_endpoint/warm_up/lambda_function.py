@@ -94,7 +94,7 @@ class WarmUpFunction(Construct):
     code : aws_s3_assets.Asset
     dead_letters : DeadLetters
     statements : sequence of mapping
-        What the function's code may do.
+        What the function's code may do, the same in every update; :meth:`allow` adds the rest.
     vpc : aws_lambda.CfnFunction.VpcConfigProperty, optional
         By default the function runs outside any VPC.
     retries, event_age_seconds : int
@@ -124,10 +124,10 @@ class WarmUpFunction(Construct):
         guards = safeguards_of(self)
         group = log_group(self, guards, days=30)
         # With a key the right to send dead letters opens the function's environment too.
-        self._statements = [*statements, *guards.let_write_logs(group), *dead_letters.let_send()]
+        standing = [*statements, *guards.let_write_logs(group), *dead_letters.let_send()]
         if vpc is not None:
-            self._statements += _network_interfaces()
-        self.role = FunctionRole(self, guards, "warm-up", self._statements)
+            standing += _network_interfaces()
+        self.role = FunctionRole(self, guards, "warm-up", standing)
         if vpc is not None:
             acknowledge_wildcard_resources(
                 self.role.construct,
@@ -167,10 +167,11 @@ class WarmUpFunction(Construct):
         )
         self.arn: str = self.function.attr_arn
 
-    def allow(self, *statements: Mapping[str, Any]) -> None:
-        """Add to what the function may do."""
-        self._statements += statements
-        self.role.allow(self._statements)
+    def allow(self, *statements: Mapping[str, Any]) -> Construct:
+        """Add to what the function may do: a policy, which follows its content."""
+        policy = self.role.also("May", *statements)
+        self.function.node.add_dependency(policy)
+        return policy
 
     def on(self, id: str, *, description: str, input: str | None = None, **rule: Any) -> None:
         """Run on an EventBridge rule: ``event_pattern`` or ``schedule_expression``."""

@@ -195,9 +195,7 @@ class WarmUp(Construct):
             timeout_seconds=_SENDER_SECONDS,
             memory_mib=SENDER_MIB,
             dead_letters=dead_letters,
-            statements=[
-                allow(["sagemaker:InvokeEndpoint"], endpoint_arn(self, endpoint.name_at_synth))
-            ],
+            statements=[],
             vpc=lambda_.CfnFunction.VpcConfigProperty(
                 subnet_ids=[subnet.subnet_id for subnet in network.subnets],
                 security_group_ids=[group.security_group_id],
@@ -205,6 +203,9 @@ class WarmUp(Construct):
             retries=0,
             event_age_seconds=300,
             reserved_concurrency=reserved_concurrency,
+        )
+        self.sender.allow(
+            allow(["sagemaker:InvokeEndpoint"], endpoint_arn(self, endpoint.name_at_synth))
         )
         self.controller = WarmUpFunction(
             self,
@@ -316,9 +317,8 @@ class WarmUp(Construct):
             where=path,
         )
         self._kept_warm = True
-        self.controller.allow(allow(["cloudwatch:GetMetricStatistics"], "*"))
         acknowledge_wildcard_resources(
-            self.controller.role.construct,
+            self.controller.allow(allow(["cloudwatch:GetMetricStatistics"], "*")),
             ["*"],
             reason="cloudwatch:GetMetricStatistics takes no resource.",
         )

@@ -7,6 +7,7 @@ returns only part of what was put. What a variant's policies do is in `runtime.s
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from .application import Caller, Operation, OwnService
@@ -150,6 +151,8 @@ def put_scaling_policy(caller: Caller, request: dict[str, Any]) -> dict[str, Any
         raise Invalid(f"{wanted} must be specified for {kind}")
     if kind == "PredictiveScaling" and key[0] != "ecs":
         raise Invalid(f"Predictive scaling is not supported for service namespace {key[0]}")
+    if kind == "TargetTrackingScaling":
+        _check_metric(state, entry, request[wanted])
     created = before.get("CreationTime") or caller.now()
     policy = {
         **request,
@@ -164,6 +167,25 @@ def put_scaling_policy(caller: Caller, request: dict[str, Any]) -> dict[str, Any
         policy["Alarms"] = make_alarms(place, policy)
     state.policies[entry] = policy
     return {"PolicyARN": arn, "Alarms": policy["Alarms"]}
+
+
+def _check_metric(
+    state: Scaling, entry: tuple[TargetKey, str], configuration: Mapping[str, Any]
+) -> None:
+    """Refuse a second policy that tracks a target's metric: cdklabs/cdk-ecs-service-extensions#35.
+
+    So only the name of such a policy cannot change: CloudFormation makes the new one first.
+    """
+    for other, policy in state.policies.items():
+        tracked = policy.get("TargetTrackingScalingPolicyConfiguration") or {}
+        same = any(
+            configuration.get(kind) and configuration.get(kind) == tracked.get(kind)
+            for kind in ("PredefinedMetricSpecification", "CustomizedMetricSpecification")
+        )
+        if other != entry and other[0] == entry[0] and same:
+            raise Invalid(
+                "Only one TargetTrackingScaling policy for a given metric specification is allowed."
+            )
 
 
 def _policy_arn(caller: Caller, key: TargetKey, kind: str, name: str) -> str:

@@ -18,10 +18,9 @@ def function_of(template, name):
 
 def statements_of(template, name):
     """Effect, actions and resource of everything that a function may do."""
-    role = template["Resources"][function_of(template, name)["Role"]["Fn::GetAtt"][0]]
-    assert "ManagedPolicyArns" not in role["Properties"]
-    (policy,) = role["Properties"]["Policies"]
-    return policy["PolicyDocument"]["Statement"]
+    role = function_of(template, name)["Role"]["Fn::GetAtt"][0]
+    assert "ManagedPolicyArns" not in template["Resources"][role]["Properties"]
+    return template.rights_of(role)
 
 
 def may(template, name):

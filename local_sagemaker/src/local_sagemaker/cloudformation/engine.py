@@ -212,7 +212,8 @@ class StackOperation:
     def _refuse_same_name(
         self, kind: ResourceType, old: DeployedResource, properties: Mapping[str, Any]
     ) -> None:
-        if kind.name_property is None:
+        elsewhere = any(properties.get(n) != old.properties.get(n) for n in kind.named_within)
+        if kind.name_property is None or elsewhere:
             return
         name = properties.get(kind.name_property)
         if name and name == old.properties.get(kind.name_property):

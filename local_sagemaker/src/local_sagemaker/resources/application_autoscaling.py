@@ -70,6 +70,8 @@ class ScalingPolicy(ResourceType):
 
     type_name = "AWS::ApplicationAutoScaling::ScalingPolicy"
     name_property = "PolicyName"
+    # The schema's identifier is the ARN, which has the target in it.
+    named_within = frozenset({"ScalingTargetId", *_KEY})
 
     def create(self, at: Place, properties: Properties) -> Created:
         arn = call(

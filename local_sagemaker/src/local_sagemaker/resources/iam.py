@@ -6,10 +6,44 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from ..protocols import ServiceError
 from .properties import Tagging, as_text, call, only
 from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
 
 _SETTINGS = ("Description", "MaxSessionDuration")
+
+Owner = tuple[str, str]
+"""A stack's ID, and a resource's logical ID in it."""
+_owners: dict[tuple[str, str, str], Owner] = {}
+"""Whose an inline policy is, by account, role and policy name."""
+
+
+def forget() -> None:
+    """Forget whose which inline policy is."""
+    _owners.clear()
+
+
+def _own(at: Place, role: str, policy: str) -> None:
+    """Claim an inline policy's name on a role, which no other resource of any stack may have.
+
+    Since 30 January 2026 CloudFormation refuses what it overwrote until then; the words are those
+    of aws/modern-data-architecture-accelerator#36 and aws-amplify/amplify-cli#14961.
+    """
+    owner = (at.stack_id, at.logical_id)
+    if _owners.setdefault((at.account, role, policy), owner) != owner:
+        raise ServiceError(
+            f"Policy {policy} on role {role}: Policy resource was already managed by another stack "
+            "or another resource in the current stack"
+        )
+
+
+def _disown(at: Place, role: str, policy: str) -> bool:
+    """Give a name up; says whether it was the resource's own."""
+    key = (at.account, role, policy)
+    if _owners.get(key, (at.stack_id, at.logical_id)) != (at.stack_id, at.logical_id):
+        return False
+    _owners.pop(key, None)
+    return True
 
 
 @emulated
@@ -30,20 +64,26 @@ class Role(ResourceType):
             iam, "create_role", {**arguments, "RoleName": name, "Tags": properties.get("Tags", [])}
         )
         at.begin(name)
-        self._put_policies(iam, name, properties)
+        self._put_policies(at, name, properties)
         role = answer["Role"]
         return Created(name, {"Arn": role["Arn"], "RoleId": role["RoleId"]})
 
     @staticmethod
-    def _put_policies(iam: Any, name: str, properties: Properties) -> None:
+    def _put_policies(at: Place, name: str, properties: Properties) -> None:
+        iam = at.client("iam")
         for policy in properties.get("Policies") or []:
+            _own(at, name, policy["PolicyName"])
             call(iam, "put_role_policy", {**policy, "RoleName": name})
         for arn in properties.get("ManagedPolicyArns") or []:
             iam.attach_role_policy(RoleName=name, PolicyArn=arn)
 
     @staticmethod
-    def _remove_policies(iam: Any, name: str, policies: Iterable[str], arns: Iterable[str]) -> None:
+    def _remove_policies(
+        at: Place, name: str, policies: Iterable[str], arns: Iterable[str]
+    ) -> None:
+        iam = at.client("iam")
         for policy in policies:
+            _disown(at, name, policy)
             iam.delete_role_policy(RoleName=name, PolicyName=policy)
         for arn in arns:
             iam.detach_role_policy(RoleName=name, PolicyArn=arn)
@@ -66,14 +106,14 @@ class Role(ResourceType):
         after = {p["PolicyName"] for p in properties.get("Policies") or []}
         arns_before = set(old.get("ManagedPolicyArns") or [])
         arns_after = set(properties.get("ManagedPolicyArns") or [])
-        self._remove_policies(iam, name, before - after, arns_before - arns_after)
-        self._put_policies(iam, name, properties)
+        self._remove_policies(at, name, before - after, arns_before - arns_after)
+        self._put_policies(at, name, properties)
 
     def delete(self, at: Place, existing: Existing) -> None:
         iam, name = at.client("iam"), existing.physical_id
         policies = iam.list_role_policies(RoleName=name)["PolicyNames"]
         attached = iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"]
-        self._remove_policies(iam, name, policies, [p["PolicyArn"] for p in attached])
+        self._remove_policies(at, name, policies, [p["PolicyArn"] for p in attached])
         iam.delete_role(RoleName=name)
 
 
@@ -84,27 +124,34 @@ class Policy(ResourceType):
     type_name = "AWS::IAM::Policy"
 
     def create(self, at: Place, properties: Properties) -> Created:
-        name = properties["PolicyName"]
+        created = at.begin(at.generated_name(64))
+        self._put(at, properties)
+        return created
+
+    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
+        self._put(at, properties)
+        self._remove(at, self._places(existing.properties) - self._places(properties))
+
+    def delete(self, at: Place, existing: Existing) -> None:
+        self._remove(at, self._places(existing.properties))
+
+    @staticmethod
+    def _places(properties: Properties) -> set[tuple[str, str]]:
+        return {(role, properties["PolicyName"]) for role in properties.get("Roles") or []}
+
+    def _put(self, at: Place, properties: Properties) -> None:
         document = as_text(properties["PolicyDocument"])
-        for role in properties.get("Roles") or []:
+        for role, name in self._places(properties):
+            _own(at, role, name)
             at.client("iam").put_role_policy(
                 RoleName=role, PolicyName=name, PolicyDocument=document
             )
-        return Created(at.generated_name(64), {})
 
-    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        self.create(at, properties)
-        old = existing.properties
-        for role in old.get("Roles") or []:
-            kept = role in (properties.get("Roles") or [])
-            if not kept or old["PolicyName"] != properties["PolicyName"]:
-                at.client("iam").delete_role_policy(RoleName=role, PolicyName=old["PolicyName"])
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        for role in existing.properties.get("Roles") or []:
-            at.client("iam").delete_role_policy(
-                RoleName=role, PolicyName=existing.properties["PolicyName"]
-            )
+    @staticmethod
+    def _remove(at: Place, places: Iterable[tuple[str, str]]) -> None:
+        for role, name in places:
+            if _disown(at, role, name):
+                at.client("iam").delete_role_policy(RoleName=role, PolicyName=name)
 
 
 @emulated

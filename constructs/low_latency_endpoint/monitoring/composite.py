@@ -1,0 +1,80 @@
+"""Composite alarms: one that pages for several, within the length that CloudWatch takes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from aws_cdk import CfnResource
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from ..plan.composite_rules import COMPOSITE_RULE_LENGTH, generated_name_length
+from ..synthesis.asked_once import alarm_name_of, path_of, stack_of
+from ..synthesis.validation import is_token
+
+
+def is_on(alarm: cloudwatch.IAlarm) -> str:
+    """That an alarm is on; by its name, which is shorter than its ARN."""
+    return f'ALARM("{alarm_name_of(alarm)}")'
+
+
+def any_of(rules: Sequence[str]) -> str:
+    """That one of these is true."""
+    return f"({' OR '.join(rules)})"
+
+
+def all_of(rules: Sequence[str]) -> str:
+    """That all of these are true."""
+    return f"({' AND '.join(rules)})"
+
+
+def composite_alarm(
+    scope: Construct,
+    id: str,
+    *,
+    rule: str,
+    description: str,
+    actions: Sequence[cloudwatch.IAlarmAction] = (),
+    suppression: Mapping[str, Any] | None = None,
+) -> cloudwatch.CompositeAlarm:
+    """A composite alarm whose name CloudFormation makes: CDK's own is of the path alone.
+
+    Raises
+    ------
+    ConfigurationError
+        LLE736 for a rule that is longer than CloudWatch takes.
+    """
+    made = cloudwatch.CompositeAlarm(
+        scope,
+        id,
+        alarm_rule=cloudwatch.AlarmRule.from_string(rule),
+        alarm_description=description,
+        **(suppression or {}),
+    )
+    cast(CfnResource, made.node.default_child).add_property_deletion_override("AlarmName")
+    for action in actions:
+        made.add_alarm_action(action)
+    _check_length(made, rule)
+    return made
+
+
+def _check_length(alarm: Construct, rule: str) -> None:
+    stack = stack_of(alarm)
+    named = len(stack.stack_name) if not is_token(stack.stack_name) else 1
+    parts = stack.resolve(rule)
+    texts = parts["Fn::Join"][1] if isinstance(parts, dict) else [parts]
+    lengths = [
+        len(text) if isinstance(text, str) else generated_name_length(named, len(_logical_id(text)))
+        for text in texts
+    ]
+    COMPOSITE_RULE_LENGTH.check(sum(lengths), path_of(alarm))
+
+
+def _logical_id(reference: Mapping[str, Any]) -> str:
+    """The resource whose name or ARN a reference is."""
+    found = re.search(r'"(?:Ref|Fn::GetAtt)": (?:\[)?"([^"]+)"', json.dumps(reference))
+    assert found is not None
+    return found[1]

@@ -1,0 +1,73 @@
+"""What a resource's policy named before its last change, which goes on being allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aws_cdk import CfnResource, Fn
+from constructs import Construct
+
+from .asked_once import stack_of
+from .custom_resource_function import custom_resource_function
+from .safeguards import Safeguards, safeguards_of
+
+_FUNCTION = "FormerNames"
+LONGEST_ANSWER = 3_500
+"""Characters of former names; CloudFormation takes 4,096 bytes of a custom resource's answer.
+
+See https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html
+"""
+
+
+class FormerNames(Construct):
+    """Remembers which ARNs a policy named until its last change.
+
+    CloudFormation changes a policy that is part of another resource (a VPC endpoint's) in place,
+    before it makes what the new one names, and long before it deletes what the former one named.
+    So such a policy names both: this custom resource answers with what CloudFormation says that
+    its properties were. What is named no more is let go by the next change. All of a stack share
+    one Lambda function, which has no rights but to write its log.
+
+    Parameters
+    ----------
+    scope, id
+        As for every construct.
+    kinds : sequence of str
+        Kinds of names, each with a list of its own; letters only.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, kinds: Sequence[str]) -> None:
+        super().__init__(scope, id)
+        stack = stack_of(self)
+        function = stack.node.try_find_child(_FUNCTION) or _Function(
+            stack, _FUNCTION, safeguards_of(self)
+        )
+        assert isinstance(function, _Function)
+        self._resource = CfnResource(
+            self,
+            "Resource",
+            type="Custom::FormerNames",
+            properties={"ServiceToken": function.arn, "ServiceTimeout": "120"},
+        )
+        self._kinds = tuple(kinds)
+
+    def now(self, named: Mapping[str, Sequence[str]]) -> None:
+        """Say what is named now, for each kind at least one ARN."""
+        for kind in self._kinds:
+            self._resource.add_property_override(kind, list(named[kind]))
+
+    def of(self, kind: str) -> list[str]:
+        """What was named before and is no more, as a token; one of those that are, if nothing."""
+        return Fn.split(",", self._resource.get_att(kind).to_string())
+
+
+class _Function(Construct):
+    def __init__(self, scope: Construct, id: str, safeguards: Safeguards) -> None:
+        super().__init__(scope, id)
+        self.arn = custom_resource_function(
+            self,
+            "former_names",
+            description="Tells CloudFormation which names a policy had before its last change",
+            statements=[],
+            safeguards=safeguards,
+        ).arn

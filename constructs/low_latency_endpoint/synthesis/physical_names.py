@@ -1,0 +1,49 @@
+"""Physical names that must be known at synthesis, of which no two stacks have the same."""
+
+from __future__ import annotations
+
+import re
+
+from aws_cdk import Names, Stack
+from constructs import Construct
+
+from .asked_once import path_of, stack_of
+from .digests import digest
+from .validation import is_token
+
+_LONGEST = 63
+
+
+def name_of(construct: Construct) -> str:
+    """A name in lower case, of 63 characters at most, that follows the construct's path.
+
+    A stack that is not called as its path says (``stack_name=``) is one of several that an app may
+    make of the same constructs: there the name follows the stack's name too.
+
+    Examples
+    --------
+    >>> from aws_cdk import App, Stack
+    >>> from constructs import Construct
+    >>> name_of(Construct(Stack(App(), "Serving"), "Ranking"))
+    'serving-ranking-a2f7fb72'
+    >>> name_of(Construct(Stack(App(), "Serving", stack_name="Dev"), "Ranking"))
+    'serving-ranking-a2f7fb72-0a1f0c2b'
+    """
+    stack = _outermost(stack_of(construct))
+    name = stack.stack_name
+    end = "" if is_token(name) or _follows(name, path_of(stack)) else f"-{digest(stack, name)}"
+    path = Names.unique_resource_name(construct, max_length=_LONGEST - len(end), separator="-")
+    return f"{path.lower()}{end}"
+
+
+def _outermost(stack: Stack) -> Stack:
+    while (parent := stack.nested_stack_parent) is not None:
+        stack = parent
+    return stack
+
+
+def _follows(stack_name: str, path: str) -> bool:
+    """Whether CDK made a stack's name of its path: one ID, a stage's and its, or a digest."""
+    ids = path.split("/")
+    joined = re.escape(re.sub("[^A-Za-z0-9]", "", "".join(ids)))
+    return stack_name == "-".join(ids) or bool(re.fullmatch(f"{joined}[0-9A-F]{{8}}", stack_name))

@@ -1,0 +1,146 @@
+"""Inline policies on roles: named for their stack, counted, and never rewritten by an update."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aws_cdk import Aws, Fn, Stack
+from aws_cdk import aws_iam as iam
+from constructs import Construct, IConstruct
+
+from ..plan.role_policies import ROLE_POLICIES_LENGTH, too_long
+from .asked_once import path_of, region_of, stack_of
+from .digests import digest
+from .iam_documents import document, least_length
+from .validation import is_token
+
+_GIVEN = "RoleRights"
+_LONGEST_STACK_NAME = 80  # of the 128 characters of a policy's name
+
+
+class RoleRights:
+    """What one stack allows one role, beside what the role says itself.
+
+    Each policy's logical ID follows its content. So an update makes the new policy before what
+    needs it, and CloudFormation's clean-up takes the former one away, when nothing serves with it
+    any more. The same content on the same role stands once.
+
+    Parameters
+    ----------
+    scope : Construct
+        The policies become its children.
+    role : aws_iam.IRole or aws_iam.CfnRole
+    name_end : str
+        Ends the policies' names: the logical ID alone is enough on a role of the stack's own.
+    standing : mapping, optional
+        The inline policy that the role is made with.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        role: iam.IRole | iam.CfnRole,
+        *,
+        name_end: str = "",
+        standing: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._scope, self._role, self._name_end = scope, role, name_end
+        self._length = self._length_of(standing) if standing else 0
+        self._owners: list[str] = []
+
+    @classmethod
+    def given(cls, scope: Construct, role: iam.IRole) -> RoleRights:
+        """Those of the scope's stack on a role that is made elsewhere, and may have several users.
+
+        CloudFormation refuses a policy of a name that another stack, or another resource, has on
+        the role. A role is its account's in all Regions, so the names carry stack and Region.
+        """
+        stack = stack_of(scope)
+        of_stack = stack.node.try_find_child(_GIVEN) or Construct(stack, _GIVEN)
+        assert isinstance(of_stack, Construct)
+        holder_id = digest(stack, role.role_arn)
+        holder = of_stack.node.try_find_child(holder_id) or _Given(of_stack, holder_id, role)
+        assert isinstance(holder, _Given)
+        return holder.rights
+
+    def allow(
+        self,
+        kind: str,
+        *statements: Mapping[str, Any],
+        owner: IConstruct,
+        scope: Construct | None = None,
+        fixed: bool = False,
+    ) -> Construct:
+        """A policy with these statements; whatever needs the right has to depend on it.
+
+        Parameters
+        ----------
+        kind : str
+            Begins the construct's ID.
+        *statements : mapping
+        owner : IConstruct
+            For whom, for the error when a role has too many.
+        scope : Construct, optional
+            Parent of the policy on a role of the stack's own; by default the role's.
+        fixed : bool
+            Whether the content is the same in every stack, so that the ID needs not follow it.
+
+        Raises
+        ------
+        ConfigurationError
+            LLE378 when the role's inline policies are longer than IAM takes.
+        """
+        parent = self._scope if self._name_end else scope or self._scope
+        name = kind if fixed else f"{kind}{digest(parent, statements)}"
+        part = path_of(owner).removeprefix(f"{path_of(stack_of(owner))}/").partition("/")[0]
+        if part not in self._owners:
+            self._owners.append(part)
+        found = parent.node.try_find_child(name)
+        if found is not None:
+            assert isinstance(found, Construct)
+            return found
+        content = document(*statements)
+        self._length += self._length_of(content)
+        if not ROLE_POLICIES_LENGTH.holds(self._length):
+            raise too_long(self._length, fits=len(self._owners) - 1, where=path_of(owner))
+        if isinstance(self._role, iam.CfnRole):
+            policy = iam.CfnPolicy(
+                parent, name, policy_name=name, roles=[self._role.ref], policy_document=content
+            )
+            policy.policy_name = policy.logical_id
+            return policy
+        attached = iam.Policy(
+            parent,
+            name,
+            policy_name=f"{name}-{self._name_end}" if self._name_end else None,
+            document=iam.PolicyDocument.from_json(content),
+        )
+        self._role.attach_inline_policy(attached)  # which a role imported as immutable leaves out
+        return attached
+
+    def _length_of(self, content: Mapping[str, Any]) -> int:
+        return least_length(content, region_of(self._scope))
+
+
+class _Given(Construct):
+    """Holds a stack's policies on one role that is given."""
+
+    def __init__(self, scope: Construct, id: str, role: iam.IRole) -> None:
+        super().__init__(scope, id)
+        self.rights = RoleRights(self, role, name_end=_of_stack(stack_of(scope)))
+
+
+def _of_stack(stack: Stack) -> str:
+    """What no other stack's policies end with, in at most 100 characters."""
+    if is_token(stack.stack_name):  # nested: CloudFormation names it, and this is from its ARN
+        return Fn.select(2, Fn.split("/", Aws.STACK_ID))
+    name = stack.stack_name
+    if len(name) > _LONGEST_STACK_NAME:
+        name = f"{name[: _LONGEST_STACK_NAME - 9]}-{digest(stack, name)}"
+    return f"{name}-{region_of(stack)}"
+
+
+def is_ours(policy: IConstruct) -> bool:
+    """Whether a policy is one of those that :meth:`RoleRights.given` makes."""
+    return any(isinstance(scope, _Given) for scope in policy.node.scopes)
