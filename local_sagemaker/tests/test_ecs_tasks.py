@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from roles_under_test import allow, give_role
 
 from local_sagemaker import LocalAws, delete_stack, deploy_template, process_supervisor
 
@@ -30,12 +31,15 @@ class Cluster:
         self.subnet = ec2.describe_subnets()["Subnets"][0]["SubnetId"]
         self.group = ec2.describe_security_groups()["SecurityGroups"][0]["GroupId"]
         aws.client("logs").create_log_group(logGroupName="tasks")
+        writes = allow(["logs:CreateLogStream", "logs:PutLogEvents"])
+        self.role = give_role(aws, "execution", writes, services=("ecs-tasks",))
 
     def define(self, **container: Any) -> str:
         answer = self.ecs.register_task_definition(
             family="task",
             requiresCompatibilities=["FARGATE"],
             networkMode="awsvpc",
+            executionRoleArn=self.role,
             cpu="256",
             memory="512",
             containerDefinitions=[
@@ -232,6 +236,7 @@ def test_none_outlives_the_local_aws(end):
     marker = f"'outlives-{end}-{os.getpid()}'"
     program = (
         "import runpy, sys\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         f"here = runpy.run_path({__file__!r})\n"
         "with here['LocalAws'].start() as aws:\n"
         f"    here['Cluster'](aws).run({f'{marker}; {SLEEP}'!r})\n"

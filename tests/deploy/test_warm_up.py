@@ -252,7 +252,7 @@ def warm(aws: LocalAws, model: Fleet, assemblies: Assemblies) -> Iterator[Warm]:
 
 def logged(aws, made: Made, function: str) -> list[dict[str, Any]]:
     """The JSON lines that a function has logged."""
-    group = f"/aws/lambda/{made.one(function)}"
+    group = made.one(function.replace("Function", "Logs"))
     events = aws.client("logs").filter_log_events(logGroupName=group)["events"]
     lines = [line for event in events for line in event["message"].splitlines()]
     return [json.loads(line) for line in lines if line.startswith("{")]

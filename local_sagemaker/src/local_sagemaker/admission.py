@@ -70,6 +70,10 @@ class Session:
     session_token: str = field(repr=False)
 
 
+NOBODY = Session("", "", "")
+"""For a process that has no credentials."""
+
+
 class Refused(NamedTuple):
     """The answer to somebody who may not."""
 

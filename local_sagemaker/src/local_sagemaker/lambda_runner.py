@@ -55,6 +55,8 @@ class PythonFunction:
     environment: Mapping[str, str]
     region: str
     url: str
+    log_group: str = ""
+    """By default the one that is called as the function."""
     session: Session | None = None
     """Of its role; by default it has the local AWS's own key."""
 
@@ -187,7 +189,7 @@ def _environment(function: PythonFunction, scratch: str) -> dict[str, str]:
         "AWS_LAMBDA_FUNCTION_NAME": function.name,
         "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory),
-        "AWS_LAMBDA_LOG_GROUP_NAME": f"/aws/lambda/{function.name}",
+        "AWS_LAMBDA_LOG_GROUP_NAME": function.log_group or f"/aws/lambda/{function.name}",
         "AWS_LAMBDA_LOG_STREAM_NAME": "local",
         "AWS_EXECUTION_ENV": f"AWS_Lambda_{function.runtime}",
         "LAMBDA_TASK_ROOT": str(_unpacked(function.code)),

@@ -52,14 +52,16 @@ def process_environment(
 
 def aws_variables(region: str, url: str, credentials: Credentials | Session) -> dict[str, str]:
     """The variables by which a process finds the local AWS at a URL, and no account."""
-    token = getattr(credentials, "session_token", "")
+    keys = {
+        "AWS_ACCESS_KEY_ID": credentials.access_key,
+        "AWS_SECRET_ACCESS_KEY": credentials.secret_key,
+        "AWS_SESSION_TOKEN": getattr(credentials, "session_token", ""),
+    }
     return {
-        **({"AWS_SESSION_TOKEN": token} if token else {}),
+        **{name: value for name, value in keys.items() if value},
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,
         "AWS_ENDPOINT_URL": url,
-        "AWS_ACCESS_KEY_ID": credentials.access_key,
-        "AWS_SECRET_ACCESS_KEY": credentials.secret_key,
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",

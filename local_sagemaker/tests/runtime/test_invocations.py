@@ -27,7 +27,9 @@ def admitted(here):
     exports = here.aws.exports()
     host = exports["AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME"].removeprefix("http://")
     scope = f"Credential={exports['AWS_ACCESS_KEY_ID']}/20260101/us-east-1/sagemaker/aws4_request"
-    return f"host: {host}\r\nauthorization: AWS4-HMAC-SHA256 {scope}\r\n".encode()
+    now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    lines = (f"host: {host}", f"authorization: AWS4-HMAC-SHA256 {scope}", f"x-amz-date: {now}")
+    return "".join(f"{line}\r\n" for line in lines).encode()
 
 
 def test_bytes_and_headers_go_both_ways(site):

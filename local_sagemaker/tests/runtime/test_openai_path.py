@@ -14,6 +14,7 @@ import pytest
 from botocore.credentials import Credentials
 from component_site import Components, component_endpoint
 from openai_requests import chat, events, openai, own_token, token
+from roles_under_test import allow, document
 from signed_requests import signed
 
 from local_sagemaker.bearer_tokens import BadToken, check_token, region_of_token
@@ -194,6 +195,14 @@ def test_nobody_else_gets_in(name: Any) -> None:
     assert here.statistics(endpoint, "Invocations", "Sum").get("Sum", 0) == 0
 
 
+def give_user(aws: Any, name: str, *actions: str) -> None:
+    """Let a user do these of SageMaker's actions, and nothing else."""
+    rights = [f"sagemaker:{action}" for action in actions] or ["sagemaker:ListEndpoints"]
+    aws.client("iam").put_user_policy(
+        UserName=name, PolicyName="rights", PolicyDocument=json.dumps(document(allow(rights)))
+    )
+
+
 def test_a_users_own_key_opens_it(name: Any) -> None:
     here, endpoint = name
     iam = here.aws.client("iam")
@@ -201,8 +210,15 @@ def test_a_users_own_key_opens_it(name: Any) -> None:
     key = iam.create_access_key(UserName="caller")["AccessKey"]
     bearer = token(key["AccessKeyId"], key["SecretAccessKey"])
     try:
+        for actions in ([], ["CallWithBearerToken"], ["InvokeEndpoint"]):
+            give_user(here.aws, "caller", *actions)
+            answer = chat(here.aws.runtime_url(), openai(endpoint), bearer, CHAT)
+            assert answer.status == 403
+            assert b"no identity-based policy allows" in answer.body
+        give_user(here.aws, "caller", "CallWithBearerToken", "InvokeEndpoint")
         assert chat(here.aws.runtime_url(), openai(endpoint), bearer, CHAT).status == 200
     finally:
+        iam.delete_user_policy(UserName="caller", PolicyName="rights")
         iam.delete_access_key(UserName="caller", AccessKeyId=key["AccessKeyId"])
         iam.delete_user(UserName="caller")
     assert chat(here.aws.runtime_url(), openai(endpoint), bearer, CHAT).status == 403

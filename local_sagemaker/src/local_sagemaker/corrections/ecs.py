@@ -111,7 +111,10 @@ def _start(backend: Any, task: Any, url: str) -> None:
     if is_enforced(url):
         try:
             session = check_roles(
-                (backend.account_id, backend.region_name), definition, task.id, _subnets()
+                (backend.account_id, backend.region_name),
+                _roles_and_containers(definition, task.overrides or {}),
+                task.id,
+                _subnets(),
             )
         except (TaskRefused, NotJudged) as reason:
             _stopped(task, "TaskFailedToStart", str(reason), time.time())
@@ -129,6 +132,16 @@ def _start(backend: Any, task: Any, url: str) -> None:
             session=session,
         )
     )
+
+
+def _roles_and_containers(definition: Any, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the parts of a definition that roles are judged by, as the run has them."""
+    return {
+        "taskRoleArn": overrides.get("taskRoleArn") or getattr(definition, "task_role_arn", None),
+        "executionRoleArn": overrides.get("executionRoleArn")
+        or getattr(definition, "execution_role_arn", None),
+        "containerDefinitions": definition.container_definitions,
+    }
 
 
 def _subnets() -> list[str]:

@@ -44,6 +44,7 @@ def as_function(
         environment={k: str(v) for k, v in (found.environment_vars or {}).items()},
         region=found.region,
         url=url,
+        log_group=found.logs_group_name,
         session=session,
     )
 

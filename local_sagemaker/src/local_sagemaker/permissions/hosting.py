@@ -14,19 +14,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ..admission import NOBODY, Session
 from .actions import Right, rights
 from .conditions import NotJudged
 from .functions import may
 from .judge import Denied, check, key_of_object, key_rights, objects_below, vpc_of
-from .principals import (
-    Identity,
-    NotAssumable,
-    Origin,
-    Session,
-    check_trust,
-    role_identity,
-    service_session,
-)
+from .principals import Identity, NotAssumable, Origin, check_trust, role_identity, service_session
 
 logger = logging.getLogger(__name__)
 
@@ -217,13 +210,13 @@ class ModelRole:
             logger.error("%s cannot be judged: %s", self.arn, unknown)
             return False
 
-    def session(self) -> Session | None:
+    def session(self) -> Session:
         """Give the credentials that its containers have; none when they are isolated.
 
         Source: SageMaker developer guide, "Run Training and Inference Containers in Internet-Free
         Mode".
         """
-        return None if self.isolated else service_session(self.arn, _SESSION, self._origin)
+        return NOBODY if self.isolated else service_session(self.arn, _SESSION, self._origin)
 
 
 def may_delete_interfaces(place: tuple[str, str], role: str, subnets: Sequence[str]) -> bool:

@@ -404,8 +404,8 @@ def _also_needed(right: Right, call: Call, region: str, account: str) -> Iterato
     elif right.action == "ecs:RunTask":
         definitions = ecs_backends[account][region]
         definition = definitions.describe_task_definition(right.resource.rpartition("/")[2])
-        for role in (definition.task_role_arn, definition.execution_role_arn):
-            if role:
+        for name in ("task_role_arn", "execution_role_arn"):
+            if role := getattr(definition, name, None):
                 yield Right(
                     "iam:PassRole", role, {"iam:passedtoservice": "ecs-tasks.amazonaws.com"}
                 )

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..admission import Session
+from ..admission import NOBODY, Session
 from .actions import Right
 from .judge import Denied, check
 from .principals import NotAssumable, Origin, check_trust, role_identity, service_session
@@ -26,9 +26,14 @@ class TaskRefused(Exception):
 
 
 def check_roles(
-    place: tuple[str, str], definition: Any, task_id: str, subnets: Sequence[str]
-) -> Session | None:
-    """Judge a task's roles; gives the session that its process has, None without a task role.
+    place: tuple[str, str], definition: Mapping[str, Any], task_id: str, subnets: Sequence[str]
+) -> Session:
+    """Judge a task's roles; gives the session that its process has, nobody's without a task role.
+
+    Parameters
+    ----------
+    definition
+        The task definition, with what RunTask overrides of it.
 
     Raises
     ------
@@ -37,7 +42,7 @@ def check_roles(
     """
     account, region = place
     source = {"aws:SourceAccount": account, "aws:SourceArn": f"arn:aws:ecs:{region}:{account}:*"}
-    task_role, execution_role = definition.task_role_arn, definition.execution_role_arn
+    task_role, execution_role = definition.get("taskRoleArn"), definition.get("executionRoleArn")
     for role, given in ((execution_role, {}), (task_role, source)):
         try:
             if role:
@@ -49,9 +54,9 @@ def check_roles(
                 "permissions and that your IAM user has permissions to pass this role."
             ) from None
     origin = Origin(tuple(subnets))
-    for container in definition.container_definitions:
+    for container in definition["containerDefinitions"]:
         _check_execution(region, execution_role, container, task_id, origin)
-    return service_session(task_role, task_id, origin) if task_role else None
+    return service_session(task_role, task_id, origin) if task_role else NOBODY
 
 
 def _check_execution(

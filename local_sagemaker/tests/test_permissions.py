@@ -1,0 +1,581 @@
+"""Rights end to end: what is taken out of a policy is denied, in the words of the service."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from hosting_site import IMAGE, Site
+from roles_under_test import HOSTING, allow, document, give_role, trust
+from signed_requests import ask, signed
+from stacks_under_test import TestStack
+
+from local_sagemaker import LocalAws, RuntimeOptions
+from local_sagemaker.model_servers import SimulatedModelServer
+
+ACCOUNT = "123456789012"
+DATA = "s3://models/llama/model.tar.gz"
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[LocalAws]:
+    """A local AWS with a model server, whose clock stands still."""
+    options = RuntimeOptions(clock_speed=0.0, interfaces_stay=0, keeps_failure_reason=True)
+    servers = {"model": SimulatedModelServer()}
+    with LocalAws.in_process(model_servers=servers, runtime=options) as running:
+        running.reset()
+        running.client("s3").create_bucket(Bucket="models")
+        running.client("s3").put_object(Bucket="models", Key="llama/model.tar.gz", Body=b"x")
+        yield running
+
+
+@pytest.fixture
+def site(aws: LocalAws) -> Iterator[Site]:
+    """Endpoints, deleted after the test."""
+    here = Site(aws)
+    yield here
+    here.delete()
+
+
+Client = Callable[..., Any]
+
+
+@pytest.fixture
+def caller(aws: LocalAws) -> Callable[..., Client]:
+    """Give somebody with a role that has these statements, and who answers to no other rights."""
+
+    def make(*statements: dict[str, Any], name: str = "caller", **session: Any) -> Client:
+        iam = aws.client("iam")
+        me = {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
+        trusted = document({"Effect": "Allow", "Principal": me, "Action": "sts:AssumeRole"})
+        with contextlib.suppress(ClientError):
+            iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(trusted))
+        put(aws, name, *statements)
+        arn = f"arn:aws:iam::{ACCOUNT}:role/{name}"
+        given = aws.client("sts").assume_role(RoleArn=arn, RoleSessionName="me", **session)
+        return as_session(aws, given["Credentials"])
+
+    return make
+
+
+def as_session(aws: LocalAws, given: dict[str, str]) -> Client:
+    """Give clients of a session's credentials, at the main URL or another one."""
+
+    def client(service: str, url: str | None = None) -> Any:
+        return boto3.client(
+            service,
+            region_name="us-east-1",
+            endpoint_url=url or aws.url,
+            aws_access_key_id=given["AccessKeyId"],
+            aws_secret_access_key=given["SecretAccessKey"],
+            aws_session_token=given["SessionToken"],
+        )
+
+    return client
+
+
+def put(aws: LocalAws, role: str, *statements: dict[str, Any]) -> None:
+    """Give a role these rights, and no others."""
+    text = json.dumps(document(*(statements or [allow("sts:GetAccessKeyInfo")])))
+    aws.client("iam").put_role_policy(RoleName=role, PolicyName="rights", PolicyDocument=text)
+
+
+def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
+    """Make a call that is refused; gives code and message."""
+    with pytest.raises(ClientError) as raised:
+        call(**request)
+    error = raised.value.response["Error"]
+    return error["Code"], error["Message"]
+
+
+def denial(who: str, action: str, resource: str, kind: str = "identity-based policy") -> str:
+    """Write AWS's message."""
+    return (
+        f"User: arn:aws:sts::{ACCOUNT}:assumed-role/{who} is not authorized to perform: {action} "
+        f"on resource: {resource} because no {kind} allows the {action} action"
+    )
+
+
+# -------------------------------------------------------------------------------- functions
+
+
+READS = """
+import boto3
+def handler(event, context):
+    return boto3.client("s3").get_object(Bucket="models", Key="k")["Body"].read().decode()
+"""
+
+
+@pytest.fixture
+def function(aws: LocalAws) -> Iterator[Callable[[], dict[str, Any]]]:
+    """A function that reads an object; gives what it answers."""
+    stack = TestStack(aws, f"Rights{next(_numbers)}")
+    aws.client("s3").put_object(Bucket="models", Key="k", Body=b"read")
+    role = give_role(
+        aws, "reader", allow("s3:GetObject", "arn:aws:s3:::models/*"), services=("lambda",)
+    )
+    properties = {
+        "FunctionName": "reader",
+        "Runtime": "python3.12",
+        "Handler": "index.handler",
+        "Role": role,
+        "Code": {"ZipFile": READS},
+    }
+    stack.deploy("AWS::Lambda::Function", properties)
+
+    def invoke() -> dict[str, Any]:
+        answer = aws.client("lambda").invoke(FunctionName="reader")
+        return {"said": json.load(answer["Payload"])}
+
+    yield invoke
+    stack.delete()
+
+
+def test_a_function_has_what_its_role_has_at_that_moment(aws, function) -> None:
+    assert function() == {"said": "read"}
+    put(aws, "reader", allow("s3:GetObject", "arn:aws:s3:::others/*"))
+    told = function()["said"]["errorMessage"]
+    assert "(AccessDenied) when calling the GetObject operation" in told
+    assert denial("reader/reader", "s3:GetObject", '"arn:aws:s3:::models/k"') in told
+    put(aws, "reader", allow("s3:Get*"))
+    assert function() == {"said": "read"}
+
+
+def test_a_boundary_limits_a_function(aws, function) -> None:
+    iam = aws.client("iam")
+    text = json.dumps(document(allow("sqs:*")))
+    arn = iam.create_policy(PolicyName="bounds", PolicyDocument=text)["Policy"]["Arn"]
+    iam.put_role_permissions_boundary(RoleName="reader", PermissionsBoundary=arn)
+    told = function()["said"]["errorMessage"]
+    assert (
+        denial("reader/reader", "s3:GetObject", '"arn:aws:s3:::models/k"', "permissions boundary")
+        in told
+    )
+    iam.delete_role_permissions_boundary(RoleName="reader")
+    assert function() == {"said": "read"}
+
+
+def test_a_bucket_policy_denies_and_allows(aws, function) -> None:
+    s3, arn = aws.client("s3"), f"arn:aws:iam::{ACCOUNT}:role/reader"
+    objects = "arn:aws:s3:::models/*"
+    deny = {**allow("s3:GetObject", objects, Principal={"AWS": arn}), "Effect": "Deny"}
+    s3.put_bucket_policy(Bucket="models", Policy=json.dumps(document(deny)))
+    try:
+        told = function()["said"]["errorMessage"]
+        assert told.endswith("with an explicit deny in a resource-based policy")
+        put(aws, "reader")
+        grant = allow("s3:GetObject", objects, Principal={"AWS": arn})
+        s3.put_bucket_policy(Bucket="models", Policy=json.dumps(document(grant)))
+        assert function() == {"said": "read"}
+    finally:
+        s3.delete_bucket_policy(Bucket="models")
+
+
+def test_a_function_without_rights_writes_no_log(aws, function) -> None:
+    logs, group = aws.client("logs"), "/aws/lambda/reader"
+    function()
+    assert logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"] == []
+    writes = ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"]
+    put(aws, "reader", allow(["s3:GetObject", *writes]))
+    function()
+    assert len(logs.describe_log_streams(logGroupName=group)["logStreams"]) == 1
+    logs.delete_log_group(logGroupName=group)
+
+
+def test_lambda_refuses_roles_that_cannot_run_a_function(aws) -> None:
+    client, ec2 = aws.client("lambda"), aws.client("ec2")
+    queue = aws.client("sqs").create_queue(QueueName="dead")["QueueUrl"]
+    subnet = ec2.describe_subnets()["Subnets"][0]
+    groups = ec2.describe_security_groups(
+        Filters=[{"Name": "vpc-id", "Values": [subnet["VpcId"]]}]
+    )["SecurityGroups"]
+    network = {"SubnetIds": [subnet["SubnetId"]], "SecurityGroupIds": [groups[0]["GroupId"]]}
+    dead = f"arn:aws:sqs:us-east-1:{ACCOUNT}:dead"
+
+    def create(role: str, **more: Any) -> tuple[str, str]:
+        return refusal(
+            client.create_function,
+            FunctionName="never",
+            Runtime="python3.12",
+            Handler="i.h",
+            Code={"ZipFile": b""},
+            Role=role,
+            **more,
+        )
+
+    stranger = give_role(aws, "stranger", allow("*"), services=("ecs-tasks",))
+    cannot = "The role defined for the function cannot be assumed by Lambda."
+    assert create(stranger) == ("InvalidParameterValueException", cannot)
+    poor = give_role(aws, "poor", allow("s3:GetObject"), services=("lambda",))
+    lacks = "The provided execution role does not have permissions to call "
+    assert create(poor, VpcConfig=network)[1] == f"{lacks}CreateNetworkInterface on EC2"
+    assert create(poor, DeadLetterConfig={"TargetArn": dead})[1] == f"{lacks}SendMessage on SQS"
+    put(aws, "poor", allow("ec2:CreateNetworkInterface"))
+    assert create(poor, VpcConfig=network)[1] == f"{lacks}DescribeNetworkInterfaces on EC2"
+    aws.client("sqs").delete_queue(QueueUrl=queue)
+
+
+# ------------------------------------------------------------------------------------ models
+
+
+def without(*actions: str) -> list[dict[str, Any]]:
+    """What a model needs of its role, but for some actions."""
+    return [
+        {**each, "Action": [one for one in each["Action"] if one not in actions]}
+        for each in HOSTING
+    ]
+
+
+def failure(site: Site, *statements: dict[str, Any], **more: Any) -> str:
+    """Create an endpoint that fails for want of these rights, and then one that does not."""
+    name = f"fails-{next(_numbers)}"
+    model = site.model(**more)
+    put(site.aws, "models", *statements)
+    sagemaker, config = site.aws.client("sagemaker"), site.config({"ModelName": model})
+    sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=config)
+    site.made.append(name)
+    found = site.settled(name)
+    assert found["EndpointStatus"] == "Failed"
+    put(site.aws, "models", *HOSTING)
+    again = f"{name}-again"
+    sagemaker.create_endpoint(EndpointName=again, EndpointConfigName=config)
+    site.made.append(again)
+    assert site.settled(again)["EndpointStatus"] == "InService"
+    return str(found["FailureReason"])
+
+
+@pytest.mark.parametrize("server", ["model", "none-so-it-echoes"])
+def test_a_model_role_without_its_data(site, server) -> None:
+    reason = failure(site, *without("s3:GetObject"), server=server, ModelDataUrl=DATA)
+    role = f"arn:aws:iam::{ACCOUNT}:role/models"
+    assert reason == (
+        f'Could not access model data at {DATA}. Please ensure that the role "{role}" exists and '
+        'that its trust relationship policy allows the action "sts:AssumeRole" for the service '
+        'principal "sagemaker.amazonaws.com". Also ensure that the role has "s3:GetObject" '
+        "permissions and that the object is located in us-east-1. If your Model uses multiple "
+        'models or uncompressed models, please ensure that the role has "s3:ListBucket" permission.'
+    )
+
+
+def test_uncompressed_data_needs_the_list_of_its_objects(site) -> None:
+    source = {"S3Uri": "s3://models/llama/", "S3DataType": "S3Prefix", "CompressionType": "None"}
+    reason = failure(site, *without("s3:ListBucket"), ModelDataSource={"S3DataSource": source})
+    assert reason.startswith("Could not access model data at s3://models/llama/.")
+
+
+@pytest.mark.parametrize("action", ["BatchGetImage", "GetDownloadUrlForLayer"])
+def test_a_model_role_without_its_image(site, action) -> None:
+    image = IMAGE.format("model")
+    assert failure(site, *without(f"ecr:{action}")) == (
+        f"The role 'arn:aws:iam::{ACCOUNT}:role/models' does not have {action} permission for the "
+        f"image: '{image}'."
+    )
+
+
+def test_a_role_that_sagemaker_may_not_assume(aws, site) -> None:
+    iam, name = aws.client("iam"), site.endpoint()
+    model = site.model()
+    elsewhere = trust("sagemaker")
+    elsewhere["Statement"][0]["Condition"] = {
+        "ArnLike": {"aws:SourceArn": f"arn:aws:sagemaker:eu-west-1:{ACCOUNT}:*"}
+    }
+    try:
+        for trusted in (trust("lambda"), elsewhere):
+            iam.update_assume_role_policy(RoleName="models", PolicyDocument=json.dumps(trusted))
+            site.aws.client("sagemaker").update_endpoint(
+                EndpointName=name, EndpointConfigName=site.config({"ModelName": model})
+            )
+            found = site.settled(name)  # rolled back
+            assert found["EndpointStatus"] == "InService"
+            assert "Could not assume role" in found["FailureReason"]
+    finally:
+        trusted = json.dumps(trust("sagemaker"))
+        iam.update_assume_role_policy(RoleName="models", PolicyDocument=trusted)
+
+
+def test_what_a_role_has_lost_stops_the_scale_out(aws, site) -> None:
+    name = site.endpoint()
+    put(aws, "models", *without("ecr:BatchGetImage"))
+    site.aws.client("sagemaker").update_endpoint_weights_and_capacities(
+        EndpointName=name,
+        DesiredWeightsAndCapacities=[{"VariantName": "primary", "DesiredInstanceCount": 2}],
+    )
+    found = site.settled(name)
+    put(aws, "models", *HOSTING)
+    assert found["ProductionVariants"][0]["CurrentInstanceCount"] == 1
+    assert "does not have BatchGetImage permission" in found["FailureReason"]
+
+
+def test_data_that_a_key_encrypts_needs_the_key(aws, site) -> None:
+    key = aws.client("kms").create_key()["KeyMetadata"]["Arn"]
+    aws.client("s3").put_object(
+        Bucket="models",
+        Key="sealed.tar.gz",
+        Body=b"x",
+        ServerSideEncryption="aws:kms",
+        SSEKMSKeyId=key,
+    )
+    where = {"server": "echoes", "ModelDataUrl": "s3://models/sealed.tar.gz"}
+    assert failure(site, *without("kms:Decrypt"), **where).startswith("Could not access model data")
+    # Its policy lets nobody in, whatever the role's policy says.
+    closed = document(allow("kms:*", Principal={"AWS": f"arn:aws:iam::{ACCOUNT}:role/owner"}))
+    open_ = aws.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"]
+    kms = aws.client("kms")
+    kms.put_key_policy(KeyId=key, PolicyName="default", Policy=json.dumps(closed))
+    sagemaker, model = aws.client("sagemaker"), site.model(**where)
+    config = site.config({"ModelName": model})
+    sagemaker.create_endpoint(EndpointName="sealed", EndpointConfigName=config)
+    site.made.append("sealed")
+    assert site.described("sealed")["EndpointStatus"] == "Failed"
+    kms.put_key_policy(KeyId=key, PolicyName="default", Policy=open_)
+    sagemaker.create_endpoint(EndpointName="opened", EndpointConfigName=config)
+    site.made.append("opened")
+    assert site.described("opened")["EndpointStatus"] == "InService"
+
+
+# ----------------------------------------------------------------------------------- callers
+
+
+def endpoint_arn(name: str) -> str:
+    return f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:endpoint/{name.lower()}"
+
+
+def test_a_caller_needs_the_right_to_invoke(aws, site, caller) -> None:
+    name = site.endpoint()
+    me = caller(allow("sagemaker:InvokeEndpoint", endpoint_arn(name)))
+    for url in (aws.url, aws.runtime_url(), aws.runtime_url("use1-az4")):
+        runtime = me("sagemaker-runtime", url)
+        assert runtime.invoke_endpoint(EndpointName=name, Body=b"{}")["Body"].read() == b"{}"
+        code, message = refusal(runtime.invoke_endpoint, EndpointName="another", Body=b"{}")
+        assert code == "AccessDeniedException"
+        assert message == denial("caller/me", "sagemaker:InvokeEndpoint", endpoint_arn("another"))
+        streams = runtime.invoke_endpoint_with_response_stream
+        action = "sagemaker:InvokeEndpointWithResponseStream"
+        assert refusal(streams, EndpointName=name, Body=b"{}")[1] == denial(
+            "caller/me", action, endpoint_arn(name)
+        )
+    put(aws, "caller", allow("sagemaker:InvokeEndpointWithResponseStream"))
+    code, message = refusal(runtime.invoke_endpoint, EndpointName=name, Body=b"{}")
+    assert (code, "sagemaker:InvokeEndpoint on" in message) == ("AccessDeniedException", True)
+    put(aws, "caller", allow("sagemaker:InvokeEndpoint*"))
+    runtime.invoke_endpoint_with_response_stream(EndpointName=name, Body=b"{}")
+
+
+def test_a_session_policy_limits_a_caller(aws, site, caller) -> None:
+    name = site.endpoint()
+    narrow = json.dumps(document(allow("sagemaker:InvokeEndpoint", endpoint_arn("other"))))
+    me = caller(allow("sagemaker:*"), Policy=narrow)("sagemaker-runtime")
+    _, message = refusal(me.invoke_endpoint, EndpointName=name, Body=b"{}")
+    assert message.endswith("because no session policy allows the sagemaker:InvokeEndpoint action")
+
+
+def test_the_interface_endpoints_policy_is_judged_by_its_zones(aws, site, caller) -> None:
+    name, ec2 = site.endpoint(), aws.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.0.0/24", AvailabilityZone="us-east-1a")[
+        "Subnet"
+    ]["SubnetId"]
+    link = ec2.create_vpc_endpoint(
+        VpcId=vpc,
+        ServiceName="com.amazonaws.us-east-1.sagemaker.runtime",
+        VpcEndpointType="Interface",
+        SubnetIds=[subnet],
+        PrivateDnsEnabled=False,
+        PolicyDocument=json.dumps(
+            document(
+                allow("sagemaker:InvokeEndpoint", endpoint_arn("other"), Principal={"AWS": "*"})
+            )
+        ),
+    )["VpcEndpoint"]["VpcEndpointId"]
+    try:
+        me = caller(allow("sagemaker:InvokeEndpoint"))
+        through, around = (
+            me("sagemaker-runtime", aws.runtime_url(zone)) for zone in ("us-east-1a", None)
+        )
+        _, message = refusal(through.invoke_endpoint, EndpointName=name, Body=b"{}")
+        arn = endpoint_arn(name)
+        assert message == denial(
+            "caller/me", "sagemaker:InvokeEndpoint", arn, "VPC endpoint policy"
+        )
+        around.invoke_endpoint(EndpointName=name, Body=b"{}")
+        mine = {"StringEquals": {"aws:PrincipalAccount": ACCOUNT, "aws:SourceVpce": link}}
+        wide = document(allow("sagemaker:InvokeEndpoint", Principal="*", Condition=mine))
+        ec2.modify_vpc_endpoint(VpcEndpointId=link, PolicyDocument=json.dumps(wide))
+        through.invoke_endpoint(EndpointName=name, Body=b"{}")
+    finally:
+        ec2.delete_vpc_endpoints(VpcEndpointIds=[link])
+
+
+def test_a_key_policy_has_the_last_word_on_a_callers_object(aws, caller) -> None:
+    kms, s3 = aws.client("kms"), aws.client("s3")
+    key = kms.create_key()["KeyMetadata"]["Arn"]
+    s3.put_object(
+        Bucket="models", Key="s", Body=b"s", ServerSideEncryption="aws:kms", SSEKMSKeyId=key
+    )
+    mine = caller(allow(["s3:GetObject", "s3:PutObject"]))("s3")
+    get = {"Bucket": "models", "Key": "s"}
+    code, message = refusal(mine.get_object, **get)
+    assert (code, message) == ("AccessDenied", denial("caller/me", "kms:Decrypt", f'"{key}"'))
+    through_s3 = {"StringEquals": {"kms:ViaService": "s3.us-east-1.amazonaws.com"}}
+    put(aws, "caller", allow("s3:*"), allow(["kms:Decrypt"], key, Condition=through_s3))
+    assert mine.get_object(**get)["Body"].read() == b"s"
+    writes = {**get, "Body": b"t", "ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key}
+    assert "kms:GenerateDataKey" in refusal(mine.put_object, **writes)[1]
+    closed = document(allow("kms:*", Principal={"AWS": f"arn:aws:iam::{ACCOUNT}:role/owner"}))
+    kms.put_key_policy(KeyId=key, PolicyName="default", Policy=json.dumps(closed))
+    assert refusal(mine.get_object, **get)[1] == denial(
+        "caller/me", "kms:Decrypt", f'"{key}"', "resource-based policy"
+    )
+
+
+def test_passing_a_role_is_a_right_of_its_own(aws, caller) -> None:
+    hosting = give_role(aws, "models", *HOSTING)
+    mine = caller(allow("sagemaker:CreateModel"))("sagemaker")
+    model = {
+        "ModelName": "passed",
+        "ExecutionRoleArn": hosting,
+        "PrimaryContainer": {"Image": IMAGE.format("model")},
+    }
+    assert refusal(mine.create_model, **model)[1] == denial("caller/me", "iam:PassRole", hosting)
+    for service in ("lambda", "sagemaker"):
+        to = {"StringEquals": {"iam:PassedToService": f"{service}.amazonaws.com"}}
+        passes = allow("iam:PassRole", hosting, Condition=to)
+        put(aws, "caller", allow(["sagemaker:CreateModel", "sagemaker:DeleteModel"]), passes)
+        if service == "lambda":
+            assert "iam:PassRole" in refusal(mine.create_model, **model)[1]
+    mine.create_model(**model)
+    mine.delete_model(ModelName="passed")
+
+
+def test_the_trust_policy_says_who_assumes_a_role(aws, caller) -> None:
+    iam = aws.client("iam")
+    me = caller(allow("sts:AssumeRole"))
+    target = f"arn:aws:iam::{ACCOUNT}:role/target"
+    trusted = document(
+        {
+            "Effect": "Allow",
+            "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:role/caller"},
+            "Action": "sts:AssumeRole",
+            "Condition": {"StringEquals": {"sts:ExternalId": "agreed"}},
+        }
+    )
+    iam.create_role(RoleName="target", AssumeRolePolicyDocument=json.dumps(trusted))
+    asks = {"RoleArn": target, "RoleSessionName": "second"}
+    assert refusal(me("sts").assume_role, **asks) == (
+        "AccessDenied",
+        denial("caller/me", "sts:AssumeRole", target, "resource-based policy"),
+    )
+    me("sts").assume_role(**asks, ExternalId="agreed")
+    iam.delete_role(RoleName="target")
+
+
+def test_a_stacks_role_makes_its_resources(aws) -> None:
+    role = give_role(aws, "deploys", allow("sqs:*"), services=("cloudformation",))
+    template = {
+        "Resources": {
+            "Queue": {"Type": "AWS::SQS::Queue"},
+            "Topic": {"Type": "AWS::SNS::Topic", "DependsOn": "Queue"},
+        }
+    }
+    cloudformation = aws.client("cloudformation")
+    cloudformation.create_stack(
+        StackName="by-role", TemplateBody=json.dumps(template), RoleARN=role
+    )
+    with pytest.raises(Exception, match="ROLLBACK"):
+        cloudformation.get_waiter("stack_create_complete").wait(
+            StackName="by-role", WaiterConfig={"Delay": 1, "MaxAttempts": 60}
+        )
+    events = cloudformation.describe_stack_events(StackName="by-role")["StackEvents"]
+    reasons = [e.get("ResourceStatusReason", "") for e in events]
+    assert any("assumed-role/deploys/AWSCloudFormation is not authorized" in r for r in reasons)
+    cloudformation.delete_stack(StackName="by-role")
+
+
+# ---------------------------------------------------------------------------- what is not known
+
+
+def test_what_is_not_known_is_an_error_that_names_it(aws, caller) -> None:
+    me = caller(allow("*", Condition={"StringEquals": {"s3:ResourceAccount": ACCOUNT}}))
+    code, message = refusal(me("sqs").list_queues)
+    assert code == "NotEmulated"
+    assert "the condition key s3:resourceaccount" in message
+    put(aws, "caller", allow(["route53:*", "sqs:*"]))
+    code, message = refusal(me("route53").list_hosted_zones)
+    assert (code, "the action route53:ListHostedZones" in message) == ("NotEmulated", True)
+    put(aws, "caller", allow("*"))  # an administrator need not be understood
+    assert me("route53").list_hosted_zones()["HostedZones"] == []
+
+
+def test_it_can_be_switched_off(caller) -> None:
+    options = RuntimeOptions.of_texts(["permissions=ignored"])
+    with LocalAws.in_process(runtime=options) as lenient:
+        made = lenient.client("sts").assume_role(
+            RoleArn=f"arn:aws:iam::{ACCOUNT}:role/nobody", RoleSessionName="me"
+        )["Credentials"]
+        assert as_session(lenient, made)("sqs").list_queues()["ResponseMetadata"]
+    with pytest.raises(ValueError, match="permissions"):
+        RuntimeOptions(permissions="sometimes")  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------- times and sessions
+
+
+def aged(headers: dict[str, str], minutes: float) -> dict[str, str]:
+    moment = time.gmtime(time.time() - minutes * 60)
+    return {**headers, "X-Amz-Date": time.strftime("%Y%m%dT%H%M%SZ", moment)}
+
+
+@pytest.mark.parametrize(
+    ("service", "good", "old", "code", "words"),
+    [
+        ("sqs", 4, 6, "InvalidSignatureException", "Signature expired: "),
+        ("iam", 4, 6, "SignatureDoesNotMatch", "Signature expired: "),
+        ("s3", 14, 16, "RequestTimeTooSkewed", "The difference between the request time"),
+        ("ec2", 14, 16, "RequestExpired", "Request has expired."),
+    ],
+)
+def test_signatures_grow_old_and_may_not_be_too_new(aws, service, good, old, code, words) -> None:
+    kind = {
+        "sqs": {"X-Amz-Target": "AmazonSQS.ListQueues"},
+        "iam": {"Content-Type": "application/x-www-form-urlencoded"},
+        "ec2": {"Content-Type": "application/x-www-form-urlencoded"},
+        "s3": {},
+    }[service]
+    body = {
+        "iam": b"Action=ListRoles&Version=2010-05-08",
+        "ec2": b"Action=DescribeVpcs&Version=2016-11-15",
+        "sqs": b"{}",
+    }.get(service, b"")
+    method = "GET" if service == "s3" else "POST"
+    port = int(aws.url.rpartition(":")[2])
+    headers = {**signed(aws.credentials.access_key, service), **kind}
+    for minutes in (good, -good):
+        assert ask(port, method, "/", aged(headers, minutes), body).status == 200
+    for minutes in (old, -old):
+        refused = ask(port, method, "/", aged(headers, minutes), body)
+        assert code.encode() in refused.body + refused.headers.get("x-amzn-errortype", "").encode()
+        if minutes > 0:
+            assert words.encode() in refused.body
+    del headers["X-Amz-Date"]
+    assert ask(port, method, "/", headers, body).status in (401, 403)
+
+
+def test_a_session_ends(aws, caller) -> None:
+    from local_sagemaker.permissions import principals
+
+    me = caller(allow(["sqs:*", "s3:*", "iam:*"]))
+    me("sqs").list_queues()
+    session = principals.session_of(me("sqs")._request_signer._credentials.access_key)
+    session.expiration -= session.expiration - session.expiration.replace(year=2020)
+    told = "The security token included in the request is expired"
+    assert refusal(me("sqs").list_queues) == ("ExpiredTokenException", told)
+    assert refusal(me("iam").list_roles) == ("ExpiredToken", told)
+    assert refusal(me("s3").list_buckets) == ("ExpiredToken", "The provided token has expired.")
