@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import pytest
+from roles_under_test import give_hosting_role
 
 
 class Changes:
@@ -71,11 +72,11 @@ def test_a_new_stack_by_change_set(changes):
     assert gone.value.response["Error"]["Code"] == "ChangeSetNotFound"
 
 
-def test_replacement_is_foretold_also_where_it_comes_from_a_reference(changes):
+def test_replacement_is_foretold_also_where_it_comes_from_a_reference(aws, changes):
     model = {
         "Type": "AWS::SageMaker::Model",
         "Properties": {
-            "ExecutionRoleArn": "arn:aws:iam::123456789012:role/r",
+            "ExecutionRoleArn": give_hosting_role(aws),
             "PrimaryContainer": {"Image": "one"},
         },
     }

@@ -417,6 +417,23 @@ def test_a_principal_with_a_wildcard_in_it_is_named() -> None:
         judge([], resource=policy(allow(Principal={"AWS": "arn:aws:sts::1:assumed-role/R/*"})))
 
 
+def test_what_is_unknown_is_of_no_matter_where_another_statement_allows() -> None:
+    class Known(dict[str, str]):
+        def get(self, key: str, default: Any = None) -> Any:
+            raise NotJudged(key)
+
+    odd = allow(Condition={"StringEquals": {"odd:key": "v"}})
+    for identity in ([policy(odd, allow())], [policy(odd), EVERYTHING], [EVERYTHING, policy(odd)]):
+        assert judge(identity, context=Known(a="b")) == GRANTED
+    for identity in (
+        [policy(odd)],
+        [policy(odd), NOTHING],
+        [EVERYTHING, policy({**odd, "Effect": "Deny"})],
+    ):
+        with pytest.raises(NotJudged, match="odd:key"):
+            judge(identity, context=Known(a="b"))
+
+
 def test_administrators_are_those_whom_nothing_limits() -> None:
     assert allows_everything(Policies((NOTHING, EVERYTHING)))
     assert not allows_everything(Policies((EVERYTHING, DENY)))

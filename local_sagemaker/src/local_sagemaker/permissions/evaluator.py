@@ -237,15 +237,21 @@ class Policy:
         )
 
     def allows(self, asked: Asked) -> _Grant:
-        """Say whom the statements that allow a request name, the nearest of them."""
-        return max(
-            (
-                each.grant(asked.principal)
-                for each in self.statements
-                if not each.denies and each.grant(asked.principal) and each.applies(asked)
-            ),
-            default=_Grant.NOBODY,
-        )
+        """Say whom the statements that allow a request name, the nearest of them.
+
+        What is not known of one is of no matter where another allows.
+        """
+        found, unknown = _Grant.NOBODY, None
+        for each in self.statements:
+            try:
+                grant = each.grant(asked.principal)
+                if grant > found and not each.denies and each.applies(asked):
+                    found = grant
+            except NotJudged as problem:
+                unknown = problem
+        if unknown is not None and found < _Grant.ITSELF:
+            raise unknown
+        return found
 
 
 @functools.lru_cache(4096)
@@ -300,7 +306,16 @@ def allows_everything(policies: Policies) -> bool:
 
 
 def _any_allows(policies: Iterable[Policy], asked: Asked) -> bool:
-    return any(each.allows(asked) for each in policies)
+    unknown = None
+    for each in policies:
+        try:
+            if each.allows(asked):
+                return True
+        except NotJudged as problem:
+            unknown = problem
+    if unknown is not None:
+        raise unknown
+    return False
 
 
 def _denying(asked: Asked, policies: Policies) -> str:
