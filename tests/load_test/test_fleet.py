@@ -243,9 +243,19 @@ def test_no_fleet_is_said_with_the_way_to_one(aws):
     assert "load-test-fleet=true" in raised.value.fix
 
 
+def test_of_two_fleets_none_is_chosen(aws):
+    for stack in ("one", "two"):
+        name = f"/low-latency-endpoint/load-test-fleet/twice/{stack}"
+        aws.client("ssm").put_parameter(Name=name, Value="{}", Type="String", Overwrite=True)
+    with pytest.raises(ConfigurationError) as raised:
+        find_fleet(aws.client, "twice")
+    assert raised.value.code == "LLT170"
+    assert raised.value.got.count("/twice/") == 2
+
+
 @pytest.mark.parametrize("value", ["{", "[]", '{"schema": 1}', '{"subnets": 3}'])
 def test_a_description_of_another_version_is_said(aws, value):
-    name = "/low-latency-endpoint/load-test-fleet/older"
+    name = "/low-latency-endpoint/load-test-fleet/older/testing-fleet"
     aws.client("ssm").put_parameter(Name=name, Value=value, Type="String", Overwrite=True)
     with pytest.raises(ConfigurationError) as raised:
         find_fleet(aws.client, "older")

@@ -21,6 +21,7 @@ from tests.jumpstart_catalogue import EMBEDDER, written_jumpstart
 from tests.jumpstart_catalogue import LLAMA as GUARD
 from tests.pinned_models import LLAMA, QWEN, written_lock
 
+from .names_and_rights import narrowed, shared_by_an_update
 from .stack_changes import effects_of
 
 SHIPPED = Path(__file__).parents[2] / "endpoint.yaml"
@@ -659,6 +660,18 @@ def test_the_effect_of_a_setting_is_that_of_its_templates(case: int, folder: Pat
     assert (comparison.effect.name, said) == (whole, of_endpoints), comparison.to_dict()[
         "differences"
     ]
+    for old, new in ((was, now), (now, was)):
+        assert not narrowed(old, new) or together.keys() & TO_NARROW
+        assert not shared_by_an_update(old, new) or effects_of(old, new)[0] == "REFUSED"
+
+
+#: Settings that are there to take rights away at once.
+TO_NARROW = {
+    "network.narrow_s3",
+    "private_link.bidirectional_streaming",
+    "private_link.narrow_policy",
+    "private_link.openai",
+}
 
 
 def _at_least(effect: str, least: str) -> str:

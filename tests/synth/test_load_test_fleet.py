@@ -134,7 +134,7 @@ def test_who_runs_a_test_may_use_these_tasks_and_pass_their_roles_only(fleet, st
         "StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}
     }
     assert {
-        "ssm:GetParameter",
+        "ssm:GetParametersByPath",
         "ecs:StopTask",
         "ecs:DescribeTasks",
         "ecs:ListTasks",
@@ -142,7 +142,9 @@ def test_who_runs_a_test_may_use_these_tasks_and_pass_their_roles_only(fleet, st
         "s3:GetObject",
         "logs:GetLogEvents",
     } <= set(by_action)
-    assert "*" not in flat(by_action["ssm:GetParameter"]["Resource"])
+    paths = [flat(each) for each in by_action["ssm:GetParametersByPath"]["Resource"]]
+    assert paths[0].endswith(":parameter/low-latency-endpoint/load-test-fleet/Sentiment")
+    assert paths[1] == f"{paths[0]}/*"
 
 
 # --- tasks ----------------------------------------------------------------------------------------
@@ -175,7 +177,10 @@ def test_tasks_run_unprivileged_on_arm(fleet, stack, template_of, kind, readonly
 def test_description_says_what_a_run_needs(fleet, stack, template_of):
     template = template_of(stack)
     parameter = template.only("AWS::SSM::Parameter")
-    assert parameter["Name"] == "/low-latency-endpoint/load-test-fleet/Sentiment"
+    assert re.fullmatch(
+        "/low-latency-endpoint/load-test-fleet/Sentiment/serving-fleet-[0-9a-f]{8}",
+        parameter["Name"],
+    )
     content = json.loads(flat(parameter["Value"]))
     assert content["zones"] == ["use1-az1", "use1-az2"]
     assert len(content["subnets"]) == 2

@@ -29,10 +29,11 @@ from ..plan.load_test_fleet_rules import (
     RESULTS_RETENTION,
     RUNS_PREFIX,
     check_task_size,
-    description_parameter,
+    descriptions_path,
 )
 from ..synthesis.asked_once import path_below, stack_of
 from ..synthesis.iam_documents import arn, endpoint_arn
+from ..synthesis.physical_names import name_of
 from ..synthesis.safeguards import log_group, safeguards_of
 from ..synthesis.validation import check, is_token
 from .interface_endpoints import endpoint_count, make_interface_endpoints
@@ -121,7 +122,7 @@ class LoadTestFleet(Construct):
     ...     image=ContainerImage.from_uri(
     ...         "123456789012.dkr.ecr.us-east-1.amazonaws.com/load-generator:1"))
     >>> fleet.description_parameter
-    '/low-latency-endpoint/load-test-fleet/sentiment'
+    '/low-latency-endpoint/load-test-fleet/sentiment/testing-fleet-da2e2cc7'
     """
 
     def __init__(
@@ -197,7 +198,8 @@ class LoadTestFleet(Construct):
 
             image = load_generator_image()
         self._define_tasks(image)
-        self.description_parameter = description_parameter(self.endpoint_name)
+        self._descriptions = descriptions_path(self.endpoint_name)
+        self.description_parameter = f"{self._descriptions}/{name_of(self)}"
         self._describe()
 
     @property
@@ -210,7 +212,11 @@ class LoadTestFleet(Construct):
         """Let a principal start, follow, collect and stop runs, and open sessions on the master."""
         tasks = arn("ecs", f"task/{self.cluster.ref}/*")
         statements = [
-            (["ssm:GetParameter"], [arn("ssm", f"parameter{self.description_parameter}")], None),
+            (
+                ["ssm:GetParametersByPath"],
+                [arn("ssm", f"parameter{self._descriptions}{end}") for end in ("", "/*")],
+                None,
+            ),
             (
                 ["ecs:RunTask"],
                 [self.master_task_definition.ref, self.worker_task_definition.ref],

@@ -10,7 +10,7 @@ from constructs import Construct
 
 from ..network.private_link_policy import INVOKE_ACTIONS
 from ..synthesis.findings import acknowledge_wildcard_resources
-from ..synthesis.iam_documents import allow, document, for_tasks, trust
+from ..synthesis.iam_documents import allow, for_tasks, trust
 from ..synthesis.model_rights import decrypting, writing_with
 from ..synthesis.role_rights import RoleRights
 
@@ -32,9 +32,9 @@ def execution_role(
     scope: Construct, id: str, pull: Sequence[Mapping[str, Any]], log: Sequence[Mapping[str, Any]]
 ) -> iam.CfnRole:
     """What ECS does for the tasks before they run: pull the image, open the log."""
-    role = _role(scope, id, trust(_TASKS), allow(["ecr:GetAuthorizationToken"], "*"), *log)
+    role, rights = _role(scope, id, trust(_TASKS), allow(["ecr:GetAuthorizationToken"], "*"), *log)
     if pull:
-        RoleRights(scope, role).allow(f"{id}Pull", *pull, owner=scope)
+        rights.allow(f"{id}Pull", *pull, owner=scope)
     acknowledge_wildcard_resources(
         role, ["*"], reason="ecr:GetAuthorizationToken takes no single repository."
     )
@@ -43,7 +43,7 @@ def execution_role(
 
 def master_role(scope: Construct, id: str, runs_arn: str, key: kms.IKey | None) -> iam.CfnRole:
     """Read the plan, write progress and result, let a session in. It invokes nothing."""
-    role = _role(
+    role, _ = _role(
         scope,
         id,
         trust(_TASKS, for_tasks()),
@@ -64,14 +64,14 @@ def worker_role(
     scope: Construct, id: str, endpoint_arn: str, runs_arn: str, key: kms.IKey | None
 ) -> iam.CfnRole:
     """Invoke the endpoint under test; read the run's payload module, where there is one."""
-    role = _role(
+    role, rights = _role(
         scope,
         id,
         trust(_TASKS, for_tasks()),
         allow(["s3:GetObject"], runs_arn),
         *([] if key is None else [decrypting(key)]),
     )
-    RoleRights(scope, role).allow(f"{id}Invoke", allow(INVOKE_ACTIONS, endpoint_arn), owner=scope)
+    rights.allow(f"{id}Invoke", allow(INVOKE_ACTIONS, endpoint_arn), owner=scope)
     acknowledge_wildcard_resources(
         role, [runs_arn], reason="Each run has a folder of its own below this prefix."
     )
@@ -80,14 +80,8 @@ def worker_role(
 
 def _role(
     scope: Construct, id: str, trusted: Mapping[str, Any], *statements: Mapping[str, Any]
-) -> iam.CfnRole:
-    return iam.CfnRole(
-        scope,
-        id,
-        assume_role_policy_document=trusted,
-        policies=[
-            iam.CfnRole.PolicyProperty(
-                policy_name="load-test", policy_document=document(*statements)
-            )
-        ],
+) -> tuple[iam.CfnRole, RoleRights]:
+    role, rights, _ = RoleRights.made(
+        scope, id, trusted=trusted, policy_name="load-test", statements=statements
     )
+    return role, rights

@@ -7,10 +7,10 @@ from typing import Any
 
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from ..synthesis.findings import acknowledge_wildcard_resources
-from ..synthesis.iam_documents import allow, document, for_flow_logs, trust
+from ..synthesis.iam_documents import allow, for_flow_logs, trust
 from ..synthesis.rights_before import RightsBefore
 from ..synthesis.role_rights import RoleRights
 from ..synthesis.safeguards import log_group, safeguards_of
@@ -42,7 +42,7 @@ class FlowLog(Construct):
             *guards.let_write_logs(group, "logs:DescribeLogStreams"),
             allow(["logs:DescribeLogGroups"], "*"),
         ]
-        role_arn, carrier = _role(self, guards.flow_log_role, rights)
+        role_arn, carrier, before = _role(self, guards.flow_log_role, rights)
         acknowledge_wildcard_resources(
             carrier, ["*"], reason="logs:DescribeLogGroups takes no single log group."
         )
@@ -56,22 +56,21 @@ class FlowLog(Construct):
             log_group_name=group.ref,
             deliver_logs_permission_arn=role_arn,
         )
-        if guards.flow_log_role is not None:
-            flow_log.node.add_dependency(carrier, RightsBefore.of(self, guards.flow_log_role))
+        flow_log.node.add_dependency(*before)
 
 
 def _role(
     scope: Construct, given: iam.IRole | None, rights: Sequence[Mapping[str, Any]]
-) -> tuple[str, Construct]:
-    """The role's ARN, and what carries its rights."""
+) -> tuple[str, Construct, list[IDependable]]:
+    """The role's ARN, what carries its rights, and what has to be there before the role is used."""
     if given is not None:
-        return given.role_arn, RoleRights.given(scope, given).allow("FlowLog", *rights, owner=scope)
-    role = iam.CfnRole(
+        policy = RoleRights.given(scope, given).allow("FlowLog", *rights, owner=scope)
+        return given.role_arn, policy, [policy, RightsBefore.of(scope, given)]
+    role, _, before = RoleRights.made(
         scope,
         "Role",
-        assume_role_policy_document=trust("vpc-flow-logs.amazonaws.com", for_flow_logs()),
-        policies=[
-            iam.CfnRole.PolicyProperty(policy_name="deliver", policy_document=document(*rights))
-        ],
+        trusted=trust("vpc-flow-logs.amazonaws.com", for_flow_logs()),
+        policy_name="deliver",
+        statements=rights,
     )
-    return role.attr_arn, role
+    return role.attr_arn, role, before

@@ -131,12 +131,12 @@ def _wrong_memory(
     )
 
 
-def description_parameter(endpoint_name: str) -> str:
-    """Name of the parameter that describes an endpoint's fleet.
+def descriptions_path(endpoint_name: str) -> str:
+    """Path of the parameters that describe an endpoint's fleets, one for each stack with one.
 
     Examples
     --------
-    >>> description_parameter("sentiment")
+    >>> descriptions_path("sentiment")
     '/low-latency-endpoint/load-test-fleet/sentiment'
     """
     return f"{PARAMETER_PREFIX}{endpoint_name}"

@@ -40,7 +40,6 @@ OUTPUTS = Range(
     "outputs",
 )
 
-_FUNCTION = 3  # of a custom resource: the function, its role, its log group
 _CDK_METADATA = 1  # AWS::CDK::Metadata, which the CLI adds unless version reporting is off
 
 
@@ -77,6 +76,9 @@ class SharedParts:
         Whether the interface endpoint's policy names what it serves.
     role_policies : int
         Policies on the models' roles.
+    function, log_role : int
+        Resources of a function, with its role and its log group, and of the flow log's role: one
+        more, its rights on a key, for a role that is made here where a key is stated.
     """
 
     zones: int
@@ -92,29 +94,35 @@ class SharedParts:
     staging_rights: int = 0
     narrow_link: bool = False
     role_policies: int = 0
+    function: int = 3
+    log_role: int = 1
 
     @property
     def resources(self) -> int:
         """Resources of all these parts."""
         if self.staged_calls:  # the function; each model's use, calls and check
-            staging = _FUNCTION + 2 * self.staging_bucket + sum(2 + n for n in self.staged_calls)
+            staging = (
+                self.function + 2 * self.staging_bucket + sum(2 + n for n in self.staged_calls)
+            )
         else:
             staging = 0
         count = staging + _CDK_METADATA + 1 + self.s3_prefix_list  # the model's security group
         count += self.staging_rights + self.role_policies
         if self.own_vpc or self.narrow_link:  # what S3's policy named, and what the link served
-            count += _FUNCTION + self.own_vpc + self.narrow_link
+            count += self.function + self.own_vpc + self.narrow_link
         if self.own_vpc:
             count += 3 + 2 * self.zones  # VPC, routes, gateway endpoint; subnets, associations
-            count += _FUNCTION + 1  # closes the default security group
-            count += 3 * self.flow_log  # flow log, role, log group
+            count += self.function + 1  # closes the default security group
+            count += (2 + self.log_role) * self.flow_log  # flow log, log group, role
         if self.adopted_rules is None:
             # Interface endpoint and security group; hosted zone and record.
             count += 2 + self.sagemaker_api + 2 * self.hosted_zone
         else:
             count += self.adopted_rules
-        count += _FUNCTION + 1  # waits for network interfaces, with a policy to start itself again
-        return count + _FUNCTION * self.confirms
+        count += (
+            self.function + 1
+        )  # waits for network interfaces, with a policy to start itself again
+        return count + self.function * self.confirms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +153,8 @@ class EndpointParts:
         Alarms that compare a shadow with production.
     token_alarms : int
         Alarms on tokens, with what pages of them.
+    function : int
+        As for :class:`SharedParts`.
     """
 
     new_role: bool
@@ -164,6 +174,7 @@ class EndpointParts:
     models: int = 1
     shadow_alarms: int = 0
     token_alarms: int = 0
+    function: int = 3
 
     @property
     def resources(self) -> int:
@@ -181,7 +192,7 @@ class EndpointParts:
             count += self.alarms + 1  # what pages
             count += 2 * self.quiet + bool(self.quiet)  # two alarms each, what holds it back
         if self.warm_up:
-            count += 2 * 4  # two functions with role, log group and retries
+            count += 2 * (self.function + 1)  # two functions with their retries
             count += 3 + 2  # queue, its policy, security group; who may send; the warm-up itself
             count += 2 * self.link_ports  # out of that group, into that of the interface endpoint
             count += 2 * self.during_deployments  # a rule and its permission

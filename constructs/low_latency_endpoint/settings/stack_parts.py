@@ -62,7 +62,18 @@ def shared_parts(settings: Settings) -> SharedParts:
         staging_rights=_staging_rights(settings),
         narrow_link=_narrow_link(settings),
         role_policies=len(role_policies(settings)),
+        function=_function(settings),
+        log_role=1 + _key_on(settings, settings.safeguards.flow_log_role_arn),
     )
+
+
+def _function(settings: Settings) -> int:
+    return 3 + _key_on(settings, settings.safeguards.function_role_arn)
+
+
+def _key_on(settings: Settings, role_arn: str | None) -> bool:
+    """Whether a role has a policy for the stated key beside what it is made with."""
+    return settings.safeguards.kms_key_arn is not None and role_arn is None
 
 
 def _narrow_link(settings: Settings) -> bool:
@@ -131,6 +142,7 @@ def endpoint_parts(settings: Settings, key: str, plan: Plan) -> EndpointParts:
         + sum(bool(each.further and has_own_model(each.further.settings)) for each in variants),
         shadow_alarms=len(_of_shadow(plan)) if endpoint.shadow else 0,
         token_alarms=sum(_of_tokens(endpoint, production)),
+        function=_function(settings),
     )
 
 

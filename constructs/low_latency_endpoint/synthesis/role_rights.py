@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aws_cdk import Aws, Fn, Stack
 from aws_cdk import aws_iam as iam
-from constructs import Construct, IConstruct
+from constructs import Construct, IConstruct, IDependable
 
 from ..plan.role_policies import ROLE_POLICIES_LENGTH, too_long
 from .asked_once import path_of, region_of, stack_of
@@ -48,6 +48,35 @@ class RoleRights:
         self._scope, self._role, self._name_end = scope, role, name_end
         self._length = self._length_of(standing) if standing else 0
         self._owners: list[str] = []
+
+    @classmethod
+    def made(
+        cls,
+        scope: Construct,
+        id: str,
+        *,
+        trusted: Mapping[str, Any],
+        policy_name: str,
+        statements: Sequence[Mapping[str, Any]],
+    ) -> tuple[iam.CfnRole, RoleRights, list[IDependable]]:
+        """A new role, what else it may be allowed, and what has to be there before it is used.
+
+        The statements stand in the role itself, where an update rewrites them in place; those for
+        keys, which may be exchanged, in a policy of their own.
+        """
+        for_keys = [each for each in statements if each["Action"][0].startswith("kms:")]
+        standing = document(*(each for each in statements if each not in for_keys))
+        role = iam.CfnRole(
+            scope,
+            id,
+            assume_role_policy_document=trusted,
+            policies=[
+                iam.CfnRole.PolicyProperty(policy_name=policy_name, policy_document=standing)
+            ],
+        )
+        rights = cls(scope, role, standing=standing)
+        keys = [rights.allow(f"{id}Keys", *for_keys, owner=scope)] if for_keys else []
+        return role, rights, list(keys)
 
     @classmethod
     def given(cls, scope: Construct, role: iam.IRole) -> RoleRights:

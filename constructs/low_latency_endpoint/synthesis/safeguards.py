@@ -13,7 +13,7 @@ from constructs import Construct, IConstruct, IDependable
 
 from ..plan.argument_kinds import checked_arguments
 from ..plan.load_test_fleet_rules import LOG_RETENTION
-from .iam_documents import allow, arn, document, trust
+from .iam_documents import allow, arn, trust
 from .rights_before import RightsBefore
 from .role_rights import RoleRights
 from .validation import check
@@ -169,17 +169,14 @@ class FunctionRole:
         self.before: list[IDependable]
         given = safeguards.function_role
         if given is None:
-            rights = document(*statements)
-            made = iam.CfnRole(
+            made, self._rights, self.before = RoleRights.made(
                 scope,
                 "Role",
-                assume_role_policy_document=trust("lambda.amazonaws.com"),
-                policies=[
-                    iam.CfnRole.PolicyProperty(policy_name=policy_name, policy_document=rights)
-                ],
+                trusted=trust("lambda.amazonaws.com"),
+                policy_name=policy_name,
+                statements=statements,
             )
-            self._rights = RoleRights(scope, made, standing=rights)
-            self.arn, self.construct, self.before = made.attr_arn, made, []
+            self.arn, self.construct = made.attr_arn, made
         else:
             self._rights = RoleRights.given(scope, given)
             self.construct = self._rights.allow("Function", *statements, owner=scope)

@@ -7,13 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from ...errors import rule
 from ...plan.load_test_fleet_cost import FleetCost
-from ...plan.load_test_fleet_rules import description_parameter
+from ...plan.load_test_fleet_rules import descriptions_path
 from ...plan.prices import Price
 
+ONE_FLEET = rule(
+    "LLT170",
+    "this endpoint has several load-test fleets",
+    fix="Delete the stacks of all but one: which of them to start nobody says.",
+)
 FLEET_DEPLOYED = rule(
     "LLT123",
     "this endpoint has no load-test fleet in this account and region",
@@ -84,17 +87,24 @@ def find_fleet(client: Any, endpoint_name: str) -> FleetDescription:
     Raises
     ------
     ConfigurationError
-        ``LLT123`` when none is deployed, or its description is of another version.
+        ``LLT123`` when none is deployed, or its description is of another version; ``LLT170`` for
+        several.
     """
-    name = description_parameter(endpoint_name)
-    try:
-        value = client("ssm").get_parameter(Name=name)["Parameter"]["Value"]
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ParameterNotFound":
-            raise
+    path = descriptions_path(endpoint_name)
+    found = client("ssm").get_parameters_by_path(Path=path)["Parameters"]
+    if not found:
         raise FLEET_DEPLOYED.error(
-            got=f"no parameter {name}", allowed="a deployed LoadTestFleet", where=endpoint_name
-        ) from None
+            got=f"no parameter below {path}",
+            allowed="a deployed LoadTestFleet",
+            where=endpoint_name,
+        )
+    if len(found) > 1:
+        raise ONE_FLEET.error(
+            got=", ".join(sorted(each["Name"] for each in found)),
+            allowed="one",
+            where=endpoint_name,
+        )
+    name, value = found[0]["Name"], found[0]["Value"]
     try:
         content = json.loads(value)
         content.setdefault("zonal_urls", ())

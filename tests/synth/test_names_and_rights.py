@@ -1,0 +1,300 @@
+"""No two things share a name, no sum exceeds what AWS takes, and rights are there in time.
+
+That no update takes a right away too early, test_effects_of_settings.py holds of every setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+import yaml
+from aws_cdk import Duration
+from aws_cdk import aws_iam as iam
+
+from fuzzing.agreement import folder_of_files, synthesised
+from fuzzing.cases import bases
+from low_latency_endpoint import LatencyAlarms, ModelData, Safeguards
+from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.settings import load_settings
+
+from .conftest import FLAGS, Synthesised
+from .names_and_rights import (
+    alarm_rules,
+    endpoint_policies,
+    inline_policies,
+    narrowed,
+    shared_between,
+    shared_by_an_update,
+    shared_in,
+)
+
+ROLES = "arn:aws:iam::123456789012:role/"
+
+
+# --- names and sums of all templates that there are -----------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    with folder_of_files() as made:
+        yield made
+
+
+def made(values: dict[str, Any], folder: Path) -> dict[str, Any]:
+    path = folder / "settings.yaml"
+    path.write_text(yaml.safe_dump(values, sort_keys=False), encoding="utf-8")
+    return synthesised(load_settings(path))
+
+
+def on_stated_roles(values: dict[str, Any]) -> dict[str, Any]:
+    """The settings, with one role for all models, one for all functions, and no stated names."""
+    values["safeguards"] = {
+        **values.get("safeguards", {}),
+        "function_role_arn": f"{ROLES}functions",
+    }
+    if "vpc_id" not in values.get("network", {}):
+        values["safeguards"]["flow_log_role_arn"] = f"{ROLES}flow-logs"
+    for endpoint in values["endpoints"].values():
+        endpoint["role_arn"] = f"{ROLES}models"
+        endpoint.pop("endpoint_name", None)
+    return values
+
+
+def within_limits(template: dict[str, Any]) -> None:
+    assert not shared_in(template)
+    assert max(inline_policies(template).values(), default=0) <= 10_240
+    assert max(alarm_rules(template).values(), default=0) <= 10_240
+    assert max(endpoint_policies(template).values(), default=0) <= 20_480
+    assert len(template["Resources"]) <= 500
+
+
+@pytest.mark.parametrize("number", range(len(bases())))
+def test_two_stacks_of_any_settings_share_no_name_on_stated_roles(number, folder):
+    templates = []
+    for name in ("Dev", "Prod"):
+        values = on_stated_roles(bases()[number])
+        values.pop("parameters", None)  # which the settings name
+        templates.append(made({**values, "stack_name": name}, folder))
+        within_limits(templates[-1])
+    assert shared_between(*templates) == set()
+
+
+def test_any_two_stacks_of_an_app_share_no_name(fill, whole_stack_name):
+    """Whose stacks' names are not their paths': an app that takes the stack's name, deployed twice."""
+    templates = []
+    for name in ("Dev", "Prod"):
+        app = cdk.App(analytics_reporting=False, context=FLAGS)
+        env = cdk.Environment(account="123456789012", region="us-east-1")
+        stack = cdk.Stack(app, "Serving", stack_name=name, env=env)
+        fill(stack, whole_stack_name)
+        templates.append(Synthesised(app.synth().stacks[0].template))
+        within_limits(templates[-1])
+    stated = {name for name in shared_between(*templates) if name[2] in ("sentiment", "ranker")}
+    assert shared_between(*templates) == stated
+
+
+def test_a_role_is_its_accounts_in_all_regions(new_stack, parts):
+    """So stacks of the same name in two Regions meet on it."""
+    found = []
+    for region in ("us-east-1", "eu-west-1"):
+        stack = new_stack(region=region)
+        role = iam.Role.from_role_arn(stack, "Own", f"{ROLES}models")
+        parts.model(stack, role=role)
+        template = cdk.App.of(stack).synth().stacks[0].template
+        found.append(
+            {
+                each["Properties"]["PolicyName"]
+                for each in template["Resources"].values()
+                if each["Type"] == "AWS::IAM::Policy" and each["Properties"]["Roles"] == ["models"]
+            }
+        )
+    assert len(found[0]) == len(found[1]) == 4
+    assert not found[0] & found[1]
+
+
+def test_a_long_name_of_a_stack_leaves_policies_names_that_iam_takes(new_stack, parts):
+    found: list[set[str]] = []
+    for number in range(2):
+        stack = new_stack(name="S" * 127 + str(number))
+        parts.model(stack, role=iam.Role.from_role_arn(stack, "Own", f"{ROLES}models"))
+        template = cdk.App.of(stack).synth().stacks[0].template
+        names = {
+            each["Properties"]["PolicyName"]
+            for each in template["Resources"].values()
+            if each["Type"] == "AWS::IAM::Policy" and each["Properties"]["Roles"] == ["models"]
+        }
+        assert max(map(len, names)) <= 128
+        found.append(names)
+    assert not found[0] & found[1]
+
+
+# --- sums that are counted ------------------------------------------------------------------------
+
+
+def models_on_a_role(stack, parts) -> Iterator[Any]:
+    """One model more on the same role with each that is asked for."""
+    role = iam.Role.from_role_arn(stack, "Own", f"{ROLES}models")
+    network = parts.network(stack, max_instances=500)
+    for number in count():
+        data = ModelData.from_uri(f"s3://team-models/{'x' * 100}{number:02}/model.tar.gz")
+        yield parts.model(
+            stack,
+            f"Model{number}",
+            network=network,
+            role=role,
+            containers=[parts.container(data=data)],
+        )
+
+
+def on_the_role(new_stack, parts, models: int) -> int:
+    """Characters on the role of so many models, in IAM's count."""
+    stack = new_stack()
+    for _ in islice(models_on_a_role(stack, parts), models):
+        pass
+    template = cdk.App.of(stack).synth().stacks[0].template
+    return inline_policies(template)["models"]
+
+
+def test_what_does_not_fit_on_a_role_is_refused_with_the_number_that_fits(new_stack, parts):
+    one, two = (on_the_role(new_stack, parts, models) for models in (1, 2))
+    most = 1 + (10_240 - one) // (two - one)
+    models = models_on_a_role(new_stack(), parts)
+    for _ in range(most):
+        next(models)
+    with pytest.raises(ConfigurationError) as refused:
+        next(models)
+    error = refused.value
+    assert error.code == "LLE378"
+    assert f" {most} of these endpoints fit" in error.allowed
+    assert f"for {most + 1} endpoints" in error.got
+
+
+def test_what_is_the_same_for_all_stands_once_on_a_role(stack, parts, template_of):
+    role = iam.Role.from_role_arn(stack, "Own", f"{ROLES}models")
+    for number in range(3):
+        data = ModelData.from_uri(f"s3://team-models/{number}/model.tar.gz")
+        parts.model(stack, f"Model{number}", role=role, containers=[parts.container(data=data)])
+    template = template_of(stack)
+    policies = [
+        each
+        for each in template.of_type("AWS::IAM::Policy").values()
+        if each["Roles"] == ["models"]
+    ]
+    # Hosting, interfaces and image for all, and the data of each.
+    assert len(policies) == 3 + 3
+
+
+def alarmed(stack, parts, variants):
+    endpoint = parts.endpoint(
+        stack,
+        configuration=parts.configuration(
+            stack, variants=[parts.variant(stack, name=f"variant{n}") for n in range(variants)]
+        ),
+    )
+    LatencyAlarms(
+        stack,
+        "Alarms",
+        endpoint=endpoint,
+        model_latency={f"p{n}": Duration.millis(200 + n) for n in (50, 80, 90, 95, 98, 99)},
+    )
+
+
+def test_the_rule_of_ten_variants_fits_a_composite_alarm(new_stack, parts):
+    stack = new_stack(name="TextClassificationProduction")
+    alarmed(stack, parts, 10)
+    template = cdk.App.of(stack).synth().stacks[0].template
+    assert 3_000 < max(alarm_rules(template).values()) <= 10_240
+
+
+def test_a_rule_that_is_too_long_is_refused(new_stack, parts):
+    with pytest.raises(ConfigurationError) as refused:
+        alarmed(new_stack(name="S" * 128), parts, 10)
+    assert refused.value.code == "LLE736"
+    assert int(refused.value.got.split()[0]) > 10_240
+
+
+# --- rights that others give ----------------------------------------------------------------------
+
+
+def reading(bucket: str) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=["s3:GetObject"], resources=[f"arn:aws:s3:::{bucket}/*"])
+
+
+def test_separate_policies_on_a_role_that_is_given_are_waited_for(stack, parts, template_of):
+    role = iam.Role(stack, "Own", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"))
+    iam.Policy(stack, "Before", roles=[role], statements=[reading("before")])
+    parts.model(stack, role=role)
+    iam.ManagedPolicy(stack, "After", roles=[role], statements=[reading("after")])
+    other = iam.Role(stack, "Other", assumed_by=iam.AnyPrincipal())
+    iam.Policy(stack, "Elsewhere", roles=[other], statements=[reading("elsewhere")])
+    template = template_of(stack)
+    waited = template.depends_on(template.only_id("AWS::SageMaker::Model"))
+    beginnings = [
+        name
+        for name in ("Before", "After", "Elsewhere", "Own")
+        if any(each.startswith(name) for each in waited)
+    ]
+    assert beginnings == ["Before", "After", "Own"]
+
+
+def test_a_policy_that_needs_the_model_itself_makes_no_circle(stack, parts, template_of):
+    role = iam.Role(stack, "Own", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"))
+    model = parts.model(stack, role=role)
+    describing = iam.PolicyStatement(
+        actions=["sagemaker:DescribeModel"], resources=[model.model_arn]
+    )
+    iam.Policy(stack, "Describing", roles=[role], statements=[describing])
+    template = template_of(stack)
+    waited = template.depends_on(template.only_id("AWS::SageMaker::Model"))
+    assert not [name for name in waited if name.startswith("Describing")]
+
+
+def test_functions_and_the_flow_log_wait_for_what_their_role_is_given(stack, parts, template_of):
+    role = iam.Role(stack, "Own", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+    Safeguards(function_role=role, flow_log_role=role).apply_to(stack)
+    parts.network(stack)
+    iam.Policy(stack, "Extra", roles=[role], statements=[reading("extra")])
+    template = template_of(stack)
+    for kind in ("AWS::Lambda::Function", "AWS::EC2::FlowLog"):
+        for name in template.of_type(kind):
+            assert [each for each in template.depends_on(name) if each.startswith("Extra")], name
+
+
+# --- the questions themselves ---------------------------------------------------------------------
+
+
+def policy(*resources: str, name: str = "a", action: str = "s3:GetObject") -> dict[str, Any]:
+    statement = {"Effect": "Allow", "Action": [action], "Resource": list(resources)}
+    return {
+        "Type": "AWS::IAM::Policy",
+        "Properties": {
+            "PolicyName": name,
+            "Roles": ["shared"],
+            "PolicyDocument": {"Version": "2012-10-17", "Statement": [statement]},
+        },
+    }
+
+
+def test_what_is_narrowed_is_seen():
+    before, after = ({"Resources": {"It": policy(*names)}} for names in (("a", "b"), ("a",)))
+    assert [right[-1] for right in narrowed(before, after)] == ["b"]
+    assert not narrowed(after, before)
+    assert not narrowed(before, {"Resources": {"It": policy("*", action="s3:*")}})
+    # A policy that goes, goes in the clean-up.
+    assert not narrowed(before, {"Resources": {"Other": policy("a")}})
+
+
+def test_names_that_are_shared_are_seen():
+    one = {"Resources": {"It": policy("a")}}
+    both = {"Resources": {"It": policy("a"), "Other": policy("b")}}
+    moved = {"Resources": {"Other": policy("a")}}
+    assert shared_in(both)
+    assert not shared_in(one)
+    assert shared_between(one, moved)
+    assert shared_by_an_update(one, moved)
+    assert not shared_by_an_update(one, {"Resources": {"Other": policy("a", name="b")}})
