@@ -66,10 +66,9 @@ def synthesised(folder: Path) -> Path:
 
 def test_what_is_asked_for_is_there(aws, tmp_path):
     deploy_template(aws, synthesised(tmp_path), "Audited")
-    # The local AWS logs what functions print under /aws/lambda, whatever their LoggingConfig.
     groups = aws.client("logs").describe_log_groups(logGroupNamePrefix="Audited-")["logGroups"]
     keys = {group["kmsKeyId"] for group in groups}
-    assert len(groups) == 4  # default security group, drain, flow log, fleet
+    assert len(groups) == 5  # default security group, drain, flow log, fleet, former names
     assert len(keys) == 1
     assert {group["retentionInDays"] for group in groups} == {365}
     policy = json.loads(
