@@ -27,7 +27,7 @@ from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer, tasks
 from local_sagemaker.model_servers.specifications import to_document
 
-from .measure import sized
+from .measure import model_role, sized
 
 GOAL_MS = 1.0
 RATE = 200
@@ -56,9 +56,7 @@ def deploy(aws: LocalAws, instances: int) -> None:
     """Create the endpoint and wait for it."""
     sagemaker = aws.client("sagemaker")
     sagemaker.create_model(
-        ModelName=_NAME,
-        ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
-        PrimaryContainer={"Image": _IMAGE},
+        ModelName=_NAME, ExecutionRoleArn=model_role(aws), PrimaryContainer={"Image": _IMAGE}
     )
     routing = {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}
     sagemaker.create_endpoint_config(
@@ -106,7 +104,8 @@ def raw_caller(url: str, path: str, key: str = "") -> Callable[[], None]:
     """Give a caller with a kept connection per thread and next to no work of its own."""
     kept = threading.local()
     headers = {"Content-Type": "application/json"}
-    if key:  # whose it is, is asked; the signature is not computed
+    if key:  # whose and how old it is, is asked; the signature is not computed
+        headers["X-Amz-Date"] = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         headers["Authorization"] = (
             f"AWS4-HMAC-SHA256 Credential={key}/20260101/us-east-1/sagemaker/aws4_request, "
             f"SignedHeaders=host;x-amz-date, Signature={'0' * 64}"

@@ -27,7 +27,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from .measure import ROOT, BenchmarkFailed, run, sized
+from .measure import ROOT, BenchmarkFailed, model_role, run, sized
 from .tls_server import write_certificates
 
 STREAMS, GAP_SECONDS = sized(100, 10), 0.02
@@ -146,7 +146,7 @@ def _serve(aws: Any) -> None:
     sagemaker = aws.client("sagemaker")
     sagemaker.create_model(
         ModelName="chat",
-        ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+        ExecutionRoleArn=model_role(aws),
         PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/chat:1"},
     )
     variant = {"VariantName": "primary", "ModelName": "chat", "InstanceType": "ml.g5.xlarge"}

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from roles_under_test import give_hosting_role
 from typer.testing import CliRunner
 
 from local_sagemaker import LocalAws
@@ -35,7 +36,7 @@ def aws() -> Iterator[LocalAws]:
         sagemaker = running.client("sagemaker")
         sagemaker.create_model(
             ModelName="account-clock",
-            ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+            ExecutionRoleArn=give_hosting_role(running),
             PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
         )
         sagemaker.create_endpoint_config(

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from roles_under_test import give_hosting_role
+
 from local_sagemaker import LocalAws
 from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
 from low_latency_endpoint.load_test.engine.payloads import Payloads
@@ -36,7 +38,7 @@ def serve_sentiment(aws: LocalAws, *, instances: int) -> None:
     sagemaker = aws.client("sagemaker")
     sagemaker.create_model(
         ModelName="model",
-        ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+        ExecutionRoleArn=give_hosting_role(aws),
         PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
     )
     sagemaker.create_endpoint_config(

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from roles_under_test import give_hosting_role
 from scipy import stats
 from typer.testing import CliRunner
 
@@ -431,7 +432,7 @@ def aws() -> Iterator[LocalAws]:
     with LocalAws.start(model_servers={"*": SERVER}, runtime=RuntimeOptions(seed=1)) as running:
         running.client("sagemaker").create_model(
             ModelName="model",
-            ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+            ExecutionRoleArn=give_hosting_role(running),
             PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
         )
         make_endpoint(running, "chat", random=RANDOM, least=LEAST, prefix=(1024, 100))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from roles_under_test import give_hosting_role
 from typer.testing import CliRunner
 
 from local_sagemaker import LocalAws
@@ -289,7 +290,7 @@ def aws() -> Iterator[LocalAws]:
     with LocalAws.start(model_servers={"*": server}, runtime=RuntimeOptions(seed=1)) as running:
         running.client("sagemaker").create_model(
             ModelName="model",
-            ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+            ExecutionRoleArn=give_hosting_role(running),
             PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
         )
         make_endpoint(
@@ -345,7 +346,7 @@ def test_two_variants_of_one_endpoint_need_no_names(aws):
 def test_whatever_else_differs_is_said(aws):
     aws.client("sagemaker").create_model(
         ModelName="other",
-        ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+        ExecutionRoleArn=give_hosting_role(aws),
         PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:2"},
     )
     make_endpoint(
@@ -372,7 +373,7 @@ def test_whatever_else_differs_is_said(aws):
 def test_models_of_other_names_that_hold_the_same_are_no_difference(aws):
     aws.client("sagemaker").create_model(
         ModelName="copy",
-        ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+        ExecutionRoleArn=give_hosting_role(aws),
         PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
     )
     make_endpoint(aws, "with-copy", {"Routing": LEAST, "ModelName": "copy"})

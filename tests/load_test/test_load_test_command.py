@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 import yaml
+from roles_under_test import give_hosting_role
 from typer.testing import CliRunner, Result
 
 from local_sagemaker import LocalAws
@@ -61,7 +62,7 @@ def aws() -> Iterator[LocalAws]:
         sagemaker = running.client("sagemaker")
         sagemaker.create_model(
             ModelName="model",
-            ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+            ExecutionRoleArn=give_hosting_role(running),
             PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
         )
         sagemaker.create_endpoint_config(

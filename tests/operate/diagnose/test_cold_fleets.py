@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from roles_under_test import give_hosting_role
 from typer.testing import CliRunner
 
 from local_sagemaker import LocalAws, RuntimeOptions
@@ -35,7 +36,7 @@ def aws() -> Iterator[LocalAws]:
     ) as running:
         running.client("sagemaker").create_model(
             ModelName="cold-fleets",
-            ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+            ExecutionRoleArn=give_hosting_role(running),
             PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
         )
         yield running

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from roles_under_test import give_hosting_role
 from typer.testing import CliRunner
 
 from local_sagemaker import LocalAws, delete_stack, deploy_template
@@ -41,7 +42,7 @@ def _template(stack: str) -> dict[str, Any]:
             "Model": {
                 "Type": "AWS::SageMaker::Model",
                 "Properties": {
-                    "ExecutionRoleArn": "arn:aws:iam::123456789012:role/model",
+                    "ExecutionRoleArn": "arn:aws:iam::123456789012:role/models",
                     "PrimaryContainer": {
                         "Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"
                     },
@@ -127,6 +128,7 @@ def aws() -> Iterator[LocalAws]:
 @pytest.fixture
 def endpoint(aws: LocalAws, request: pytest.FixtureRequest) -> Iterator[str]:
     name = "diagnosed-" + request.node.name.split("[")[0].replace("_", "-")[-30:].strip("-")
+    give_hosting_role(aws)
     deploy_template(aws, _template(name), name)
     yield name
     delete_stack(aws, name)
@@ -230,7 +232,7 @@ def test_a_cuda_13_image_on_the_default_driver(monkeypatch: pytest.MonkeyPatch) 
         sagemaker = aws.client("sagemaker")
         sagemaker.create_model(
             ModelName="chat",
-            ExecutionRoleArn="arn:aws:iam::123456789012:role/model",
+            ExecutionRoleArn=give_hosting_role(aws),
             PrimaryContainer={
                 "Image": "763104351884.dkr.ecr.us-east-1.amazonaws.com/"
                 "vllm:0.30.0-gpu-py312-cu130-ubuntu24.04-sagemaker"

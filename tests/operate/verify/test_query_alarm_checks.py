@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from roles_under_test import give_hosting_role
 
 from local_sagemaker import LocalAws, RuntimeOptions, delete_stack, deploy_template
 from local_sagemaker.model_servers import LanguageModelServer
@@ -50,7 +51,7 @@ def aws(request: pytest.FixtureRequest) -> Iterator[LocalAws]:
         sagemaker = running.client("sagemaker")
         sagemaker.create_model(
             ModelName="m",
-            ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+            ExecutionRoleArn=give_hosting_role(running),
             PrimaryContainer={"Image": IMAGE},
         )
         variant = {"VariantName": "primary", "ModelName": "m", "InitialInstanceCount": 1}
