@@ -1,9 +1,11 @@
 """The run in a real account that proves the library's claims; it is no part of the wheel.
 
-``make accept`` deploys a small endpoint with the library's public constructs, sends traffic,
-updates it well and badly, destroys it, and writes down what it saw. The files:
+``make accept`` deploys two small endpoints with the library's public constructs, sends traffic,
+updates, renames and removes them, destroys all of it, and writes down what it saw. The files:
 
-app.py       the CDK app: the endpoint, probes in each zone, queues for pages and events
+app.py       the CDK app: the endpoints, probes in each zone, queues for pages and events; the role
+             that is stated, and another stack that states it
+hub_model.py the model of the Hugging Face Hub: two commits that the run pins
 model/       what the endpoint serves, and how the local AWS serves it
 probe/       the function in each zone: names, certificates, calls
 world.py     the account under test: clients, the CDK CLI, waiting, traffic

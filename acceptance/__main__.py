@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,11 @@ from typing import Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from low_latency_endpoint.hugging_face import HUB
+
 from .estimate import estimate, prices_of
 from .evidence import FOLDER
+from .hub_model import HubModel
 from .run import NotThisRun, run_steps
 from .steps import CHOICES, Pace, steps_of
 from .sweep import sweep
@@ -41,10 +45,24 @@ def _arguments(given: list[str] | None) -> argparse.Namespace:
         prog="python -m acceptance", description="Prove the library's claims in an AWS account."
     )
     verbs = parser.add_subparsers(dest="verb", required=True)
-    run = verbs.add_parser("run", help="deploy, update, break and destroy a small endpoint")
+    run = verbs.add_parser("run", help="deploy, update, break and destroy two small endpoints")
     run.add_argument("--budget", type=float, required=True, help="US dollars it may cost at most")
     run.add_argument("--yes", action="store_true", help="start: without it, only say what it costs")
     run.add_argument("--long", action="store_true", help="with the optional steps")
+    run.add_argument(
+        "--hub-model",
+        required=True,
+        metavar="MODEL",
+        help="of the Hugging Face Hub (HF_ENDPOINT), which an ml.m5.large serves: for embeddings "
+        "or text classification, small, public, under a permissive licence",
+    )
+    run.add_argument(
+        "--hub-revisions",
+        required=True,
+        nargs=2,
+        metavar=("FIRST", "SECOND"),
+        help="two of its commits, tags or branches: the first is deployed, the second is its update",
+    )
     run.add_argument(
         "--only",
         action="append",
@@ -97,8 +115,15 @@ def _world(given: argparse.Namespace) -> World:
         raise Refused(f"no credentials that work: {error}") from None
     if found != given.account:
         raise Refused(f"the credentials are account {found}'s, not {given.account}'s.")
-    return World(
-        client, found, given.region, target, CdkCli(found, given.region, _BUILD), given.clock_speed
+    hub = _hub(given) if given.verb == "run" else None
+    deployer = CdkCli(found, given.region, _BUILD, hub)
+    return World(client, found, given.region, target, deployer, given.clock_speed, hub)
+
+
+def _hub(given: argparse.Namespace) -> HubModel:
+    first, second = given.hub_revisions
+    return HubModel(
+        given.hub_model, (first, second), os.environ.get("HF_ENDPOINT") or HUB, str(_BUILD)
     )
 
 

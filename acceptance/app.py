@@ -1,6 +1,7 @@
-"""The CDK app under test: one small endpoint, probes, and queues that keep pages and events.
+"""The CDK app under test: two small endpoints, probes, and queues that keep pages and events.
 
-``cdk deploy --app "python -m acceptance.app" -c suffix=... -c variant=...`` deploys one variant.
+``cdk deploy --app "python -m acceptance.app" -c suffix=... -c variant=...`` deploys one variant of
+the stack, or one of the two stacks beside it: the models' role, and a model that shares it.
 """
 
 from __future__ import annotations
@@ -40,13 +41,19 @@ from low_latency_endpoint import (
     LowLatencyEndpoint,
     MeasuredThroughput,
     MetricsPublishing,
+    Model,
     ModelData,
+    ModelOptions,
+    RuntimePrivateLink,
     ScalingOptions,
     SlowRequests,
     VariantOptions,
     WarmUpOptions,
     WarmUpPayload,
+    ZoneAlignedNetwork,
 )
+
+from .hub_model import HubModel
 
 TAG = "low-latency-endpoint-acceptance"
 """Every resource of a run has this tag; its value is the run's suffix."""
@@ -54,6 +61,8 @@ TAG = "low-latency-endpoint-acceptance"
 PREFIX = "llee-accept-"
 INSTANCE_TYPE = "ml.m5.large"
 INSTANCES = 2
+HUB_INSTANCES = 1
+HUB_REQUEST = {"inputs": "Where do its callers run?"}
 IMAGE = ("pytorch-inference", "2.6.0-cpu-py312-ubuntu22.04-sagemaker")
 """A Deep Learning Container, as its model archive may bring its own handler without installing
 anything: SageMaker's XGBoost container runs pip for that, which has no network in these subnets."""
@@ -74,6 +83,12 @@ class Variant:
         Changes the container's environment and nothing else.
     data
         Changes the model archive's content, and with it the object in S3.
+    first
+        Whether the first endpoint is there, to which all of these belong.
+    hub_commit, hub_revision
+        Which pinned commit the Hub endpoint serves, and what its container's environment says.
+    hub_renamed
+        Whether the Hub endpoint has its second name.
     """
 
     behaviour: str = "good"
@@ -82,9 +97,14 @@ class Variant:
     rolling: bool = False
     scaling: bool = True
     capture: bool = False
+    first: bool = True
+    hub_commit: int = 1
+    hub_revision: int = 1
+    hub_renamed: bool = False
 
 
 GOOD = Variant(revision=2)
+RENAMED = replace(GOOD, hub_commit=2, hub_renamed=True)
 VARIANTS = {
     "first": Variant(),
     "changed": GOOD,
@@ -93,12 +113,28 @@ VARIANTS = {
     "rolling-failing": replace(GOOD, behaviour="failing", data=2, rolling=True),
     "unscaled": replace(GOOD, scaling=False),
     "captured": replace(GOOD, capture=True),
+    "repinned": replace(GOOD, hub_commit=2),
+    "renamed": RENAMED,
+    "removed": replace(RENAMED, first=False),
+    "updated": replace(RENAMED, first=False, hub_revision=2),
 }
+ROLE, BESIDE = "role", "beside"
+"""Instead of a variant: the stack with the role that is stated, and another one that states it."""
 
 
-def stack_name(suffix: str) -> str:
-    """The stack's name, which is the endpoint's too."""
-    return f"{PREFIX}{suffix}"
+def stack_name(suffix: str, variant: str = "first") -> str:
+    """The name of the stack that a variant is of; that of the stack under test is its endpoint's."""
+    return f"{PREFIX}{suffix}" + (f"-{variant}" if variant in (ROLE, BESIDE) else "")
+
+
+def hub_endpoint_name(suffix: str, *, renamed: bool = False) -> str:
+    """The Hub endpoint's first name, or the one that it gets later."""
+    return f"{PREFIX}{suffix}-hub" + ("-renamed" if renamed else "")
+
+
+def role_name(suffix: str) -> str:
+    """The execution role that two stacks state."""
+    return f"{PREFIX}{suffix}-models"
 
 
 def archive(folder: Path, data: int) -> Path:
@@ -118,7 +154,10 @@ def archive(folder: Path, data: int) -> Path:
 
 
 class AcceptanceStack(Stack):
-    """One variant of the stack under test.
+    """One variant of the stack under test: two endpoints in a network that belongs to neither.
+
+    The first has a role and a model of its own, the Hub endpoint a pinned model of the Hugging Face
+    Hub and a role that is stated.
 
     Parameters
     ----------
@@ -130,6 +169,8 @@ class AcceptanceStack(Stack):
         IDs of two zones.
     variant
         What is deployed.
+    hub
+        What the Hub endpoint serves; its lock files are there.
     folder
         Where the model's archive is written.
     """
@@ -141,6 +182,7 @@ class AcceptanceStack(Stack):
         suffix: str,
         zones: list[str],
         variant: Variant,
+        hub: HubModel,
         folder: Path,
         **options: Any,
     ) -> None:
@@ -150,20 +192,44 @@ class AcceptanceStack(Stack):
         topic = AlarmTopic(self, "Pages")
         pages = sqs.Queue(self, "PageQueue", removal_policy=RemovalPolicy.DESTROY)
         topic.topic.add_subscription(subscriptions.SqsSubscription(pages))
-        self.under_test = LowLatencyEndpoint(
+        self._network = network = ZoneAlignedNetwork(
+            self, "Network", client_zones=ClientZones.of_ids(*zones)
+        )
+        self._link = link = RuntimePrivateLink(self, "PrivateLink", network=network)
+        if variant.first:
+            self._first_endpoint(name, variant, folder, topic)
+        self._hub_endpoint(suffix, variant, hub)
+        # One output with all that the steps need: a name of ours, which no hash follows.
+        CfnOutput(
+            self,
+            "Told",
+            value=self.to_json_string(
+                {
+                    "pages": pages.queue_url,
+                    "events": self._events(name),
+                    "regional": link.private_dns_name,
+                    "interface_endpoint": link.interface_endpoint.vpc_endpoint_id,
+                    "group": network.model_security_group.security_group_id,
+                    "zones": {
+                        zone: {
+                            "probe": self._probe(zone),
+                            "zonal": link.zonal_dns_names[zone],
+                            "subnet": network.subnet_of(zone).subnet_id,
+                            "zone_name": network.subnet_of(zone).availability_zone,
+                        }
+                        for zone in zones
+                    },
+                }
+            ),
+        )
+
+    def _first_endpoint(self, name: str, variant: Variant, folder: Path, topic: AlarmTopic) -> None:
+        LowLatencyEndpoint(
             self,
             "Endpoint",
-            client_zones=ClientZones.of_ids(*zones),
-            containers=[
-                Container(
-                    image=ContainerImage.from_dlc(*IMAGE),
-                    data=ModelData.from_asset(str(archive(folder, variant.data))),
-                    environment={
-                        "ACCEPTANCE_VARIANT": variant.behaviour,
-                        "REVISION": str(variant.revision),
-                    },
-                )
-            ],
+            network=self._network,
+            private_link=self._link,
+            containers=[own_container(folder, variant)],
             instance_type=InstanceType(INSTANCE_TYPE),
             latency=LatencyTarget(p99=Duration.millis(500)),
             throughput=MeasuredThroughput(peak_tps=40, tps_per_instance=40, safety_factor=0.6),
@@ -194,28 +260,36 @@ class AcceptanceStack(Stack):
             if variant.capture
             else None,
         )
-        network, link = self.under_test.network, self.under_test.private_link
-        # One output with all that the steps need: a name of ours, which no hash follows.
-        CfnOutput(
+
+    def _hub_endpoint(self, suffix: str, variant: Variant, hub: HubModel) -> None:
+        LowLatencyEndpoint(
             self,
-            "Told",
-            value=self.to_json_string(
-                {
-                    "pages": pages.queue_url,
-                    "events": self._events(name),
-                    "regional": link.private_dns_name,
-                    "interface_endpoint": link.interface_endpoint.vpc_endpoint_id,
-                    "group": network.model_security_group.security_group_id,
-                    "zones": {
-                        zone: {
-                            "probe": self._probe(zone),
-                            "zonal": link.zonal_dns_names[zone],
-                            "subnet": network.subnet_of(zone).subnet_id,
-                            "zone_name": network.subnet_of(zone).availability_zone,
-                        }
-                        for zone in zones
-                    },
-                }
+            "HubEndpoint",
+            network=self._network,
+            private_link=self._link,
+            containers=[
+                Container.from_hugging_face(
+                    hub.name,
+                    lock=str(hub.lock(suffix, variant.hub_commit)),
+                    environment={"REVISION": str(variant.hub_revision)},
+                    hub_endpoint=hub.endpoint,
+                )
+            ],
+            instance_type=InstanceType(INSTANCE_TYPE),
+            latency=LatencyTarget(p99=Duration.millis(500)),
+            throughput=MeasuredThroughput(peak_tps=4, tps_per_instance=40, safety_factor=0.6),
+            scaling=ScalingOptions(
+                min_instances=HUB_INSTANCES,
+                initial_instances=HUB_INSTANCES,
+                max_instances=HUB_INSTANCES + 1,
+            ),
+            model=ModelOptions(role=stated_role(self, suffix)),
+            endpoint=EndpointOptions(
+                endpoint_name=hub_endpoint_name(suffix, renamed=variant.hub_renamed),
+                deployment=DeploymentPolicy.all_at_once(wait=Duration.minutes(2)),
+            ),
+            warm_up=WarmUpOptions(
+                payload=WarmUpPayload.from_json(HUB_REQUEST), timeout=Duration.minutes(3)
             ),
         )
 
@@ -244,8 +318,8 @@ class AcceptanceStack(Stack):
         return queue.queue_url
 
     def _probe(self, zone: str) -> str:
-        """A function in the zone's subnet that may call the endpoint; gives its name."""
-        network = self.under_test.network
+        """A function in the zone's subnet that may call endpoints; gives its name."""
+        network = self._network
         group = ec2.SecurityGroup(self, f"ProbeGroup-{zone}", vpc=network.vpc)
         function = lambda_.Function(
             self,
@@ -274,8 +348,51 @@ class AcceptanceStack(Stack):
                 ],
             )
         )
-        self.under_test.private_link.allow_from(group)
+        self._link.allow_from(group)
         return function.function_name
+
+
+class RoleStack(Stack):
+    """The execution role that is stated: it stays when what states it comes and goes."""
+
+    def __init__(self, scope: Construct, *, suffix: str, **options: Any) -> None:
+        super().__init__(scope, stack_name(suffix, ROLE), tags={TAG: suffix}, **options)
+        iam.Role(
+            self,
+            "Role",
+            role_name=role_name(suffix),
+            assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"),
+        )
+
+
+class BesideStack(Stack):
+    """Another stack that states the same role: a model without an endpoint, which costs nothing."""
+
+    def __init__(
+        self, scope: Construct, *, suffix: str, zones: list[str], folder: Path, **options: Any
+    ) -> None:
+        super().__init__(scope, stack_name(suffix, BESIDE), tags={TAG: suffix}, **options)
+        Model(
+            self,
+            "Model",
+            network=ZoneAlignedNetwork(self, "Network", client_zones=ClientZones.of_ids(*zones)),
+            containers=[own_container(folder, Variant())],
+            role=stated_role(self, suffix),
+        )
+
+
+def own_container(folder: Path, variant: Variant) -> Container:
+    """The container that serves the model of ``model/``."""
+    return Container(
+        image=ContainerImage.from_dlc(*IMAGE),
+        data=ModelData.from_asset(str(archive(folder, variant.data))),
+        environment={"ACCEPTANCE_VARIANT": variant.behaviour, "REVISION": str(variant.revision)},
+    )
+
+
+def stated_role(scope: Construct, suffix: str) -> iam.IRole:
+    """The role of :class:`RoleStack`, as a stack states one that is there."""
+    return iam.Role.from_role_name(scope, "StatedRole", role_name(suffix))
 
 
 def build(
@@ -284,25 +401,26 @@ def build(
     suffix: str,
     zones: list[str],
     variant: str,
+    hub: HubModel,
     account: str,
     region: str,
     folder: Path,
-) -> AcceptanceStack:
+) -> Stack:
     """The stack of one variant, in an app."""
+    env = Environment(account=account, region=region)
+    if variant == ROLE:
+        return RoleStack(app, suffix=suffix, env=env)
+    if variant == BESIDE:
+        return BesideStack(app, suffix=suffix, zones=zones, folder=folder, env=env)
     return AcceptanceStack(
-        app,
-        suffix=suffix,
-        zones=zones,
-        variant=VARIANTS[variant],
-        folder=folder,
-        env=Environment(account=account, region=region),
+        app, suffix=suffix, zones=zones, variant=VARIANTS[variant], hub=hub, folder=folder, env=env
     )
 
 
 def main() -> None:
     """Synthesise what the CDK CLI's context asks for."""
     app = App()
-    given = {key: str(app.node.get_context(key)) for key in ("suffix", "variant", "zones")}
+    given = {key: str(app.node.get_context(key)) for key in ("suffix", "variant", "zones", "hub")}
     folder = Path(os.environ["CDK_OUTDIR"])
     folder.mkdir(parents=True, exist_ok=True)
     build(
@@ -310,6 +428,7 @@ def main() -> None:
         suffix=given["suffix"],
         variant=given["variant"],
         zones=given["zones"].split(","),
+        hub=HubModel.from_json(given["hub"]),
         account=os.environ["CDK_DEFAULT_ACCOUNT"],
         region=os.environ["CDK_DEFAULT_REGION"],
         folder=folder,

@@ -36,6 +36,8 @@ class Claim:
         The step that settles it.
     holds
         Of what the step has seen: whether it is so, or None where it cannot be told.
+    otherwise
+        What a run would see if it were not so, where that is not just the opposite.
     """
 
     id: str
@@ -43,12 +45,16 @@ class Claim:
     page: str
     step: str
     holds: Callable[[Mapping[str, Any]], bool | None]
+    otherwise: str = ""
 
 
 def judge(claim: Claim, evidence: Mapping[str, Any]) -> Verdict:
-    """What evidence says; nothing, where the step has not run or did not see what it takes."""
+    """What evidence says; nothing, where the step has not run or did not see what it takes.
+
+    A step that ended the run, as a first deployment that failed, has seen something all the same.
+    """
     step = evidence["steps"].get(claim.step)
-    if step is None or step.get("status") != "done":
+    if step is None or step.get("status") not in ("done", "failed") or "saw" not in step:
         return Verdict.OPEN
     try:
         found = claim.holds(step["saw"])
@@ -244,8 +250,132 @@ def _only_log_groups_left(saw: Mapping[str, Any]) -> bool:
     return all(line.startswith("log group: ") for line in saw["left"])
 
 
+def _answered(answers: Mapping[str, int]) -> bool | None:
+    """Whether every request was answered; None without any."""
+    return set(answers) == {"ok"} if answers else None
+
+
+def _confirmed(saw: Mapping[str, Any], status: str) -> int:
+    """How many serving checks ended so."""
+    return len(
+        {
+            event["resource"]
+            for event in saw["events"]
+            if event["type"] == "Custom::EndpointServingCheck" and event["status"] == status
+        }
+    )
+
+
+def _both_serve(saw: Mapping[str, Any]) -> bool | None:
+    """A first deployment for which the account has no room tells nothing of two endpoints."""
+    if saw["stack_status"] != "CREATE_COMPLETE":
+        no_room = ("limit", "quota", "capacity")
+        reasons = " ".join(event["reason"] for event in saw["events"]).lower()
+        return None if any(word in reasons for word in no_room) else False
+    return _all(
+        [
+            saw["after"]["status"] == "InService",
+            saw["hub"]["serving"]["status"] == "InService",
+            _confirmed(saw, "CREATE_COMPLETE") == 2,
+            *(_answered(each) for each in saw["answers_of"].values()),
+        ]
+    )
+
+
+def _staged_and_isolated(saw: Mapping[str, Any]) -> bool | None:
+    hub = saw["hub"]
+    return _all(
+        [
+            hub["isolated"],
+            hub["served"] == ["old"],
+            hub["files"]["old"] > 0,
+            _answered(saw["answers_of"]["hub"]),
+        ]
+    )
+
+
+def _repinned(saw: Mapping[str, Any]) -> bool | None:
+    if saw["stack_status"] != "UPDATE_COMPLETE":
+        return False
+    return _all(
+        [
+            saw["hub"]["served"] == ["new"],
+            saw["hub"]["files"]["new"] > 0,
+            _confirmed(saw, "UPDATE_COMPLETE") > 0,
+            _answered(saw["answers"]),
+        ]
+    )
+
+
+def _old_files_gone(saw: Mapping[str, Any]) -> bool | None:
+    """Only an update that went through removes them."""
+    files = saw["hub"]["files"]
+    return not files["old"] and files["new"] > 0 if _repinned(saw) else None
+
+
+def _while_updating(saw: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The rounds of calls after which the clean-up had not begun yet."""
+    return [each for each in saw["calls"] if each.get("stack") == "UPDATE_IN_PROGRESS"]
+
+
+def _old_name_served(saw: Mapping[str, Any]) -> bool | None:
+    """An update that failed has renamed nothing."""
+    if saw["stack_status"] != "UPDATE_COMPLETE":
+        return None
+    return _all(each["answers"]["old"] == "ok" for each in _while_updating(saw))
+
+
+def _new_name_serves(saw: Mapping[str, Any]) -> bool | None:
+    return _all(
+        each["answers"]["new"] == "ok" for each in saw["calls"] if each.get("new_in_service")
+    )
+
+
+def _policy_keeps_former(saw: Mapping[str, Any]) -> bool | None:
+    if saw["stack_status"] != "UPDATE_COMPLETE":
+        return None
+    return _all(
+        [
+            set(saw["policy_names"]) == {"old", "new"},
+            *(
+                "AccessDenied" not in each["answers"][kind]
+                for each in _while_updating(saw)
+                for kind in ("old", *(["new"] if each["new_in_service"] else []))
+            ),
+        ]
+    )
+
+
+def _other_keeps_its_rights(saw: Mapping[str, Any]) -> bool | None:
+    removed, updated = saw["removed"], saw["updated"]
+    return _all(
+        [
+            not saw["first_is_there"],
+            *(part["stack_status"] == "UPDATE_COMPLETE" for part in (removed, updated)),
+            _confirmed(updated, "UPDATE_COMPLETE") == 1,
+            updated["after"]["status"] == "InService",
+            *(_answered(part["answers"]) for part in (removed, updated)),
+        ]
+    )
+
+
+def _takes_nothing(saw: Mapping[str, Any]) -> bool | None:
+    policies = saw["policies"]
+    return _all(
+        [
+            saw["made"] == "CREATE_COMPLETE",
+            saw["deleted"] == "DELETE_COMPLETE",
+            policies["with_both"] > policies["before"] > 0,
+            policies["after"] == policies["before"],
+            not saw["lost"],
+            _answered(saw["answers"]),
+        ]
+    )
+
+
 _NETWORKS, _UPDATES = "explanation/networks.md", "explanation/updates.md"
 _MONITORING = "reference/monitoring.md"
+_IN_YOUR_APP, _HUGGING_FACE = "how-to/in-your-app.md", "how-to/hugging-face.md"
 
 CLAIMS = (
     Claim(
@@ -269,6 +399,23 @@ CLAIMS = (
         "reference/security-checks.md",
         "deploy",
         _rights_suffice,
+    ),
+    Claim(
+        "two-endpoints",
+        "Two endpoints of one stack deploy, and both serve.",
+        _IN_YOUR_APP,
+        "deploy",
+        _both_serve,
+        "a policy that CloudFormation refuses, as another resource has one of its name on the "
+        "role; or one of the two is not in service, or answers with errors.",
+    ),
+    Claim(
+        "hub-staged",
+        "A model of the Hugging Face Hub is staged at the deployment, and serves without network.",
+        _HUGGING_FACE,
+        "deploy",
+        _staged_and_isolated,
+        "no files under the pinned commit, or a container that does not start without the Hub.",
     ),
     Claim(
         "warm-up",
@@ -456,6 +603,65 @@ CLAIMS = (
         _MONITORING,
         "capture",
         _zone_dimension,
+    ),
+    Claim(
+        "repin",
+        "A pinned Hub commit can be updated, without a failed request.",
+        _HUGGING_FACE,
+        "repin",
+        _repinned,
+        "UPDATE_ROLLBACK_COMPLETE, and the former commit serves.",
+    ),
+    Claim(
+        "former-files",
+        "After the update the former commit's files are gone from the bucket.",
+        _HUGGING_FACE,
+        "repin",
+        _old_files_gone,
+        "files of both commits.",
+    ),
+    Claim(
+        "renamed-served",
+        "Callers of a renamed endpoint are served until the clean-up.",
+        _UPDATES,
+        "rename",
+        _old_name_served,
+        "AccessDeniedException or ValidationError for the old name while the stack is still "
+        "UPDATE_IN_PROGRESS.",
+    ),
+    Claim(
+        "new-name",
+        "A renamed endpoint answers to its new name as soon as it is in service.",
+        _UPDATES,
+        "rename",
+        _new_name_serves,
+        "AccessDeniedException for the new name after DescribeEndpoint said InService.",
+    ),
+    Claim(
+        "former-names",
+        "The policy of an interface endpoint names what it served before its last change, without "
+        "an outage.",
+        _NETWORKS,
+        "rename",
+        _policy_keeps_former,
+        "a policy with one of the two names, or AccessDeniedException during the update.",
+    ),
+    Claim(
+        "removed",
+        "Removing one endpoint leaves the other its rights.",
+        _IN_YOUR_APP,
+        "remove",
+        _other_keeps_its_rights,
+        "the other's next update rolls back, its serving check fails, or its callers get errors.",
+    ),
+    Claim(
+        "shared-role",
+        "Two stacks share a stated role, and deleting one takes nothing from the other.",
+        "how-to/regulated-account.md",
+        "share",
+        _takes_nothing,
+        "the second stack's CREATE_FAILED, or fewer policies on the role after its delete than "
+        "before it.",
     ),
     Claim(
         "interfaces",

@@ -34,9 +34,9 @@ PRICES = {
         "https://aws.amazon.com/privatelink/pricing/, us-east-1, 2026-11-20",
     ),
     "rest": Price(
-        "alarms, a KMS key, functions, logs, queues, requests",
+        "alarms, a KMS key, functions, logs, queues, requests, a Hub model's files in S3",
         0.10,
-        "an allowance, not a price: fewer than 20 alarms at 0.10 a month, a key at 1.00 a month",
+        "an allowance, not a price: fewer than 50 alarms at 0.10 a month, a key at 1.00 a month",
     ),
 }
 """List prices; what the account's own Price List says of the instance goes before it."""

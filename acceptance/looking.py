@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Network, ip_address
 from types import TracebackType
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from .app import stack_name
 from .world import World
@@ -18,6 +18,7 @@ from .world import World
 Document = dict[str, Any]
 _NAMESPACES = ("AWS/SageMaker", "/aws/sagemaker/Endpoints")
 _EVERY = 15.0
+_BETWEEN_CALLS = 2.0
 
 
 def pages_of(client: Any, operation: str, key: str, **arguments: Any) -> Iterator[Any]:
@@ -130,6 +131,58 @@ def serving(world: World, endpoint: str) -> Document | None:
     }
 
 
+def staged_model(world: World, endpoint: str, prefixes: Mapping[str, str]) -> Document:
+    """Of which commit the files are that an endpoint serves, and how many there are of each.
+
+    ``prefixes`` are keys in the models' bucket that files of a commit begin with.
+    """
+    sagemaker = world.client("sagemaker")
+    configuration = sagemaker.describe_endpoint(EndpointName=endpoint)["EndpointConfigName"]
+    (variant,) = sagemaker.describe_endpoint_config(EndpointConfigName=configuration)[
+        "ProductionVariants"
+    ]
+    model = sagemaker.describe_model(ModelName=variant["ModelName"])
+    uri = model["PrimaryContainer"]["ModelDataSource"]["S3DataSource"]["S3Uri"]
+    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+    s3 = world.client("s3")
+    return {
+        "served": [kind for kind, begins in prefixes.items() if prefix.startswith(begins)],
+        "isolated": bool(model.get("EnableNetworkIsolation")),
+        "files": {
+            kind: len(list(pages_of(s3, "list_objects_v2", "Contents", Bucket=bucket, Prefix=each)))
+            for kind, each in prefixes.items()
+        },
+    }
+
+
+def link_policy_names(world: World, suffix: str, endpoints: Mapping[str, str]) -> list[str]:
+    """Which of some endpoints (kind to name) the interface endpoint's policy names."""
+    (link,) = world.client("ec2").describe_vpc_endpoints(
+        VpcEndpointIds=[told(world, suffix)["interface_endpoint"]]
+    )["VpcEndpoints"]
+    named = {
+        resource.rpartition(":endpoint/")[2]
+        for statement in json.loads(link["PolicyDocument"])["Statement"]
+        for resource in _listed(statement.get("Resource", []))
+    }
+    return [kind for kind, name in endpoints.items() if name in named]
+
+
+def _listed(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+def role_policies(world: World, role: str) -> dict[str, str]:
+    """A role's inline policies by name, each as JSON."""
+    iam = world.client("iam")
+    return {
+        name: json.dumps(
+            iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"], sort_keys=True
+        )
+        for name in pages_of(iam, "list_role_policies", "PolicyNames", RoleName=role)
+    }
+
+
 def interfaces(world: World, group: str) -> list[Document]:
     """The network interfaces that a security group is on."""
     found = pages_of(
@@ -185,6 +238,67 @@ class Watch:
         if not self.seen or self.seen[-1]["saw"] != found:
             passed = (datetime.now(UTC) - self._began).total_seconds() * self._world.speed
             self.seen.append({"after_seconds": round(passed), "saw": found})
+
+
+class Calls:
+    """Calls endpoints from inside the VPC, again and again, and keeps every answer with its time.
+
+    Each record has the answers to one round of calls; whether the new endpoint was in service
+    before them; and what the stack did after them, so that a round which found CloudFormation's
+    clean-up not begun was made before it.
+    """
+
+    def __init__(
+        self, world: World, suffix: str, endpoints: Mapping[str, str], request: Mapping[str, Any]
+    ) -> None:
+        zones = told(world, suffix)["zones"]
+        self._world, self._stack, self._endpoints = world, stack_name(suffix), endpoints
+        self._probe = zones[min(zones)]["probe"]
+        self._event = json.dumps({"each": endpoints, "request": request}).encode()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._call, daemon=True)
+        self._began = datetime.now(UTC)
+        self.records: list[Document] = []
+
+    def __enter__(self) -> Calls:
+        self._round()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._round()
+
+    def _call(self) -> None:
+        while not self._stop.wait(max(_BETWEEN_CALLS / self._world.speed, 0.05)):
+            self._round()
+
+    def _round(self) -> None:
+        try:
+            new = serving(self._world, self._endpoints["new"])
+            passed = (datetime.now(UTC) - self._began).total_seconds() * self._world.speed
+            told = self._world.client("lambda").invoke(
+                FunctionName=self._probe, Payload=self._event
+            )
+            answers = json.loads(told["Payload"].read())
+            stack = find_stack(self._world, self._stack)
+        except (BotoCoreError, ClientError) as error:  # of who looks, not of who is called
+            self.records.append({"not_asked": type(error).__name__})
+            return
+        self.records.append(
+            {
+                "after_seconds": round(passed),
+                "answers": answers,
+                "new_in_service": new is not None and new["status"] == "InService",
+                "stack": stack["StackStatus"] if stack else "",
+            }
+        )
 
 
 def metrics(world: World, endpoint: str) -> list[Document]:
@@ -248,14 +362,14 @@ def _values(world: World, metric: Document, statistic: str) -> list[tuple[str, f
     return [(_moment(t), v) for t, v in zip(answer["Timestamps"], answer["Values"], strict=True)]
 
 
-def alarms(world: World, stack: str) -> list[Document]:
-    """The stack's alarms: definition, state, and what they did."""
+def alarms(world: World, stack: str, part: str = "Endpoint") -> list[Document]:
+    """The alarms of one part of the stack: definition, state, and what they did."""
     cloudwatch, found = world.client("cloudwatch"), []
     # A composite alarm's name, unlike a metric alarm's, does not begin with the stack's.
     names = [
         each["PhysicalResourceId"].rpartition(":alarm:")[2]
         for each in _resources(world, stack)
-        if each["ResourceType"] in _ALARMS
+        if each["ResourceType"] in _ALARMS and each["LogicalResourceId"].startswith(part)
     ]
     for kind in ("MetricAlarm", "CompositeAlarm"):
         for alarm in pages_of(
@@ -340,8 +454,8 @@ def _message(body: str) -> Document:
     return dict(json.loads(inner)) if isinstance(inner, str) else dict(document)
 
 
-def warm_ups(world: World, stack_id: str) -> list[Document]:
-    """The reports that the stack's warm-up has logged, oldest first."""
+def warm_ups(world: World, stack_id: str, endpoint: str) -> list[Document]:
+    """The reports that an endpoint's warm-up has logged, oldest first."""
     logs, found = world.client("logs"), []
     groups = [
         _LOG_GROUPS[resource["ResourceType"]] + resource["PhysicalResourceId"]
@@ -360,7 +474,7 @@ def warm_ups(world: World, stack_id: str) -> list[Document]:
     return [
         report
         for _, report in sorted(found, key=lambda each: str(each[0]))
-        if report.get("event") == "warm-up"
+        if report.get("event") == "warm-up" and report.get("endpoint") == endpoint
     ]
 
 

@@ -13,6 +13,10 @@ from .claims import CLAIMS, Verdict, judge
 __all__ = ["differences", "tape"]
 
 
+_PARTS = ("off", "on", "removed", "updated")
+"""Deployments within one step."""
+
+
 def tape(evidence: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of a run that do not depend on its names and its times.
 
@@ -27,7 +31,7 @@ def tape(evidence: Mapping[str, Any]) -> dict[str, Any]:
         saw = step.get("saw", {})
         for part, each in [
             (name, saw),
-            *((f"{name}, {key}", saw[key]) for key in ("off", "on") if key in saw),
+            *((f"{name}, {key}", saw[key]) for key in _PARTS if key in saw),
         ]:
             facts |= _deployment(part, each)
         if "metrics" in saw:

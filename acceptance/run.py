@@ -126,6 +126,8 @@ def _do(step: Step, run: Run, state: dict[str, Any], path: Path, say: Callable[[
         record |= {"saw": step.act(run), "status": "done", "why": ""}
     except StepFailed as failure:
         record |= {"status": "failed", "why": str(failure)}
+        if failure.saw:
+            record["saw"] = failure.saw
         say(f"{step.name} failed: {failure}")
     record["minutes"] = round((time.monotonic() - began) / 60, 2)
     write_state(path, state)

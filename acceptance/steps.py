@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,15 +12,48 @@ from low_latency_endpoint.operate.verify import run_verification
 from low_latency_endpoint.settings import parse_settings
 
 from . import looking, sweep
-from .app import IMAGE, INSTANCE_TYPE, INSTANCES, stack_name
-from .looking import Document, Watch
+from .app import (
+    BESIDE,
+    HUB_INSTANCES,
+    HUB_REQUEST,
+    IMAGE,
+    INSTANCE_TYPE,
+    INSTANCES,
+    ROLE,
+    hub_endpoint_name,
+    role_name,
+    stack_name,
+)
+from .hub_model import HubModel, NotPinned
+from .looking import Calls, Document, Watch
 from .world import Traffic, World
 
-__all__ = ["CHOICES", "CORE", "LAST", "LONG", "Pace", "Run", "Step", "StepFailed", "steps_of"]
+__all__ = [
+    "CHOICES",
+    "CORE",
+    "LAST",
+    "LONG",
+    "SEVERAL",
+    "Pace",
+    "Run",
+    "Step",
+    "StepFailed",
+    "steps_of",
+]
 
 
 class StepFailed(Exception):
-    """The run cannot go on: what the later steps stand on is not there."""
+    """The run cannot go on: what the later steps stand on is not there.
+
+    Attributes
+    ----------
+    saw
+        What the step has seen nevertheless: it may refute a claim.
+    """
+
+    def __init__(self, why: str, saw: Mapping[str, Any] | None = None) -> None:
+        super().__init__(why)
+        self.saw = dict(saw or {})
 
 
 @dataclass(frozen=True)
@@ -55,15 +88,32 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The stack's name and the endpoint's."""
+        """The stack's name and its first endpoint's."""
         return stack_name(self.suffix)
+
+    @property
+    def hub_names(self) -> dict[str, str]:
+        """The Hub endpoint's names: the one it has first, and the one it gets."""
+        return {
+            "old": hub_endpoint_name(self.suffix),
+            "new": hub_endpoint_name(self.suffix, renamed=True),
+        }
+
+    @property
+    def hub(self) -> HubModel:
+        """The model of the Hub."""
+        assert self.world.hub is not None
+        return self.world.hub
 
     def mark(self) -> Document:
         """How the stack stands, for the step that starts now."""
         events = looking.stack_events(self.world, self.kept["stack_id"]) if self._made else []
         return {
             "event": events[-1]["id"] if events else "",
-            "before": looking.serving(self.world, self.name),
+            "before": {
+                name: looking.serving(self.world, name)
+                for name in (self.name, *self.hub_names.values())
+            },
         }
 
     @property
@@ -90,6 +140,14 @@ class Step:
     act: Callable[[Run], Document]
 
 
+def _pin(run: Run) -> Document:
+    try:
+        run.kept["commits"] = run.hub.pin(run.suffix)
+    except NotPinned as problem:
+        raise StepFailed(f"pin: {problem}") from None
+    return {"model": run.hub.name, "commits": run.kept["commits"]}
+
+
 def _preflight(run: Run) -> Document:
     world = run.world
     zones = _zones(world)
@@ -114,7 +172,19 @@ def _preflight(run: Run) -> Document:
                             "safety_factor": 0.6,
                         },
                         "instances": {"min": INSTANCES, "max": INSTANCES + 1},
-                    }
+                    },
+                    "hub": {
+                        "endpoint_name": run.hub_names["old"],
+                        "hugging_face": {
+                            "model": run.hub.name,
+                            "lock": str(run.hub.lock(run.suffix, 1).resolve()),
+                            "hub_endpoint": run.hub.endpoint,
+                        },
+                        "instance_type": INSTANCE_TYPE,
+                        "latency": {"p99": "500ms"},
+                        "throughput": {"peak_tps": 4, "tps_per_instance": 40, "safety_factor": 0.6},
+                        "instances": {"min": HUB_INSTANCES, "max": HUB_INSTANCES + 1},
+                    },
                 },
             }
         )
@@ -143,12 +213,30 @@ def _zones(world: World) -> list[str]:
     return found[:2]
 
 
-def _deployed(run: Run, variant: str, *, traffic: bool = True) -> Document:
-    """Deploy a variant with traffic on; what CloudFormation and SageMaker made of it."""
-    world = run.world
+def _deployed(
+    run: Run,
+    variant: str,
+    *,
+    endpoint: str = "",
+    request: Mapping[str, Any] | None = None,
+    traffic: bool = True,
+    since: str | None = None,
+) -> Document:
+    """Deploy a variant with traffic on; what CloudFormation and SageMaker made of it.
+
+    Parameters
+    ----------
+    endpoint
+        The one that is watched and gets the traffic; by default the first.
+    request
+        What the traffic is; by default the first endpoint's.
+    since
+        ID of the last event before it; by default that of the step's start.
+    """
+    world, endpoint = run.world, endpoint or run.name
     looking.usable(world, run.name)
-    sent = Traffic(world, run.name)
-    with Watch(world, lambda: looking.serving(world, run.name)) as watch:
+    sent = Traffic(world, endpoint, request)
+    with Watch(world, lambda: looking.serving(world, endpoint)) as watch:
         if traffic:
             with sent:
                 problem = world.deployer.deploy(run.suffix, run.kept["zones"], variant)
@@ -158,7 +246,9 @@ def _deployed(run: Run, variant: str, *, traffic: bool = True) -> Document:
     if stack is None:
         raise StepFailed(f"{variant}: there is no stack. {problem}")
     run.kept["stack_id"] = stack["StackId"]
-    events = looking.stack_events(world, stack["StackId"], run.marker["event"])
+    events = looking.stack_events(
+        world, stack["StackId"], run.marker["event"] if since is None else since
+    )
     verdicts = [
         event["status"]
         for event in events
@@ -172,28 +262,57 @@ def _deployed(run: Run, variant: str, *, traffic: bool = True) -> Document:
         "stack_status": verdicts[0] if verdicts else stack["StackStatus"],
         "left_as": stack["StackStatus"],
         "endpoint_timeline": watch.seen,
-        "before": run.marker["before"],
-        "after": looking.serving(world, run.name),
+        "before": run.marker["before"].get(endpoint),
+        "after": looking.serving(world, endpoint),
         "answers": dict(sent.answers),
     }
 
 
+def _last_event(run: Run) -> str:
+    return str(looking.stack_events(run.world, run.kept["stack_id"])[-1]["id"])
+
+
+def _answers(run: Run, endpoint: str, request: Mapping[str, Any] | None = None) -> dict[str, int]:
+    """What a minute's requests get."""
+    with Traffic(run.world, endpoint, request) as sent:
+        run.world.wait(60)
+    return dict(sent.answers)
+
+
+def _commits(run: Run) -> dict[str, str]:
+    """Where the files of each pinned commit begin in the models' bucket."""
+    old, new = run.kept["commits"]
+    return {"old": f"hub/{run.hub.name}/{old}/", "new": f"hub/{run.hub.name}/{new}/"}
+
+
 def _deploy(run: Run) -> Document:
+    world, hub_endpoint = run.world, run.hub_names["old"]
+    if problem := world.deployer.deploy(run.suffix, run.kept["zones"], ROLE):
+        raise StepFailed(f"the stack of the role: {problem}")
     seen = _deployed(run, "first", traffic=False)
     if seen["stack_status"] not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
         reasons = [e["reason"] for e in seen["events"] if e["status"].endswith("FAILED")]
-        raise StepFailed(f"the stack is {seen['stack_status']}: {'; '.join(reasons[:3])}")
-    report = run_verification(run.name, run.world.client, run.world.region)
-    outputs = looking.told(run.world, run.suffix)
-    (link,) = run.world.client("ec2").describe_vpc_endpoints(
+        raise StepFailed(f"the stack is {seen['stack_status']}: {'; '.join(reasons[:3])}", seen)
+    report = run_verification(run.name, world.client, world.region)
+    outputs = looking.told(world, run.suffix)
+    (link,) = world.client("ec2").describe_vpc_endpoints(
         VpcEndpointIds=[outputs["interface_endpoint"]]
     )["VpcEndpoints"]
     return {
         **seen,
-        "warm_ups": looking.warm_ups(run.world, run.kept["stack_id"]),
+        "warm_ups": looking.warm_ups(world, run.kept["stack_id"], run.name),
         "verify": {each.id: str(each.status) for each in report.results},
-        "probes": looking.probes(run.world, run.suffix),
+        "probes": looking.probes(world, run.suffix),
         "dns_entries": [each["DnsName"] for each in link.get("DnsEntries", [])],
+        "hub": {
+            **looking.staged_model(world, hub_endpoint, _commits(run)),
+            "serving": looking.serving(world, hub_endpoint),
+            "warm_ups": looking.warm_ups(world, run.kept["stack_id"], hub_endpoint),
+        },
+        "answers_of": {
+            "first": _answers(run, run.name),
+            "hub": _answers(run, hub_endpoint, HUB_REQUEST),
+        },
     }
 
 
@@ -220,7 +339,7 @@ def _update(run: Run) -> Document:
     return {
         **seen,
         "invocations": _by_fleet(run),
-        "warm_ups": looking.warm_ups(run.world, run.kept["stack_id"]),
+        "warm_ups": looking.warm_ups(run.world, run.kept["stack_id"], run.name),
     }
 
 
@@ -244,7 +363,7 @@ def _page(run: Run) -> Document:
         return [m for m in looking.messages(world, queue) if m.get("NewStateValue") == "ALARM"]
 
     waited = 0.0
-    with Traffic(world, run.name, fail=True) as sent:
+    with Traffic(world, run.name, {"fail": True}) as sent:
         while not (pages := paged()) and waited < run.pace.longest_for_page * 60:
             world.wait(30)
             waited += 30
@@ -279,7 +398,7 @@ def _bad(variant: str) -> Callable[[Run], Document]:
 
 def _scaling_off_and_on(run: Run) -> Document:
     off = _deployed(run, "unscaled")
-    return {"off": off, "on": _deployed(run, "changed")}
+    return {"off": off, "on": _deployed(run, "changed", since=_last_event(run))}
 
 
 def _captured(run: Run) -> Document:
@@ -289,9 +408,68 @@ def _captured(run: Run) -> Document:
     return {**seen, "metrics": looking.metrics(run.world, run.name)}
 
 
+def _repin(run: Run) -> Document:
+    endpoint = run.hub_names["old"]
+    seen = _deployed(run, "repinned", endpoint=endpoint, request=HUB_REQUEST)
+    return {**seen, "hub": looking.staged_model(run.world, endpoint, _commits(run))}
+
+
+def _rename(run: Run) -> Document:
+    """Rename the Hub endpoint while somebody in the VPC calls both names."""
+    names = run.hub_names
+    with Calls(run.world, run.suffix, names, HUB_REQUEST) as calls:
+        seen = _deployed(run, "renamed", endpoint=names["new"], traffic=False)
+    return {
+        **seen,
+        "calls": calls.records,
+        "policy_names": looking.link_policy_names(run.world, run.suffix, names),
+        "old_is_there": looking.serving(run.world, names["old"]) is not None,
+    }
+
+
+def _remove(run: Run) -> Document:
+    """Remove the first endpoint, then update the other one."""
+    other = run.hub_names["new"]
+    removed = _deployed(run, "removed", endpoint=other, request=HUB_REQUEST)
+    updated = _deployed(run, "updated", endpoint=other, request=HUB_REQUEST, since=_last_event(run))
+    return {
+        "removed": removed,
+        "updated": updated,
+        "left_as": updated["left_as"],
+        "first_is_there": looking.serving(run.world, run.name) is not None,
+    }
+
+
+def _share(run: Run) -> Document:
+    """Deploy another stack on the stated role, and delete it."""
+    world, role, name = run.world, role_name(run.suffix), stack_name(run.suffix, BESIDE)
+    if looking.settled(world, name) is not None:  # of this step, when it was killed
+        world.deployer.destroy(run.suffix, run.kept["zones"], BESIDE)
+    before = looking.role_policies(world, role)
+    world.deployer.deploy(run.suffix, run.kept["zones"], BESIDE)
+    made = looking.settled(world, name)
+    if made is None:
+        raise StepFailed("share: there is no second stack")
+    both = looking.role_policies(world, role)
+    world.deployer.destroy(run.suffix, run.kept["zones"], BESIDE)
+    gone = looking.find_stack(world, made["StackId"])
+    after = looking.role_policies(world, role)
+    other = next(
+        name for name in run.hub_names.values() if looking.serving(world, name) is not None
+    )
+    return {
+        "made": made["StackStatus"],
+        "deleted": gone["StackStatus"] if gone else "DELETE_COMPLETE",
+        "events": looking.stack_events(world, made["StackId"]),
+        "policies": {"before": len(before), "with_both": len(both), "after": len(after)},
+        "lost": [policy for policy in before if after.get(policy) != before[policy]],
+        "answers": _answers(run, other, HUB_REQUEST),
+    }
+
+
 def _destroy(run: Run) -> Document:
     """Destroy at once, once; whatever that leaves is the sweep's."""
-    world = run.world
+    world, zones = run.world, run.kept["zones"]
     if (stack := looking.settled(world, run.name)) is not None and "group" not in run.kept:
         run.kept |= {
             "stack_id": stack["StackId"],
@@ -301,15 +479,19 @@ def _destroy(run: Run) -> Document:
 
     def look() -> Document:
         return {
-            "endpoint": looking.serving(world, run.name) is not None,
+            "endpoint": any(
+                looking.serving(world, name) is not None
+                for name in (run.name, *run.hub_names.values())
+            ),
             "interfaces": looking.interfaces(world, run.kept["group"]),
         }
 
     with Watch(world, look) as watch:
-        problem = world.deployer.destroy(run.suffix, run.kept["zones"])
+        problem = world.deployer.destroy(run.suffix, zones, "changed")
         gone = looking.settled(world, run.kept["stack_id"])
     return {
         "cli": "failed" if problem else "ok",
+        "role_cli": "failed" if world.deployer.destroy(run.suffix, zones, ROLE) else "ok",
         "stack_status": gone["StackStatus"] if gone else "DELETE_COMPLETE",
         "events": looking.stack_events(world, run.kept["stack_id"], run.marker["event"]),
         "interface_timeline": watch.seen,
@@ -317,41 +499,60 @@ def _destroy(run: Run) -> Document:
     }
 
 
+_FLEETS = INSTANCES + HUB_INSTANCES
+_FIRST_UPDATES = 2 * INSTANCES + HUB_INSTANCES
+
 CORE = (
+    Step("pin", 1, 0, "the Hub has both commits", _pin),
     Step("preflight", 1, 0, "nothing that would fail a deployment", _preflight),
     Step(
         "deploy",
-        15,
-        INSTANCES,
-        "the stack is complete; warm-up, verify, names in each zone",
+        20,
+        _FLEETS,
+        "the stack is complete, both endpoints serve; warm-up, verify, names in each zone",
         _deploy,
     ),
-    Step("traffic", 10, INSTANCES, "which metrics and alarms have data", _traffic),
-    Step("update", 20, 2 * INSTANCES, "a good update, with traffic", _update),
-    Step("after-update", 20, INSTANCES, "what the deployment's metrics do after it", _after_update),
-    Step("page", 20, INSTANCES, "failing requests after an update page somebody", _page),
-    Step("crash", 20, 2 * INSTANCES, "an update whose container ends itself", _bad("crashing")),
-    Step("slow", 20, 2 * INSTANCES, "an update that an alarm rolls back", _bad("slow")),
+    Step("traffic", 10, _FLEETS, "which metrics and alarms have data", _traffic),
+    Step("update", 20, _FIRST_UPDATES, "a good update, with traffic", _update),
+    Step("after-update", 20, _FLEETS, "what the deployment's metrics do after it", _after_update),
+    Step("page", 20, _FLEETS, "failing requests after an update page somebody", _page),
+    Step("crash", 20, _FIRST_UPDATES, "an update whose container ends itself", _bad("crashing")),
+    Step("slow", 20, _FIRST_UPDATES, "an update that an alarm rolls back", _bad("slow")),
 )
 LONG = (
     Step(
         "rolling",
         20,
-        2 * INSTANCES,
+        _FIRST_UPDATES,
         "a rolling update with other data, which fails",
         _bad("rolling-failing"),
     ),
-    Step("scaling", 10, INSTANCES, "scaling off, and on again", _scaling_off_and_on),
+    Step("scaling", 10, _FLEETS, "scaling off, and on again", _scaling_off_and_on),
     Step(
         "capture",
         20,
-        2 * INSTANCES,
+        _FIRST_UPDATES,
         "data capture and enhanced metrics on a scaled endpoint",
         _captured,
     ),
 )
-CHOICES = (*CORE[2:], *LONG)
-LAST = Step("destroy", 45, INSTANCES, "the stack deletes in one go", _destroy)
+SEVERAL = (
+    # After the step `capture` both endpoints are updated.
+    Step("repin", 20, 2 * _FLEETS, "another commit of the Hub's model, with traffic", _repin),
+    Step(
+        "rename",
+        25,
+        _FLEETS + HUB_INSTANCES,
+        "another name, while somebody in the VPC calls both",
+        _rename,
+    ),
+    # 20 minutes of it are the wait for interfaces that may be the other endpoint's.
+    Step("remove", 60, _FLEETS, "the first endpoint goes, the other is updated", _remove),
+    Step("share", 20, HUB_INSTANCES, "another stack on the same role comes and goes", _share),
+)
+"""What needs more than one endpoint; in this order, and after all that the first one is needed for."""
+CHOICES = (*CORE[3:], *LONG, *SEVERAL)
+LAST = Step("destroy", 45, _FLEETS, "the stack deletes in one go", _destroy)
 
 
 def steps_of(*, long: bool = False, only: Collection[str] = ()) -> tuple[Step, ...]:
@@ -367,11 +568,11 @@ def steps_of(*, long: bool = False, only: Collection[str] = ()) -> tuple[Step, .
     Examples
     --------
     >>> [step.name for step in steps_of(only=["crash"])]
-    ['preflight', 'deploy', 'crash', 'destroy']
+    ['pin', 'preflight', 'deploy', 'crash', 'destroy']
     """
     if only:
-        return (*CORE[:2], *(step for step in CHOICES if step.name in only), LAST)
-    return (*CORE, *(LONG if long else ()), LAST)
+        return (*CORE[:3], *(step for step in CHOICES if step.name in only), LAST)
+    return (*CORE, *(LONG if long else ()), *SEVERAL, LAST)
 
 
 def known_names(document: Any, names: dict[str, str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +18,8 @@ from typing import Any, Protocol
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+
+from .hub_model import HubModel
 
 __all__ = ["ROOT", "CdkCli", "Deployer", "Target", "Traffic", "World", "target_of"]
 
@@ -31,11 +33,11 @@ Target = str
 
 
 class Deployer(Protocol):
-    """Deploys and destroys the stack; each gives what went wrong, or nothing."""
+    """Deploys a variant, and destroys its stack; each gives what went wrong, or nothing."""
 
     def deploy(self, suffix: str, zones: list[str], variant: str) -> str: ...
 
-    def destroy(self, suffix: str, zones: list[str]) -> str: ...
+    def destroy(self, suffix: str, zones: list[str], variant: str) -> str: ...
 
 
 def target_of(client: Any) -> Target:
@@ -63,9 +65,11 @@ class World:
     client
         Service name to boto3 client, in the region.
     deployer
-        Changes the stack.
+        Changes the stacks.
     speed
         How many times faster than real time the target's clock runs; 1 at AWS.
+    hub
+        The model of the Hub that a run serves; a sweep has none.
     """
 
     client: Callable[[str], Any]
@@ -74,6 +78,7 @@ class World:
     target: Target
     deployer: Deployer
     speed: float = 1.0
+    hub: HubModel | None = None
 
     def wait(self, seconds: float) -> None:
         """Wait for seconds of the target's clock; to ask more often than that is no use."""
@@ -83,8 +88,10 @@ class World:
 class CdkCli:
     """The CDK CLI of package-lock.json, unmodified, as ``make deploy`` runs it."""
 
-    def __init__(self, account: str, region: str, folder: Path) -> None:
-        self._folder = folder
+    def __init__(
+        self, account: str, region: str, folder: Path, hub: HubModel | None = None
+    ) -> None:
+        self._folder, self._hub = folder, hub
         self._environment = {
             **os.environ,
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
@@ -100,11 +107,12 @@ class CdkCli:
         """``cdk deploy``; an unchanged stack is no error."""
         return self._run("deploy", suffix, zones, variant, "--require-approval", "never")
 
-    def destroy(self, suffix: str, zones: list[str]) -> str:
+    def destroy(self, suffix: str, zones: list[str], variant: str) -> str:
         """``cdk destroy``; a stack that is gone is no error."""
-        return self._run("destroy", suffix, zones, "changed", "--force")
+        return self._run("destroy", suffix, zones, variant, "--force")
 
     def _run(self, verb: str, suffix: str, zones: list[str], variant: str, *more: str) -> str:
+        assert self._hub is not None
         assembly = self._folder / f"cdk.out-{suffix}-{variant}"
         app = str(assembly)
         if not (assembly / "manifest.json").exists():  # it is what the synthesis writes last
@@ -127,6 +135,8 @@ class CdkCli:
                 f"variant={variant}",
                 "-c",
                 f"zones={','.join(zones)}",
+                "-c",
+                f"hub={self._hub.to_json()}",
                 "--no-notices",
                 "--no-color",
                 "--ci",
@@ -147,9 +157,11 @@ class CdkCli:
 class Traffic:
     """Two requests a second, by the target's clock, from this machine, while the block lasts."""
 
-    def __init__(self, world: World, endpoint: str, *, fail: bool = False) -> None:
+    def __init__(
+        self, world: World, endpoint: str, request: Mapping[str, Any] | None = None
+    ) -> None:
         self._client = world.client("sagemaker-runtime")
-        self._endpoint, self._body = endpoint, json.dumps({"fail": fail}).encode()
+        self._endpoint, self._body = endpoint, json.dumps(request or {"fail": False}).encode()
         rate = min(_REQUESTS_PER_SECOND * world.speed, _MOST_PER_SECOND)
         self._pause = _CALLERS / rate
         self._stop = threading.Event()

@@ -1,4 +1,4 @@
-"""Runs in a Lambda function in one zone's subnet: what do the runtime's names answer there?
+"""Runs in a Lambda function in one zone's subnet: what do names and endpoints answer there?
 
 Standard library and boto3 only, and nothing of the library's.
 """
@@ -18,8 +18,13 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Look up, connect to and call each name.
 
     The event has ``names`` (kind to host), ``endpoint``, ``foreign`` (an endpoint of no one's) and
-    ``calls``. What cannot be done becomes text under ``error``.
+    ``calls``. What cannot be done becomes text under ``error``. An event with ``each`` (kind to
+    endpoint) and ``request`` has each called once by the runtime's own name.
     """
+    if "each" in event:
+        client = _client(None)
+        request = json.dumps(event["request"])
+        return {kind: _answer(client, name, request) for kind, name in event["each"].items()}
     if os.environ.get("AWS_ENDPOINT_URL"):
         # A local AWS: its names lead nowhere, and nothing may reach out of the machine.
         found: dict[str, Any] = {
@@ -63,12 +68,32 @@ def _certificate(host: str) -> dict[str, Any]:
         }
 
 
-def _invoke(url: str | None, event: dict[str, Any]) -> dict[str, Any]:
-    client = boto3.client(
+def _client(url: str | None) -> Any:
+    return boto3.client(
         "sagemaker-runtime",
         endpoint_url=url,
         config=Config(connect_timeout=10, read_timeout=70, retries={"total_max_attempts": 1}),
     )
+
+
+def _answer(client: Any, endpoint: str, request: str) -> str:
+    """``ok``, or the error's code."""
+    try:
+        client.invoke_endpoint(EndpointName=endpoint, ContentType="application/json", Body=request)[
+            "Body"
+        ].read()
+    except Exception as failure:
+        return _code(failure)
+    return "ok"
+
+
+def _code(failure: Exception) -> str:
+    response = getattr(failure, "response", None) or {}
+    return str(response.get("Error", {}).get("Code", type(failure).__name__))
+
+
+def _invoke(url: str | None, event: dict[str, Any]) -> dict[str, Any]:
+    client = _client(url)
     served: dict[str, int] = {}
     error, errors = "", 0
     for _ in range(event["calls"]):
@@ -83,6 +108,5 @@ def _invoke(url: str | None, event: dict[str, Any]) -> dict[str, Any]:
             served[by] = served.get(by, 0) + 1
         except Exception as failure:
             errors += 1
-            response = getattr(failure, "response", None) or {}
-            error = response.get("Error", {}).get("Code", type(failure).__name__)
+            error = _code(failure)
     return {"served": served, "errors": errors, "error": error}

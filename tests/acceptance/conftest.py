@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import boto3
 import pytest
 from aws_cdk import App
+from botocore.exceptions import ClientError
 
 from acceptance.app import IMAGE, TAG, build, stack_name
+from acceptance.hub_model import HubModel
 from acceptance.world import ONE_TRY, ROOT, World, target_of
 from local_sagemaker import (
     DeploymentFailed,
@@ -20,32 +24,66 @@ from local_sagemaker import (
     delete_stack,
     deploy_template,
 )
+from local_sagemaker.hub import FakeHub, FakeModel
 from local_sagemaker.model_servers import CommandModelServer
-from low_latency_endpoint.plan.image_names import dlc_account
+from low_latency_endpoint.plan.image_names import dlc_account, tei_accounts
+from low_latency_endpoint.plan.serving_containers import serving_images
 
 REGION = "us-east-1"
 SPEED = 120.0
-MODEL = {
-    IMAGE[0]: CommandModelServer(
-        (sys.executable, "-I", str(ROOT / "acceptance" / "model" / "serve.py"))
-    )
+SERVER = CommandModelServer((sys.executable, "-I", str(ROOT / "acceptance" / "model" / "serve.py")))
+(TEI,) = (each for each in serving_images() if (each.server, each.accelerator) == ("tei", None))
+HUB_MODEL = "acme/tiny"
+_FILES = {
+    "config.json": json.dumps(
+        {"architectures": ["BertModel"], "model_type": "bert", "max_position_embeddings": 512}
+    ).encode(),
+    "model.safetensors": (2).to_bytes(8, "little") + b"{}" + bytes(100_000),
+    "tokenizer.json": b"{}",
 }
 
 
 def started() -> LocalAws:
     """A local AWS with a fast clock, ready for a run."""
     aws = LocalAws.start(
-        region=REGION, model_servers=MODEL, runtime=RuntimeOptions(clock_speed=SPEED)
+        region=REGION,
+        model_servers={IMAGE[0]: SERVER, TEI.repository: SERVER},
+        runtime=RuntimeOptions(clock_speed=SPEED),
     )
-    aws.add_image(f"{dlc_account(REGION)}.dkr.ecr.{REGION}.amazonaws.com/{':'.join(IMAGE)}")
+    for account, image in (
+        (dlc_account(REGION), ":".join(IMAGE)),
+        (tei_accounts()[REGION], f"{TEI.repository}:{TEI.tag}"),
+    ):
+        aws.add_image(f"{account}.dkr.ecr.{REGION}.amazonaws.com/{image}")
     return aws
+
+
+@pytest.fixture(scope="session")
+def hub() -> Iterator[FakeHub]:
+    """A Hub with one small model, in two commits whose weights differ."""
+    newer = {**_FILES, "model.safetensors": _FILES["model.safetensors"] + b"newer"}
+    model = FakeModel(
+        files=newer,
+        history=(_FILES,),
+        card={"license": "mit"},
+        pipeline_tag="feature-extraction",
+        library_name="sentence-transformers",
+    )
+    with FakeHub({HUB_MODEL: model}) as running:
+        yield running
+
+
+def two_commits(hub: FakeHub) -> tuple[str, str]:
+    """The older and the newer commit of the Hub's model."""
+    first, second = hub.repositories[HUB_MODEL].commits
+    return first, second
 
 
 class WithoutCli:
     """Deploys the same app as the CDK CLI does, synthesised in this process."""
 
-    def __init__(self, aws: LocalAws, folder: Path) -> None:
-        self._aws, self._folder = aws, folder
+    def __init__(self, aws: LocalAws, folder: Path, hub: HubModel) -> None:
+        self._aws, self._folder, self._hub = aws, folder, hub
         self._context = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
 
     def deploy(self, suffix: str, zones: list[str], variant: str) -> str:
@@ -58,27 +96,73 @@ class WithoutCli:
                 suffix=suffix,
                 zones=zones,
                 variant=variant,
+                hub=self._hub,
                 account=self._aws.account,
                 region=self._aws.region,
                 folder=assembly,
             )
             app.synth()
+            _wait_by_the_fast_clock(assembly / f"{stack_name(suffix, variant)}.template.json")
         try:
-            deploy_template(self._aws, assembly, stack_name(suffix), tags={TAG: suffix})
+            deploy_template(self._aws, assembly, stack_name(suffix, variant), tags={TAG: suffix})
         except DeploymentFailed as failed:
             return failed.reason
         return ""
 
-    def destroy(self, suffix: str, zones: list[str]) -> str:
+    def destroy(self, suffix: str, zones: list[str], variant: str) -> str:
         # Lambda keeps its network interfaces for half an hour, in which nobody measures anything.
         self._aws.set_clock_speed(5 * SPEED)
         try:
-            delete_stack(self._aws, stack_name(suffix))
+            delete_stack(self._aws, stack_name(suffix, variant))
         except DeploymentFailed as failed:
             return failed.reason
         finally:
             self._aws.set_clock_speed(SPEED)
         return ""
+
+
+_WAITS = "WAIT, WAIT_FOR_OTHERS = 57 * 60, 20 * 60"
+
+
+def _wait_by_the_fast_clock(template: Path) -> None:
+    """Have the function that waits for interfaces do that by the local AWS's clock.
+
+    Functions run by this machine's: for a model that goes while others stay in its security group
+    it would wait 20 minutes here.
+    """
+    text = template.read_text("utf-8")
+    assert (_WAITS in text) == ("Custom::DrainedInterfaces" in text)
+    fast = f"WAIT, WAIT_FOR_OTHERS = 57 * 60, 20 * 60 / {SPEED}"
+    template.write_text(text.replace(_WAITS, fast), "utf-8")
+
+
+@contextmanager
+def endpoints_deleted_at_once(aws: LocalAws) -> Iterator[None]:
+    """Delete all endpoints of a stack as soon as its delete begins, as AWS's CloudFormation does.
+
+    The local one deletes one resource after another: it would wait for the network interfaces that
+    the second endpoint has in the shared security group before it deletes that endpoint.
+    """
+    ended = threading.Event()
+
+    def watch() -> None:
+        cloudformation, sagemaker = aws.client("cloudformation"), aws.client("sagemaker")
+        while not ended.wait(0.5):
+            for stack in cloudformation.describe_stacks()["Stacks"]:
+                if stack["StackStatus"] != "DELETE_IN_PROGRESS":
+                    continue
+                for each in sagemaker.list_endpoints()["Endpoints"]:
+                    if each["EndpointName"].startswith(stack["StackName"]):
+                        with suppress(ClientError):  # it is gone, or going
+                            sagemaker.delete_endpoint(EndpointName=each["EndpointName"])
+
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watching.join()
 
 
 @pytest.fixture(scope="session")
@@ -92,7 +176,7 @@ def aws() -> Iterator[LocalAws]:
 
 
 @pytest.fixture(scope="session")
-def world(aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> World:
+def world(aws: LocalAws, hub: FakeHub, tmp_path_factory: pytest.TempPathFactory) -> World:
     """The local AWS as the account under test."""
 
     def client(service: str) -> object:
@@ -109,6 +193,6 @@ def world(aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> World:
         )
 
     folder = tmp_path_factory.mktemp("assemblies")
-    return World(
-        client, aws.account, REGION, target_of(aws.client("sts")), WithoutCli(aws, folder), SPEED
-    )
+    model = HubModel(HUB_MODEL, two_commits(hub), hub.endpoint, str(folder / "locks"))
+    deployer = WithoutCli(aws, folder, model)
+    return World(client, aws.account, REGION, target_of(aws.client("sts")), deployer, SPEED, model)

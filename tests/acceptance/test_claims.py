@@ -10,7 +10,7 @@ import pytest
 from acceptance.claims import CLAIMS, Verdict, judge
 from acceptance.evidence import evidence_files
 from acceptance.page import page
-from acceptance.steps import CORE, LAST, LONG
+from acceptance.steps import CORE, LAST, LONG, SEVERAL
 from acceptance.world import ROOT
 
 BY_ID = {claim.id: claim for claim in CLAIMS}
@@ -79,6 +79,102 @@ SERVED = {
     ],
 }
 MINUTES = [f"2026-12-01T10:{minute:02}:00Z" for minute in range(20)]
+
+
+def checked(status: str, *endpoints: str) -> list[dict[str, str]]:
+    """Events of these endpoints' serving checks."""
+    kind = "Custom::EndpointServingCheck"
+    return [
+        {"resource": f"{each}ServingCheck", "type": kind, "status": status, "reason": ""}
+        for each in endpoints
+    ]
+
+
+def created(**changed: Any) -> dict[str, Any]:
+    """A first deployment after which both endpoints serve."""
+    return {
+        "stack_status": "CREATE_COMPLETE",
+        "after": SERVING,
+        "events": checked("CREATE_COMPLETE", "First", "Hub"),
+        "answers_of": {"first": {"ok": 9}, "hub": {"ok": 9}},
+        "hub": {
+            "serving": SERVING,
+            "isolated": True,
+            "served": ["old"],
+            "files": {"old": 3, "new": 0},
+        },
+        **changed,
+    }
+
+
+def hub(saw: dict[str, Any], **changed: Any) -> dict[str, Any]:
+    """The same, with other facts of the Hub endpoint."""
+    return {**saw, "hub": {**saw["hub"], **changed}}
+
+
+def updated(*endpoints: str, **changed: Any) -> dict[str, Any]:
+    """An update that went well, with these endpoints' serving checks."""
+    return {
+        "stack_status": "UPDATE_COMPLETE",
+        "after": SERVING,
+        "answers": {"ok": 9},
+        "events": checked("UPDATE_COMPLETE", *endpoints),
+        **changed,
+    }
+
+
+REPINNED = {**updated("Hub"), "hub": {"served": ["new"], "files": {"old": 0, "new": 3}}}
+BACK = {"stack_status": "UPDATE_ROLLBACK_COMPLETE"}
+
+
+def round_(stack: str, old: str, new: str, new_in_service: bool = False) -> dict[str, Any]:
+    """One round of calls to both names."""
+    return {
+        "after_seconds": 0,
+        "stack": stack,
+        "answers": {"old": old, "new": new},
+        "new_in_service": new_in_service,
+    }
+
+
+def renamed(*rounds: dict[str, Any], **changed: Any) -> dict[str, Any]:
+    """A rename with these rounds of calls beside those that any has."""
+    return {
+        "stack_status": "UPDATE_COMPLETE",
+        "policy_names": ["old", "new"],
+        "calls": [
+            round_("CREATE_COMPLETE", "ok", "AccessDeniedException"),
+            round_("UPDATE_IN_PROGRESS", "ok", "AccessDeniedException"),
+            round_("UPDATE_IN_PROGRESS", "ok", "ok", True),
+            *rounds,
+            {"not_asked": "ReadTimeoutError"},
+            round_("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "ValidationError", "ok", True),
+        ],
+        **changed,
+    }
+
+
+DENIED = round_("UPDATE_IN_PROGRESS", "AccessDeniedException", "AccessDeniedException")
+NEW_DENIED = round_("UPDATE_IN_PROGRESS", "ok", "AccessDeniedException", True)
+
+
+def removed(**changed: Any) -> dict[str, Any]:
+    """A removal, and an update of the other endpoint after it."""
+    return {"removed": updated(), "updated": updated("Hub"), "first_is_there": False, **changed}
+
+
+def shared(**changed: Any) -> dict[str, Any]:
+    """A second stack on the role that came and went."""
+    return {
+        "made": "CREATE_COMPLETE",
+        "deleted": "DELETE_COMPLETE",
+        "policies": {"before": 4, "with_both": 8, "after": 4},
+        "lost": [],
+        "answers": {"ok": 9},
+        **changed,
+    }
+
+
 MATH = {
     "definition": {"Metrics": [{"EndpointConfigName": 1}]},
     "history": [{"what": "Alarm updated from OK to ALARM"}],
@@ -135,6 +231,69 @@ def timeline(*statuses: str) -> dict[str, Any]:
                 ],
             },
         ),
+        ("two-endpoints", "seen", created()),
+        (
+            "two-endpoints",
+            "refuted",
+            {
+                "stack_status": "ROLLBACK_COMPLETE",
+                "events": [{"reason": "Policy describe already exists on role x."}],
+            },
+        ),
+        (
+            "two-endpoints",
+            "open",
+            {
+                "stack_status": "ROLLBACK_COMPLETE",
+                "events": [{"reason": "The account-level service limit ... is 0 Instances"}],
+            },
+        ),
+        ("two-endpoints", "refuted", created(events=checked("CREATE_COMPLETE", "First"))),
+        ("two-endpoints", "refuted", created(answers_of={"first": {"ok": 1}, "hub": {"X": 1}})),
+        ("two-endpoints", "open", created(answers_of={"first": {"ok": 1}, "hub": {}})),
+        ("two-endpoints", "refuted", hub(created(), serving={**SERVING, "status": "Failed"})),
+        ("hub-staged", "seen", created()),
+        ("hub-staged", "refuted", hub(created(), isolated=False)),
+        ("hub-staged", "refuted", hub(created(), files={"old": 0, "new": 0})),
+        ("repin", "seen", REPINNED),
+        ("repin", "refuted", {**REPINNED, **BACK}),
+        ("repin", "refuted", {**REPINNED, "answers": {"ok": 9, "ModelError": 1}}),
+        ("repin", "refuted", hub(REPINNED, served=["old"])),
+        ("repin", "refuted", {**REPINNED, "events": []}),
+        ("former-files", "seen", REPINNED),
+        ("former-files", "refuted", hub(REPINNED, files={"old": 1, "new": 3})),
+        ("former-files", "open", {**REPINNED, **BACK}),
+        ("renamed-served", "seen", renamed()),
+        ("renamed-served", "refuted", renamed(DENIED)),
+        (
+            "renamed-served",
+            "refuted",
+            renamed(round_("UPDATE_IN_PROGRESS", "ValidationError", "ok", True)),
+        ),
+        ("renamed-served", "open", renamed(DENIED, **BACK)),
+        ("renamed-served", "open", renamed(calls=[round_("UPDATE_COMPLETE", "ok", "ok")])),
+        ("new-name", "seen", renamed()),
+        ("new-name", "refuted", renamed(NEW_DENIED)),
+        ("new-name", "open", renamed(calls=[DENIED])),
+        ("former-names", "seen", renamed()),
+        ("former-names", "refuted", renamed(policy_names=["new"])),
+        ("former-names", "refuted", renamed(DENIED)),
+        ("former-names", "refuted", renamed(NEW_DENIED)),
+        ("former-names", "open", renamed(**BACK)),
+        ("removed", "seen", removed()),
+        ("removed", "refuted", removed(first_is_there=True)),
+        ("removed", "refuted", removed(removed=updated(**BACK))),
+        ("removed", "refuted", removed(updated=updated("Hub", **BACK))),
+        ("removed", "refuted", removed(updated=updated())),
+        ("removed", "refuted", removed(updated=updated("Hub", answers={"ok": 1, "X": 1}))),
+        ("removed", "refuted", removed(removed=updated(answers={"AccessDeniedException": 1}))),
+        ("shared-role", "seen", shared()),
+        ("shared-role", "refuted", shared(made="ROLLBACK_COMPLETE")),
+        ("shared-role", "refuted", shared(deleted="DELETE_FAILED")),
+        ("shared-role", "refuted", shared(policies={"before": 4, "with_both": 8, "after": 3})),
+        ("shared-role", "refuted", shared(policies={"before": 4, "with_both": 4, "after": 4})),
+        ("shared-role", "refuted", shared(lost=["<policy-1>"])),
+        ("shared-role", "refuted", shared(answers={"ok": 9, "ModelError": 1})),
         ("warm-up", "seen", {"warm_ups": [{"outcome": "missed"}, {"outcome": "met"}]}),
         ("warm-up", "refuted", {"warm_ups": [{"outcome": "missed"}]}),
         ("warm-up", "open", {"warm_ups": []}),
@@ -237,8 +396,32 @@ def test_a_step_that_did_not_run_or_saw_nothing_decides_nothing(claim: Any) -> N
         assert claim.step != "deploy" or judge(claim, nowhere) is not Verdict.REFUTED
 
 
+def test_a_first_deployment_that_ends_the_run_refutes_all_the_same() -> None:
+    saw = {
+        "stack_status": "ROLLBACK_COMPLETE",
+        "events": [{"status": "CREATE_FAILED", "reason": ""}],
+    }
+    failed = evidence("deploy", saw)
+    failed["steps"]["deploy"]["status"] = "failed"
+    for claim in ("create", "fresh-roles", "two-endpoints"):
+        assert judge(BY_ID[claim], failed) is Verdict.REFUTED
+    assert judge(BY_ID["warm-up"], failed) is Verdict.OPEN
+    failed["steps"]["deploy"]["status"] = "started"
+    assert judge(BY_ID["create"], failed) is Verdict.OPEN
+
+
+def test_what_needs_several_endpoints_says_what_would_be_seen_otherwise() -> None:
+    told = page({})
+    steps = {step.name for step in SEVERAL}
+    claims = [each for each in CLAIMS if each.step in steps]
+    assert steps == {each.step for each in claims}
+    for claim in (*claims, BY_ID["two-endpoints"], BY_ID["hub-staged"]):
+        assert f"| {claim.statement} If not: {claim.otherwise} |" in told
+        assert claim.otherwise.endswith(".")
+
+
 def test_each_claim_has_a_step_and_a_page() -> None:
-    steps = {step.name for step in (*CORE, *LONG, LAST)}
+    steps = {step.name for step in (*CORE, *LONG, *SEVERAL, LAST)}
     assert len(BY_ID) == len(CLAIMS)
     for claim in CLAIMS:
         assert claim.step in steps

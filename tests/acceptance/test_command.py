@@ -21,11 +21,13 @@ from acceptance.evidence import FOLDER, evidence_files
 from acceptance.run import NotThisRun, read_state
 from acceptance.world import ROOT, World
 from local_sagemaker import LocalAws
+from local_sagemaker.hub import FakeHub
 
-from .conftest import REGION, SPEED, started
+from .conftest import HUB_MODEL, REGION, SPEED, endpoints_deleted_at_once, started, two_commits
 
 ACCOUNT = "123456789012"
 RUN = ("run", "--account", ACCOUNT, "--region", REGION, "--budget", "5")
+HUB = ("--hub-model", HUB_MODEL, "--hub-revisions", "first", "second")
 
 
 @pytest.fixture
@@ -35,6 +37,17 @@ def at(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalAws]:
         monkeypatch.setenv(key, value)
     yield aws
     assert aws.leftovers() == []
+
+
+@pytest.mark.parametrize("missing", ["--hub-model", "--hub-revisions"])
+def test_the_hub_s_model_and_two_commits_of_it_are_asked_for(
+    missing: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = list(HUB[2:] if missing == "--hub-model" else HUB[:2])
+    with pytest.raises(SystemExit) as ended:
+        main([*RUN, *given, "--yes"])
+    assert ended.value.code == 2
+    assert missing in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("missing", ["--account", "--region", "--budget"])
@@ -49,7 +62,7 @@ def test_account_region_and_budget_are_asked_for(
     else:
         del given[place : place + 2]
     with pytest.raises(SystemExit) as ended:
-        main([*given, "--yes"])
+        main([*given, *HUB, "--yes"])
     assert ended.value.code == 2
     assert missing in capsys.readouterr().err
 
@@ -72,7 +85,7 @@ def test_nothing_starts_with(
     given = dict(zip(RUN[1::2], RUN[2::2], strict=True)) | changed
     arguments = [each for pair in given.items() for each in pair]
     yes = ["--yes"] if changed else []
-    assert main(["run", *arguments, *yes, "--state", str(tmp_path / "state.json")]) == 2
+    assert main(["run", *arguments, *HUB, *yes, "--state", str(tmp_path / "state.json")]) == 2
     assert words in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
@@ -80,21 +93,21 @@ def test_nothing_starts_with(
 def test_it_says_hours_dollars_prices_and_steps_before_it_starts(
     at: LocalAws, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*RUN]) == 2
+    assert main([*RUN, *HUB]) == 2
     told = capsys.readouterr().out
-    assert "about 2.9 h, 1.22 USD" in told
+    assert "about 5.0 h, 2.65 USD" in told
     for price in PRICES.values():
         assert price.source in told
     assert "destroy" in told
 
 
 def test_without_credentials_nothing_starts(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*RUN, "--yes"]) == 2
+    assert main([*RUN, *HUB, "--yes"]) == 2
     assert "no credentials" in capsys.readouterr().err
 
 
 def test_a_fast_clock_is_refused_at_aws(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*RUN, "--yes", "--clock-speed", "60"]) == 2
+    assert main([*RUN, *HUB, "--yes", "--clock-speed", "60"]) == 2
     assert "one speed" in capsys.readouterr().err
 
 
@@ -147,25 +160,39 @@ def test_the_state_of_a_run_elsewhere_is_not_gone_on_with(world: World, tmp_path
 
 @pytest.fixture
 def fresh() -> Iterator[LocalAws]:
-    """A local AWS that lives longer than the run, bootstrapped as far as the CDK CLI looks."""
+    """A local AWS that lives longer than the run, bootstrapped: the CDK CLI takes those roles."""
     with started() as running:
-        running.client("ssm").put_parameter(
-            Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String"
+        subprocess.run(
+            [
+                str(ROOT / "node_modules" / ".bin" / "cdk"),
+                "bootstrap",
+                "--no-notices",
+                f"aws://{running.account}/{running.region}",
+            ],
+            cwd=ROOT.parent,  # outside the project it needs no synthesis
+            env=running.environment(),
+            capture_output=True,
+            check=True,
         )
-        running.client("s3").create_bucket(
-            Bucket=f"cdk-hnb659fds-assets-{running.account}-{running.region}"
-        )
-        yield running
+        with endpoints_deleted_at_once(running):
+            yield running
 
 
 @pytest.mark.realtime
-def test_killed_while_it_updates_it_goes_on_to_its_end(fresh: LocalAws, tmp_path: Path) -> None:
+def test_killed_while_it_updates_it_goes_on_to_its_end(
+    fresh: LocalAws, hub: FakeHub, tmp_path: Path
+) -> None:
+    environment = {**fresh.environment(), "HF_ENDPOINT": hub.endpoint}
     committed = set(FOLDER.glob("*"))
     command = [
         sys.executable,
         "-m",
         "acceptance",
         *RUN,
+        "--hub-model",
+        HUB_MODEL,
+        "--hub-revisions",
+        *two_commits(hub),
         "--yes",
         "--clock-speed",
         str(SPEED),
@@ -177,7 +204,7 @@ def test_killed_while_it_updates_it_goes_on_to_its_end(fresh: LocalAws, tmp_path
     process = subprocess.Popen(
         command,
         cwd=ROOT,
-        env=fresh.environment(),
+        env=environment,
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -200,7 +227,7 @@ def test_killed_while_it_updates_it_goes_on_to_its_end(fresh: LocalAws, tmp_path
     assert found["StackStatus"] == "UPDATE_IN_PROGRESS"
 
     done = subprocess.run(
-        command, cwd=ROOT, env=fresh.environment(), capture_output=True, text=True, check=False
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()

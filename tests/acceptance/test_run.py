@@ -15,7 +15,7 @@ from acceptance.claims import CLAIMS, Verdict, judge
 from acceptance.evidence import evidence_files
 from acceptance.replay import differences
 from acceptance.run import run_steps
-from acceptance.steps import CORE, LAST, Pace, Run, Step, steps_of
+from acceptance.steps import CORE, LAST, SEVERAL, Pace, Run, Step, steps_of
 from acceptance.sweep import remaining, suffixes, sweep
 from acceptance.world import World
 from local_sagemaker import LocalAws, deploy_template
@@ -31,7 +31,7 @@ class Killed(BaseException):
 
 # After a kill a step is done again from its top. For these that is more than doing it twice: the
 # account is no longer what it was. The others only wait and look, or are another of the same kind.
-CHANGES = {"deploy", "update", "crash", "destroy"}
+CHANGES = {"deploy", "update", "crash", "share", "destroy"}
 
 
 def killed(step: Step, attempts: list[tuple[str, int]]) -> Step:
@@ -92,7 +92,7 @@ def test_killed_wherever_it_can_be_it_does_each_step_and_comes_to_its_end(walked
     ]
     assert walked.state["finished"]
     assert {name: step["status"] for name, step in walked.evidence["steps"].items()} == {
-        step.name: "done" for step in (*CORE, LAST)
+        step.name: "done" for step in (*CORE, *SEVERAL, LAST)
     }
 
 
@@ -129,6 +129,15 @@ def test_what_a_local_aws_can_show_of_the_claims_it_shows(walked: Walked) -> Non
         "pages",
         "crash-fails",
         "alarm-fails",
+        "two-endpoints",
+        "hub-staged",
+        "repin",
+        "former-files",
+        "renamed-served",
+        "new-name",
+        "former-names",
+        "removed",
+        "shared-role",
         "delete",
         "nothing-left",
     ):
@@ -158,6 +167,8 @@ def test_the_local_aws_shows_what_aws_has_shown(name: str, walked: Walked) -> No
         (("update", "saw", "after", "configuration"), "<EndpointConfiguration-9>", "claim"),
         (("slow", "saw", "after", "configuration_exists"), False, "claim former-configuration"),
         (("page", "saw", "arrived"), False, "page: a page arrives"),
+        (("remove", "saw", "updated", "stack_status"), "X", "remove, updated: stack status"),
+        (("share", "saw", "lost"), ["<policy-1>"], "claim shared-role"),
         (("destroy", "saw", "stack_status"), "DELETE_FAILED", "claim delete"),
         (("traffic", "saw", "metrics", 0, "metric"), "SomethingNew", "AWS has"),
     ],

@@ -1,0 +1,90 @@
+"""The model of the Hugging Face Hub that a run serves, in two commits that it pins itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from low_latency_endpoint.hugging_face.lock_file import pinned_model
+
+__all__ = ["HubModel", "NotPinned"]
+
+
+class NotPinned(Exception):
+    """The two commits are not there, or are one."""
+
+
+@dataclass(frozen=True)
+class HubModel:
+    """A public model for CPUs that answers ``{"inputs": "..."}``, under a permissive licence.
+
+    Attributes
+    ----------
+    name
+        On the Hub.
+    revisions
+        The one that is deployed first, and the one that an update brings.
+    endpoint
+        The Hub, or a mirror of it.
+    folder
+        Where the lock files are: one for each run and revision.
+
+    Examples
+    --------
+    >>> model = HubModel("acme/tiny", ("v1", "v2"), "https://huggingface.co", "build")
+    >>> HubModel.from_json(model.to_json()) == model
+    True
+    """
+
+    name: str
+    revisions: tuple[str, str]
+    endpoint: str
+    folder: str
+
+    def lock(self, suffix: str, number: int) -> Path:
+        """The lock file of a run's first or second commit."""
+        return Path(self.folder) / f"{suffix}-{number}.lock.yaml"
+
+    def pin(self, suffix: str) -> list[str]:
+        """Pin both revisions with ``low-latency pin``; gives their commits.
+
+        Raises
+        ------
+        NotPinned
+            When the Hub does not have one of them, or both are the same commit.
+        """
+        commits = [
+            self._pinned(self.lock(suffix, number), revision)
+            for number, revision in enumerate(self.revisions, 1)
+        ]
+        if len(set(commits)) == 1:
+            raise NotPinned(f"{' and '.join(self.revisions)} of {self.name} are one commit")
+        return commits
+
+    def _pinned(self, lock: Path, revision: str) -> str:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        command = Path(sys.executable).with_name("low-latency")
+        done = subprocess.run(
+            [command, "pin", self.name, "--revision", revision, "--lock", lock],
+            env={**os.environ, "HF_ENDPOINT": self.endpoint},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise NotPinned(f"{self.name} at {revision}: {done.stderr.strip()}")
+        return pinned_model(lock, self.name).commit
+
+    def to_json(self) -> str:
+        """As the CDK app's context takes it."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> HubModel:
+        """Read what :meth:`to_json` wrote."""
+        fields = json.loads(text)
+        return cls(**{**fields, "revisions": tuple(fields["revisions"])})
