@@ -1,0 +1,309 @@
+"""Endpoints, models and stacks on the same roles, through all their updates, with rights enforced.
+
+Since January 2026 CloudFormation refuses a policy's name that another resource has on the role, and
+a right that goes too early is a call that is denied: the local AWS judges both.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import boto3
+import pytest
+from aws_cdk import aws_iam as iam
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from local_sagemaker import DeployedStack, LocalAws, RuntimeOptions, delete_stack, deploy_template
+from low_latency_endpoint import (
+    ClientZones,
+    Container,
+    ContainerImage,
+    EndpointOptions,
+    LowLatencyEndpoint,
+    ModelData,
+    ModelOptions,
+    RuntimePrivateLink,
+    Safeguards,
+    ZoneAlignedNetwork,
+)
+
+ACCOUNT, REGION = "123456789012", "us-east-1"
+REGISTRY = f"{ACCOUNT}.dkr.ecr.{REGION}.amazonaws.com"
+ENV = cdk.Environment(account=ACCOUNT, region=REGION)
+WAITS = "= 57 * 60, 20 * 60"
+ROLES = f"arn:aws:iam::{ACCOUNT}:role/"
+
+
+@pytest.fixture
+def aws() -> Iterator[LocalAws]:
+    with LocalAws.in_process(region=REGION, runtime=RuntimeOptions(interfaces_stay=0)) as running:
+        running.reset()
+        for number in range(4):
+            running.add_image(f"{REGISTRY}/server:{number}")
+        yield running
+        running.reset()
+
+
+def trusting(*services: str) -> str:
+    return json.dumps(
+        {
+            "Version": "2012-10-17",
+            "Statement": [
+                {
+                    "Effect": "Allow",
+                    "Principal": {"Service": [f"{each}.amazonaws.com" for each in services]},
+                    "Action": "sts:AssumeRole",
+                }
+            ],
+        }
+    )
+
+
+@pytest.fixture
+def roles(aws) -> dict[str, str]:
+    """A role for all models and one for all functions, which nobody's stack makes."""
+    client = aws.client("iam")
+    for name, service in (("models", "sagemaker"), ("functions", "lambda")):
+        client.create_role(RoleName=name, AssumeRolePolicyDocument=trusting(service))
+    client.create_role(RoleName="flow-logs", AssumeRolePolicyDocument=trusting("vpc-flow-logs"))
+    return {name: f"{ROLES}{name}" for name in ("models", "functions", "flow-logs")}
+
+
+def policies(aws: LocalAws, role: str) -> list[str]:
+    names: list[str] = aws.client("iam").list_role_policies(RoleName=role)["PolicyNames"]
+    return names
+
+
+class App:
+    """An app whose stack is deployed in one version after the other."""
+
+    def __init__(self, aws: LocalAws, folder: Path, roles: dict[str, str] | None = None) -> None:
+        self.aws, self.folder, self.roles = aws, folder, roles
+        self._number = 0
+
+    def deploy(
+        self,
+        endpoints: dict[str, dict[str, Any]],
+        stack_name: str = "Serving",
+        *,
+        isolated: bool = False,
+    ) -> DeployedStack:
+        """Deploy endpoints by their keys: ``image`` (a tag), ``data`` (a URI), ``name``."""
+        self._number += 1
+        out = self.folder / f"{stack_name}-{self._number}"
+        app = cdk.App(outdir=str(out), analytics_reporting=False)
+        stack = cdk.Stack(app, "Serving", stack_name=stack_name, env=ENV)
+        model: dict[str, Any] = {"network_isolation": True} if isolated else {}
+        if self.roles:
+            given = {
+                name: iam.Role.from_role_arn(stack, name, arn) for name, arn in self.roles.items()
+            }
+            model["role"] = given["models"]
+            Safeguards(function_role=given["functions"], flow_log_role=given["flow-logs"]).apply_to(
+                stack
+            )
+        zones = ClientZones.of_ids("use1-az1", "use1-az2")
+        network = ZoneAlignedNetwork(stack, "Network", client_zones=zones, max_instances=20)
+        link = RuntimePrivateLink(stack, "Link", network=network)
+        for key, each in endpoints.items():
+            data = each.get("data")
+            LowLatencyEndpoint(
+                stack,
+                key,
+                network=network,
+                private_link=link,
+                instance_type="ml.m5.xlarge",
+                containers=[
+                    Container(
+                        image=ContainerImage.from_uri(f"{REGISTRY}/server:{each['image']}"),
+                        data=ModelData.from_uri(data) if data else None,
+                    )
+                ],
+                model=ModelOptions(**model),
+                endpoint=EndpointOptions(endpoint_name=each.get("name")),
+            )
+        template = out / app.synth().stacks[0].template_file
+        # Twenty minutes of real time for what others may have in the same security group.
+        text = template.read_text(encoding="utf-8")
+        assert WAITS in text
+        template.write_text(text.replace(WAITS, "= 57 * 60, 1"), encoding="utf-8")
+        return deploy_template(self.aws, out, stack_name, timeout=100)
+
+    def serving(self) -> dict[str, str]:
+        """Name -> image of the endpoints that are there."""
+        sagemaker = self.aws.client("sagemaker")
+        found = {}
+        for each in sagemaker.list_endpoints()["Endpoints"]:
+            described = sagemaker.describe_endpoint(EndpointName=each["EndpointName"])
+            config = sagemaker.describe_endpoint_config(
+                EndpointConfigName=described["EndpointConfigName"]
+            )
+            model = config["ProductionVariants"][0]["ModelName"]
+            image = sagemaker.describe_model(ModelName=model)["PrimaryContainer"]["Image"]
+            found[each["EndpointName"]] = image.rpartition(":")[2]
+        return found
+
+
+@pytest.fixture(params=["own roles", "stated roles"])
+def app(request, aws, tmp_path, roles) -> App:
+    return App(aws, tmp_path, roles if request.param == "stated roles" else None)
+
+
+def test_two_endpoints_are_updated_and_one_is_removed_and_the_other_updated_again(app):
+    app.deploy({key: {"image": 1, "name": key} for key in ("alpha", "beta")})
+    assert app.serving() == {"alpha": "1", "beta": "1"}
+    app.deploy({key: {"image": 2, "name": key} for key in ("alpha", "beta")})
+    assert app.serving() == {"alpha": "2", "beta": "2"}
+    app.deploy({"alpha": {"image": 2, "name": "alpha"}})
+    app.deploy({"alpha": {"image": 3, "name": "alpha"}})
+    assert app.serving() == {"alpha": "3"}
+    delete_stack(app.aws, "Serving", timeout=100)
+    assert not policies(app.aws, "models")
+    assert not policies(app.aws, "functions")
+
+
+def test_a_key_that_moves_makes_another_endpoint_and_takes_the_old_ones_rights_last(app):
+    app.deploy({"alpha": {"image": 1}})
+    (before,) = app.serving()
+    app.deploy({"moved": {"image": 1}})
+    (after,) = app.serving()
+    assert after != before
+    delete_stack(app.aws, "Serving", timeout=100)
+
+
+def test_two_stacks_of_an_app_share_roles_and_one_that_goes_takes_nothing(aws, tmp_path, roles):
+    app = App(aws, tmp_path, roles)
+    for name in ("Dev", "Prod"):
+        app.deploy({"alpha": {"image": 1}}, name)
+    assert len(app.serving()) == 2
+    of_prod = {role: [n for n in policies(aws, role) if "-Prod-" in n] for role in roles}
+    delete_stack(aws, "Dev", timeout=100)
+    assert {role: policies(aws, role) for role in roles} == of_prod
+    app.deploy({"alpha": {"image": 2}}, "Prod")
+    assert list(app.serving().values()) == ["2"]
+    delete_stack(aws, "Prod", timeout=100)
+    assert not any(policies(aws, role) for role in roles)
+
+
+# --- what VPC endpoints let through ---------------------------------------------------------------
+
+
+def policy_of(aws: LocalAws, kind: str) -> str:
+    (found,) = [
+        each["PolicyDocument"]
+        for each in aws.client("ec2").describe_vpc_endpoints()["VpcEndpoints"]
+        if each["VpcEndpointType"] == kind and each["State"] != "deleted"
+    ]
+    return str(found)
+
+
+@pytest.fixture
+def caller(aws) -> Any:
+    """A client that calls through the interface endpoint with a role's session."""
+    client = aws.client("iam")
+    trust = {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"},
+                "Action": "sts:AssumeRole",
+            }
+        ],
+    }
+    client.create_role(RoleName="caller", AssumeRolePolicyDocument=json.dumps(trust))
+    may = {"Effect": "Allow", "Action": "sagemaker:InvokeEndpoint", "Resource": "*"}
+    client.put_role_policy(
+        RoleName="caller",
+        PolicyName="invoke",
+        PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [may]}),
+    )
+    session = aws.client("sts").assume_role(
+        RoleArn=f"{ROLES}caller", RoleSessionName="test", DurationSeconds=3600
+    )["Credentials"]
+    return boto3.client(
+        "sagemaker-runtime",
+        region_name=REGION,
+        endpoint_url=aws.runtime_url("use1-az1"),
+        aws_access_key_id=session["AccessKeyId"],
+        aws_secret_access_key=session["SecretAccessKey"],
+        aws_session_token=session["SessionToken"],
+        config=Config(retries={"max_attempts": 0}),
+    )
+
+
+def answer(caller: Any, name: str) -> str:
+    try:
+        caller.invoke_endpoint(EndpointName=name, Body=b"{}")
+    except ClientError as error:
+        return str(error.response["Error"]["Code"])
+    return "answered"
+
+
+def test_callers_of_a_renamed_endpoint_are_never_denied(aws, tmp_path, caller):
+    """They are served until the clean-up deletes it, and those of the new name from its first call."""
+    app = App(aws, tmp_path)
+    app.deploy({"alpha": {"image": 1, "name": "ranking"}})
+    answers: dict[str, list[str]] = {"ranking": [], "ranking-v2": []}
+    done = threading.Event()
+
+    def call() -> None:
+        while not done.is_set():
+            for name, seen in answers.items():
+                seen.append(answer(caller, name))
+            time.sleep(0.02)
+
+    calling = threading.Thread(target=call)
+    calling.start()
+    try:
+        app.deploy({"alpha": {"image": 1, "name": "ranking-v2"}})
+    finally:
+        done.set()
+        calling.join()
+    assert answer(caller, "ranking-v2") == "answered"
+    for name, seen in answers.items():
+        assert "answered" in seen, name
+    # Before the new name's policy is there nobody has the name: it is known once it serves.
+    first = answers["ranking-v2"].index("answered")
+    assert set(answers["ranking-v2"][first:]) == {"answered"}
+    gone = (
+        answers["ranking"].index("ValidationError")
+        if "ValidationError" in answers["ranking"]
+        else None
+    )
+    assert set(answers["ranking"][:gone]) == {"answered"}
+
+
+def test_the_interface_endpoints_policy_forgets_a_name_with_the_change_after(aws, tmp_path):
+    app = App(aws, tmp_path)
+    names = ("ranking", "ranking-v2", "ranking-v3")
+    app.deploy({"alpha": {"image": 1, "name": names[0]}})
+    assert f'endpoint/{names[0]}"' in policy_of(aws, "Interface")
+    for old, new in ((names[0], names[1]), (names[1], names[2])):
+        app.deploy({"alpha": {"image": 1, "name": new}})
+        for name in names:
+            let = f'endpoint/{name}"' in policy_of(aws, "Interface")
+            assert let is (name in (old, new)), name
+
+
+def test_the_s3_gateway_lets_the_old_fleet_read_until_the_change_after(aws, tmp_path):
+    """With network isolation SageMaker loads the data through the VPC."""
+    app = App(aws, tmp_path)
+    s3 = aws.client("s3")
+    for bucket in ("tooling-a", "tooling-b", "tooling-c"):
+        s3.create_bucket(Bucket=bucket)
+        s3.put_object(Bucket=bucket, Key="v1/model.tar.gz", Body=b"")
+    for before, now in ((None, "a"), ("a", "b"), ("b", "c")):
+        data = f"s3://tooling-{now}/v1/model.tar.gz"
+        app.deploy({"alpha": {"image": 1, "name": "ranking", "data": data}}, isolated=True)
+        let = {
+            each for each in "abc" if f"arn:aws:s3:::tooling-{each}/*" in policy_of(aws, "Gateway")
+        }
+        assert let == {each for each in (before, now) if each}
