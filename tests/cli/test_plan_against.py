@@ -71,7 +71,7 @@ def test_a_renamed_endpoint_with_another_model_is_a_replacement(against: Run) ->
     assert "endpoint_name: sentiment -> mood" in words
     assert (
         "mood comes up beside sentiment, then sentiment is deleted; whoever invokes it by that "
-        "name fails from then on" in words
+        "name is served until then, and fails from then on" in words
     )
     assert "-> s3://my-bucket/second/model.tar.gz" in words
     data = json.loads(against("--json", endpoint_name="mood")[1])

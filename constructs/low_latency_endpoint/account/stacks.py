@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -86,6 +87,21 @@ def stack_ids(account: Account, name: str, kind: str) -> dict[str, str]:
         for logical, each, physical in stack_resources(account, name)
         if each == kind and physical
     }
+
+
+def made_at(path: str, ids: Mapping[str, str]) -> str | None:
+    """Of a stack's resources the physical ID of the one that a construct's path makes, if any.
+
+    CDK begins the logical ID with the path, in letters and digits, and ends it with a hash of
+    eight. What else is the stack's is made by something else, and not by what has this path.
+
+    Examples
+    --------
+    >>> made_at("PrivateLink/Endpoint", {"PrivateLinkEndpointAB1FEE43": "vpce-1", "Api": "vpce-2"})
+    'vpce-1'
+    """
+    form = re.compile(rf"{re.sub('[^A-Za-z0-9]', '', path)}[0-9A-F]{{8}}")
+    return next((each for name, each in ids.items() if form.fullmatch(name)), None)
 
 
 def template(account: Account, stack: str) -> dict[str, Mapping[str, Any]]:

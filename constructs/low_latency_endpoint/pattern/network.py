@@ -19,6 +19,7 @@ from ..plan.rules import (
 )
 from ..plan.zones import is_stand_in
 from ..synthesis.asked_once import path_of
+from ..synthesis.findings import warn
 
 
 def zones_of(
@@ -97,6 +98,7 @@ def network_of(
             "network_max_instances; or none of them",
         )
     if network is not None:
+        _warn_of_owner(scope, network)
         return network
     if vpc is not None:
         return ZoneAlignedNetwork.in_vpc(
@@ -114,6 +116,20 @@ def network_of(
             where=where,
         )
     return ZoneAlignedNetwork(scope, "Network", client_zones=zones, max_instances=shared_by or own)
+
+
+def _warn_of_owner(scope: Construct, network: ZoneAlignedNetwork) -> None:
+    """Say that the network goes with the endpoint that made it."""
+    owner = network.node.scope
+    if isinstance(owner, type(scope)):
+        warn(
+            scope,
+            "networkOfAnEndpoint",
+            f"The network belongs to the endpoint {path_of(owner)}: when that is taken out, VPC, "
+            "subnets and interface endpoint go with it, and this endpoint is replaced in others. "
+            "Share a ZoneAlignedNetwork and a RuntimePrivateLink that no endpoint made: "
+            "docs/how-to/in-your-app.md.",
+        )
 
 
 def link_of(

@@ -74,8 +74,6 @@ class SharedParts:
         Policies of the function that stages them: one for each bucket, and for each token.
     narrow_link : bool
         Whether the interface endpoint's policy names what it serves.
-    role_policies : int
-        Policies on the models' roles.
     function, log_role : int
         Resources of a function, with its role and its log group, and of the flow log's role: one
         more, its rights on a key, for a role that is made here where a key is stated.
@@ -93,7 +91,6 @@ class SharedParts:
     staging_bucket: bool = False
     staging_rights: int = 0
     narrow_link: bool = False
-    role_policies: int = 0
     function: int = 3
     log_role: int = 1
 
@@ -107,7 +104,7 @@ class SharedParts:
         else:
             staging = 0
         count = staging + _CDK_METADATA + 1 + self.s3_prefix_list  # the model's security group
-        count += self.staging_rights + self.role_policies
+        count += self.staging_rights
         if self.own_vpc or self.narrow_link:  # what S3's policy named, and what the link served
             count += self.function + self.own_vpc + self.narrow_link
         if self.own_vpc:
@@ -153,6 +150,8 @@ class EndpointParts:
         Alarms that compare a shadow with production.
     token_alarms : int
         Alarms on tokens, with what pages of them.
+    role_policies : int
+        Policies on the models' roles, without those that an endpoint before it needs too.
     function : int
         As for :class:`SharedParts`.
     """
@@ -174,6 +173,7 @@ class EndpointParts:
     models: int = 1
     shadow_alarms: int = 0
     token_alarms: int = 0
+    role_policies: int = 0
     function: int = 3
 
     @property
@@ -181,6 +181,7 @@ class EndpointParts:
         """Resources of the endpoint."""
         count = 2  # configuration, endpoint
         count += self.models * (2 + self.new_role)  # and the wait for its network interfaces
+        count += self.role_policies
         count += 2 * self.confirms + 2 * self.scales + 2 * self.steps + self.dashboard
         count += (
             self.token_alarms

@@ -27,9 +27,12 @@ class RolePolicy(NamedTuple):
     content: object = ()
 
 
-def role_policies(settings: Settings) -> list[RolePolicy]:
-    """The policies on the models' roles, without those of roles of other accounts."""
-    found: dict[RolePolicy, None] = {}
+def role_policies(settings: Settings) -> dict[RolePolicy, str]:
+    """The policies on the models' roles, each with the first endpoint that needs it.
+
+    Roles of other accounts take none.
+    """
+    found: dict[RolePolicy, str] = {}
     for key, endpoint in settings.endpoints.items():
         if endpoint.role_arn and _is_foreign(endpoint.role_arn, settings):
             continue
@@ -40,8 +43,8 @@ def role_policies(settings: Settings) -> list[RolePolicy]:
                 *_hosted(settings, endpoint, model),
                 *_granted(settings, key, dumps=number == 0),
             ):
-                found[RolePolicy(role, kind, content)] = None
-    return list(found)
+                found.setdefault(RolePolicy(role, kind, content), key)
+    return found
 
 
 def _is_foreign(role_arn: str, settings: Settings) -> bool:

@@ -61,7 +61,6 @@ def shared_parts(settings: Settings) -> SharedParts:
         staging_bucket=any(bucket is None for bucket, *_ in staged),
         staging_rights=_staging_rights(settings),
         narrow_link=_narrow_link(settings),
-        role_policies=len(role_policies(settings)),
         function=_function(settings),
         log_role=1 + _key_on(settings, settings.safeguards.flow_log_role_arn),
     )
@@ -142,6 +141,7 @@ def endpoint_parts(settings: Settings, key: str, plan: Plan) -> EndpointParts:
         + sum(bool(each.further and has_own_model(each.further.settings)) for each in variants),
         shadow_alarms=len(_of_shadow(plan)) if endpoint.shadow else 0,
         token_alarms=sum(_of_tokens(endpoint, production)),
+        role_policies=list(role_policies(settings).values()).count(key),
         function=_function(settings),
     )
 

@@ -283,13 +283,13 @@ def hosted_zones(*ids: str, **owner: str) -> dict[str, Any]:
     }
 
 
-def resources(**physical: str) -> dict[str, Any]:
-    """The stack's resources, by the end of their type."""
+def resources(logical_id: str = "", **physical: str) -> dict[str, Any]:
+    """The stack's resources, by the end of their type; with the logical ID of the one there is."""
     return {
         "cloudformation.ListStackResources": {
             "StackResourceSummaries": [
                 {
-                    "LogicalResourceId": kind.replace("_", ""),
+                    "LogicalResourceId": logical_id or kind.replace("_", ""),
                     "ResourceType": f"AWS::{kind.replace('_', '::')}",
                     "PhysicalResourceId": value,
                     "ResourceStatus": "CREATE_COMPLETE",
@@ -443,7 +443,26 @@ CASES = [
             "cloudformation.ListStackResources": {
                 "StackResourceSummaries": [
                     {
-                        "LogicalResourceId": "Link",
+                        "LogicalResourceId": "PrivateLinkEndpointAB1FEE43",
+                        "ResourceType": "AWS::EC2::VPCEndpoint",
+                        "PhysicalResourceId": LINK,
+                        "ResourceStatus": "CREATE_COMPLETE",
+                        "LastUpdatedTimestamp": "2026-01-01",
+                    }
+                ]
+            },
+        },
+    ),
+    Case(
+        "LLP203",
+        "fail",
+        ("already: AWS refuses a second one",),
+        aws={
+            "ec2.DescribeVpcEndpoints": endpoints(link()),
+            "cloudformation.ListStackResources": {
+                "StackResourceSummaries": [
+                    {
+                        "LogicalResourceId": "LegacyLinkEndpoint0A1B2C3D",
                         "ResourceType": "AWS::EC2::VPCEndpoint",
                         "PhysicalResourceId": LINK,
                         "ResourceStatus": "CREATE_COMPLETE",
@@ -525,7 +544,9 @@ CASES = [
             "route53.ListHostedZonesByVPC": in_vpc(
                 OTHER_VPC, hosted_zones("Z0123456789ABCDEFGHIJ"), hosted_zones()
             ),
-            **resources(Route53_HostedZone="Z0123456789ABCDEFGHIJ"),
+            **resources(
+                "PrivateLinkHostedZone0A1B2C3D", Route53_HostedZone="Z0123456789ABCDEFGHIJ"
+            ),
         },
     ),
     # Also where the callers' own VPC is new, or has the name left alone.
@@ -1339,6 +1360,12 @@ CASES = [
     ),
     Case("LLP603", "pass", ("no endpoint is called",)),
     Case("LLP603", "pass", ("own",), aws=DEPLOYED),
+    Case(
+        "LLP603",
+        "fail",
+        ("another key made it", "take the old key out"),
+        aws=merged(DEPLOYED, resources(SageMaker_Endpoint=ENDPOINT_ARN)),
+    ),
     Case(
         "LLP603",
         "fail",

@@ -13,7 +13,7 @@ from ...account.network import (
     vpc_endpoints,
     zones_of_subnets,
 )
-from ...account.stacks import stack_ids
+from ...account.stacks import made_at, stack_ids
 from ..checking.checks import check, guarded
 from ..checking.policies import document_of, verdict
 from ..checking.results import Outcome, failed, passed, unknown, warned
@@ -65,12 +65,13 @@ def _no_other_endpoint(context: PreflightContext, vpc_id: str) -> Iterator[Outco
             f"{vpc_id} has no endpoint with private DNS for {context.runtime_service}", about=about
         )
         return
-    own = set(
-        stack_ids(context.account, context.settings.stack_name, "AWS::EC2::VPCEndpoint").values()
+    own = made_at(
+        "PrivateLink/Endpoint",
+        stack_ids(context.account, context.settings.stack_name, "AWS::EC2::VPCEndpoint"),
     )
     for each in owners:
         endpoint_id = each["VpcEndpointId"]
-        if endpoint_id in own:
+        if endpoint_id == own:
             yield passed(f"{endpoint_id} is this stack's own", about=about)
             continue
         groups = [group["GroupId"] for group in each.get("Groups", ())]
@@ -124,9 +125,12 @@ def _takes_hosted_zone(context: PreflightContext, vpc_id: str) -> Iterator[Outco
             about=vpc_id,
         )
         return
-    own = stack_ids(context.account, context.settings.stack_name, "AWS::Route53::HostedZone")
+    own = made_at(
+        "PrivateLink/HostedZone",
+        stack_ids(context.account, context.settings.stack_name, "AWS::Route53::HostedZone"),
+    )
     for zone in _clashing_zones(context, vpc_id):
-        if zone["HostedZoneId"] not in own.values():
+        if zone["HostedZoneId"] != own:
             yield failed(
                 f"private hosted zone {zone['HostedZoneId']} ({zone['Name']}) is "
                 f"associated with {vpc_id}: Route 53 refuses a second one",

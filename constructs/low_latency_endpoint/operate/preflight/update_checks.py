@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ from ...account.scaling import scalable_targets
 from ...account.stacks import (
     ENDPOINT_TYPE,
     StackEndpoint,
+    made_at,
     stack_description,
     stack_endpoints,
     stack_ids,
@@ -33,24 +33,13 @@ _TWO_DEPLOYS = (
 
 
 def deployed_endpoint(context: PlannedEndpoint) -> StackEndpoint | None:
-    """The deployed stack's endpoint that the settings' key made; ``None`` without one.
-
-    CDK begins the logical ID with the construct's path, in letters and digits, and ends it with a
-    hash of eight.
-    """
+    """The deployed stack's endpoint that the settings' key made; ``None`` without one."""
     name = context.stack.settings.stack_name
     if stack_description(context.account, name) is None:
         return None
-    stem = re.sub(r"[^A-Za-z0-9]", "", context.key)
-    form = re.compile(rf"{re.escape(stem)}Endpoint[0-9A-F]{{8}}")
-    return next(
-        (
-            each
-            for each in stack_endpoints(context.account, name)
-            if form.fullmatch(each.logical_id) and each.arn
-        ),
-        None,
-    )
+    found = stack_endpoints(context.account, name)
+    made = made_at(f"{context.key}/Endpoint", {each.logical_id: each.arn for each in found})
+    return next((each for each in found if made and each.arn == made), None)
 
 
 def _current(context: PlannedEndpoint) -> DeployedEndpoint | None:
@@ -149,11 +138,11 @@ def endpoint_healthy(context: PlannedEndpoint) -> Iterator[Outcome]:
 @check(
     "LLP603",
     "The endpoint's name is free",
-    how="For `endpoint_name`: no endpoint outside the stack has it.",
+    how="For `endpoint_name`: no endpoint has it but the one that this key of the settings made.",
     source=_STATES,
 )
 def name_is_free(context: PlannedEndpoint) -> Iterator[Outcome]:
-    """No endpoint outside of this stack has the name that the settings state."""
+    """No other endpoint has the name that the settings state, not even one of this stack."""
     name = context.settings.endpoint_name
     if name is None:
         return
@@ -164,8 +153,14 @@ def name_is_free(context: PlannedEndpoint) -> Iterator[Outcome]:
     owned = stack_ids(context.account, context.stack.settings.stack_name, ENDPOINT_TYPE)
     if not found.get("EndpointArn"):
         yield unknown(f"{name} exists, and SageMaker does not tell its ARN")
+    elif found["EndpointArn"] == made_at(f"{context.key}/Endpoint", owned):
+        yield passed(f"{name} is this key's own")
     elif found["EndpointArn"] in owned.values():
-        yield passed(f"{name} is this stack's own")
+        yield failed(
+            f"{name} is this stack's, and another key made it: CloudFormation makes the new "
+            "endpoint before it deletes that one",
+            "Choose another `endpoint_name`, or take the old key out and deploy first.",
+        )
     else:
         yield failed(
             f"{found['EndpointArn']} exists and is not this stack's",

@@ -174,7 +174,7 @@ def _renamed(before: Settings, after: Settings, key: str) -> Consequence:
     return Consequence(
         Effect.REPLACED,
         f"{new} comes up beside {old}, then {old} is deleted; whoever invokes it "
-        "by that name fails from then on",
+        "by that name is served until then, and fails from then on",
         (key,),
     )
 
