@@ -46,8 +46,8 @@ def check_configuration(region: str, name: str, settings: Mapping[str, Any]) -> 
         asked = {"SubnetId": subnets[0], "Groups": network.get("SecurityGroupIds")}
         asked |= {"NetworkInterfaceId": "*", "Vpc": vpc_of(subnets[0], region)}
         for operation in _INTERFACES:
-            wanted = rights("ec2", operation, asked, region, who.principal.account)
-            _check(who, wanted, "ec2", region, f"{operation} on EC2")
+            needed = rights("ec2", operation, asked, region, who.principal.account)
+            _check(who, needed, "ec2", region, f"{operation} on EC2")
     target = (settings.get("DeadLetterConfig") or {}).get("TargetArn", "")
     if target:
         service = target.split(":")[2]

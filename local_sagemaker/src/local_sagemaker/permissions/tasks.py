@@ -77,9 +77,9 @@ def _check_execution(
     who = role_identity(role, task_id, origin=origin)
     if named:
         repository = f"arn:aws:ecr:{named['region']}:{named['account']}:repository/{named['name']}"
-        actions = ("BatchCheckLayerAvailability", "GetDownloadUrlForLayer", "BatchGetImage")
         wanted = [Right("ecr:GetAuthorizationToken", "*", {})]
-        wanted += [Right(f"ecr:{action}", repository, {}) for action in actions]
+        for action in ("BatchCheckLayerAvailability", "GetDownloadUrlForLayer", "BatchGetImage"):
+            wanted.append(Right(f"ecr:{action}", repository, {}))
         try:
             check(who, wanted, "ecr", region)
         except Denied as denied:
