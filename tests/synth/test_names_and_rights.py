@@ -5,6 +5,7 @@ That no update takes a right away too early, test_effects_of_settings.py holds o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import count, islice
 from pathlib import Path
@@ -19,8 +20,8 @@ from aws_cdk import aws_iam as iam
 from fuzzing.agreement import folder_of_files, synthesised
 from fuzzing.cases import bases
 from low_latency_endpoint import LatencyAlarms, ModelData, Safeguards
-from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.settings import load_settings
+from low_latency_endpoint.errors import ConfigurationError, SettingsError
+from low_latency_endpoint.settings import Settings, load_settings, parse_settings
 
 from .conftest import FLAGS, Synthesised
 from .names_and_rights import (
@@ -172,6 +173,41 @@ def test_what_does_not_fit_on_a_role_is_refused_with_the_number_that_fits(new_st
     assert error.code == "LLE378"
     assert f" {most} of these endpoints fit" in error.allowed
     assert f"for {most + 1} endpoints" in error.got
+
+
+def on_one_role(endpoints: int) -> dict[str, Any]:
+    image = {"uri": "123456789012.dkr.ecr.us-east-1.amazonaws.com/server:1"}
+    return {
+        "client_zones": {"ids": ["use1-az1", "use1-az2"]},
+        "network": {"subnet_prefix_length": 20},
+        "endpoints": {
+            f"e{number:02}": {
+                "containers": [
+                    {"image": image, "data": {"s3": f"s3://models/{'x' * 700}{number:02}/m.tar.gz"}}
+                ],
+                "instance_type": "ml.m5.large",
+                "latency": {"p99": "200ms"},
+                "role_arn": f"{ROLES}models",
+                "alarms": None,
+                "dashboard": False,
+            }
+            for number in range(endpoints)
+        },
+    }
+
+
+def test_plan_and_synthesis_agree_on_how_many_endpoints_fit_on_a_role():
+    with pytest.raises(SettingsError) as raised:
+        parse_settings(yaml.safe_dump(on_one_role(20)))
+    ((_, refused),) = raised.value.problems
+    assert refused.code == "LLE378"
+    most = int(re.search(r"(\d+) of these endpoints fit", refused.allowed)[1])
+    assert 5 < most < 15
+    synthesised(parse_settings(yaml.safe_dump(on_one_role(most))))
+    one_more = Settings.model_validate(on_one_role(most + 1))
+    with pytest.raises(ConfigurationError) as at_synthesis:
+        synthesised(one_more)
+    assert (at_synthesis.value.code, at_synthesis.value.allowed) == ("LLE378", refused.allowed)
 
 
 def test_what_is_the_same_for_all_stands_once_on_a_role(stack, parts, template_of):

@@ -13,6 +13,7 @@ from constructs import Construct, IDependable
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import MODEL_SECURITY_GROUPS
+from ..plan.model_rights import by_service
 from ..synthesis.findings import acknowledge_wildcard_resources, warn
 from ..synthesis.iam_documents import allow, for_hosting
 from ..synthesis.model_rights import (
@@ -115,7 +116,7 @@ class ExecutionRole:
             else [
                 self._allowed("Hosting", hosting()),
                 self._allowed("Interfaces", interfaces),
-                *(self._allowed("Version", part) for part in _by_service(statements)),
+                *(self._allowed("Version", part) for part in by_service(statements)),
                 role,
                 RightsBefore.of(scope, role),
             ]
@@ -210,14 +211,6 @@ class HostedInNetwork(IModel):
         role. What returns is the policy: whatever has volumes has to depend on it.
         """
         return self._execution.grant_volume_key(key)
-
-
-def _by_service(statements: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """The statements for each AWS service: an image may be several models', data seldom are."""
-    services: dict[str, list[Mapping[str, Any]]] = {}
-    for statement in statements:
-        services.setdefault(statement["Action"][0].partition(":")[0], []).append(statement)
-    return list(services.values())
 
 
 def _acknowledge_wildcards(policy: Construct, statements: Sequence[Mapping[str, Any]]) -> None:

@@ -17,6 +17,7 @@ from ..plan.limits import IMAGE_URI
 from ..synthesis.asked_once import path_of, stack_of
 from ..synthesis.findings import warn
 from ..synthesis.iam_documents import allow
+from ..synthesis.model_rights import pulling
 from ..synthesis.token_text import masked
 from ..synthesis.validation import check, is_token
 
@@ -153,15 +154,6 @@ class ContainerImage(ABC):
         return _DeepLearningContainer(check(IMAGE_URI, repository), check(IMAGE_URI, tag), account)
 
 
-def _pull(repository_arn: str) -> list[dict[str, Any]]:
-    return [
-        allow(
-            ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
-            repository_arn,
-        )
-    ]
-
-
 def _split_ecr_uri(uri: str) -> tuple[str, str, str] | None:
     """Account, region and repository of an ECR URI, any of them a token; None for another."""
     text, restored = masked(uri)
@@ -195,7 +187,7 @@ class _UriImage(ContainerImage):
             return self.uri, []
         account, region, repository = registry
         arn = f"arn:{Aws.PARTITION}:ecr:{region}:{account}:repository/{repository}"
-        return self.uri, _pull(arn)
+        return self.uri, pulling(arn)
 
 
 @dataclass(frozen=True)
@@ -210,7 +202,7 @@ class _RepositoryImage(ContainerImage):
 
     def bind(self, scope: Construct) -> tuple[str, list[dict[str, Any]]]:
         uri = self.repository.repository_uri_for_tag_or_digest(self.tag)
-        return uri, _pull(self.repository.repository_arn)
+        return uri, pulling(self.repository.repository_arn)
 
 
 @dataclass(frozen=True)
@@ -281,7 +273,7 @@ class _AssetImage(ContainerImage):
             build_args=self.build_args,
             platform=self.platform,
         )
-        return asset.image_uri, _pull(asset.repository.repository_arn)
+        return asset.image_uri, pulling(asset.repository.repository_arn)
 
 
 @dataclass(frozen=True)
@@ -298,7 +290,7 @@ class _DeepLearningContainer(ContainerImage):
         account = self.account or _dlc_account(scope)
         arn = f"arn:{Aws.PARTITION}:ecr:{Aws.REGION}:{account}:repository/{self.repository}"
         uri = f"{account}.dkr.ecr.{Aws.REGION}.{Aws.URL_SUFFIX}/{self.repository}:{self.tag}"
-        return uri, _pull(arn)
+        return uri, pulling(arn)
 
 
 _MAPPING = "DeepLearningContainerAccounts"

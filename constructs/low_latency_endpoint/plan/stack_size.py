@@ -74,6 +74,8 @@ class SharedParts:
         Policies of the function that stages them: one for each bucket, and for each token.
     narrow_link : bool
         Whether the interface endpoint's policy names what it serves.
+    rights_of_all_functions : int
+        Policies on a role that is stated for all functions, with what is the same for several.
     function, log_role : int
         Resources of a function, with its role and its log group, and of the flow log's role: one
         more, its rights on a key, for a role that is made here where a key is stated.
@@ -91,6 +93,7 @@ class SharedParts:
     staging_bucket: bool = False
     staging_rights: int = 0
     narrow_link: bool = False
+    rights_of_all_functions: int = 0
     function: int = 3
     log_role: int = 1
 
@@ -104,7 +107,7 @@ class SharedParts:
         else:
             staging = 0
         count = staging + _CDK_METADATA + 1 + self.s3_prefix_list  # the model's security group
-        count += self.staging_rights
+        count += self.staging_rights + self.rights_of_all_functions
         if self.own_vpc or self.narrow_link:  # what S3's policy named, and what the link served
             count += self.function + self.own_vpc + self.narrow_link
         if self.own_vpc:
@@ -154,6 +157,8 @@ class EndpointParts:
         Policies on the models' roles, without those that an endpoint before it needs too.
     function : int
         As for :class:`SharedParts`.
+    own_function_roles : bool
+        Whether each function has a role of its own.
     """
 
     new_role: bool
@@ -175,6 +180,7 @@ class EndpointParts:
     token_alarms: int = 0
     role_policies: int = 0
     function: int = 3
+    own_function_roles: bool = True
 
     @property
     def resources(self) -> int:
@@ -197,7 +203,7 @@ class EndpointParts:
             count += 3 + 2  # queue, its policy, security group; who may send; the warm-up itself
             count += 2 * self.link_ports  # out of that group, into that of the interface endpoint
             count += 2 * self.during_deployments  # a rule and its permission
-            count += 3 * self.keep_warm  # and the right to look at the traffic
+            count += (2 + self.own_function_roles) * self.keep_warm  # and the right to look
         return count
 
     @property

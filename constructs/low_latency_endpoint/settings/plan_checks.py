@@ -34,6 +34,7 @@ from .breach import Finding, Place, breaches, finding
 from .costs import instances_in_update
 from .endpoint import EndpointSettings
 from .planned import images_of, plan_endpoint, plan_further_variant, planned_variants
+from .role_policies import too_long_policies
 from .stack import DEFAULT_CIDR, Settings
 from .stack_parts import endpoint_parts, shared_parts
 from .variants import FurtherSettings, all_containers, further_variants
@@ -114,6 +115,8 @@ def plan_checks(settings: Settings, *, files: bool = True) -> Iterator[Finding]:
     if sound:
         yield from _room(settings)
         yield from _size(settings, plans)
+        for key, refused in too_long_policies(settings):
+            yield ("endpoints", key, "role_arn"), refused
 
 
 def _place(error: ConfigurationError, stated: EndpointSettings | FurtherSettings) -> Place:

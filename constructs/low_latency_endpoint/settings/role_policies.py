@@ -6,11 +6,28 @@ On a role that is stated, what several models need stands once; see
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, NamedTuple
 
+from ..errors import ConfigurationError
+from ..plan.iam_statements import allow, document
 from ..plan.instance_types import instance_facts
-from .containers import ContainerSettings
+from ..plan.model_rights import (
+    Own,
+    by_service,
+    decrypting,
+    encrypting_volumes,
+    hosting,
+    making_interfaces,
+    pulling,
+    reading,
+    writing_with,
+)
+from ..plan.role_policies import ROLE_POLICIES_LENGTH, too_long
+from .containers import ImageSettings, ModelDataSettings
 from .endpoint import EndpointSettings
 from .hugging_face import HuggingFaceSettings
 from .planned import planned_variants
@@ -18,13 +35,27 @@ from .served import has_own_model, hub_serving_of
 from .stack import Settings
 from .variants import FurtherSettings, further_variants
 
+Statements = Sequence[Mapping[str, Any]]
+
+_DOCUMENT = json.dumps(document(), separators=(",", ":")).removesuffix("[]}") + "}"
+_UNKNOWN = "x"  # an ID that CloudFormation knows, which synthesis counts as one character too
+_ACCOUNT = "123456789012"
+_BUCKET = "arn:aws:s3:::{}"
+_OF_ECR = re.compile(
+    r"(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.[a-z.]+/(?P<repository>[^:@]+)[:@]?.*"
+)
+
 
 class RolePolicy(NamedTuple):
     """A policy on a role; two that are equal are one."""
 
     role: str
-    kind: str
-    content: object = ()
+    statements: str
+
+    @property
+    def length(self) -> int:
+        """Characters that IAM counts, with one for each ID that is not known before."""
+        return len(_DOCUMENT) + len(self.statements)
 
 
 def role_policies(settings: Settings) -> dict[RolePolicy, str]:
@@ -39,12 +70,28 @@ def role_policies(settings: Settings) -> dict[RolePolicy, str]:
         first, *further = _models(endpoint)
         for number, model in enumerate([first, *further]):
             role = endpoint.role_arn or f"{key}/{number}"
-            for kind, content in (
+            for statements in (
                 *_hosted(settings, endpoint, model),
                 *_granted(settings, key, dumps=number == 0),
             ):
-                found.setdefault(RolePolicy(role, kind, content), key)
+                text = json.dumps(statements, separators=(",", ":"))
+                found.setdefault(RolePolicy(role, text), key)
     return found
+
+
+def too_long_policies(settings: Settings) -> Iterator[tuple[str, ConfigurationError]]:
+    """The first endpoint for which a role's policies have no room, for each role; LLE378."""
+    lengths: dict[str, int] = {}
+    served: dict[str, list[str]] = {}
+    refused: set[str] = set()
+    for policy, key in role_policies(settings).items():
+        role = policy.role
+        lengths[role] = lengths.get(role, 0) + policy.length
+        if key not in served.setdefault(role, []):
+            served[role].append(key)
+        if role not in refused and not ROLE_POLICIES_LENGTH.holds(lengths[role]):
+            refused.add(role)
+            yield key, too_long(lengths[role], fits=len(served[role]) - 1, where=role)
 
 
 def _is_foreign(role_arn: str, settings: Settings) -> bool:
@@ -61,71 +108,106 @@ def _models(endpoint: EndpointSettings) -> list[FurtherSettings | None]:
 
 def _hosted(
     settings: Settings, endpoint: EndpointSettings, further: FurtherSettings | None
-) -> Iterator[tuple[str, object]]:
+) -> Iterator[Statements]:
     """What SageMaker needs to host one model."""
+    own = _own(settings)
+    zones, stated = settings.client_zones.zones, settings.network.subnets or {}
+    interfaces = making_interfaces(
+        own,
+        settings.network.vpc_id or _UNKNOWN,
+        [stated.get(zone, _UNKNOWN) for zone in zones],
+        [_UNKNOWN],
+    )
+    needed: list[Mapping[str, Any]] = []
+    for statement in _of_model(settings, endpoint, further):
+        if statement not in needed:
+            needed.append(statement)
+    yield hosting(own)
     if endpoint.role_arn is None:
-        yield from (("Policy", ()), ("Version", ()))
-        return
-    yield from (("Hosting", ()), ("Interfaces", ()))
+        yield [*interfaces, *needed]
+    else:
+        yield interfaces
+        yield from by_service(needed)
+
+
+def _of_model(
+    settings: Settings, endpoint: EndpointSettings, further: FurtherSettings | None
+) -> Iterator[Mapping[str, Any]]:
     stated = further or endpoint
     if stated.hugging_face:
         serving = hub_serving_of(endpoint, further)
         assert serving is not None
-        yield "Images", serving.container.repository
+        yield from pulling(_repository(settings, serving.container.repository, _ACCOUNT))
         yield from _staged(settings, stated.hugging_face)
     elif stated.jumpstart:
-        yield "Images", (stated.jumpstart.model, "image")
-        yield "Data", (stated.jumpstart.model, "data")
+        yield from pulling(_repository(settings, f"jumpstart-{stated.jumpstart.model}", _ACCOUNT))
+        yield from reading(_BUCKET.format("jumpstart"), f"{stated.jumpstart.model}/")
     else:
-        yield from _of_containers(stated.containers)
+        for container in stated.containers:
+            yield from _image(settings, container.image)
+            if container.data:
+                yield from _data(container.data)
 
 
-def _staged(settings: Settings, stated: HuggingFaceSettings) -> Iterator[tuple[str, object]]:
-    yield "Data", (stated.bucket, stated.hub_model.pinned.prefix)
+def _staged(settings: Settings, stated: HuggingFaceSettings) -> Iterator[Mapping[str, Any]]:
+    bucket = _BUCKET.format(stated.bucket) if stated.bucket else _UNKNOWN
+    yield from reading(bucket, stated.hub_model.pinned.prefix)
     if stated.bucket is None and settings.safeguards.kms_key_arn:
-        yield "Keys", settings.safeguards.kms_key_arn
+        yield decrypting(settings.safeguards.kms_key_arn)
 
 
-def _of_containers(containers: Sequence[ContainerSettings]) -> Iterator[tuple[str, object]]:
-    """A policy for each service that is needed: ECR, Lambda for a login, S3, KMS."""
-    named: dict[str, list[str | None]] = {
-        "Images": [_repository(each) for each in containers],
-        "Logins": [each.image.credentials_function_arn for each in containers],
-        "Data": [
-            str(each.data.asset or each.data.s3 or each.data.s3_prefix)
-            for each in containers
-            if each.data
-        ],
-        "Keys": [each.data.kms_key_arn for each in containers if each.data],
-    }
-    for kind, contents in named.items():
-        content = tuple(dict.fromkeys(filter(None, contents)))
-        if content:
-            yield kind, content
-
-
-def _repository(container: ContainerSettings) -> str | None:
-    image = container.image
+def _image(settings: Settings, image: ImageSettings) -> Iterator[Mapping[str, Any]]:
+    own = _own(settings)
     if image.dlc:
-        return f"{image.dlc.account or 'aws'}/{image.dlc.repository}"
-    if image.ecr:
-        return image.ecr.repository
-    if image.asset:
-        return "assets"  # all in the repository that the account was bootstrapped with
-    if image.private_registry or ".dkr.ecr." not in str(image.uri):
-        return None
-    return str(image.uri).partition("@")[0].rpartition(":")[0] or str(image.uri)
+        account = image.dlc.account or _ACCOUNT
+        yield from pulling(_repository(settings, image.dlc.repository, account))
+    elif image.ecr:
+        yield from pulling(_repository(settings, image.ecr.repository, own.account))
+    elif image.asset:  # all in the repository that the account was bootstrapped with
+        name = f"cdk-hnb659fds-container-assets-{own.account}-{own.region}"
+        yield from pulling(_repository(settings, name, own.account))
+    elif image.private_registry:
+        if image.credentials_function_arn:
+            yield allow(["lambda:InvokeFunction"], image.credentials_function_arn)
+    elif found := _OF_ECR.fullmatch(str(image.uri)):
+        arn = f"arn:{own.partition}:ecr:{found['region']}:{found['account']}:repository/"
+        yield from pulling(arn + found["repository"])
 
 
-def _granted(settings: Settings, key: str, *, dumps: bool) -> Iterator[tuple[str, object]]:
+def _data(data: ModelDataSettings) -> Iterator[Mapping[str, Any]]:
+    if data.asset:  # its object is named by a digest of the file
+        name = sha256(str(data.asset).encode()).hexdigest()
+        yield from reading(_BUCKET.format("assets"), f"{name}.gz")
+    else:
+        bucket, _, key = str(data.s3 or data.s3_prefix).removeprefix("s3://").partition("/")
+        yield from reading(_BUCKET.format(bucket), key)
+    if data.kms_key_arn:
+        yield decrypting(data.kms_key_arn)
+
+
+def _repository(settings: Settings, name: str, account: str) -> str:
+    own = _own(settings)
+    return f"arn:{own.partition}:ecr:{own.region}:{account}:repository/{name}"
+
+
+def _own(settings: Settings) -> Own:
+    return Own("aws", settings.region or "us-east-1", settings.account or _ACCOUNT)
+
+
+def _granted(settings: Settings, key: str, *, dumps: bool) -> Iterator[Statements]:
     """What the endpoint's configuration asks of the role of one of its models."""
     endpoint, guarding = settings.endpoints[key], settings.safeguards.kms_key_arn
     volumes = endpoint.kms_key_arn or (guarding if _takes_key(settings, key) else None)
     if volumes:
-        yield "Volumes", volumes
+        yield encrypting_volumes(volumes)
     for stated in (endpoint.data_capture, endpoint.core_dump if dumps else None):
         if stated:
-            yield "Writing", (stated.s3.rstrip("/"), stated.kms_key_arn or guarding)
+            objects = f"{_BUCKET.format(stated.s3.removeprefix('s3://').rstrip('/'))}/*"
+            encrypts = stated.kms_key_arn or guarding
+            yield [
+                allow(["s3:PutObject"], objects),
+                *([writing_with(encrypts)] if encrypts else []),
+            ]
 
 
 def _takes_key(settings: Settings, key: str) -> bool:

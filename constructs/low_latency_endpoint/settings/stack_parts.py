@@ -61,6 +61,7 @@ def shared_parts(settings: Settings) -> SharedParts:
         staging_bucket=any(bucket is None for bucket, *_ in staged),
         staging_rights=_staging_rights(settings),
         narrow_link=_narrow_link(settings),
+        rights_of_all_functions=_rights_of_all_functions(settings),
         function=_function(settings),
         log_role=1 + _key_on(settings, settings.safeguards.flow_log_role_arn),
     )
@@ -68,6 +69,20 @@ def shared_parts(settings: Settings) -> SharedParts:
 
 def _function(settings: Settings) -> int:
     return 3 + _key_on(settings, settings.safeguards.function_role_arn)
+
+
+def _rights_of_all_functions(settings: Settings) -> int:
+    """What has no resource of an endpoint's own: to look at groups, interfaces, the stack, traffic,
+    and for Lambda to make interfaces, which is an Allow and a Deny."""
+    if settings.safeguards.function_role_arn is None:
+        return 0
+    warmed = [each.warm_up for each in settings.endpoints.values() if each.warm_up]
+    return (
+        (settings.network.vpc_id is None)
+        + 2
+        + 2 * bool(warmed)
+        + any(each.keep_warm is not None for each in warmed)
+    )
 
 
 def _key_on(settings: Settings, role_arn: str | None) -> bool:
@@ -143,6 +158,7 @@ def endpoint_parts(settings: Settings, key: str, plan: Plan) -> EndpointParts:
         token_alarms=sum(_of_tokens(endpoint, production)),
         role_policies=list(role_policies(settings).values()).count(key),
         function=_function(settings),
+        own_function_roles=settings.safeguards.function_role_arn is None,
     )
 
 

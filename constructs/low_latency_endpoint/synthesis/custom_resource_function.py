@@ -104,7 +104,8 @@ def custom_resource_function(
     group = log_group(scope, guards, days=7)
     role = FunctionRole(scope, guards, "act", [*statements, *guards.let_write_logs(group)])
     if wildcards:
-        acknowledge_wildcard_resources(role.construct, ["*"], reason=wildcards)
+        for carrier in role.carriers:
+            acknowledge_wildcard_resources(carrier, ["*"], reason=wildcards)
     function = lambda_.CfnFunction(
         scope,
         "Function",

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from constructs import IConstruct
 
+from ..plan.iam_statements import allow, document
 from .findings import pseudo_parameters, warn
 from .token_text import masked
 from .validation import is_token
+
+__all__ = [
+    "allow",
+    "arn",
+    "document",
+    "endpoint_arn",
+    "for_flow_logs",
+    "for_hosting",
+    "for_tasks",
+    "least_length",
+    "trust",
+]
 
 
 def arn(service: str, resource: str) -> str:
@@ -49,29 +62,6 @@ def least_length(policy: Mapping[str, Any], region: str) -> int:
     for token, value in zip(pseudo_parameters(), known, strict=True):
         text = text.replace(token, value)
     return len(masked(text)[0])
-
-
-def allow(
-    actions: Sequence[str],
-    resources: str | Sequence[str],
-    *,
-    principal: Any = None,
-    condition: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """One Allow statement."""
-    statement: dict[str, Any] = {"Effect": "Allow"}
-    if principal is not None:
-        statement["Principal"] = principal
-    statement["Action"] = list(actions)
-    statement["Resource"] = resources if isinstance(resources, str) else list(resources)
-    if condition:
-        statement["Condition"] = dict(condition)
-    return statement
-
-
-def document(*statements: Mapping[str, Any]) -> dict[str, Any]:
-    """A policy document."""
-    return {"Version": "2012-10-17", "Statement": [dict(statement) for statement in statements]}
 
 
 def trust(service: str, source: Mapping[str, Mapping[str, str]] | None = None) -> dict[str, Any]:

@@ -150,7 +150,7 @@ class FunctionRole:
     Attributes
     ----------
     arn : str
-    construct : IConstruct
+    carriers : list of IConstruct
         What carries the statements.
     before : list of IDependable
         What has to be there before a function runs with the role, beside the role.
@@ -165,7 +165,7 @@ class FunctionRole:
     ) -> None:
         self._scope = scope
         self.arn: str
-        self.construct: IConstruct
+        self.carriers: list[IConstruct]
         self.before: list[IDependable]
         given = safeguards.function_role
         if given is None:
@@ -176,11 +176,17 @@ class FunctionRole:
                 policy_name=policy_name,
                 statements=statements,
             )
-            self.arn, self.construct = made.attr_arn, made
+            self.arn, self.carriers = made.attr_arn, [made]
         else:
             self._rights = RoleRights.given(scope, given)
-            self.construct = self._rights.allow("Function", *statements, owner=scope)
-            self.arn, self.before = given.role_arn, [self.construct, RightsBefore.of(scope, given)]
+            of_all = [each for each in statements if each["Resource"] in ("*", Aws.STACK_ID)]
+            own = [each for each in statements if each not in of_all]
+            policies = [
+                self._rights.allow("Function", *own, owner=scope),
+                *(self._rights.allow("Functions", each, owner=scope) for each in of_all),
+            ]
+            self.arn, self.carriers = given.role_arn, list(policies)
+            self.before = [*policies, RightsBefore.of(scope, given)]
 
     def also(
         self,

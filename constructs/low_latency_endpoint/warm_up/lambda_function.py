@@ -129,12 +129,13 @@ class WarmUpFunction(Construct):
             standing += _network_interfaces()
         self.role = FunctionRole(self, guards, "warm-up", standing)
         if vpc is not None:
-            acknowledge_wildcard_resources(
-                self.role.construct,
-                ["*"],
-                reason="Lambda puts the function into the VPC with these and knows the interfaces "
-                "only afterwards; the function's own code is denied them.",
-            )
+            for carrier in self.role.carriers:
+                acknowledge_wildcard_resources(
+                    carrier,
+                    ["*"],
+                    reason="Lambda puts the function into the VPC with these and knows the "
+                    "interfaces only afterwards; the function's own code is denied them.",
+                )
         self.function = lambda_.CfnFunction(
             self,
             "Function",
