@@ -291,6 +291,9 @@ class Calls:
         except (BotoCoreError, ClientError) as error:  # of who looks, not of who is called
             self.records.append({"not_asked": type(error).__name__})
             return
+        if "FunctionError" in told:
+            self.records.append({"not_asked": told["FunctionError"]})
+            return
         self.records.append(
             {
                 "after_seconds": round(passed),
