@@ -26,7 +26,7 @@ from ..plan.model_rights import (
     reading,
     writing_with,
 )
-from ..plan.role_policies import ROLE_POLICIES_LENGTH, too_long
+from ..plan.role_policies import IDS, OF_ARN, ROLE_POLICIES_LENGTH, too_long
 from .containers import ImageSettings, ModelDataSettings
 from .endpoint import EndpointSettings
 from .hugging_face import HuggingFaceSettings
@@ -38,7 +38,8 @@ from .variants import FurtherSettings, further_variants
 Statements = Sequence[Mapping[str, Any]]
 
 _DOCUMENT = json.dumps(document(), separators=(",", ":")).removesuffix("[]}") + "}"
-_UNKNOWN = "x"  # an ID that CloudFormation knows, which synthesis counts as one character too
+_IDS = {kind: "x" * length for kind, length in IDS.items()}
+_MADE_BUCKET = "x" * (OF_ARN + 40)
 _ACCOUNT = "123456789012"
 _BUCKET = "arn:aws:s3:::{}"
 _OF_ECR = re.compile(
@@ -54,7 +55,7 @@ class RolePolicy(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Characters that IAM counts, with one for each ID that is not known before."""
+        """Characters that IAM counts, with IDs as long as AWS makes them."""
         return len(_DOCUMENT) + len(self.statements)
 
 
@@ -114,9 +115,9 @@ def _hosted(
     zones, stated = settings.client_zones.zones, settings.network.subnets or {}
     interfaces = making_interfaces(
         own,
-        settings.network.vpc_id or _UNKNOWN,
-        [stated.get(zone, _UNKNOWN) for zone in zones],
-        [_UNKNOWN],
+        settings.network.vpc_id or _IDS["vpc"],
+        [stated.get(zone, _IDS["subnet"]) for zone in zones],
+        [_IDS["security-group"]],
     )
     needed: list[Mapping[str, Any]] = []
     for statement in _of_model(settings, endpoint, further):
@@ -150,7 +151,7 @@ def _of_model(
 
 
 def _staged(settings: Settings, stated: HuggingFaceSettings) -> Iterator[Mapping[str, Any]]:
-    bucket = _BUCKET.format(stated.bucket) if stated.bucket else _UNKNOWN
+    bucket = _BUCKET.format(stated.bucket) if stated.bucket else _MADE_BUCKET
     yield from reading(bucket, stated.hub_model.pinned.prefix)
     if stated.bucket is None and settings.safeguards.kms_key_arn:
         yield decrypting(settings.safeguards.kms_key_arn)

@@ -11,8 +11,9 @@ from constructs import Construct, IConstruct, IDependable
 
 from ..plan.role_policies import ROLE_POLICIES_LENGTH, too_long
 from .asked_once import path_of, region_of, stack_of
-from .digests import digest
-from .iam_documents import document, least_length
+from .digests import digest, digest_of
+from .iam_documents import document
+from .sent_length import sent_length
 from .validation import is_token
 
 _GIVEN = "RoleRights"
@@ -46,7 +47,9 @@ class RoleRights:
         standing: Mapping[str, Any] | None = None,
     ) -> None:
         self._scope, self._role, self._name_end = scope, role, name_end
-        self._length = self._length_of(standing) if standing else 0
+        self._length = (
+            sent_length(scope, stack_of(scope).resolve(dict(standing))) if standing else 0
+        )
         self._owners: list[str] = []
 
     @classmethod
@@ -97,7 +100,7 @@ class RoleRights:
         self,
         kind: str,
         *statements: Mapping[str, Any],
-        owner: IConstruct,
+        owner: IConstruct | None,
         scope: Construct | None = None,
         fixed: bool = False,
     ) -> Construct:
@@ -108,8 +111,9 @@ class RoleRights:
         kind : str
             Begins the construct's ID.
         *statements : mapping
-        owner : IConstruct
-            For whom, for the error when a role has too many.
+        owner : IConstruct or None
+            Of which endpoint it is, for the error when a role has too many; None for what is of
+            the whole stack.
         scope : Construct, optional
             Parent of the policy on a role of the stack's own; by default the role's.
         fixed : bool
@@ -121,18 +125,21 @@ class RoleRights:
             LLE378 when the role's inline policies are longer than IAM takes.
         """
         parent = self._scope if self._name_end else scope or self._scope
-        name = kind if fixed else f"{kind}{digest(parent, statements)}"
-        part = path_of(owner).removeprefix(f"{path_of(stack_of(owner))}/").partition("/")[0]
-        if part not in self._owners:
-            self._owners.append(part)
+        resolved = stack_of(parent).resolve(list(statements))
+        name = kind if fixed else f"{kind}{digest_of(resolved)}"
+        if owner is not None:
+            part = path_of(owner).removeprefix(f"{path_of(stack_of(owner))}/").partition("/")[0]
+            if part not in self._owners:
+                self._owners.append(part)
         found = parent.node.try_find_child(name)
         if found is not None:
             assert isinstance(found, Construct)
             return found
         content = document(*statements)
-        self._length += self._length_of(content)
+        self._length += sent_length(self._scope, document(*resolved))
         if not ROLE_POLICIES_LENGTH.holds(self._length):
-            raise too_long(self._length, fits=len(self._owners) - 1, where=path_of(owner))
+            where = path_of(owner or parent)
+            raise too_long(self._length, fits=len(self._owners) - 1, where=where)
         if isinstance(self._role, iam.CfnRole):
             policy = iam.CfnPolicy(
                 parent, name, policy_name=name, roles=[self._role.ref], policy_document=content
@@ -147,9 +154,6 @@ class RoleRights:
         )
         self._role.attach_inline_policy(attached)  # which a role imported as immutable leaves out
         return attached
-
-    def _length_of(self, content: Mapping[str, Any]) -> int:
-        return least_length(content, region_of(self._scope))
 
 
 class _Given(Construct):

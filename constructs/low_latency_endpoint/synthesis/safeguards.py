@@ -162,8 +162,10 @@ class FunctionRole:
         safeguards: Safeguards,
         policy_name: str,
         statements: Sequence[Mapping[str, Any]],
+        *,
+        owner: IConstruct | None = None,
     ) -> None:
-        self._scope = scope
+        self._owner = owner
         self.arn: str
         self.carriers: list[IConstruct]
         self.before: list[IDependable]
@@ -182,8 +184,8 @@ class FunctionRole:
             of_all = [each for each in statements if each["Resource"] in ("*", Aws.STACK_ID)]
             own = [each for each in statements if each not in of_all]
             policies = [
-                self._rights.allow("Function", *own, owner=scope),
-                *(self._rights.allow("Functions", each, owner=scope) for each in of_all),
+                self._rights.allow("Function", *own, owner=owner),
+                *(self._rights.allow("Functions", each, owner=None) for each in of_all),
             ]
             self.arn, self.carriers = given.role_arn, list(policies)
             self.before = [*policies, RightsBefore.of(scope, given)]
@@ -200,5 +202,5 @@ class FunctionRole:
         Parameters as those of :meth:`RoleRights.allow`, which says what an update does to it.
         """
         return self._rights.allow(
-            kind, *statements, owner=scope or self._scope, scope=scope, fixed=fixed
+            kind, *statements, owner=scope or self._owner, scope=scope, fixed=fixed
         )

@@ -127,7 +127,7 @@ class WarmUpFunction(Construct):
         standing = [*statements, *guards.let_write_logs(group), *dead_letters.let_send()]
         if vpc is not None:
             standing += _network_interfaces()
-        self.role = FunctionRole(self, guards, "warm-up", standing)
+        self.role = FunctionRole(self, guards, "warm-up", standing, owner=self)
         if vpc is not None:
             for carrier in self.role.carriers:
                 acknowledge_wildcard_resources(

@@ -1,0 +1,51 @@
+"""How long a document will be when CloudFormation sends it, with what it puts in for references."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from constructs import IConstruct
+
+from ..plan.composite_rules import generated_name_length
+from ..plan.role_policies import IDS, LONGEST_NAME, OF_ARN
+from .asked_once import region_of, stack_of
+from .validation import is_token
+
+
+def sent_length(scope: IConstruct, resolved: Any) -> int:
+    """Characters without white space; names and IDs as long as AWS makes them.
+
+    Parameters
+    ----------
+    scope : IConstruct
+    resolved : object
+        The document as the scope's stack resolves it.
+    """
+    stack, region = stack_of(scope), region_of(scope)
+    named = 1 if is_token(stack.stack_name) else len(stack.stack_name)
+    pseudo = {
+        "AWS::Partition": "aws",
+        "AWS::Region": "us-east-1" if is_token(region) else region,
+        "AWS::AccountId": "1" * 12,
+        "AWS::StackId": "s" * (OF_ARN + named + 37),
+    }
+    return len(json.dumps(_sent(resolved, named, pseudo), separators=(",", ":")))
+
+
+def _sent(value: Any, named: int, pseudo: dict[str, str]) -> Any:
+    if isinstance(value, list):
+        return [_sent(each, named, pseudo) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"Fn::Join"}:
+        parts = value["Fn::Join"][1]
+        return value["Fn::Join"][0].join(str(_sent(each, named, pseudo)) for each in parts)
+    if set(value) == {"Ref"}:
+        return pseudo.get(value["Ref"]) or "r" * IDS["vpc" if "Vpc" in value["Ref"] else "subnet"]
+    if set(value) == {"Fn::GetAtt"}:
+        logical_id, attribute = value["Fn::GetAtt"]
+        if attribute != "Arn":
+            return "a" * IDS["security-group"]
+        return "a" * (OF_ARN + min(generated_name_length(named, len(logical_id)), LONGEST_NAME))
+    return {key: _sent(each, named, pseudo) for key, each in value.items()}
