@@ -169,6 +169,14 @@ def test_two_endpoints_are_updated_and_one_is_removed_and_the_other_updated_agai
     assert not policies(app.aws, "functions")
 
 
+def test_a_stack_of_two_endpoints_goes_in_one_go(aws, tmp_path):
+    """Each model's drain waits for the interfaces of both: they have the group in common."""
+    app = App(aws, tmp_path)
+    app.deploy({key: {"image": 1} for key in ("alpha", "beta")})
+    delete_stack(aws, "Serving", timeout=60)
+    assert not app.serving()
+
+
 def test_a_key_that_moves_makes_another_endpoint_and_takes_the_old_ones_rights_last(app):
     app.deploy({"alpha": {"image": 1}})
     (before,) = app.serving()

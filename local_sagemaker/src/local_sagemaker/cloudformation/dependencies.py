@@ -70,6 +70,37 @@ def creation_order(resources: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return order
 
 
+def deletion_order(resources: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Order resources so that each goes before what it needs, custom resources as late as may be.
+
+    CloudFormation deletes at the same time what does not need each other; here one goes after the
+    other. A custom resource may wait for what others of the stack leave behind, so of several the
+    one goes that could have gone for the longest.
+    """
+    names = set(resources)
+    needs = {name: dependencies(resource, names) for name, resource in resources.items()}
+    users: dict[str, int] = dict.fromkeys(names, 0)
+    for needed in needs.values():
+        for name in needed:
+            users[name] += 1
+    backwards = list(reversed(creation_order(resources)))
+    free = [name for name in backwards if not users[name]]
+    order: list[str] = []
+    while free:
+        chosen = next((name for name in free if not _is_custom(resources[name])), free[0])
+        free.remove(chosen)
+        order.append(chosen)
+        for name in needs[chosen]:
+            users[name] -= 1
+        free += [name for name in backwards if name in needs[chosen] and not users[name]]
+    return order
+
+
+def _is_custom(resource: Mapping[str, Any]) -> bool:
+    kind = str(resource["Type"])
+    return kind.startswith("Custom::") or kind == "AWS::CloudFormation::CustomResource"
+
+
 def check_references(template: Mapping[str, Any]) -> None:
     """Refuse references to what is not in the template, before anything is created."""
     resources = template["Resources"]

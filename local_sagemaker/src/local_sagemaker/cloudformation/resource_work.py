@@ -13,7 +13,7 @@ from ..protocols import ServiceError
 from ..resources.properties import PropertyNotEmulated
 from ..resources.resource_type import Created, Existing, Place, ResourceType, find_type
 from ..schemas import violations
-from .dependencies import creation_order, dependencies
+from .dependencies import creation_order, deletion_order, dependencies
 from .evaluation import Evaluation, invalid, not_emulated
 from .stacks import DeployedResource, Stack
 
@@ -91,7 +91,7 @@ class ResourceWork:
         raise ResourceFailed(f"{resource.logical_id}: {reason}")
 
     def delete_all(self, keep: set[str], *, on_create: bool = False) -> list[str]:
-        """Delete the stack's resources in reverse order; gives the ids that would not go.
+        """Delete the stack's resources, users first; gives the ids that would not go.
 
         What a resource that would not go needs is not tried, and stays.
         """
@@ -99,7 +99,7 @@ class ResourceWork:
         declared = {name: r.declaration for name, r in stack.resources.items()}
         failed: list[str] = []
         needed: set[str] = set()
-        for logical_id in reversed(creation_order(declared)):
+        for logical_id in deletion_order(declared):
             if logical_id in needed:
                 needed |= dependencies(declared[logical_id], set(declared))
                 continue
