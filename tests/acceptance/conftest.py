@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import boto3
 import pytest
 from aws_cdk import App
-from botocore.exceptions import ClientError
 
 from acceptance.app import IMAGE, TAG, build, stack_name
 from acceptance.hub_model import HubModel
@@ -134,35 +131,6 @@ def _wait_by_the_fast_clock(template: Path) -> None:
     assert (_WAITS in text) == ("Custom::DrainedInterfaces" in text)
     fast = f"WAIT, WAIT_FOR_OTHERS = 57 * 60, 20 * 60 / {SPEED}"
     template.write_text(text.replace(_WAITS, fast), "utf-8")
-
-
-@contextmanager
-def endpoints_deleted_at_once(aws: LocalAws) -> Iterator[None]:
-    """Delete all endpoints of a stack as soon as its delete begins, as AWS's CloudFormation does.
-
-    The local one deletes one resource after another: it would wait for the network interfaces that
-    the second endpoint has in the shared security group before it deletes that endpoint.
-    """
-    ended = threading.Event()
-
-    def watch() -> None:
-        cloudformation, sagemaker = aws.client("cloudformation"), aws.client("sagemaker")
-        while not ended.wait(0.5):
-            for stack in cloudformation.describe_stacks()["Stacks"]:
-                if stack["StackStatus"] != "DELETE_IN_PROGRESS":
-                    continue
-                for each in sagemaker.list_endpoints()["Endpoints"]:
-                    if each["EndpointName"].startswith(stack["StackName"]):
-                        with suppress(ClientError):  # it is gone, or going
-                            sagemaker.delete_endpoint(EndpointName=each["EndpointName"])
-
-    watching = threading.Thread(target=watch, daemon=True)
-    watching.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        watching.join()
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ from acceptance.world import ROOT, World
 from local_sagemaker import LocalAws
 from local_sagemaker.hub import FakeHub
 
-from .conftest import HUB_MODEL, REGION, SPEED, endpoints_deleted_at_once, started, two_commits
+from .conftest import HUB_MODEL, REGION, SPEED, started, two_commits
 
 ACCOUNT = "123456789012"
 RUN = ("run", "--account", ACCOUNT, "--region", REGION, "--budget", "5")
@@ -174,8 +174,7 @@ def fresh() -> Iterator[LocalAws]:
             capture_output=True,
             check=True,
         )
-        with endpoints_deleted_at_once(running):
-            yield running
+        yield running
 
 
 @pytest.mark.realtime

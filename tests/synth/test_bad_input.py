@@ -1722,6 +1722,7 @@ ELSEWHERE = {
     "LLE319": "low-latency pin's: tests/hugging_face/test_pinning.py",
     "LLE320": "low-latency pin's: tests/hugging_face/test_pinning.py",
     "LLE340": "test_s3_gateway_policy.py",
+    **dict.fromkeys(("LLE378", "LLE736"), "test_names_and_rights.py"),
     "LLE341": "the settings file's; constructs take IKey",
     "LLE342": "the settings file's; constructs take IPrefixList",
     "LLE380": "as plan says it: tests/settings/test_what_synthesis_refuses.py",
