@@ -128,8 +128,7 @@ def alarms(stack: Stack) -> None:
     cloudwatch.CfnCompositeAlarm(
         stack,
         "Composite",
-        alarm_name=f"{NAME}-alarms",
-        alarm_rule=" OR ".join(f'ALARM("{alarm.attr_arn}")' for alarm in paging),
+        alarm_rule=" OR ".join(f'ALARM("{alarm.ref}")' for alarm in paging),
     )
 
 

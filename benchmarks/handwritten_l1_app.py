@@ -52,8 +52,41 @@ def assumed_by(service: str, **source: Any) -> dict[str, Any]:
     )
 
 
-def s3_policy() -> dict[str, Any]:
-    """What passes the S3 gateway endpoint: layers of images, the account's buckets, the model."""
+S3_KINDS = {
+    "Read": ["s3:GetObject"],
+    "List": ["s3:ListBucket"],
+    "Put": ["s3:PutObject"],
+    "Change": ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"],
+}
+
+
+def objects(of: str) -> str:
+    """The ARN of objects in S3."""
+    return f"arn:{Aws.PARTITION}:s3:::{of}"
+
+
+def former_names(stack: Stack) -> lambda_.CfnFunction:
+    """The function behind what policies named before their last change."""
+    return inline_function(stack, "Former", "former_names", 60)[0]
+
+
+def former(stack: Stack, name: str, function: lambda_.CfnFunction, **named: Any) -> CfnResource:
+    """What one policy names, and named before."""
+    return CfnResource(
+        stack,
+        name,
+        type="Custom::FormerNames",
+        properties={"ServiceToken": function.attr_arn, "ServiceTimeout": "120", **named},
+    )
+
+
+def named_before(of: CfnResource, kind: str) -> list[str]:
+    """The answer of the custom resource."""
+    return Fn.split(",", of.get_att(kind).to_string())
+
+
+def s3_policy(before: CfnResource) -> dict[str, Any]:
+    """What passes the S3 gateway endpoint: layers of images, the account's buckets, the models'."""
     return document(
         allow(
             ["s3:GetObject"],
@@ -66,15 +99,17 @@ def s3_policy() -> dict[str, Any]:
             Principal="*",
             Condition={"StringEquals": {"aws:ResourceAccount": Aws.ACCOUNT_ID}},
         ),
-        allow(
-            ["s3:GetObject"],
-            f"arn:{Aws.PARTITION}:s3:::models/sentiment/model.tar.gz",
-            Principal="*",
+        allow(["s3:GetObject"], [objects("models/*")], Principal="*"),
+        *(
+            allow(actions, named_before(before, kind), Principal="*")
+            for kind, actions in S3_KINDS.items()
         ),
     )
 
 
-def network(stack: Stack) -> tuple[ec2.CfnVPC, list[ec2.CfnSubnet], list[CfnResource]]:
+def network(
+    stack: Stack, function: lambda_.CfnFunction
+) -> tuple[ec2.CfnVPC, list[ec2.CfnSubnet], list[CfnResource]]:
     """VPC, one isolated subnet per zone, S3 gateway endpoint."""
     vpc = ec2.CfnVPC(
         stack,
@@ -113,7 +148,17 @@ def network(stack: Stack) -> tuple[ec2.CfnVPC, list[ec2.CfnSubnet], list[CfnReso
             vpc_endpoint_type="Gateway",
             service_name=f"com.amazonaws.{Aws.REGION}.s3",
             route_table_ids=[routes.ref],
-            policy_document=s3_policy(),
+            policy_document=s3_policy(
+                former(
+                    stack,
+                    "FormerS3",
+                    function,
+                    **{
+                        kind: [objects("models/*" if kind == "Read" else "-/-")]
+                        for kind in S3_KINDS
+                    },
+                )
+            ),
         )
     )
     return vpc, subnets, reachable
@@ -217,7 +262,9 @@ def flow_log(stack: Stack, vpc: ec2.CfnVPC) -> None:
     )
 
 
-def private_link(stack: Stack, vpc: ec2.CfnVPC, subnets: list[ec2.CfnSubnet]) -> None:
+def private_link(
+    stack: Stack, vpc: ec2.CfnVPC, subnets: list[ec2.CfnSubnet], function: lambda_.CfnFunction
+) -> None:
     """The interface endpoint with private DNS, closed until somebody is let in."""
     group = ec2.CfnSecurityGroup(
         stack,
@@ -234,6 +281,8 @@ def private_link(stack: Stack, vpc: ec2.CfnVPC, subnets: list[ec2.CfnSubnet]) ->
             )
         ],
     )
+    served = [arn("sagemaker", f"endpoint/{NAME}")]
+    before = former(stack, "FormerlyServed", function, Served=served)
     ec2.CfnVPCEndpoint(
         stack,
         "Link",
@@ -244,11 +293,14 @@ def private_link(stack: Stack, vpc: ec2.CfnVPC, subnets: list[ec2.CfnSubnet]) ->
         security_group_ids=[group.attr_group_id],
         private_dns_enabled=True,
         policy_document=document(
-            allow(
-                ["sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream"],
-                [arn("sagemaker", f"endpoint/{NAME}")],
-                Principal={"AWS": "*"},
-                Condition={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}},
+            *(
+                allow(
+                    ["sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream"],
+                    resources,
+                    Principal={"AWS": "*"},
+                    Condition={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}},
+                )
+                for resources in (served, named_before(before, "Served"))
             )
         ),
     )
@@ -329,7 +381,7 @@ def drained_interfaces(stack: Stack, group: ec2.CfnSecurityGroup) -> CfnResource
     rights = iam.CfnPolicy(
         stack,
         "DrainPolicy",
-        policy_name="go-on",
+        policy_name="DrainPolicy",
         roles=[role.ref],
         policy_document=document(allow(["lambda:InvokeFunction"], function.attr_arn)),
     )
@@ -474,7 +526,7 @@ def endpoint(stack: Stack, hosted: sagemaker.CfnModel) -> None:
     policy(
         stack,
         "ScalingPolicy",
-        policy_name="Invocations",
+        policy_name=f"Invocations-{NAME}-{VARIANT}",
         policy_type="TargetTrackingScaling",
         scaling_target_id=target.ref,
         target_tracking_scaling_policy_configuration=(
@@ -506,7 +558,7 @@ def serving_check(
     rights = iam.CfnPolicy(
         stack,
         "CheckPolicy",
-        policy_name="describe",
+        policy_name="CheckPolicy",
         roles=[role.ref],
         policy_document=document(
             allow(["sagemaker:DescribeEndpoint"], arn("sagemaker", f"endpoint/{NAME}"))
@@ -531,10 +583,11 @@ def main() -> None:
     started = time.perf_counter()
     app = App()
     stack = Stack(app, "Benchmark", env=Environment(account="123456789012", region="us-east-1"))
-    vpc, subnets, reachable = network(stack)
+    function = former_names(stack)
+    vpc, subnets, reachable = network(stack, function)
     closed_default_security_group(stack, vpc)
     flow_log(stack, vpc)
-    private_link(stack, vpc, subnets)
+    private_link(stack, vpc, subnets, function)
     endpoint(stack, model(stack, vpc, subnets, reachable))
     dashboard(stack)
     built = time.perf_counter()
