@@ -1,0 +1,159 @@
+"""What becomes of endpoints that are renamed, moved or retired: deployed, and as plan says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+import yaml
+
+from local_sagemaker import DeploymentFailed, LocalAws, RuntimeOptions, deploy_template
+from low_latency_endpoint import (
+    ClientZones,
+    Container,
+    ContainerImage,
+    EndpointOptions,
+    LowLatencyEndpoint,
+    LowLatencyEndpointStack,
+)
+from low_latency_endpoint.settings import load_settings
+from low_latency_endpoint.settings.update.comparison import compare
+from low_latency_endpoint.settings.update.effects import Effect
+
+ACCOUNT, REGION = "123456789012", "us-east-1"
+IMAGE = f"{ACCOUNT}.dkr.ecr.{REGION}.amazonaws.com/server:1"
+WAITS = "= 57 * 60, 20 * 60"
+
+
+@pytest.fixture
+def aws() -> Iterator[LocalAws]:
+    with LocalAws.in_process(region=REGION, runtime=RuntimeOptions(interfaces_stay=0)) as running:
+        running.reset()
+        running.add_image(IMAGE)
+        yield running
+        running.reset()
+
+
+def deployed(aws: LocalAws, app: cdk.App, stack_name: str = "Serving") -> Any:
+    made = app.synth().stacks[0]
+    template = Path(app.outdir) / made.template_file
+    # Twenty minutes of real time for what others may have in the same security group.
+    template.write_text(template.read_text("utf-8").replace(WAITS, "= 57 * 60, 1"), "utf-8")
+    return deploy_template(aws, Path(app.outdir), stack_name)
+
+
+class Versions:
+    """Settings files of one stack, deployed one after the other and held against each other."""
+
+    def __init__(self, aws: LocalAws, folder: Path) -> None:
+        self.aws, self.folder, self.settings = aws, folder, []
+
+    def deploy(self, key: str, name: str) -> Any:
+        path = self.folder / f"{len(self.settings)}.yaml"
+        path.write_text(
+            yaml.safe_dump(
+                {
+                    "stack_name": "Serving",
+                    "region": REGION,
+                    "account": ACCOUNT,
+                    "client_zones": {"ids": ["use1-az1", "use1-az2"]},
+                    "endpoints": {
+                        key: {
+                            "endpoint_name": name,
+                            "containers": [{"image": {"uri": IMAGE}}],
+                            "instance_type": "ml.m5.xlarge",
+                            "latency": {"p99": "200ms"},
+                            "throughput": {"peak_tps": 100, "tps_per_instance": 50},
+                        }
+                    },
+                }
+            ),
+            "utf-8",
+        )
+        self.settings.append(load_settings(path))
+        app = cdk.App(outdir=str(self.folder / f"out-{len(self.settings)}"))
+        LowLatencyEndpointStack.from_settings(app, self.settings[-1])
+        return deployed(self.aws, app)
+
+    @property
+    def said(self) -> Any:
+        """What plan says of the last change."""
+        return compare(*self.settings[-2:])
+
+    def endpoints(self) -> list[str]:
+        found = self.aws.client("sagemaker").list_endpoints()["Endpoints"]
+        return sorted(each["EndpointName"] for each in found)
+
+
+@pytest.fixture
+def versions(aws: LocalAws, tmp_path: Path) -> Versions:
+    return Versions(aws, tmp_path)
+
+
+def test_a_scaled_endpoint_that_is_renamed_is_replaced(aws, versions):
+    versions.deploy("alpha", "ranking")
+    versions.deploy("alpha", "ranking-v2")
+    assert versions.endpoints() == ["ranking-v2"]
+    (policy,) = aws.client("application-autoscaling").describe_scaling_policies(
+        ServiceNamespace="sagemaker"
+    )["ScalingPolicies"]
+    assert policy["ResourceId"] == "endpoint/ranking-v2/variant/primary"
+    assert policy["PolicyName"] == "Invocations-ranking-v2-primary"
+    assert versions.said.effect is Effect.REPLACED
+
+
+def test_a_moved_key_with_the_same_name_is_refused_and_what_serves_stays(versions):
+    versions.deploy("alpha", "ranking")
+    with pytest.raises(DeploymentFailed, match="already existing endpoint"):
+        versions.deploy("beta", "ranking")
+    assert versions.endpoints() == ["ranking"]
+    assert versions.said.effect is Effect.REFUSED
+
+
+def test_a_moved_key_with_another_name_makes_another_endpoint(versions):
+    versions.deploy("alpha", "ranking")
+    versions.deploy("beta", "ranking-v2")
+    assert versions.endpoints() == ["ranking-v2"]
+    assert versions.said.effect is Effect.DELETED
+
+
+def test_the_network_of_an_endpoint_that_is_retired_goes_with_it(aws, tmp_path):
+    """And synthesis warns of it as long as both are there."""
+
+    def stack_of(*names: str) -> tuple[cdk.App, list[str]]:
+        app = cdk.App(outdir=str(tmp_path / "-".join(names)), analytics_reporting=False)
+        env = cdk.Environment(account=ACCOUNT, region=REGION)
+        stack = cdk.Stack(app, "Serving", env=env)
+        shared: dict[str, Any] = {"client_zones": ClientZones.of_ids("use1-az1", "use1-az2")}
+        for name in names:
+            made = LowLatencyEndpoint(
+                stack,
+                name,
+                **shared,
+                instance_type="ml.m5.xlarge",
+                containers=[Container(image=ContainerImage.from_uri(IMAGE))],
+                endpoint=EndpointOptions(endpoint_name=name),
+            )
+            shared = {"network": made.network, "private_link": made.private_link}
+        warned = [
+            str(entry.data)
+            for construct in stack.node.find_all()
+            for entry in construct.node.metadata
+            if entry.type == "aws:cdk:warning" and "networkOfAnEndpoint" in str(entry.data)
+        ]
+        return app, warned
+
+    both, warned = stack_of("first", "second")
+    assert ["Serving/first" in text for text in warned] == [True]
+    before = deployed(aws, both).resources
+    alone, warned = stack_of("second")
+    assert not warned
+    after = deployed(aws, alone).resources
+    vpcs = [each["VpcId"] for each in aws.client("ec2").describe_vpcs()["Vpcs"]]
+    (old,) = (each for name, each in before.items() if name.startswith("firstNetworkVpc"))
+    (new,) = (each for name, each in after.items() if name.startswith("secondNetworkVpc"))
+    assert old not in vpcs
+    assert new in vpcs
