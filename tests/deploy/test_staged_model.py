@@ -24,11 +24,13 @@ from low_latency_endpoint import (
     ModelData,
     ZoneAlignedNetwork,
 )
+from low_latency_endpoint.hosting.staged_model import StagedModel
 from low_latency_endpoint.plan.pinned_model import PinnedFile, PinnedModel
 
 pytestmark = pytest.mark.realtime
 
 MODEL, TOKEN = "acme/tiny", "hf_granted"
+OTHER = "acme/other"
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/server:1"
 FILES = {"config.json": b"{}", "model.safetensors": bytes(range(251)) * 150_000}
 NEWER = {"config.json": b'{"newer": 1}', "model.safetensors": b"small"}
@@ -36,7 +38,11 @@ NEWER = {"config.json": b'{"newer": 1}', "model.safetensors": b"small"}
 
 @pytest.fixture
 def hub() -> Iterator[FakeHub]:
-    with FakeHub({MODEL: FakeModel(files=FILES, gated="manual", tokens=(TOKEN,))}) as running:
+    models = {
+        MODEL: FakeModel(files=FILES, gated="manual", tokens=(TOKEN,)),
+        OTHER: FakeModel(files={"config.json": b"[]"}),
+    }
+    with FakeHub(models) as running:
         yield running
 
 
@@ -52,11 +58,11 @@ class Site:
         self.secret = secrets.create_secret(Name="hf", SecretString=TOKEN)["ARN"]
         self.made: set[str] = set()
 
-    def pinned(self, files: dict[str, bytes]) -> PinnedModel:
+    def pinned(self, files: dict[str, bytes], model: str = MODEL) -> PinnedModel:
         return PinnedModel(
-            model=MODEL,
+            model=model,
             revision="main",
-            commit=self.hub.repositories[MODEL].branches["main"],
+            commit=self.hub.repositories[model].branches["main"],
             files=tuple(
                 PinnedFile(path, len(body), hashlib.sha256(body).hexdigest())
                 for path, body in files.items()
@@ -123,6 +129,7 @@ class Site:
 @pytest.fixture
 def site(hub: FakeHub, tmp_path: Path) -> Iterator[Site]:
     with LocalAws.in_process(region="us-east-1") as aws:
+        aws.reset()  # of what another one of this process may have
         here = Site(aws, hub, tmp_path)
         yield here
         for name in list(here.made):
@@ -160,6 +167,44 @@ def test_a_model_is_staged_once_followed_to_another_commit_and_leaves_nothing(si
 
     site.delete()
     assert site.buckets() == {site.bucket}
+
+
+def test_two_models_of_a_stack_are_updated_and_removed_by_themselves(site):
+    """They share the function, its role and the bucket."""
+
+    def deploy(*pinned: PinnedModel) -> Any:
+        out = site.folder / "-".join(each.commit[:8] for each in pinned)
+        app = cdk.App(outdir=str(out), analytics_reporting=False)
+        env = cdk.Environment(account="123456789012", region="us-east-1")
+        stack = cdk.Stack(app, "Staged", env=env)
+        secret = secretsmanager.Secret.from_secret_complete_arn(stack, "Token", site.secret)
+        for each in pinned:
+            StagedModel(
+                stack,
+                each.model.partition("/")[2],
+                pinned=each,
+                token=secret if each.model == MODEL else None,
+                hub_endpoint=site.hub.endpoint,
+            )
+        app.synth()
+        site.made.add("Staged")
+        return deploy_template(site.aws, out, "Staged")
+
+    def staged() -> set[str]:
+        (bucket,) = site.buckets() - {site.bucket}
+        objects = site.s3.list_objects_v2(Bucket=bucket).get("Contents", [])
+        return {each["Key"].split("/")[3] for each in objects if "hub/" in each["Key"]}
+
+    other = site.pinned({"config.json": b"[]"}, OTHER)
+    first = site.pinned(FILES)
+    deploy(first, other)
+    assert staged() == {first.commit, other.commit}
+    site.hub.commit(MODEL, NEWER)
+    second = site.pinned(NEWER)
+    deploy(second, other)
+    assert staged() == {second.commit, other.commit}
+    deploy(other)
+    assert staged() == {other.commit}
 
 
 def test_a_tampered_byte_fails_the_deployment_which_goes_back_and_leaves_nothing(site):
