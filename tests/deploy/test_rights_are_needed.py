@@ -158,7 +158,7 @@ def _born_as_on_aws(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- the stack ------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def hub() -> Iterator[FakeHub]:
     with FakeHub({MODEL: FakeModel(files=FILES, gated="manual", tokens=(TOKEN,))}) as running:
         yield running
@@ -176,7 +176,9 @@ class Site:
             Name="hf", SecretString=TOKEN, KmsKeyId=self.token_key
         )["ARN"]
 
-    def pinned(self, files: dict[str, bytes]) -> PinnedModel:
+    def committed(self, files: dict[str, bytes]) -> PinnedModel:
+        """Have the model's newest commit with these files, and pin it."""
+        self.hub.commit(MODEL, files)
         return PinnedModel(
             model=MODEL,
             revision="main",
@@ -372,14 +374,13 @@ def delete_while_interfaces_stay(aws: LocalAws, made: DeployedStack, watch: Watc
 @pytest.mark.parametrize("site", [STAY], indirect=True, ids=["interfaces stay"])
 def test_each_right_of_each_function_is_needed_and_none_is_missing(site, watch):
     rights: list[Granted] = []
-    first = site.synthesise(site.pinned(FILES))
+    first = site.synthesise(site.committed(FILES))
     assert not missing_functions(read(first))
     edit(first, goes_on_at_once)
     made = site.deploy(first)
     rights += granted(site.aws, made, read(first))
 
-    site.hub.commit(MODEL, NEWER)
-    newer = site.pinned(NEWER)
+    newer = site.committed(NEWER)
     # As of a function that was killed: the staging ends it.
     site.aws.client("s3").create_multipart_upload(
         Bucket=physical(made, read(first), "AWS::S3::Bucket"), Key=f"{newer.prefix}config.json"
@@ -450,7 +451,7 @@ def take_out(action: str) -> Callable[[Template], None]:
     ],
 )
 def test_without_a_right_the_deployment_fails_with_the_denial(site, watch, action):
-    template = site.synthesise(site.pinned(NEWER))
+    template = site.synthesise(site.committed(NEWER))
     edit(template, impatient)
     edit(template, take_out(action))
     failed = site.deploy(template, expect_failure=True)
