@@ -17,10 +17,18 @@ import aws_cdk as cdk
 import boto3
 import pytest
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from local_sagemaker import DeployedStack, LocalAws, RuntimeOptions, delete_stack, deploy_template
+from local_sagemaker import (
+    DeployedStack,
+    DeploymentFailed,
+    LocalAws,
+    RuntimeOptions,
+    delete_stack,
+    deploy_template,
+)
 from low_latency_endpoint import (
     ClientZones,
     Container,
@@ -95,7 +103,7 @@ class App:
         *,
         isolated: bool = False,
     ) -> DeployedStack:
-        """Deploy endpoints by their keys: ``image`` (a tag), ``data`` (a URI), ``name``."""
+        """Deploy endpoints by their keys: ``image`` (a tag), ``data``, ``key``, ``name``."""
         self._number += 1
         out = self.folder / f"{stack_name}-{self._number}"
         app = cdk.App(outdir=str(out), analytics_reporting=False)
@@ -123,7 +131,7 @@ class App:
                 containers=[
                     Container(
                         image=ContainerImage.from_uri(f"{REGISTRY}/server:{each['image']}"),
-                        data=ModelData.from_uri(data) if data else None,
+                        data=ModelData.from_uri(data, key=key_of(stack, each)) if data else None,
                     )
                 ],
                 model=ModelOptions(**model),
@@ -149,6 +157,11 @@ class App:
             image = sagemaker.describe_model(ModelName=model)["PrimaryContainer"]["Image"]
             found[each["EndpointName"]] = image.rpartition(":")[2]
         return found
+
+
+def key_of(stack: cdk.Stack, endpoint: dict[str, Any]) -> kms.IKey | None:
+    arn = endpoint.get("key")
+    return kms.Key.from_key_arn(stack, "DataKey", arn) if arn else None
 
 
 @pytest.fixture(params=["own roles", "stated roles"])
@@ -315,3 +328,22 @@ def test_the_s3_gateway_lets_the_old_fleet_read_until_the_change_after(aws, tmp_
             each for each in "abc" if f"arn:aws:s3:::tooling-{each}/*" in policy_of(aws, "Gateway")
         }
         assert let == {each for each in (before, now) if each}
+
+
+def test_model_data_that_a_customers_key_encrypts_needs_the_key_stated(aws, tmp_path):
+    """What S3 asks of KMS for the role comes through no VPC endpoint, also with isolation."""
+    app, s3 = App(aws, tmp_path), aws.client("s3")
+    key = aws.client("kms").create_key()["KeyMetadata"]["Arn"]
+    s3.create_bucket(Bucket="encrypted")
+    s3.put_object(
+        Bucket="encrypted",
+        Key="model.tar.gz",
+        Body=b"",
+        ServerSideEncryption="aws:kms",
+        SSEKMSKeyId=key,
+    )
+    endpoint = {"image": 1, "name": "ranking", "data": "s3://encrypted/model.tar.gz"}
+    with pytest.raises(DeploymentFailed, match=r"s3:GetObject|kms:Decrypt"):
+        app.deploy({"alpha": endpoint}, isolated=True)
+    app.deploy({"alpha": {**endpoint, "key": key}}, isolated=True)
+    assert app.serving() == {"ranking": "1"}
