@@ -25,9 +25,9 @@ def name_of(construct: Construct) -> str:
     >>> from aws_cdk import App, Stack
     >>> from constructs import Construct
     >>> name_of(Construct(Stack(App(), "Serving"), "Ranking"))
-    'serving-ranking-a2f7fb72'
+    'serving-ranking-a315abf9'
     >>> name_of(Construct(Stack(App(), "Serving", stack_name="Dev"), "Ranking"))
-    'serving-ranking-a2f7fb72-0a1f0c2b'
+    'dev-ranking-5c1d0f1b-859fe9a0'
     """
     stack = _outermost(stack_of(construct))
     name = stack.stack_name

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from roles_under_test import give_hosting_role
 
 from local_sagemaker import delete_stack, deploy_template
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
@@ -29,6 +30,7 @@ class Stack:
     def __init__(self, here: Any) -> None:
         self.here, self.name = here, f"Handled{next(_numbers)}"
         here.made.append(NAME)
+        give_hosting_role(here.aws)
         self.deploy("model")
         self.good = here.described(NAME)["EndpointConfigName"]
 
