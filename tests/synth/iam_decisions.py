@@ -1,13 +1,11 @@
-"""What IAM would decide: a policy of a template, read as AWS's "Policy evaluation logic" says.
-
-https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic.html: nothing
-is allowed but what an Allow names, and nothing that a Deny names.
-"""
+"""What IAM would decide of a template's policies: the local AWS's evaluator is asked."""
 
 from __future__ import annotations
 
-import re
+import json
 from typing import Any
+
+from local_sagemaker.permissions.evaluator import Asked, Principal, read_policy
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 PSEUDO = {
@@ -35,42 +33,34 @@ def text(value: Any) -> str:
 
 
 def allows(policy: dict[str, Any] | None, action: str, resource: str, **keys: str) -> bool:
-    """Whether a request passes, with condition keys such as ``aws_ResourceAccount="1234..."``."""
+    """Whether a request passes, with condition keys such as ``aws_ResourceAccount="1234..."``.
+
+    Whomever a statement names: what else of the local AWS's evaluator counts is tested with it.
+    """
     if policy is None:  # an endpoint without a policy lets everything through
         return True
-    context = {name.replace("_", ":", 1).lower(): value for name, value in keys.items()}
-    effects = {
-        statement["Effect"]
-        for statement in policy["Statement"]
-        if _any(statement["Action"], action, ignore_case=True)
-        and _any(statement["Resource"], resource)
-        and all(
-            _holds(operator, key, wanted, context)
-            for operator, tests in statement.get("Condition", {}).items()
-            for key, wanted in tests.items()
-        )
+    document = {
+        "Version": "2012-10-17",
+        "Statement": [
+            _resolved({name: each for name, each in statement.items() if name != "Principal"})
+            for statement in policy["Statement"]
+            if not _named_before(statement)
+        ],
     }
-    return effects == {"Allow"}
+    context = {name.replace("_", ":", 1).lower(): value for name, value in keys.items()}
+    asked = Asked(Principal("anybody"), action, resource, ACCOUNT, context)
+    read = read_policy(json.dumps(document))
+    return bool(read.allows(asked)) and not read.denies(asked)
 
 
-def _any(patterns: Any, value: str, *, ignore_case: bool = False) -> bool:
-    if isinstance(patterns, dict) and "Fn::Split" in patterns:
-        return False  # what a policy named before its last change, of which there was none
-    given = patterns if isinstance(patterns, list) else [patterns]
-    return any(_like(text(pattern), value, ignore_case) for pattern in given)
+def _named_before(statement: dict[str, Any]) -> bool:
+    """Whether it is of what a policy named before its last change, of which there was none."""
+    return isinstance(statement["Resource"], dict) and "Fn::Split" in statement["Resource"]
 
 
-def _like(pattern: str, value: str, ignore_case: bool = False) -> bool:
-    expression = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
-    return re.fullmatch(expression, value, re.I if ignore_case else 0) is not None
-
-
-def _holds(operator: str, key: str, wanted: Any, context: dict[str, str]) -> bool:
-    got = context.get(key.lower())
-    if got is None:  # a key that is not in the request does not match
-        return False
-    given = wanted if isinstance(wanted, list) else [wanted]
-    if operator in ("StringLike", "ArnLike"):
-        return _any(given, got)
-    assert operator in ("StringEquals", "ArnEquals", "Bool"), operator
-    return got in [text(each) for each in given]
+def _resolved(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_resolved(each) for each in value]
+    if isinstance(value, dict) and not set(value) & {"Fn::Join", "Ref", "Fn::GetAtt"}:
+        return {name: _resolved(each) for name, each in value.items()}
+    return text(value)
