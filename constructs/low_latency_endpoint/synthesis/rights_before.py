@@ -12,7 +12,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct, Dependable, IConstruct
 
 from .asked_once import stack_of
-from .role_rights import is_ours
+from .role_rights import RoleRights, is_ours
 
 _ID = "RightsBefore"
 _MAY_WAIT = ("AWS::SageMaker::", "AWS::Lambda::", "AWS::CloudFormation::", "Custom::")
@@ -39,8 +39,9 @@ class RightsBefore(Construct):
 
     @classmethod
     def of(cls, scope: Construct, role: iam.IRole) -> RightsBefore:
-        """That below the scope, made where there is none."""
-        found = scope.node.try_find_child(_ID) or cls(scope, role)
+        """That of the scope's stack and the role, made where there is none."""
+        holder = RoleRights.given(scope, role).scope
+        found = holder.node.try_find_child(_ID) or cls(holder, role)
         assert isinstance(found, RightsBefore)
         return found
 
@@ -51,14 +52,21 @@ class _Attached(Dependable):
     def __init__(self, holder: Construct, role: iam.IRole) -> None:
         super().__init__()
         self._holder, self._role = holder, role
+        self._found: tuple[int, list[IConstruct]] = (0, [])
 
     @property
     @jsii.member(jsii_name="dependencyRoots")
     def dependency_roots(self) -> list[IConstruct]:
-        """The policies in the stack whose roles are this one."""
+        """The policies in the stack whose roles are this one; CDK asks for each dependent."""
+        constructs = stack_of(self._holder).node.find_all()
+        if self._found[0] != len(constructs):
+            self._found = (len(constructs), self._among(constructs))
+        return self._found[1]
+
+    def _among(self, constructs: Sequence[IConstruct]) -> list[IConstruct]:
         stack = stack_of(self._holder)
         name = stack.resolve(self._role.role_name)
-        made = [each for each in stack.node.find_all() if isinstance(each, CfnResource)]
+        made = [each for each in constructs if isinstance(each, CfnResource)]
         waiting = [
             stack.resolve(each.logical_id)
             for each in made

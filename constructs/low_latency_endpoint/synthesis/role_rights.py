@@ -36,6 +36,10 @@ class RoleRights:
         Ends the policies' names: the logical ID alone is enough on a role of the stack's own.
     standing : mapping, optional
         The inline policy that the role is made with.
+
+    Attributes
+    ----------
+    scope : Construct
     """
 
     def __init__(
@@ -46,7 +50,7 @@ class RoleRights:
         name_end: str = "",
         standing: Mapping[str, Any] | None = None,
     ) -> None:
-        self._scope, self._role, self._name_end = scope, role, name_end
+        self.scope, self._role, self._name_end = scope, role, name_end
         self._length = (
             sent_length(scope, stack_of(scope).resolve(dict(standing))) if standing else 0
         )
@@ -124,7 +128,7 @@ class RoleRights:
         ConfigurationError
             LLE378 when the role's inline policies are longer than IAM takes.
         """
-        parent = self._scope if self._name_end else scope or self._scope
+        parent = self.scope if self._name_end else scope or self.scope
         resolved = stack_of(parent).resolve(list(statements))
         name = kind if fixed else f"{kind}{digest_of(resolved)}"
         if owner is not None:
@@ -136,10 +140,10 @@ class RoleRights:
             assert isinstance(found, Construct)
             return found
         content = document(*statements)
-        self._length += sent_length(self._scope, document(*resolved))
+        self._length += sent_length(self.scope, document(*resolved))
         if not ROLE_POLICIES_LENGTH.holds(self._length):
             where = path_of(owner or parent)
-            raise too_long(self._length, fits=len(self._owners) - 1, where=where)
+            raise too_long(self._length, fits=max(len(self._owners) - 1, 0), where=where)
         if isinstance(self._role, iam.CfnRole):
             policy = iam.CfnPolicy(
                 parent, name, policy_name=name, roles=[self._role.ref], policy_document=content
