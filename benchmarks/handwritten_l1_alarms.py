@@ -126,9 +126,7 @@ def alarms(stack: Stack) -> None:
         ),
     ]
     cloudwatch.CfnCompositeAlarm(
-        stack,
-        "Composite",
-        alarm_rule=" OR ".join(f'ALARM("{alarm.ref}")' for alarm in paging),
+        stack, "Composite", alarm_rule=" OR ".join(f'ALARM("{alarm.ref}")' for alarm in paging)
     )
 
 

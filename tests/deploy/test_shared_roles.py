@@ -226,7 +226,7 @@ def policy_of(aws: LocalAws, kind: str) -> str:
 
 
 @pytest.fixture
-def caller(aws) -> Any:
+def caller(aws) -> Iterator[Any]:
     """A client that calls through the interface endpoint with a role's session."""
     client = aws.client("iam")
     trust = {
@@ -249,7 +249,7 @@ def caller(aws) -> Any:
     session = aws.client("sts").assume_role(
         RoleArn=f"{ROLES}caller", RoleSessionName="test", DurationSeconds=3600
     )["Credentials"]
-    return boto3.client(
+    calling = boto3.client(
         "sagemaker-runtime",
         region_name=REGION,
         endpoint_url=aws.runtime_url("use1-az1"),
@@ -258,6 +258,8 @@ def caller(aws) -> Any:
         aws_session_token=session["SessionToken"],
         config=Config(retries={"max_attempts": 0}),
     )
+    yield calling
+    calling.close()
 
 
 def answer(caller: Any, name: str) -> str:
