@@ -579,3 +579,12 @@ def test_a_session_ends(aws, caller) -> None:
     assert refusal(me("sqs").list_queues) == ("ExpiredTokenException", told)
     assert refusal(me("iam").list_roles) == ("ExpiredToken", told)
     assert refusal(me("s3").list_buckets) == ("ExpiredToken", "The provided token has expired.")
+
+
+def test_nobody_assumes_a_role_that_there_is_not(aws):
+    """CDK's command line asks for its lookup role, and goes on without where there is none."""
+    with pytest.raises(ClientError, match="not authorized to perform: sts:AssumeRole") as refused:
+        aws.client("sts").assume_role(
+            RoleArn=f"arn:aws:iam::{aws.account}:role/nowhere", RoleSessionName="me"
+        )
+    assert refused.value.response["Error"]["Code"] == "AccessDenied"

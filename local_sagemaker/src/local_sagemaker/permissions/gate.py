@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 from ..admission import Credentials
 from .conditions import NotJudged
 from .enforcement import DENIED_OBJECTS
-from .judge import Denied, bucket_has_policy, check_call
+from .judge import Denied, bucket_has_policy, check_call, check_role_exists
 from .principals import ADMINISTRATOR, Identity, identify
 from .requests import Call, bucket_of_host, read_call
 
@@ -34,11 +34,13 @@ def identity_of(key: str | None, credentials: Credentials) -> Identity:
 def refusal(environ: dict[str, Any], who: Identity, service: str, region: str) -> Answer | None:
     """Judge a WSGI request; gives the refusal, None for what is allowed.
 
-    The administrator is asked about nothing but what a bucket's policy denies everybody.
+    The administrator is asked about nothing but what a bucket's policy denies everybody, and may
+    assume no role that does not exist.
     """
     target = environ.get("REQUEST_URI", environ.get("PATH_INFO", "/"))
     if who.administrator and (
-        service != "s3" or not any(map(bucket_has_policy, _buckets(environ)))
+        service not in ("s3", "sts")
+        or (service == "s3" and not any(map(bucket_has_policy, _buckets(environ))))
     ):
         return None
     body = environ["wsgi.input"].read()
@@ -46,7 +48,9 @@ def refusal(environ: dict[str, Any], who: Identity, service: str, region: str) -
     call: Call | None = None
     try:
         call = read_call(service, environ["REQUEST_METHOD"], target, _headers(environ), body)
-        if who.administrator and call.operation in _ALWAYS:
+        if call.operation == "AssumeRole":
+            check_role_exists(who, call)
+        if who.administrator and (service == "sts" or call.operation in _ALWAYS):
             return None
         if call.operation == "DeleteObjects":
             environ[DENIED_OBJECTS] = _denied_objects(who, call, region)

@@ -33,7 +33,7 @@ from .evaluator import (
     decide,
     read_policy,
 )
-from .principals import Identity, Origin
+from .principals import Identity, Origin, role_exists
 from .requests import Call
 
 
@@ -359,6 +359,16 @@ def check_service(service: Principal, right: Right, region: str) -> str | None:
     identity = Identity(service, Policies(), {})
     found, _ = decision(identity, right, region)
     return None if found.allowed else found.reason
+
+
+def check_role_exists(who: Identity, call: Call) -> None:
+    """Refuse to let anybody assume a role of this account that there is not.
+
+    CDK's command line then goes on with its caller's own credentials.
+    """
+    arn = str(call.request.get("RoleArn", ""))
+    if f":{ACCOUNT}:" in arn and not role_exists(arn):
+        raise Denied(who.principal.arn, "sts:AssumeRole", arn, "", "sts")
 
 
 def check_call(who: Identity, call: Call, region: str) -> None:

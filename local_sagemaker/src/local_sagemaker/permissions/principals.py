@@ -105,6 +105,11 @@ def _role(arn: str) -> tuple[Any, Any]:
     return next((r for r in list(backend.roles.values()) if r.name == name), None), backend
 
 
+def role_exists(arn: str) -> bool:
+    """Say whether there is a role."""
+    return _role(arn)[0] is not None
+
+
 def role_identity(
     arn: str, session_name: str, *, origin: Origin = Origin(), policy: str | None = None
 ) -> Identity:
