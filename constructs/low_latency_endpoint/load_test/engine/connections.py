@@ -249,11 +249,13 @@ class GeneratorConnection:
     def _arrival(self) -> float:
         """When the newest of what there is to read came, by the kernel; else, now."""
         told = () if self._peek is None else self._peek()[1]
-        now = time.perf_counter()
+        # The wall clock is read first, so that a pause between the two readings makes the arrival
+        # later: none may seem to have come before it was sent.
+        wall, now = time.time_ns(), time.perf_counter()
         for _, kind, data in told:
             if kind == _STAMPED and len(data) == _STAMP.size:
                 seconds, nanoseconds = _STAMP.unpack(data)
-                age: float = time.time() - (seconds + 1e-9 * nanoseconds)
+                age: float = 1e-9 * (wall - 1_000_000_000 * seconds - nanoseconds)
                 # What is read now came after what was read before, whatever the clock was set to.
                 return min(now, max(self.came_at, now - age))
         return now
