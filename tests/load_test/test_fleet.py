@@ -253,6 +253,15 @@ def test_of_two_fleets_none_is_chosen(aws):
     assert raised.value.got.count("/twice/") == 2
 
 
+def test_fleets_of_every_page_are_found(aws):
+    for number in range(11):  # ten to a page
+        name = f"/low-latency-endpoint/load-test-fleet/many/stack-{number}"
+        aws.client("ssm").put_parameter(Name=name, Value="{}", Type="String", Overwrite=True)
+    with pytest.raises(ConfigurationError) as raised:
+        find_fleet(aws.client, "many")
+    assert raised.value.got.count("/many/") == 11
+
+
 @pytest.mark.parametrize("value", ["{", "[]", '{"schema": 1}', '{"subnets": 3}'])
 def test_a_description_of_another_version_is_said(aws, value):
     name = "/low-latency-endpoint/load-test-fleet/older/testing-fleet"

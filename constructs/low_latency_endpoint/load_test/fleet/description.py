@@ -91,7 +91,8 @@ def find_fleet(client: Any, endpoint_name: str) -> FleetDescription:
         several.
     """
     path = descriptions_path(endpoint_name)
-    found = client("ssm").get_parameters_by_path(Path=path)["Parameters"]
+    pages = client("ssm").get_paginator("get_parameters_by_path").paginate(Path=path)
+    found = [each for page in pages for each in page["Parameters"]]
     if not found:
         raise FLEET_DEPLOYED.error(
             got=f"no parameter below {path}",
