@@ -12,7 +12,8 @@ from aws_cdk import aws_s3 as s3
 from low_latency_endpoint import ClientZones, DataCapture, ModelData, ZoneAlignedNetwork
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.hosting.variant import CoreDump
-from low_latency_endpoint.synthesis.model_rights import bucket_arn, reading
+from low_latency_endpoint.plan.model_rights import reading
+from low_latency_endpoint.synthesis.s3_locations import bucket_arn
 
 from .iam_decisions import ACCOUNT, allows, text
 

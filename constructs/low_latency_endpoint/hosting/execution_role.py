@@ -13,18 +13,19 @@ from constructs import Construct, IDependable
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import MODEL_SECURITY_GROUPS
-from ..plan.model_rights import by_service
-from ..synthesis.findings import acknowledge_wildcard_resources, warn
-from ..synthesis.iam_documents import allow, for_hosting
-from ..synthesis.model_rights import (
+from ..plan.model_rights import (
+    Own,
+    by_service,
     encrypting_volumes,
     hosting,
     making_interfaces,
     writing_with,
-    written_objects,
 )
+from ..synthesis.findings import acknowledge_wildcard_resources, pseudo_parameters, warn
+from ..synthesis.iam_documents import allow, for_hosting
 from ..synthesis.rights_before import RightsBefore
 from ..synthesis.role_rights import RoleRights
+from ..synthesis.s3_locations import written_objects
 from .drained_interfaces import DrainedInterfaces
 from .model_interface import IModel
 
@@ -106,15 +107,16 @@ class ExecutionRole:
         self._rights = (
             RoleRights(scope, self.role) if role is None else RoleRights.given(scope, role)
         )
-        interfaces = making_interfaces(network.vpc.vpc_id, placed.subnet_ids, placed.group_ids)
+        own = Own(*pseudo_parameters())
+        interfaces = making_interfaces(own, network.vpc.vpc_id, placed.subnet_ids, placed.group_ids)
         self.needed: list[IDependable] = (
             [
-                self._allowed("Policy", hosting(), fixed=True),
+                self._allowed("Policy", hosting(own), fixed=True),
                 self._allowed("Version", [*interfaces, *statements]),
             ]
             if role is None
             else [
-                self._allowed("Hosting", hosting()),
+                self._allowed("Hosting", hosting(own)),
                 self._allowed("Interfaces", interfaces),
                 *(self._allowed("Version", part) for part in by_service(statements)),
                 role,
@@ -141,7 +143,7 @@ class ExecutionRole:
     def grant_write(self, s3_uri: str, key: kms.IKey | None) -> list[IDependable]:
         """Let the role write objects under an S3 URI; warn where the bucket is not known."""
         resource = written_objects(s3_uri)
-        statements = [] if key is None else [writing_with(key)]
+        statements = [] if key is None else [writing_with(key.key_arn)]
         if resource is None:
             warn(
                 self._scope,
@@ -157,7 +159,7 @@ class ExecutionRole:
 
     def grant_volume_key(self, key: kms.IKey) -> list[IDependable]:
         """Let the role hand a key on to the storage volumes."""
-        return self._grant("Volumes", encrypting_volumes(key))
+        return self._grant("Volumes", encrypting_volumes(key.key_arn))
 
     def _grant(self, kind: str, statements: Sequence[Mapping[str, Any]]) -> list[IDependable]:
         if not statements:

@@ -14,10 +14,10 @@ from ..plan.argument_kinds import checked_arguments
 from ..plan.image_names import dlc_accounts
 from ..plan.images import ARCHITECTURE_OF_PLATFORM, check_image_folder, known_dlc_account
 from ..plan.limits import IMAGE_URI
+from ..plan.model_rights import pulling
 from ..synthesis.asked_once import path_of, stack_of
 from ..synthesis.findings import warn
 from ..synthesis.iam_documents import allow
-from ..synthesis.model_rights import pulling
 from ..synthesis.token_text import masked
 from ..synthesis.validation import check, is_token
 

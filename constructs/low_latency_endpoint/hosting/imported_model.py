@@ -11,12 +11,13 @@ from constructs import Construct, IDependable
 
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..plan.limits import IMAGE_URI, MODEL_NAME
+from ..plan.model_rights import encrypting_volumes, writing_with
 from ..plan.published_metrics import endpoint_shape
 from ..synthesis.asked_once import path_below
 from ..synthesis.findings import warn
 from ..synthesis.iam_documents import allow
-from ..synthesis.model_rights import encrypting_volumes, writing_with, written_objects
 from ..synthesis.role_rights import RoleRights
+from ..synthesis.s3_locations import written_objects
 from ..synthesis.validation import check, is_token
 from .images import ContainerImage
 from .model_interface import IModel
@@ -53,11 +54,13 @@ class ImportedModel(IModel):
         resource = written_objects(s3_uri)
         statements = [] if resource is None else [allow(["s3:PutObject"], resource)]
         if key is not None:
-            statements.append(writing_with(key))
+            statements.append(writing_with(key.key_arn))
         return self._allow(statements, f"to write to {s3_uri}", complete=resource is not None)
 
     def grant_volume_key(self, key: kms.IKey) -> list[IDependable]:
-        return self._allow(encrypting_volumes(key), "to use the volumes' key", complete=True)
+        return self._allow(
+            encrypting_volumes(key.key_arn), "to use the volumes' key", complete=True
+        )
 
     def _allow(
         self, statements: Sequence[Mapping[str, Any]], what: str, *, complete: bool

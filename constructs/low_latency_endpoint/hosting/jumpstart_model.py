@@ -12,6 +12,7 @@ from constructs import Construct
 from ..hugging_face.lock_file import LOCK_NAME, pinned_jumpstart_model
 from ..plan.argument_kinds import checked_arguments
 from ..plan.jumpstart_rules import JUMPSTART_TYPE
+from ..plan.model_rights import reading
 from ..plan.pinned_jumpstart import (
     JumpStartServing,
     PinnedJumpStartModel,
@@ -20,7 +21,7 @@ from ..plan.pinned_jumpstart import (
 )
 from ..synthesis.asked_once import path_of, region_of
 from ..synthesis.findings import warn
-from ..synthesis.model_rights import bucket_arn, reading
+from ..synthesis.s3_locations import bucket_arn
 from ..synthesis.validation import is_token
 from .images import ContainerImage
 from .model_data import ModelData

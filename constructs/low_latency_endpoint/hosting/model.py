@@ -14,9 +14,10 @@ from constructs import Construct
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import ARCHITECTURE
+from ..plan.model_rights import reading
 from ..plan.published_metrics import endpoint_shape
 from ..synthesis.asked_once import path_below
-from ..synthesis.model_rights import bucket_arn, reading, split_s3_uri
+from ..synthesis.s3_locations import bucket_arn, split_s3_uri
 from ..synthesis.validation import check
 from .container import Container, container_on
 from .container_definition import check_containers, container_definition, warn_of_secrets

@@ -13,10 +13,11 @@ from constructs import Construct
 from ..hugging_face import HUB
 from ..plan.argument_kinds import checked_arguments
 from ..plan.limits import MODEL_DATA_URI
+from ..plan.model_rights import decrypting, reading
 from ..plan.pinned_model import PinnedModel
 from ..plan.rules import ARCHIVE_NAME, ASSET_IS_ARCHIVE
 from ..synthesis.findings import warn
-from ..synthesis.model_rights import bucket_arn, decrypting, reading, split_s3_uri
+from ..synthesis.s3_locations import bucket_arn, split_s3_uri
 from ..synthesis.validation import check, is_token
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def container_property(data: ModelData, data_uri: str, *, multi_model: bool) -> 
 
 
 def _decrypting(key: kms.IKey | None) -> list[dict[str, Any]]:
-    return [] if key is None else [decrypting(key)]
+    return [] if key is None else [decrypting(key.key_arn)]
 
 
 @dataclass(frozen=True)

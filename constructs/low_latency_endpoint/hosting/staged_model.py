@@ -12,12 +12,12 @@ from ..hugging_face import HUB
 from ..hugging_face.staging_function.addresses import StagingFailed, hub_endpoint
 from ..plan.argument_kinds import checked_arguments
 from ..plan.hugging_face_rules import HUB_ENDPOINT
+from ..plan.model_rights import decrypting, reading, writing_with
 from ..plan.pinned_model import PinnedModel
 from ..plan.staging_calls import CALLS_AT_ONCE, LARGEST_FILE, staging_calls
 from ..synthesis.asked_once import path_below, stack_of
 from ..synthesis.findings import acknowledge_wildcard_resources
 from ..synthesis.iam_documents import allow
-from ..synthesis.model_rights import decrypting, reading, writing_with
 from ..synthesis.private_bucket import private_bucket
 from ..synthesis.safeguards import safeguards_of
 from ..synthesis.validation import is_token
@@ -141,7 +141,7 @@ class StagedModel(Construct):
         """What a role needs to read the files."""
         statements = reading(self.bucket.bucket_arn, self.pinned.prefix)
         if self.bucket.encryption_key is not None:
-            statements.append(decrypting(self.bucket.encryption_key))
+            statements.append(decrypting(self.bucket.encryption_key.key_arn))
         return statements
 
     def _resource(
@@ -180,7 +180,7 @@ class StagedModel(Construct):
             allow(["s3:ListBucketMultipartUploads"], bucket),
         ]
         if self.bucket.encryption_key is not None:
-            statements.append(writing_with(self.bucket.encryption_key))
+            statements.append(writing_with(self.bucket.encryption_key.key_arn))
         rights = self._function.also(*statements)
         acknowledge_wildcard_resources(
             rights,
@@ -195,7 +195,7 @@ class StagedModel(Construct):
         secret = token.secret_full_arn or f"{token.secret_arn}-??????"
         statements = [allow(["secretsmanager:GetSecretValue"], secret)]
         if token.encryption_key is not None:
-            statements.append(decrypting(token.encryption_key))
+            statements.append(decrypting(token.encryption_key.key_arn))
         rights = self._function.also(*statements)
         if secret.endswith("?"):
             acknowledge_wildcard_resources(

@@ -9,9 +9,9 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from ..network.private_link_policy import INVOKE_ACTIONS
+from ..plan.model_rights import decrypting, writing_with
 from ..synthesis.findings import acknowledge_wildcard_resources
 from ..synthesis.iam_documents import allow, for_tasks, trust
-from ..synthesis.model_rights import decrypting, writing_with
 from ..synthesis.role_rights import RoleRights
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def master_role(scope: Construct, id: str, runs_arn: str, key: kms.IKey | None) 
         trust(_TASKS, for_tasks()),
         allow(["s3:GetObject", "s3:PutObject"], runs_arn),
         allow(SESSION_ACTIONS, "*"),
-        *([] if key is None else [writing_with(key)]),
+        *([] if key is None else [writing_with(key.key_arn)]),
     )
     acknowledge_wildcard_resources(
         role, ["*"], reason="The channels of a session on a task have no ARN of their own."
@@ -69,7 +69,7 @@ def worker_role(
         id,
         trust(_TASKS, for_tasks()),
         allow(["s3:GetObject"], runs_arn),
-        *([] if key is None else [decrypting(key)]),
+        *([] if key is None else [decrypting(key.key_arn)]),
     )
     rights.allow(f"{id}Invoke", allow(INVOKE_ACTIONS, endpoint_arn), owner=scope)
     acknowledge_wildcard_resources(

@@ -17,7 +17,7 @@ from ..plan.subnets import network_blocks
 from ..plan.zones import check_zones_in_region
 from ..synthesis.asked_once import path_below, path_of, region_of
 from ..synthesis.iam_documents import allow, document
-from ..synthesis.model_rights import bucket_arn
+from ..synthesis.s3_locations import bucket_arn
 from ..synthesis.validation import is_token
 from .client_zones import ClientZones
 from .default_security_group import ClosedDefaultSecurityGroup

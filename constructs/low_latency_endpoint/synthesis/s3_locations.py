@@ -1,0 +1,38 @@
+"""URIs and ARNs of S3, which may have CDK's tokens in them."""
+
+from __future__ import annotations
+
+from aws_cdk import Aws
+
+from .token_text import masked
+
+
+def split_s3_uri(uri: str) -> tuple[str, str] | None:
+    """Bucket and key of an ``s3://`` URI, either of which may have tokens in it.
+
+    None for another scheme, and for a URI that is known at deployment only.
+
+    Examples
+    --------
+    >>> split_s3_uri("s3://models/llama/"), split_s3_uri("https://models.s3.amazonaws.com/a")
+    (('models', 'llama/'), None)
+    """
+    text, restored = masked(uri)
+    if not text.startswith("s3://"):
+        return None
+    bucket, _, key = text.removeprefix("s3://").partition("/")
+    return restored(bucket), restored(key)
+
+
+def bucket_arn(name: str) -> str:
+    """ARN of a bucket, in whatever account."""
+    return f"arn:{Aws.PARTITION}:s3:::{name}"
+
+
+def written_objects(uri: str) -> str | None:
+    """ARN of the objects below a destination; None where the URI does not say its bucket."""
+    location = split_s3_uri(uri)
+    if location is None:
+        return None
+    bucket, prefix = location
+    return f"{bucket_arn(bucket)}/{prefix.rstrip('/')}{'/' if prefix else ''}*"
