@@ -119,9 +119,8 @@ class SharedParts:
             count += 2 + self.sagemaker_api + 2 * self.hosted_zone
         else:
             count += self.adopted_rules
-        count += (
-            self.function + 1
-        )  # waits for network interfaces, with a policy to start itself again
+        # What waits for network interfaces, with a policy to start itself again.
+        count += self.function + 1
         return count + self.function * self.confirms
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ..errors import ConfigurationError
 from ..plan.hugging_face_rules import (
@@ -34,9 +34,9 @@ from .breach import Finding, Place, breaches, finding
 from .costs import instances_in_update
 from .endpoint import EndpointSettings
 from .planned import images_of, plan_endpoint, plan_further_variant, planned_variants
-from .role_policies import too_long_policies
+from .role_policies import RolePolicy, role_policies, too_long_policies
 from .stack import DEFAULT_CIDR, Settings
-from .stack_parts import endpoint_parts, shared_parts
+from .stack_parts import endpoint_parts, rollback_alarms, shared_parts
 from .variants import FurtherSettings, all_containers, further_variants
 
 #: Input of the plan -> setting of the endpoint that holds it.
@@ -107,15 +107,16 @@ def plan_checks(settings: Settings, *, files: bool = True) -> Iterator[Finding]:
             yield from breaches(
                 ("endpoints", key, "variants"),
                 ROLLBACK_ALARM_COUNT.check,
-                endpoint_parts(settings, key, plans[key]).rollback_alarms or 1,
+                rollback_alarms(settings, key) or 1,
             )
         if files:
             for place, missing in _files(endpoint):
                 yield ("endpoints", key, *place), missing
     if sound:
         yield from _room(settings)
-        yield from _size(settings, plans)
-        for key, refused in too_long_policies(settings):
+        policies = role_policies(settings)
+        yield from _size(settings, plans, policies)
+        for key, refused in too_long_policies(policies):
             yield ("endpoints", key, "role_arn"), refused
 
 
@@ -232,9 +233,11 @@ def _room(settings: Settings) -> Iterator[Finding]:
     )
 
 
-def _size(settings: Settings, plans: dict[str, Plan]) -> Iterator[Finding]:
+def _size(
+    settings: Settings, plans: dict[str, Plan], policies: Mapping[RolePolicy, str]
+) -> Iterator[Finding]:
     """CloudFormation takes the stack; else the first endpoint that it has no room for."""
-    parts = {key: endpoint_parts(settings, key, plan) for key, plan in plans.items()}
+    parts = {key: endpoint_parts(settings, key, plan, policies) for key, plan in plans.items()}
     counts = (
         (
             RESOURCES,

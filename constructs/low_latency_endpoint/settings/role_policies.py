@@ -80,12 +80,14 @@ def role_policies(settings: Settings) -> dict[RolePolicy, str]:
     return found
 
 
-def too_long_policies(settings: Settings) -> Iterator[tuple[str, ConfigurationError]]:
+def too_long_policies(
+    policies: Mapping[RolePolicy, str],
+) -> Iterator[tuple[str, ConfigurationError]]:
     """The first endpoint for which a role's policies have no room, for each role; LLE378."""
     lengths: dict[str, int] = {}
     served: dict[str, list[str]] = {}
     refused: set[str] = set()
-    for policy, key in role_policies(settings).items():
+    for policy, key in policies.items():
         role = policy.role
         lengths[role] = lengths.get(role, 0) + policy.length
         if key not in served.setdefault(role, []):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..plan.latency_plan import CONCURRENCY_METRIC, Plan
@@ -12,7 +12,7 @@ from .endpoint import EndpointSettings
 from .endpoint_checks import rolls_back
 from .hugging_face import HuggingFaceSettings
 from .planned import planned_variants
-from .role_policies import role_policies
+from .role_policies import RolePolicy, role_policies
 from .served import has_own_model
 from .stack import Settings
 from .token_alarms import token_alarm_count
@@ -128,8 +128,15 @@ def _staged(settings: Settings) -> dict[tuple[str | None, str, str], int]:
     }
 
 
-def endpoint_parts(settings: Settings, key: str, plan: Plan) -> EndpointParts:
-    """What belongs to one endpoint of a settings file, with all of its variants."""
+def endpoint_parts(
+    settings: Settings, key: str, plan: Plan, policies: Mapping[RolePolicy, str] | None = None
+) -> EndpointParts:
+    """What belongs to one endpoint of a settings file, with all of its variants.
+
+    The policies are the file's :func:`role_policies`, for whoever asks for many endpoints.
+    """
+    if policies is None:
+        policies = role_policies(settings)
     endpoint = settings.endpoints[key]
     adopted = settings.private_link.interface_endpoint_id is not None
     alarms, warm_up = endpoint.alarms, endpoint.warm_up
@@ -144,7 +151,7 @@ def endpoint_parts(settings: Settings, key: str, plan: Plan) -> EndpointParts:
         steps=sum(each.plan.request.scaling.steps is not None for each in variants),
         dashboard=endpoint.dashboard,
         alarms=sum(len(_watching(settings, endpoint, each)) for each in production),
-        rollback_alarms=sum(len(_rolling_back(settings, key, each)) for each in production),
+        rollback_alarms=rollback_alarms(settings, key),
         quiet=len(production) if quiet else 0,
         warm_up=warms,
         during_deployments=bool(warm_up and warm_up.during_deployments),
@@ -156,9 +163,18 @@ def endpoint_parts(settings: Settings, key: str, plan: Plan) -> EndpointParts:
         + sum(bool(each.further and has_own_model(each.further.settings)) for each in variants),
         shadow_alarms=len(_of_shadow(plan)) if endpoint.shadow else 0,
         token_alarms=sum(_of_tokens(endpoint, production)),
-        role_policies=list(role_policies(settings).values()).count(key),
+        role_policies=list(policies.values()).count(key),
         function=_function(settings),
         own_function_roles=settings.safeguards.function_role_arn is None,
+    )
+
+
+def rollback_alarms(settings: Settings, key: str) -> int:
+    """How many alarms roll a deployment of an endpoint back."""
+    return sum(
+        len(_rolling_back(settings, key, each.plan))
+        for each in planned_variants(settings, key)
+        if not each.shadow
     )
 
 
