@@ -76,7 +76,9 @@ class LinkPolicy:
 
     def _limit_to(self, resources: Sequence[str]) -> None:
         assert self._former is not None
-        policy = _policy(self._actions, [resources, self._former.of(_SERVED)], openai=self._openai)
+        policy = _policy(
+            self._actions, [resources, self._former.names[_SERVED]], openai=self._openai
+        )
         ENDPOINT_POLICY_LENGTH.check(
             least_length(policy, region_of(self._link)) + LONGEST_ANSWER,
             f"{path_of(self._link)}, serving {len(resources)} endpoints",

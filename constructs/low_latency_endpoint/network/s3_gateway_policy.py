@@ -99,7 +99,7 @@ class S3GatewayPolicy:
             if named
         ]
         former = [
-            allow(actions, self._former.of(kind), principal="*") for kind, actions in _KINDS.items()
+            allow(_KINDS[kind], names, principal="*") for kind, names in self._former.names.items()
         ]
         policy = document(*statements, *former)
         length = least_length(policy, region_of(self._owner)) + LONGEST_ANSWER

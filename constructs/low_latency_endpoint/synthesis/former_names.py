@@ -34,6 +34,12 @@ class FormerNames(Construct):
         As for every construct.
     kinds : sequence of str
         Kinds of names, each with a list of its own; letters only.
+
+    Attributes
+    ----------
+    names : mapping of str to list of str
+        For each kind, what was named before and is no more, as a token; one of those that are, if
+        nothing.
     """
 
     def __init__(self, scope: Construct, id: str, *, kinds: Sequence[str]) -> None:
@@ -49,16 +55,14 @@ class FormerNames(Construct):
             type="Custom::FormerNames",
             properties={"ServiceToken": function.arn, "ServiceTimeout": "120"},
         )
-        self._kinds = tuple(kinds)
+        self.names: Mapping[str, list[str]] = {
+            kind: Fn.split(",", self._resource.get_att(kind).to_string()) for kind in kinds
+        }
 
     def now(self, named: Mapping[str, Sequence[str]]) -> None:
         """Say what is named now, for each kind at least one ARN."""
-        for kind in self._kinds:
+        for kind in self.names:
             self._resource.add_property_override(kind, list(named[kind]))
-
-    def of(self, kind: str) -> list[str]:
-        """What was named before and is no more, as a token; one of those that are, if nothing."""
-        return Fn.split(",", self._resource.get_att(kind).to_string())
 
 
 class _Function(Construct):
