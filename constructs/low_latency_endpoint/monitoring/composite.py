@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -13,7 +11,7 @@ from constructs import Construct
 
 from ..plan.composite_rules import COMPOSITE_RULE_LENGTH, generated_name_length
 from ..synthesis.asked_once import alarm_name_of, path_of, stack_of
-from ..synthesis.validation import is_token
+from ..synthesis.sent_length import least_stack_name
 
 
 def is_on(alarm: cloudwatch.IAlarm) -> str:
@@ -63,18 +61,11 @@ def composite_alarm(
 
 def _check_length(alarm: Construct, rule: str) -> None:
     stack = stack_of(alarm)
-    named = len(stack.stack_name) if not is_token(stack.stack_name) else 1
+    named = least_stack_name(stack)
     parts = stack.resolve(rule)
     texts = parts["Fn::Join"][1] if isinstance(parts, dict) else [parts]
     lengths = [
-        len(text) if isinstance(text, str) else generated_name_length(named, len(_logical_id(text)))
+        len(text) if isinstance(text, str) else generated_name_length(named, len(text["Ref"]))
         for text in texts
     ]
     COMPOSITE_RULE_LENGTH.check(sum(lengths), path_of(alarm))
-
-
-def _logical_id(reference: Mapping[str, Any]) -> str:
-    """The resource whose name or ARN a reference is."""
-    found = re.search(r'"(?:Ref|Fn::GetAtt)": (?:\[)?"([^"]+)"', json.dumps(reference))
-    assert found is not None
-    return found[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from aws_cdk import Stack
 from constructs import IConstruct
 
 from ..plan.composite_rules import generated_name_length
@@ -23,7 +24,7 @@ def sent_length(scope: IConstruct, resolved: Any) -> int:
         The document as the scope's stack resolves it.
     """
     stack, region = stack_of(scope), region_of(scope)
-    named = 1 if is_token(stack.stack_name) else len(stack.stack_name)
+    named = least_stack_name(stack)
     pseudo = {
         "AWS::Partition": "aws",
         "AWS::Region": "us-east-1" if is_token(region) else region,
@@ -31,6 +32,11 @@ def sent_length(scope: IConstruct, resolved: Any) -> int:
         "AWS::StackId": "s" * (OF_ARN + named + 37),
     }
     return len(json.dumps(_sent(resolved, named, pseudo), separators=(",", ":")))
+
+
+def least_stack_name(stack: Stack) -> int:
+    """Characters of a stack's name, at least one where the name is not known."""
+    return 1 if is_token(stack.stack_name) else len(stack.stack_name)
 
 
 def _sent(value: Any, named: int, pseudo: dict[str, str]) -> Any:
