@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import rule
 from .calls import Account
@@ -19,6 +19,8 @@ STACK_EXISTS = rule(
 )
 PLAN_METADATA = "LowLatencyEndpoint::Plan"
 ENDPOINT_TYPE = "AWS::SageMaker::Endpoint"
+
+_Resource = TypeVar("_Resource")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,8 @@ def stack_ids(account: Account, name: str, kind: str) -> dict[str, str]:
     }
 
 
-def made_at(path: str, ids: Mapping[str, str]) -> str | None:
-    """Of a stack's resources the physical ID of the one that a construct's path makes, if any.
+def made_at(path: str, resources: Mapping[str, _Resource]) -> _Resource | None:
+    """Of a stack's resources, by logical ID, the one that a construct's path makes, if any.
 
     CDK begins the logical ID with the path, in letters and digits, and ends it with a hash of
     eight. What else is the stack's is made by something else, and not by what has this path.
@@ -101,7 +103,7 @@ def made_at(path: str, ids: Mapping[str, str]) -> str | None:
     'vpce-1'
     """
     form = re.compile(rf"{re.sub('[^A-Za-z0-9]', '', path)}[0-9A-F]{{8}}")
-    return next((each for name, each in ids.items() if form.fullmatch(name)), None)
+    return next((each for name, each in resources.items() if form.fullmatch(name)), None)
 
 
 def template(account: Account, stack: str) -> dict[str, Mapping[str, Any]]:

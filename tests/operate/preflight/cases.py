@@ -440,17 +440,7 @@ CASES = [
         ("own",),
         aws={
             "ec2.DescribeVpcEndpoints": endpoints(link()),
-            "cloudformation.ListStackResources": {
-                "StackResourceSummaries": [
-                    {
-                        "LogicalResourceId": "PrivateLinkEndpointAB1FEE43",
-                        "ResourceType": "AWS::EC2::VPCEndpoint",
-                        "PhysicalResourceId": LINK,
-                        "ResourceStatus": "CREATE_COMPLETE",
-                        "LastUpdatedTimestamp": "2026-01-01",
-                    }
-                ]
-            },
+            **resources("PrivateLinkEndpointAB1FEE43", EC2_VPCEndpoint=LINK),
         },
     ),
     Case(
@@ -459,17 +449,7 @@ CASES = [
         ("already: AWS refuses a second one",),
         aws={
             "ec2.DescribeVpcEndpoints": endpoints(link()),
-            "cloudformation.ListStackResources": {
-                "StackResourceSummaries": [
-                    {
-                        "LogicalResourceId": "LegacyLinkEndpoint0A1B2C3D",
-                        "ResourceType": "AWS::EC2::VPCEndpoint",
-                        "PhysicalResourceId": LINK,
-                        "ResourceStatus": "CREATE_COMPLETE",
-                        "LastUpdatedTimestamp": "2026-01-01",
-                    }
-                ]
-            },
+            **resources("LegacyLinkEndpoint0A1B2C3D", EC2_VPCEndpoint=LINK),
         },
     ),
     Case(

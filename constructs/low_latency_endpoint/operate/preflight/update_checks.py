@@ -38,8 +38,7 @@ def deployed_endpoint(context: PlannedEndpoint) -> StackEndpoint | None:
     if stack_description(context.account, name) is None:
         return None
     found = stack_endpoints(context.account, name)
-    made = made_at(f"{context.key}/Endpoint", {each.logical_id: each.arn for each in found})
-    return next((each for each in found if made and each.arn == made), None)
+    return made_at(f"{context.key}/Endpoint", {each.logical_id: each for each in found if each.arn})
 
 
 def _current(context: PlannedEndpoint) -> DeployedEndpoint | None:
