@@ -8,10 +8,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-_URI = re.compile(
+_REPOSITORY = re.compile(
     r"(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com/"
-    r"(?P<repository>[^:@]+):(?P<tag>[^:@]+)"
+    r"(?P<repository>[^:@]+)"
 )
+_URI = re.compile(rf"{_REPOSITORY.pattern}:(?P<tag>[^:@]+)")
 _INDEX = "application/vnd.oci.image.index.v1+json"
 
 
@@ -58,3 +59,11 @@ def check_image(uri: str) -> re.Match[str]:
             f"{uri} is no image of ECR, as 123456789012.dkr.ecr.us-east-1.amazonaws.com/team/it:1"
         )
     return named
+
+
+def repository_arn(uri: str) -> str | None:
+    """Give the ARN of the repository that an image is in; None when that is none of ECR's."""
+    named = _REPOSITORY.match(uri)
+    if named is None:
+        return None
+    return f"arn:aws:ecr:{named['region']}:{named['account']}:repository/{named['repository']}"

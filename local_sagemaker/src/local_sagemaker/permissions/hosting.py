@@ -8,13 +8,13 @@ philschmid/llm-sagemaker-sample#2 for data; where none is known, IAM's own.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from ..admission import NOBODY, Session
+from ..images import repository_arn
 from .actions import Right, rights
 from .conditions import NotJudged
 from .functions import may
@@ -25,9 +25,6 @@ logger = logging.getLogger(__name__)
 
 _SERVICE = "sagemaker.amazonaws.com"
 _SESSION = "SageMaker"
-_IMAGE = re.compile(
-    r"(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com/(?P<name>[^:@]+)"
-)
 _OF_IMAGES = ("BatchGetImage", "GetDownloadUrlForLayer", "BatchCheckLayerAvailability")
 _OF_INTERFACES = (
     "CreateNetworkInterface",
@@ -89,15 +86,8 @@ class ModelRole:
             raise RoleLacks(f"The local AWS cannot judge {self.arn}: {unknown}.") from None
 
     def _check(self) -> None:
-        account, region = self.place
-        # "The asterisk is what it sends": developer guide, "Cross-Service Confused Deputy
-        # Prevention", SageMaker AI Inference.
-        source = {
-            "aws:SourceAccount": account,
-            "aws:SourceArn": f"arn:aws:sagemaker:{region}:{account}:*",
-        }
         try:
-            check_trust(self.arn, _SERVICE, source)
+            _check_trust(self.place, self.arn)
         except NotAssumable:
             raise RoleLacks(
                 f'Could not assume role {self.arn}. Please ensure that the role "{self.arn}" exists '
@@ -113,16 +103,16 @@ class ModelRole:
             self._check_volumes(self.volume_key)
 
     def _check_image(self, image: str) -> None:
-        named = _IMAGE.match(image)
-        if named is None:
+        repository = repository_arn(image)
+        if repository is None:
             return
         _, region = self.place
+        # SageMaker pulls images by itself, not through the model's VPC.
+        who = role_identity(self.arn, _SESSION)
         wanted = [Right("ecr:GetAuthorizationToken", "*", {})]
-        repository = f"arn:aws:ecr:{named['region']}:{named['account']}:repository/{named['name']}"
         for right in (*wanted, *(Right(f"ecr:{name}", repository, {}) for name in _OF_IMAGES)):
             try:
-                # SageMaker pulls images by itself, not through the model's VPC.
-                check(role_identity(self.arn, _SESSION), [right], "ecr", region)
+                check(who, [right], "ecr", region)
             except Denied as denied:
                 logger.info("%s", denied)
                 lacks = right.action.removeprefix("ecr:")
@@ -170,15 +160,11 @@ class ModelRole:
             "NetworkInterfaceId": "*",
             "Vpc": vpc_of(subnet, region),
         }
+        # The service calls with the role, from outside of the VPC.
+        who = role_identity(self.arn, _SESSION)
         for operation in _OF_INTERFACES:
             try:
-                # The service calls with the role, from outside of the VPC.
-                check(
-                    role_identity(self.arn, _SESSION),
-                    rights("ec2", operation, asked, region, account),
-                    "ec2",
-                    region,
-                )
+                check(who, rights("ec2", operation, asked, region, account), "ec2", region)
             except Denied as denied:
                 raise RoleLacks(
                     f"Access denied while setting up the network of the model: {denied}"
@@ -221,17 +207,27 @@ class ModelRole:
 
 def may_delete_interfaces(place: tuple[str, str], role: str, subnets: Sequence[str]) -> bool:
     """Say whether SageMaker may delete network interfaces with a role."""
+    _, region = place
+    try:
+        _check_trust(place, role)
+    except NotAssumable:
+        return False
+    asked = {"NetworkInterfaceId": "*", "Vpc": vpc_of(subnets[0], region) if subnets else None}
+    return may(role_identity(role, _SESSION), "ec2", ["DeleteNetworkInterface"], asked, region)
+
+
+def _check_trust(place: tuple[str, str], role: str) -> None:
+    """Ask whether SageMaker may assume a role; NotAssumable when it may not.
+
+    "The asterisk is what it sends": developer guide, "Cross-Service Confused Deputy Prevention",
+    SageMaker AI Inference.
+    """
     account, region = place
     source = {
         "aws:SourceAccount": account,
         "aws:SourceArn": f"arn:aws:sagemaker:{region}:{account}:*",
     }
-    try:
-        check_trust(role, _SERVICE, source)
-    except NotAssumable:
-        return False
-    asked = {"NetworkInterfaceId": "*", "Vpc": vpc_of(subnets[0], region) if subnets else None}
-    return may(role_identity(role, _SESSION), "ec2", ["DeleteNetworkInterface"], asked, region)
+    check_trust(role, _SERVICE, source)
 
 
 def _data(container: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:

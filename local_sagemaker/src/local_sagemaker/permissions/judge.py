@@ -126,11 +126,11 @@ def _facts(who: Identity, region: str, right: Right, call: Call | None) -> Facts
     if who.origin.function:
         facts["lambda:sourcefunctionarn"] = who.origin.function
     tags = (call.request.get("Tags") or call.request.get("tags") or []) if call else []
-    pairs = tags.items() if isinstance(tags, Mapping) else _pairs(tags)
+    pairs = _pairs(tags)
     for key, value in pairs:
-        facts[f"aws:requesttag/{str(key).lower()}"] = str(value)
+        facts[f"aws:requesttag/{key.lower()}"] = value
     if tags:
-        facts["aws:tagkeys"] = tuple(str(key) for key, _ in _pairs(tags))
+        facts["aws:tagkeys"] = tuple(key for key, _ in pairs)
     return facts
 
 
@@ -139,7 +139,7 @@ def _pairs(tags: Any) -> list[tuple[str, str]]:
         return [(str(key), str(value)) for key, value in tags.items()]
     lists = tags if isinstance(tags, list) else []
     found = [{name.lower(): v for name, v in each.items()} for each in lists]
-    return [(each["key"], each.get("value", "")) for each in found if "key" in each]
+    return [(str(each["key"]), str(each.get("value", ""))) for each in found if "key" in each]
 
 
 # -------------------------------------------------------------------------- resource policies

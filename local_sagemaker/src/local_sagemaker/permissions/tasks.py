@@ -6,19 +6,16 @@ messages", whose words the refusals have.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..admission import NOBODY, Session
+from ..images import repository_arn
 from .actions import Right
 from .judge import Denied, check
 from .principals import NotAssumable, Origin, check_trust, role_identity, service_session
 
 _SERVICE = "ecs-tasks.amazonaws.com"
-_IMAGE = re.compile(
-    r"(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com/(?P<name>[^:@]+)"
-)
 
 
 class TaskRefused(Exception):
@@ -63,20 +60,19 @@ def _check_execution(
     region: str, role: str | None, container: Mapping[str, Any], task_id: str, origin: Origin
 ) -> None:
     """Judge what is done with the execution role before a container runs."""
-    named = _IMAGE.match(str(container.get("image", "")))
+    repository = repository_arn(str(container.get("image", "")))
     log = container.get("logConfiguration") or {}
     options = log.get("options") or {}
     group = options.get("awslogs-group") if log.get("logDriver") == "awslogs" else None
     if not role:
-        if named or group:
+        if repository or group:
             raise TaskRefused(
                 "Fargate requires task definition to have execution role ARN to support "
-                + ("ECR images." if named else "log driver awslogs.")
+                + ("ECR images." if repository else "log driver awslogs.")
             )
         return
     who = role_identity(role, task_id, origin=origin)
-    if named:
-        repository = f"arn:aws:ecr:{named['region']}:{named['account']}:repository/{named['name']}"
+    if repository:
         wanted = [Right("ecr:GetAuthorizationToken", "*", {})]
         for action in ("BatchCheckLayerAvailability", "GetDownloadUrlForLayer", "BatchGetImage"):
             wanted.append(Right(f"ecr:{action}", repository, {}))
