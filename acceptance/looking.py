@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Network, ip_address
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -201,17 +201,20 @@ def interfaces(world: World, group: str) -> list[Document]:
     ]
 
 
-class Watch:
-    """Looks every 15 seconds while a block lasts, and keeps what has changed."""
+class _Repeated:
+    """Notes something at once, again and again while a block lasts, and once more at its end.
 
-    def __init__(self, world: World, look: Callable[[], Any]) -> None:
-        self._world, self._look = world, look
+    The pause between two notes is by the target's clock.
+    """
+
+    def __init__(self, world: World, *, every: float, at_least: float) -> None:
+        self._world = world
+        self._pause = max(every / world.speed, at_least)
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread = threading.Thread(target=self._repeat, daemon=True)
         self._began = datetime.now(UTC)
-        self.seen: list[Document] = []
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> Self:
         self._note()
         self._thread.start()
         return self
@@ -226,9 +229,25 @@ class Watch:
         self._thread.join()
         self._note()
 
-    def _watch(self) -> None:
-        while not self._stop.wait(max(_EVERY / self._world.speed, 0.2)):
+    def _repeat(self) -> None:
+        while not self._stop.wait(self._pause):
             self._note()
+
+    def _seconds(self) -> int:
+        """Seconds since the beginning, by the target's clock."""
+        return round((datetime.now(UTC) - self._began).total_seconds() * self._world.speed)
+
+    def _note(self) -> None:
+        raise NotImplementedError
+
+
+class Watch(_Repeated):
+    """Looks every 15 seconds while a block lasts, and keeps what has changed."""
+
+    def __init__(self, world: World, look: Callable[[], Any]) -> None:
+        super().__init__(world, every=_EVERY, at_least=0.2)
+        self._look = look
+        self.seen: list[Document] = []
 
     def _note(self) -> None:
         try:
@@ -236,11 +255,10 @@ class Watch:
         except ClientError as error:
             found = {"error": error.response["Error"]["Code"]}
         if not self.seen or self.seen[-1]["saw"] != found:
-            passed = (datetime.now(UTC) - self._began).total_seconds() * self._world.speed
-            self.seen.append({"after_seconds": round(passed), "saw": found})
+            self.seen.append({"after_seconds": self._seconds(), "saw": found})
 
 
-class Calls:
+class Calls(_Repeated):
     """Calls endpoints from inside the VPC, again and again, and keeps every answer with its time.
 
     Each record has the answers to one round of calls; whether the new endpoint was in service
@@ -252,37 +270,16 @@ class Calls:
         self, world: World, suffix: str, endpoints: Mapping[str, str], request: Mapping[str, Any]
     ) -> None:
         zones = told(world, suffix)["zones"]
-        self._world, self._stack, self._endpoints = world, stack_name(suffix), endpoints
+        super().__init__(world, every=_BETWEEN_CALLS, at_least=0.05)
+        self._stack, self._endpoints = stack_name(suffix), endpoints
         self._probe = zones[min(zones)]["probe"]
         self._event = json.dumps({"each": endpoints, "request": request}).encode()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._call, daemon=True)
-        self._began = datetime.now(UTC)
         self.records: list[Document] = []
 
-    def __enter__(self) -> Calls:
-        self._round()
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
-        self._round()
-
-    def _call(self) -> None:
-        while not self._stop.wait(max(_BETWEEN_CALLS / self._world.speed, 0.05)):
-            self._round()
-
-    def _round(self) -> None:
+    def _note(self) -> None:
         try:
             new = serving(self._world, self._endpoints["new"])
-            passed = (datetime.now(UTC) - self._began).total_seconds() * self._world.speed
+            passed = self._seconds()
             told = self._world.client("lambda").invoke(
                 FunctionName=self._probe, Payload=self._event
             )
@@ -296,7 +293,7 @@ class Calls:
             return
         self.records.append(
             {
-                "after_seconds": round(passed),
+                "after_seconds": passed,
                 "answers": answers,
                 "new_in_service": new is not None and new["status"] == "InService",
                 "stack": stack["StackStatus"] if stack else "",
