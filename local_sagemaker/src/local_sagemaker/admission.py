@@ -33,6 +33,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 from .bearer_tokens import EXPIRED, INVALID, OPENAI_PATH, BadToken, check_token, key_and_session
+from .error_xml import error_xml
 from .signing_times import check_time
 
 TOKEN_HEADER = "X-Local-Aws-Token"
@@ -322,30 +323,13 @@ def _refuse(
     """Refuse as the service would."""
     family = _family(target, headers)
     status, code, words = _ERRORS[family][error]
-    text = escape(words or message)
     if family == "json":
         named = {"__type": code} if "x-amz-target" in headers else {}
         kind = "application/x-amz-json-1.1" if named else "application/json"
         return _json({**named, "message": words or message}, kind, code, status)
-    if family == "ec2":
-        return _xml(
-            status,
-            f"<Response><Errors><Error><Code>{code}</Code><Message>{text}</Message></Error></Errors>"
-            f"<RequestID>{uuid.uuid4()}</RequestID></Response>",
-        )
-    if family == "query":
-        return _xml(
-            status,
-            f"<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code>"
-            f"<Message>{text}</Message></Error>"
-            f"<RequestId>{uuid.uuid4()}</RequestId></ErrorResponse>",
-        )
-    given = f"<AWSAccessKeyId>{escape(key)}</AWSAccessKeyId>" if key else ""
-    return _xml(
-        status,
-        f"<Error><Code>{code}</Code><Message>{text}</Message>{given}"
-        f"<RequestId>{uuid.uuid4()}</RequestId></Error>",
-    )
+    given = f"<AWSAccessKeyId>{escape(key)}</AWSAccessKeyId>" if key and family == "s3" else ""
+    body = error_xml(family, code, words or message, given)
+    return Refused(status, [("content-type", "text/xml")], body)
 
 
 def _json(document: dict[str, str], content_type: str, code: str, status: int = 403) -> Refused:
@@ -357,14 +341,6 @@ def _json(document: dict[str, str], content_type: str, code: str, status: int = 
             ("x-amzn-requestid", str(uuid.uuid4())),
         ],
         json.dumps(document).encode(),
-    )
-
-
-def _xml(status: int, document: str) -> Refused:
-    return Refused(
-        status,
-        [("content-type", "text/xml")],
-        f'<?xml version="1.0" encoding="UTF-8"?>\n{document}'.encode(),
     )
 
 

@@ -12,13 +12,14 @@ import math
 import urllib.parse
 import uuid
 from typing import Any
-from xml.sax.saxutils import escape
 
 import botocore.loaders
 from botocore.model import Shape
 from moto.core.model import ServiceModel
 from moto.core.parse import QueryParser
 from moto.core.serialize import JSONSerializer, QuerySerializer, SerializationContext
+
+from .error_xml import error_xml
 
 _loader = botocore.loaders.create_loader()
 
@@ -98,11 +99,7 @@ def _written(serializer: Any, service: str, operation: str, result: dict[str, An
 
 def write_query_error(error: ServiceError) -> bytes:
     """Write a refusal in the query format."""
-    return (
-        "<ErrorResponse><Error><Type>Sender</Type>"
-        f"<Code>{escape(error.code)}</Code><Message>{escape(error.message)}</Message></Error>"
-        f"<RequestId>{uuid.uuid4()}</RequestId></ErrorResponse>"
-    ).encode()
+    return error_xml("query", error.code, error.message)
 
 
 # ------------------------------------------------------------------------------------------- json

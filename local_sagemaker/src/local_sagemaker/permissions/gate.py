@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-import uuid
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from xml.sax.saxutils import escape
 
 from ..admission import Credentials
+from ..error_xml import error_xml
 from .conditions import NotJudged
 from .enforcement import DENIED_OBJECTS
 from .judge import Denied, bucket_has_policy, check_call, check_role_exists
@@ -121,24 +120,14 @@ def _code(service: str, protocol: str) -> str:
 
 def _written(service: str, protocol: str, code: str, message: str) -> Answer:
     """Write a refusal in a service's own format."""
-    request, text = str(uuid.uuid4()), escape(message)
     denies = code != "NotEmulated"
     if service == "s3":
-        xml = f"<Error><Code>{code}</Code><Message>{text}</Message><RequestId>{request}</RequestId>"
-        return Answer(403 if denies else 501, "application/xml", f"{xml}</Error>".encode())
-    if protocol == "ec2":
-        lead = "You are not authorized to perform this operation. " if denies else ""
-        xml = (
-            f"<Response><Errors><Error><Code>{code}</Code><Message>{lead}{text}</Message></Error>"
-            f"</Errors><RequestID>{request}</RequestID></Response>"
-        )
-        return Answer(403 if denies else 400, "text/xml", xml.encode())
-    if protocol in ("query", "rest-xml"):
-        xml = (
-            f"<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code>"
-            f"<Message>{text}</Message></Error><RequestId>{request}</RequestId></ErrorResponse>"
-        )
-        return Answer(403 if denies else 400, "text/xml", xml.encode())
+        return Answer(403 if denies else 501, "application/xml", error_xml("s3", code, message))
+    if protocol in ("ec2", "query", "rest-xml"):
+        form = "ec2" if protocol == "ec2" else "query"
+        lead = "You are not authorized to perform this operation. "
+        told = f"{lead}{message}" if protocol == "ec2" and denies else message
+        return Answer(403 if denies else 400, "text/xml", error_xml(form, code, told))
     if protocol == "rest-json":
         document = json.dumps({"Message": message}).encode()
         headers = (("x-amzn-errortype", code),)
