@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +20,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from fuzzing.agreement import counted, folder_of_files, judge, synthesised, text_of
-from fuzzing.cases import bases, settings_values
+from fuzzing.cases import ROOT, bases, settings_values
 from low_latency_endpoint.settings import Settings, parse_settings
 from tests.settings.test_what_synthesis_refuses import many_endpoints
 
@@ -66,6 +68,14 @@ def test_a_role_of_another_account(folder: Path, account: str | None) -> None:
         endpoint["role_arn"] = "arn:aws:iam::999999999999:role/foreign"
     judged = judge(text_of({k: v for k, v in values.items() if v}), folder, synthesise=True)
     assert (judged.accepted, judged.fault) == (True, "")
+
+
+def test_the_command_that_makes_more_cases(tmp_path: Path) -> None:
+    """In a process of its own, without what pytest puts on the path."""
+    command = [sys.executable, "-m", "fuzzing", "--count", "3", "--keep", str(tmp_path)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "3 files from seed 0" in ran.stdout
 
 
 def test_a_stack_is_full_where_the_plan_says_so() -> None:
