@@ -17,7 +17,7 @@ import yaml
 from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
 
-from fuzzing.agreement import folder_of_files, synthesised
+from fuzzing.agreement import folder_of_files, miscounted_policies, synthesised
 from fuzzing.cases import bases
 from low_latency_endpoint import LatencyAlarms, ModelData, Safeguards
 from low_latency_endpoint.errors import ConfigurationError, SettingsError
@@ -82,6 +82,8 @@ def test_two_stacks_of_any_settings_share_no_name_on_stated_roles(number, folder
         values.pop("parameters", None)  # which the settings name
         templates.append(made({**values, "stack_name": name}, folder))
         within_limits(templates[-1])
+        settings = load_settings(folder / "settings.yaml")
+        assert miscounted_policies(settings, templates[-1]) == ""
     assert shared_between(*templates) == set()
 
 
@@ -175,7 +177,7 @@ def test_what_does_not_fit_on_a_role_is_refused_with_the_number_that_fits(new_st
     assert f"for {most + 1} endpoints" in error.got
 
 
-def on_one_role(endpoints: int) -> dict[str, Any]:
+def models_on_one_role(endpoints: int) -> dict[str, Any]:
     image = {"uri": "123456789012.dkr.ecr.us-east-1.amazonaws.com/server:1"}
     return {
         "client_zones": {"ids": ["use1-az1", "use1-az2"]},
@@ -196,14 +198,24 @@ def on_one_role(endpoints: int) -> dict[str, Any]:
     }
 
 
-def test_plan_and_synthesis_agree_on_how_many_endpoints_fit_on_a_role():
+def functions_on_one_role(endpoints: int) -> dict[str, Any]:
+    values = models_on_one_role(endpoints)
+    for each in values["endpoints"].values():
+        del each["role_arn"]
+        each["warm_up"] = {"payload": {"text": "x"}, "keep_warm": {}}
+    values["safeguards"] = {"function_role_arn": f"{ROLES}functions"}
+    return values
+
+
+@pytest.mark.parametrize("on_one_role", [models_on_one_role, functions_on_one_role])
+def test_plan_and_synthesis_agree_on_how_many_endpoints_fit_on_a_role(on_one_role):
     with pytest.raises(SettingsError) as raised:
-        parse_settings(yaml.safe_dump(on_one_role(20)))
-    ((_, refused),) = raised.value.problems
-    assert refused.code == "LLE378"
+        parse_settings(yaml.safe_dump(on_one_role(15)))
+    (refused,) = (each for _, each in raised.value.problems if each.code == "LLE378")
     most = int(re.search(r"(\d+) of these endpoints fit", refused.allowed)[1])
-    assert 5 < most < 15
-    synthesised(parse_settings(yaml.safe_dump(on_one_role(most))))
+    assert 3 < most < 14
+    fitting = parse_settings(yaml.safe_dump(on_one_role(most)))
+    assert miscounted_policies(fitting, synthesised(fitting)) == ""
     one_more = Settings.model_validate(on_one_role(most + 1))
     with pytest.raises(ConfigurationError) as at_synthesis:
         synthesised(one_more)

@@ -8,9 +8,9 @@ from aws_cdk import Aws, CustomResource, Duration, Stack
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IDependable
 
+from ..plan.function_rights import calling_function, looking_at_interfaces, looking_at_stack
 from ..synthesis.asked_once import stack_of
 from ..synthesis.custom_resource_function import custom_resource_function
-from ..synthesis.iam_documents import allow
 from ..synthesis.safeguards import Safeguards, safeguards_of
 
 _FUNCTION = "LowLatencyEndpointDrain"
@@ -95,11 +95,7 @@ class _DrainFunction(Construct):
             self,
             "wait_for_interfaces",
             description="Waits on delete until SageMaker's network interfaces have gone",
-            statements=[
-                allow(["ec2:DescribeNetworkInterfaces"], "*"),
-                # Nothing in CloudFormation's request says what becomes of the stack.
-                allow(["cloudformation:DescribeStacks"], Aws.STACK_ID),
-            ],
+            statements=[looking_at_interfaces(), looking_at_stack(Aws.STACK_ID)],
             wildcards="ec2:DescribeNetworkInterfaces takes no resource.",
             timeout_seconds=_LONGEST_RUN,
             safeguards=safeguards,
@@ -107,5 +103,5 @@ class _DrainFunction(Construct):
         self.arn = function.arn
         # Of its own: a role that names the function which has the role would be a circle.
         self.rights = function.role.also(
-            "GoesOn", allow(["lambda:InvokeFunction"], self.arn), scope=self, fixed=True
+            "GoesOn", calling_function(self.arn), scope=self, fixed=True
         )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from aws_cdk import Aws, CustomResource, Duration
 from constructs import Construct
 
+from ..plan.function_rights import looking_at_endpoint, looking_at_stack
 from ..synthesis.asked_once import stack_of
 from ..synthesis.custom_resource_function import custom_resource_function
-from ..synthesis.iam_documents import allow, endpoint_arn
+from ..synthesis.iam_documents import endpoint_arn
 from ..synthesis.safeguards import Safeguards, safeguards_of
 
 _FUNCTION = "EndpointServingCheck"
@@ -54,9 +55,7 @@ class ServingCheck(Construct):
         )
         assert isinstance(function, _Function)
         rights = function.role.also(
-            "Policy",
-            allow(["sagemaker:DescribeEndpoint"], endpoint_arn(self, name_at_synth)),
-            scope=self,
+            "Policy", looking_at_endpoint(endpoint_arn(self, name_at_synth)), scope=self
         )
         resource = CustomResource(
             self,
@@ -77,8 +76,7 @@ class _Function(Construct):
             self,
             "check_endpoint",
             description="Confirms that endpoints serve the configuration they were given",
-            # Nothing in CloudFormation's request says that it is rolling back.
-            statements=[allow(["cloudformation:DescribeStacks"], Aws.STACK_ID)],
+            statements=[looking_at_stack(Aws.STACK_ID)],
             timeout_seconds=_TIMEOUT_SECONDS,
             safeguards=safeguards,
         )

@@ -11,13 +11,13 @@ from constructs import Construct, IDependable
 from ..hugging_face import HUB
 from ..hugging_face.staging_function.addresses import StagingFailed, hub_endpoint
 from ..plan.argument_kinds import checked_arguments
+from ..plan.function_rights import STAGED_PREFIXES, reading_secret, staging
 from ..plan.hugging_face_rules import HUB_ENDPOINT
-from ..plan.model_rights import decrypting, reading, writing_with
+from ..plan.model_rights import decrypting, reading
 from ..plan.pinned_model import PinnedModel
 from ..plan.staging_calls import CALLS_AT_ONCE, LARGEST_FILE, staging_calls
 from ..synthesis.asked_once import path_below, stack_of
 from ..synthesis.findings import acknowledge_wildcard_resources
-from ..synthesis.iam_documents import allow
 from ..synthesis.private_bucket import private_bucket
 from ..synthesis.safeguards import safeguards_of
 from ..synthesis.validation import is_token
@@ -140,9 +140,8 @@ class StagedModel(Construct):
     def reading(self) -> list[dict[str, Any]]:
         """What a role needs to read the files."""
         statements = reading(self.bucket.bucket_arn, self.pinned.prefix)
-        if self.bucket.encryption_key is not None:
-            statements.append(decrypting(self.bucket.encryption_key.key_arn))
-        return statements
+        key_arn = _key_arn(self.bucket)
+        return [*statements, decrypting(key_arn)] if key_arn else statements
 
     def _resource(
         self, kind: str, *, removal_policy: RemovalPolicy | None = None, **properties: Any
@@ -162,29 +161,10 @@ class StagedModel(Construct):
         )
 
     def _rights(self, token: secretsmanager.ISecret | None) -> list[IDependable]:
-        """All models' prefixes of the bucket: an update removes files of the model before."""
-        bucket = self.bucket.bucket_arn
-        objects = [f"{bucket}/hub/*", f"{bucket}/users/*"]
-        statements = [
-            allow(
-                ["s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject"],
-                objects,
-            ),
-            allow(
-                ["s3:ListBucket"],
-                bucket,
-                condition={"StringLike": {"s3:prefix": ["hub/*", "users/*"]}},
-            ),
-            # Knows no prefix:
-            # https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html
-            allow(["s3:ListBucketMultipartUploads"], bucket),
-        ]
-        if self.bucket.encryption_key is not None:
-            statements.append(writing_with(self.bucket.encryption_key.key_arn))
-        rights = self._function.also(*statements)
+        rights = self._function.also(*staging(self.bucket.bucket_arn, _key_arn(self.bucket)))
         acknowledge_wildcard_resources(
             rights,
-            objects,
+            [f"{self.bucket.bucket_arn}/{prefix}" for prefix in STAGED_PREFIXES],
             reason="The staging function copies into these prefixes of the bucket, and removes "
             "what no stack uses any more.",
         )
@@ -193,10 +173,7 @@ class StagedModel(Construct):
     def _reading(self, token: secretsmanager.ISecret) -> IDependable:
         # An ARN without the six characters at its end is of a secret that is known by name.
         secret = token.secret_full_arn or f"{token.secret_arn}-??????"
-        statements = [allow(["secretsmanager:GetSecretValue"], secret)]
-        if token.encryption_key is not None:
-            statements.append(decrypting(token.encryption_key.key_arn))
-        rights = self._function.also(*statements)
+        rights = self._function.also(*reading_secret(secret, _key_arn(token)))
         if secret.endswith("?"):
             acknowledge_wildcard_resources(
                 rights,
@@ -204,6 +181,10 @@ class StagedModel(Construct):
                 reason="The ARN of a secret that is known by its name ends at random.",
             )
         return rights
+
+
+def _key_arn(encrypted: s3.IBucket | secretsmanager.ISecret) -> str | None:
+    return encrypted.encryption_key.key_arn if encrypted.encryption_key else None
 
 
 def staged_for(

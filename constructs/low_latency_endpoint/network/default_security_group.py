@@ -5,8 +5,10 @@ from __future__ import annotations
 from aws_cdk import CustomResource
 from constructs import Construct
 
+from ..plan.function_rights import closing_group
+from ..plan.model_rights import Own
 from ..synthesis.custom_resource_function import custom_resource_function
-from ..synthesis.iam_documents import allow, arn
+from ..synthesis.findings import pseudo_parameters
 
 
 class ClosedDefaultSecurityGroup(Construct):
@@ -29,13 +31,7 @@ class ClosedDefaultSecurityGroup(Construct):
             self,
             "close_default_security_group",
             description="Removes the rules of a VPC's default security group",
-            statements=[
-                allow(["ec2:DescribeSecurityGroups"], "*"),
-                allow(
-                    ["ec2:RevokeSecurityGroupIngress", "ec2:RevokeSecurityGroupEgress"],
-                    arn("ec2", f"security-group/{security_group_id}"),
-                ),
-            ],
+            statements=closing_group(Own(*pseudo_parameters()), security_group_id),
             wildcards="ec2:DescribeSecurityGroups takes no resource.",
             timeout_seconds=120,  # it waits for a minute for rights that are new
         )

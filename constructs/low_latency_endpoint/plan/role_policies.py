@@ -1,9 +1,13 @@
-"""How long the inline policies of a role may be."""
+"""How long the inline policies of a role may be, and the names in them that AWS makes."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ..errors import ConfigurationError, rule
+from .composite_rules import generated_name_length
 from .limits import Range
+from .model_rights import Own
 
 IDS = {"vpc": 21, "subnet": 24, "security-group": 20}
 """Characters of the IDs that AWS makes."""
@@ -11,13 +15,30 @@ OF_ARN = 45
 """Characters of an ARN before the name: service, Region, account, kind of resource."""
 LONGEST_NAME = 64
 """Of most that CloudFormation names: functions, roles."""
+_DIGEST = 8  # of the path, at the end of a logical ID
+
+
+class _Named(NamedTuple):
+    """An ARN of what CloudFormation names: its service, what is around the name, the longest."""
+
+    service: str
+    before: str
+    longest: int
+    after: str = ""
+
+
+_NAMED = {
+    "Function": _Named("lambda", "function:", LONGEST_NAME),
+    "Logs": _Named("logs", "log-group:", 512, ":*"),
+    "Queue": _Named("sqs", "", 80),
+}
 
 ROLE_POLICIES_LENGTH = Range(
     rule(
         "LLE378",
         "the inline policies of a role are longer than IAM takes",
         fix="Give some of them a role of their own: leave the role out, and one is made for each "
-        "model. Or put them into a second stack with another role.",
+        "model or function. Or put them into a second stack with another role.",
         source="/IAM/latest/UserGuide/reference_iam-quotas.html",
     ),
     "the length of a role's inline policies",
@@ -34,3 +55,23 @@ def too_long(length: int, *, fits: int, where: str) -> ConfigurationError:
         allowed=f"10,240 characters: {fits} of these endpoints fit, less what else the role has",
         where=where,
     )
+
+
+def made_arn(own: Own, logical_id: str, *, stack_name: int) -> str:
+    """An ARN as long as that of a resource whose name CloudFormation makes.
+
+    Parameters
+    ----------
+    own : Own
+    logical_id : str
+        Its last ID, before CDK's digest, tells functions, log groups and queues apart.
+    stack_name : int
+        Characters.
+    """
+    name = generated_name_length(stack_name, len(logical_id))
+    for kind, named in _NAMED.items():
+        if logical_id[:-_DIGEST].endswith(kind):
+            length = min(name, named.longest)
+            text = logical_id[-length:].rjust(length, "x")  # two are not the same
+            return own.arn(named.service, f"{named.before}{text}{named.after}")
+    return "x" * (OF_ARN + min(name, LONGEST_NAME))

@@ -70,15 +70,15 @@ class SharedParts:
         Of each model of the Hugging Face Hub that is staged: in how many calls.
     staging_bucket : bool
         Whether their bucket is made here.
-    staging_rights : int
-        Policies of the function that stages them: one for each bucket, and for each token.
     narrow_link : bool
         Whether the interface endpoint's policy names what it serves.
-    rights_of_all_functions : int
-        Policies on a role that is stated for all functions, with what is the same for several.
-    function, log_role : int
-        Resources of a function, with its role and its log group, and of the flow log's role: one
-        more, its rights on a key, for a role that is made here where a key is stated.
+    role_policies : int
+        Policies on roles that are no single endpoint's.
+    own_function_roles : bool
+        Whether each function has a role of its own.
+    log_role : int
+        Resources of the flow log's role: one more, its rights on a key, for a role that is made
+        here where a key is stated.
     """
 
     zones: int
@@ -91,37 +91,34 @@ class SharedParts:
     s3_prefix_list: bool = False
     staged_calls: Sequence[int] = ()
     staging_bucket: bool = False
-    staging_rights: int = 0
     narrow_link: bool = False
-    rights_of_all_functions: int = 0
-    function: int = 3
+    role_policies: int = 0
+    own_function_roles: bool = True
     log_role: int = 1
 
     @property
     def resources(self) -> int:
         """Resources of all these parts."""
+        function = 2 + self.own_function_roles  # and its log group
         if self.staged_calls:  # the function; each model's use, calls and check
-            staging = (
-                self.function + 2 * self.staging_bucket + sum(2 + n for n in self.staged_calls)
-            )
+            staging = function + 2 * self.staging_bucket + sum(2 + n for n in self.staged_calls)
         else:
             staging = 0
         count = staging + _CDK_METADATA + 1 + self.s3_prefix_list  # the model's security group
-        count += self.staging_rights + self.rights_of_all_functions
+        count += self.role_policies
         if self.own_vpc or self.narrow_link:  # what S3's policy named, and what the link served
-            count += self.function + self.own_vpc + self.narrow_link
+            count += function + self.own_vpc + self.narrow_link
         if self.own_vpc:
             count += 3 + 2 * self.zones  # VPC, routes, gateway endpoint; subnets, associations
-            count += self.function + 1  # closes the default security group
+            count += function + 1  # closes the default security group
             count += (2 + self.log_role) * self.flow_log  # flow log, log group, role
         if self.adopted_rules is None:
             # Interface endpoint and security group; hosted zone and record.
             count += 2 + self.sagemaker_api + 2 * self.hosted_zone
         else:
             count += self.adopted_rules
-        # What waits for network interfaces, with a policy to start itself again.
-        count += self.function + 1
-        return count + self.function * self.confirms
+        count += function  # waits for network interfaces
+        return count + function * self.confirms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,11 +150,10 @@ class EndpointParts:
     token_alarms : int
         Alarms on tokens, with what pages of them.
     role_policies : int
-        Policies on the models' roles, without those that an endpoint before it needs too.
-    function : int
-        As for :class:`SharedParts`.
+        Policies on the models' and the functions' roles, without those that an endpoint before
+        it needs too.
     own_function_roles : bool
-        Whether each function has a role of its own.
+        As for :class:`SharedParts`.
     """
 
     new_role: bool
@@ -178,7 +174,6 @@ class EndpointParts:
     shadow_alarms: int = 0
     token_alarms: int = 0
     role_policies: int = 0
-    function: int = 3
     own_function_roles: bool = True
 
     @property
@@ -187,7 +182,7 @@ class EndpointParts:
         count = 2  # configuration, endpoint
         count += self.models * (2 + self.new_role)  # and the wait for its network interfaces
         count += self.role_policies
-        count += 2 * self.confirms + 2 * self.scales + 2 * self.steps + self.dashboard
+        count += self.confirms + 2 * self.scales + 2 * self.steps + self.dashboard
         count += (
             self.token_alarms
             + self.rollback_alarms
@@ -198,11 +193,11 @@ class EndpointParts:
             count += self.alarms + 1  # what pages
             count += 2 * self.quiet + bool(self.quiet)  # two alarms each, what holds it back
         if self.warm_up:
-            count += 2 * (self.function + 1)  # two functions with their retries
-            count += 3 + 2  # queue, its policy, security group; who may send; the warm-up itself
+            count += 2 * (2 + self.own_function_roles + 1)  # two functions with their retries
+            count += 3 + 1  # queue, its policy, security group; the warm-up itself
             count += 2 * self.link_ports  # out of that group, into that of the interface endpoint
             count += 2 * self.during_deployments  # a rule and its permission
-            count += (2 + self.own_function_roles) * self.keep_warm  # and the right to look
+            count += 2 * self.keep_warm
         return count
 
     @property

@@ -215,6 +215,13 @@ class PrivateLinkSettings(SettingsModel):
         """Whether a new interface endpoint answers the runtime's own name in the whole VPC."""
         return self.interface_endpoint_id is None and self.private_dns is not False
 
+    def names_what_it_serves(self, *, own_vpc: bool) -> bool:
+        """Whether the policy of the interface endpoint is narrow; one that exists stays as it is."""
+        if self.interface_endpoint_id:
+            return False
+        polices = not self.fips if self.endpoint_policy is None else self.endpoint_policy
+        return polices and (own_vpc if self.narrow_policy is None else self.narrow_policy)
+
     @classmethod
     def cross_checks(cls, given: Mapping[str, Any]) -> Iterator[Finding]:
         """An adopted interface endpoint comes with its security group, and as it is."""

@@ -116,8 +116,7 @@ def plan_checks(settings: Settings, *, files: bool = True) -> Iterator[Finding]:
         yield from _room(settings)
         policies = role_policies(settings)
         yield from _size(settings, plans, policies)
-        for key, refused in too_long_policies(policies):
-            yield ("endpoints", key, "role_arn"), refused
+        yield from too_long_policies(settings, policies)
 
 
 def _place(error: ConfigurationError, stated: EndpointSettings | FurtherSettings) -> Place:
@@ -234,14 +233,14 @@ def _room(settings: Settings) -> Iterator[Finding]:
 
 
 def _size(
-    settings: Settings, plans: dict[str, Plan], policies: Mapping[RolePolicy, str]
+    settings: Settings, plans: dict[str, Plan], policies: Mapping[RolePolicy, str | None]
 ) -> Iterator[Finding]:
     """CloudFormation takes the stack; else the first endpoint that it has no room for."""
     parts = {key: endpoint_parts(settings, key, plan, policies) for key, plan in plans.items()}
     counts = (
         (
             RESOURCES,
-            shared_parts(settings).resources,
+            shared_parts(settings, policies).resources,
             {key: each.resources for key, each in parts.items()},
         ),
         (OUTPUTS, 0, {key: each.outputs for key, each in parts.items()}),

@@ -241,6 +241,13 @@ def plan_further_variant(settings: Settings, key: str, further: Further) -> Plan
     return _plan_of(further_variant_request(settings, key, further))
 
 
+def warms(settings: Settings, key: str) -> bool:
+    """Whether an endpoint is warmed up: it is asked for, and some variant takes requests."""
+    return settings.endpoints[key].warm_up is not None and any(
+        each.plan.warm_up_requests for each in planned_variants(settings, key)
+    )
+
+
 def images_of(containers: Sequence[ContainerSettings]) -> dict[int, str]:
     """The images of a model's containers by their index, without those yet to be built."""
     return {

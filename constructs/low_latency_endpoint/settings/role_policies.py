@@ -1,6 +1,6 @@
-"""The inline policies that a settings file's stack puts on the models' roles.
+"""The inline policies that a settings file's stack puts on roles.
 
-On a role that is stated, what several models need stands once; see
+On a role that is stated, what several models or functions need stands once; see
 :class:`~low_latency_endpoint.synthesis.role_rights.RoleRights`.
 """
 
@@ -27,8 +27,10 @@ from ..plan.model_rights import (
     writing_with,
 )
 from ..plan.role_policies import IDS, OF_ARN, ROLE_POLICIES_LENGTH, too_long
+from .breach import Place
 from .containers import ImageSettings, ModelDataSettings
 from .endpoint import EndpointSettings
+from .function_rights import function_rights
 from .hugging_face import HuggingFaceSettings
 from .planned import planned_variants
 from .served import has_own_model, hub_serving_of
@@ -48,10 +50,14 @@ _OF_ECR = re.compile(
 
 
 class RolePolicy(NamedTuple):
-    """A policy on a role; two that are equal are one."""
+    """A policy on a role; two that are equal are one.
+
+    ``in_role`` says that the role is made with it, so that it is no resource of its own.
+    """
 
     role: str
     statements: str
+    in_role: bool = False
 
     @property
     def length(self) -> int:
@@ -59,12 +65,28 @@ class RolePolicy(NamedTuple):
         return len(_DOCUMENT) + len(self.statements)
 
 
-def role_policies(settings: Settings) -> dict[RolePolicy, str]:
-    """The policies on the models' roles, each with the first endpoint that needs it.
+def role_policies(settings: Settings) -> dict[RolePolicy, str | None]:
+    """The policies on the models' and functions' roles, each with the first endpoint that needs it.
 
-    Roles of other accounts take none.
+    Those of a function that the stack's endpoints share are no endpoint's. Roles of other accounts
+    take none.
     """
-    found: dict[RolePolicy, str] = {}
+    found = dict(_on_models_roles(settings))
+    role_arn = settings.safeguards.function_role_arn
+    if role_arn is None or not _is_foreign(role_arn, settings):
+        for role, statements, key, in_role in function_rights(settings, _own(settings)):
+            text = json.dumps(statements, separators=(",", ":"))
+            found.setdefault(RolePolicy(role, text, in_role), key)
+    return found
+
+
+def resources_for(policies: Mapping[RolePolicy, str | None], key: str | None) -> int:
+    """How many of the policies are resources of an endpoint's; of none: of the whole stack's."""
+    return sum(of == key and not policy.in_role for policy, of in policies.items())
+
+
+def _on_models_roles(settings: Settings) -> dict[RolePolicy, str | None]:
+    found: dict[RolePolicy, str | None] = {}
     for key, endpoint in settings.endpoints.items():
         if endpoint.role_arn and _is_foreign(endpoint.role_arn, settings):
             continue
@@ -81,20 +103,24 @@ def role_policies(settings: Settings) -> dict[RolePolicy, str]:
 
 
 def too_long_policies(
-    policies: Mapping[RolePolicy, str],
-) -> Iterator[tuple[str, ConfigurationError]]:
-    """The first endpoint for which a role's policies have no room, for each role; LLE378."""
+    settings: Settings, policies: Mapping[RolePolicy, str | None]
+) -> Iterator[tuple[Place, ConfigurationError]]:
+    """The setting that puts too much on a role, for each role; LLE378."""
     lengths: dict[str, int] = {}
     served: dict[str, list[str]] = {}
     refused: set[str] = set()
     for policy, key in policies.items():
         role = policy.role
         lengths[role] = lengths.get(role, 0) + policy.length
-        if key not in served.setdefault(role, []):
+        if key is not None and key not in served.setdefault(role, []):
             served[role].append(key)
         if role not in refused and not ROLE_POLICIES_LENGTH.holds(lengths[role]):
             refused.add(role)
-            yield key, too_long(lengths[role], fits=len(served[role]) - 1, where=role)
+            place: Place = ("safeguards", "function_role_arn")
+            if role != settings.safeguards.function_role_arn and key is not None:
+                place = ("endpoints", key, "role_arn")
+            fits = max(len(served.get(role, ())) - 1, 0)
+            yield place, too_long(lengths[role], fits=fits, where=role)
 
 
 def _is_foreign(role_arn: str, settings: Settings) -> bool:

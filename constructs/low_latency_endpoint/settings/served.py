@@ -13,8 +13,9 @@ from .containers import (
     ModelDataSettings,
 )
 from .endpoint import EndpointSettings
+from .hugging_face import HuggingFaceSettings
 from .jumpstart import JumpStartSettings
-from .variants import FurtherSettings, volume_of
+from .variants import FurtherSettings, further_variants, volume_of
 
 
 def environment_place(endpoint: EndpointSettings) -> Place:
@@ -30,6 +31,12 @@ def has_own_model(further: FurtherSettings | None) -> bool:
     return further is not None and bool(
         further.containers or further.hugging_face or further.jumpstart
     )
+
+
+def hub_models(endpoint: EndpointSettings) -> list[HuggingFaceSettings]:
+    """The models of the Hub that an endpoint and its further variants state."""
+    further = [each.settings.hugging_face for each in further_variants(endpoint)]
+    return [each for each in (endpoint.hugging_face, *further) if each]
 
 
 def hub_serving_of(

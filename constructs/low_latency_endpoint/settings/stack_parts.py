@@ -10,13 +10,11 @@ from ..plan.stack_size import EndpointParts, SharedParts
 from ..plan.staging_calls import staging_calls
 from .endpoint import EndpointSettings
 from .endpoint_checks import rolls_back
-from .hugging_face import HuggingFaceSettings
-from .planned import planned_variants
-from .role_policies import RolePolicy, role_policies
-from .served import has_own_model
+from .planned import planned_variants, warms
+from .role_policies import RolePolicy, resources_for, role_policies
+from .served import has_own_model, hub_models
 from .stack import Settings
 from .token_alarms import token_alarm_count
-from .variants import further_variants
 
 #: Alarms that an endpoint has unless the settings state another threshold, each by the number of
 #: metrics that it looks at, for which CloudWatch bills.
@@ -42,8 +40,12 @@ _OF_BOTH_FLEETS = (2, 2)
 _OF_TARGET_TRACKING = (1, 1)  # one to scale out, one to scale in
 
 
-def shared_parts(settings: Settings) -> SharedParts:
-    """What the endpoints of a settings file share."""
+def shared_parts(
+    settings: Settings, policies: Mapping[RolePolicy, str | None] | None = None
+) -> SharedParts:
+    """What the endpoints of a settings file share; the policies as for :func:`endpoint_parts`."""
+    if policies is None:
+        policies = role_policies(settings)
     link, network = settings.private_link, settings.network
     staged = _staged(settings)
     return SharedParts(
@@ -59,29 +61,10 @@ def shared_parts(settings: Settings) -> SharedParts:
         s3_prefix_list=network.s3_prefix_list is not None,
         staged_calls=list(staged.values()),
         staging_bucket=any(bucket is None for bucket, *_ in staged),
-        staging_rights=_staging_rights(settings),
-        narrow_link=_narrow_link(settings),
-        rights_of_all_functions=_rights_of_all_functions(settings),
-        function=_function(settings),
+        narrow_link=link.names_what_it_serves(own_vpc=network.vpc_id is None),
+        role_policies=resources_for(policies, None),
+        own_function_roles=settings.safeguards.function_role_arn is None,
         log_role=1 + _key_on(settings, settings.safeguards.flow_log_role_arn),
-    )
-
-
-def _function(settings: Settings) -> int:
-    return 3 + _key_on(settings, settings.safeguards.function_role_arn)
-
-
-def _rights_of_all_functions(settings: Settings) -> int:
-    """What has no resource of an endpoint's own: to look at groups, interfaces, the stack, traffic,
-    and for Lambda to make interfaces, which is an Allow and a Deny."""
-    if settings.safeguards.function_role_arn is None:
-        return 0
-    warmed = [each.warm_up for each in settings.endpoints.values() if each.warm_up]
-    return (
-        (settings.network.vpc_id is None)
-        + 2
-        + 2 * bool(warmed)
-        + any(each.keep_warm is not None for each in warmed)
     )
 
 
@@ -90,46 +73,22 @@ def _key_on(settings: Settings, role_arn: str | None) -> bool:
     return settings.safeguards.kms_key_arn is not None and role_arn is None
 
 
-def _narrow_link(settings: Settings) -> bool:
-    """As :class:`RuntimePrivateLink` decides; an interface endpoint that exists stays as it is."""
-    link = settings.private_link
-    if link.interface_endpoint_id:
-        return False
-    polices = not link.fips if link.endpoint_policy is None else link.endpoint_policy
-    own_vpc = settings.network.vpc_id is None
-    return polices and (own_vpc if link.narrow_policy is None else link.narrow_policy)
-
-
-def _hub_models(settings: Settings) -> list[HuggingFaceSettings]:
-    return [
-        each
-        for endpoint in settings.endpoints.values()
-        for each in (
-            endpoint.hugging_face,
-            *(further.settings.hugging_face for further in further_variants(endpoint)),
-        )
-        if each is not None
-    ]
-
-
-def _staging_rights(settings: Settings) -> int:
-    stated = _hub_models(settings)
-    tokens = {each.token_secret_arn for each in stated if each.token_secret_arn}
-    return len({each.bucket for each in stated}) + len(tokens)
-
-
 def _staged(settings: Settings) -> dict[tuple[str | None, str, str], int]:
     """The models of the Hub by bucket, name and prefix, each with its calls."""
     return {
         (each.bucket, each.model, each.hub_model.pinned.prefix): len(
             staging_calls(each.hub_model.pinned, staged_before=each.bucket is not None)
         )
-        for each in _hub_models(settings)
+        for endpoint in settings.endpoints.values()
+        for each in hub_models(endpoint)
     }
 
 
 def endpoint_parts(
-    settings: Settings, key: str, plan: Plan, policies: Mapping[RolePolicy, str] | None = None
+    settings: Settings,
+    key: str,
+    plan: Plan,
+    policies: Mapping[RolePolicy, str | None] | None = None,
 ) -> EndpointParts:
     """What belongs to one endpoint of a settings file, with all of its variants.
 
@@ -142,7 +101,6 @@ def endpoint_parts(
     alarms, warm_up = endpoint.alarms, endpoint.warm_up
     variants = list(planned_variants(settings, key))
     production = [each.plan for each in variants if not each.shadow]
-    warms = warm_up is not None and any(each.plan.warm_up_requests for each in variants)
     quiet = bool(alarms and alarms.quiet_during_deployments)
     return EndpointParts(
         new_role=endpoint.role_arn is None,
@@ -153,7 +111,7 @@ def endpoint_parts(
         alarms=sum(len(_watching(settings, endpoint, each)) for each in production),
         rollback_alarms=rollback_alarms(settings, key),
         quiet=len(production) if quiet else 0,
-        warm_up=warms,
+        warm_up=warms(settings, key),
         during_deployments=bool(warm_up and warm_up.during_deployments),
         keep_warm=bool(warm_up and warm_up.keep_warm),
         link_ports=_ports(settings),
@@ -163,8 +121,7 @@ def endpoint_parts(
         + sum(bool(each.further and has_own_model(each.further.settings)) for each in variants),
         shadow_alarms=len(_of_shadow(plan)) if endpoint.shadow else 0,
         token_alarms=sum(_of_tokens(endpoint, production)),
-        role_policies=list(policies.values()).count(key),
-        function=_function(settings),
+        role_policies=resources_for(policies, key),
         own_function_roles=settings.safeguards.function_role_arn is None,
     )
 

@@ -12,6 +12,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct, IDependable
 
 from ..plan.argument_kinds import checked_arguments
+from ..plan.function_rights import LOG_KEY_ACTIONS, on_stated_role, writing_log
 from ..plan.load_test_fleet_rules import LOG_RETENTION
 from .iam_documents import allow, arn, trust
 from .rights_before import RightsBefore
@@ -23,17 +24,6 @@ if TYPE_CHECKING:
 
 
 _APPLIED = "_low_latency_endpoint_safeguards"
-_LOG_KEY_ACTIONS = (
-    "kms:Decrypt",
-    "kms:DescribeKey",
-    "kms:Encrypt",
-    "kms:GenerateDataKey",
-    "kms:GenerateDataKeyWithoutPlaintext",
-    "kms:ReEncryptFrom",
-    "kms:ReEncryptTo",
-)
-"""What CloudWatch Logs needs of a key, and through it (``kms:ViaService``) who writes a log:
-https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html"""
 
 
 @checked_arguments
@@ -91,18 +81,12 @@ class Safeguards:
 
     def let_write_logs(self, group: logs.CfnLogGroup, *further: str) -> list[dict[str, Any]]:
         """What a role needs to write into a log group, and to do ``further`` with it."""
-        statements = [
-            allow(["logs:CreateLogStream", "logs:PutLogEvents", *further], group.attr_arn)
-        ]
-        if self.encryption_key is not None:
-            statements.append(
-                allow(
-                    _LOG_KEY_ACTIONS,
-                    self.encryption_key.key_arn,
-                    condition={"StringEquals": {"kms:ViaService": _logs_service()}},
-                )
-            )
-        return statements
+        return writing_log(group.attr_arn, *further, key_arn=self.key_arn, service=_logs_service())
+
+    @property
+    def key_arn(self) -> str | None:
+        """Of the key, if there is one."""
+        return self.encryption_key.key_arn if self.encryption_key else None
 
 
 def _logs_service() -> str:
@@ -134,7 +118,7 @@ def log_group(scope: Construct, safeguards: Safeguards, *, days: int) -> logs.Cf
         key.add_to_resource_policy(
             iam.PolicyStatement.from_json(
                 allow(
-                    _LOG_KEY_ACTIONS,
+                    LOG_KEY_ACTIONS,
                     "*",
                     principal={"Service": _logs_service()},
                     condition={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": arn("logs", "*")}},
@@ -181,8 +165,8 @@ class FunctionRole:
             self.arn, self.carriers = made.attr_arn, [made]
         else:
             self._rights = RoleRights.given(scope, given)
-            of_all = [each for each in statements if each["Resource"] in ("*", Aws.STACK_ID)]
-            own = [each for each in statements if each not in of_all]
+            shared = ("*", Aws.STACK_ID, safeguards.key_arn)
+            own, of_all = on_stated_role(statements, shared)
             policies = [
                 self._rights.allow("Function", *own, owner=owner),
                 *(self._rights.allow("Functions", each, owner=None) for each in of_all),
@@ -202,5 +186,9 @@ class FunctionRole:
         Parameters as those of :meth:`RoleRights.allow`, which says what an update does to it.
         """
         return self._rights.allow(
-            kind, *statements, owner=scope or self._owner, scope=scope, fixed=fixed
+            kind,
+            *statements,
+            owner=None if fixed else scope or self._owner,
+            scope=scope,
+            fixed=fixed,
         )

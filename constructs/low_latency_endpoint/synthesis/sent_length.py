@@ -8,8 +8,8 @@ from typing import Any
 from aws_cdk import Stack
 from constructs import IConstruct
 
-from ..plan.composite_rules import generated_name_length
-from ..plan.role_policies import IDS, LONGEST_NAME, OF_ARN
+from ..plan.model_rights import Own
+from ..plan.role_policies import IDS, OF_ARN, made_arn
 from .asked_once import region_of, stack_of
 from .validation import is_token
 
@@ -29,6 +29,7 @@ def sent_length(scope: IConstruct, resolved: Any) -> int:
         "AWS::Partition": "aws",
         "AWS::Region": "us-east-1" if is_token(region) else region,
         "AWS::AccountId": "1" * 12,
+        "AWS::URLSuffix": "amazonaws.com",
         "AWS::StackId": "s" * (OF_ARN + named + 37),
     }
     return len(json.dumps(_sent(resolved, named, pseudo), separators=(",", ":")))
@@ -53,5 +54,6 @@ def _sent(value: Any, named: int, pseudo: dict[str, str]) -> Any:
         logical_id, attribute = value["Fn::GetAtt"]
         if attribute != "Arn":
             return "a" * IDS["security-group"]
-        return "a" * (OF_ARN + min(generated_name_length(named, len(logical_id)), LONGEST_NAME))
+        own = Own(*(pseudo[f"AWS::{each}"] for each in ("Partition", "Region", "AccountId")))
+        return made_arn(own, logical_id, stack_name=named)
     return {key: _sent(each, named, pseudo) for key, each in value.items()}

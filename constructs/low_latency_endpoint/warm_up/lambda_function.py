@@ -12,23 +12,15 @@ from aws_cdk import aws_s3_assets as s3_assets
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from ..plan.function_rights import being_in_vpc, sending_dead_letters
+from ..plan.model_rights import Own
 from ..synthesis.custom_resource_function import function_runtime, package_asset
-from ..synthesis.findings import acknowledge, acknowledge_wildcard_resources
-from ..synthesis.iam_documents import allow, arn, document
+from ..synthesis.findings import acknowledge, acknowledge_wildcard_resources, pseudo_parameters
+from ..synthesis.iam_documents import document
 from ..synthesis.safeguards import FunctionRole, log_group, safeguards_of
 from .payload import WarmUpPayload, write_payloads
 
 _PACKAGE = "warm_up_function"
-
-_INTERFACE_ACTIONS = (
-    "ec2:AssignPrivateIpAddresses",
-    "ec2:CreateNetworkInterface",
-    "ec2:DeleteNetworkInterface",
-    "ec2:DescribeNetworkInterfaces",
-    "ec2:DescribeSubnets",
-    "ec2:UnassignPrivateIpAddresses",
-)
-"""What Lambda asks of a function's role to put it into a VPC."""
 
 
 def function_code(scope: Construct, payloads: Sequence[WarmUpPayload]) -> s3_assets.Asset:
@@ -45,13 +37,13 @@ class DeadLetters(Construct):
 
     def __init__(self, scope: Construct, id: str) -> None:
         super().__init__(scope, id)
-        self._key = safeguards_of(self).encryption_key
+        key_arn = safeguards_of(self).key_arn
         queue = sqs.CfnQueue(
             self,
             "Queue",
             message_retention_period=14 * 24 * 3600,
-            kms_master_key_id=self._key.key_arn if self._key else None,
-            sqs_managed_sse_enabled=None if self._key else True,
+            kms_master_key_id=key_arn,
+            sqs_managed_sse_enabled=None if key_arn else True,
         )
         sqs.CfnQueuePolicy(
             self,
@@ -69,17 +61,6 @@ class DeadLetters(Construct):
         )
         acknowledge(queue, "AwsSolutions-SQS3", reason="The queue holds the dead letters itself.")
         self.arn: str = queue.attr_arn
-
-    def let_send(self) -> list[dict[str, Any]]:
-        """What a function's role needs to have Lambda send dead letters.
-
-        See "Configure KMS permissions for producers" of
-        https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html
-        """
-        statements = [allow(["sqs:SendMessage"], self.arn)]
-        if self._key is not None:
-            statements.append(allow(["kms:Decrypt", "kms:GenerateDataKey"], self._key.key_arn))
-        return statements
 
 
 class WarmUpFunction(Construct):
@@ -124,9 +105,13 @@ class WarmUpFunction(Construct):
         guards = safeguards_of(self)
         group = log_group(self, guards, days=30)
         # With a key the right to send dead letters opens the function's environment too.
-        standing = [*statements, *guards.let_write_logs(group), *dead_letters.let_send()]
+        standing = [
+            *statements,
+            *guards.let_write_logs(group),
+            *sending_dead_letters(dead_letters.arn, guards.key_arn),
+        ]
         if vpc is not None:
-            standing += _network_interfaces()
+            standing += being_in_vpc(Own(*pseudo_parameters()))
         self.role = FunctionRole(self, guards, "warm-up", standing, owner=self)
         if vpc is not None:
             for carrier in self.role.carriers:
@@ -148,7 +133,7 @@ class WarmUpFunction(Construct):
             memory_size=memory_mib,
             timeout=timeout_seconds,
             environment=lambda_.CfnFunction.EnvironmentProperty(variables=dict(environment)),
-            kms_key_arn=guards.encryption_key.key_arn if guards.encryption_key else None,
+            kms_key_arn=guards.key_arn,
             vpc_config=vpc,
             dead_letter_config=lambda_.CfnFunction.DeadLetterConfigProperty(
                 target_arn=dead_letters.arn
@@ -191,20 +176,3 @@ class WarmUpFunction(Construct):
             principal="events.amazonaws.com",
             source_arn=made.attr_arn,
         )
-
-
-def _network_interfaces() -> list[dict[str, Any]]:
-    """Lambda may manage interfaces with the role; code that runs with it may not.
-
-    See https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html: the key
-    is present only in requests that come from within a function.
-    """
-    return [
-        allow(_INTERFACE_ACTIONS, "*"),
-        {
-            "Effect": "Deny",
-            "Action": list(_INTERFACE_ACTIONS),
-            "Resource": "*",
-            "Condition": {"ArnLike": {"lambda:SourceFunctionArn": arn("lambda", "function:*")}},
-        },
-    ]

@@ -17,6 +17,12 @@ from ..network.private_link import RuntimePrivateLink
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..plan.argument_kinds import checked_arguments
 from ..plan.endpoint_request import MODEL_BODY_BYTES
+from ..plan.function_rights import (
+    calling_endpoint,
+    calling_function,
+    looking_at_stack,
+    looking_at_traffic,
+)
 from ..plan.latency_target import LatencyTarget
 from ..plan.limits import Range
 from ..plan.warm_up_rules import (
@@ -37,7 +43,7 @@ from ..plan.warm_up_rules import (
 )
 from ..synthesis.asked_once import path_below, path_of, stack_of
 from ..synthesis.findings import acknowledge_wildcard_resources, warn
-from ..synthesis.iam_documents import allow, endpoint_arn
+from ..synthesis.iam_documents import endpoint_arn
 from ..synthesis.validation import check, check_seconds
 from .lambda_function import DeadLetters, WarmUpFunction, function_code
 from .options import WarmUpMiss
@@ -204,9 +210,7 @@ class WarmUp(Construct):
             event_age_seconds=300,
             reserved_concurrency=reserved_concurrency,
         )
-        self.sender.allow(
-            allow(["sagemaker:InvokeEndpoint"], endpoint_arn(self, endpoint.name_at_synth))
-        )
+        self.sender.allow(calling_endpoint(endpoint_arn(self, endpoint.name_at_synth)))
         self.controller = WarmUpFunction(
             self,
             "Controller",
@@ -226,11 +230,7 @@ class WarmUp(Construct):
             timeout_seconds=seconds + MARGIN_SECONDS,
             memory_mib=CONTROLLER_MIB,
             dead_letters=dead_letters,
-            statements=[
-                allow(["lambda:InvokeFunction"], self.sender.arn),
-                # Nothing in CloudFormation's request says that it is rolling back.
-                allow(["cloudformation:DescribeStacks"], Aws.STACK_ID),
-            ],
+            statements=[calling_function(self.sender.arn), looking_at_stack(Aws.STACK_ID)],
             retries=1,
             event_age_seconds=3600,
             reserved_concurrency=reserved_concurrency,
@@ -318,7 +318,7 @@ class WarmUp(Construct):
         )
         self._kept_warm = True
         acknowledge_wildcard_resources(
-            self.controller.allow(allow(["cloudwatch:GetMetricStatistics"], "*")),
+            self.controller.allow(looking_at_traffic()),
             ["*"],
             reason="cloudwatch:GetMetricStatistics takes no resource.",
         )
