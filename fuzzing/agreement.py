@@ -101,11 +101,13 @@ def counted(settings: Settings) -> tuple[int, int]:
     is two resources more than a role of another account brings.
     """
     settings = settings.model_copy(update={"account": settings.account or ACCOUNT})
+    policies = role_policies(settings)
     parts = [
-        endpoint_parts(settings, key, plan_endpoint(settings, key)) for key in settings.endpoints
+        endpoint_parts(settings, key, plan_endpoint(settings, key), policies)
+        for key in settings.endpoints
     ]
     return (
-        shared_parts(settings).resources + sum(each.resources for each in parts),
+        shared_parts(settings, policies).resources + sum(each.resources for each in parts),
         sum(each.outputs for each in parts),
     )
 

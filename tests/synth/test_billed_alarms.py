@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from fuzzing.agreement import folder_of_files, synthesised, text_of
+from fuzzing.agreement import counted, folder_of_files, synthesised, text_of
 from fuzzing.cases import bases
 from low_latency_endpoint.settings import load_settings, plan_endpoint, planned_variants
-from low_latency_endpoint.settings.stack_parts import billed_alarms, endpoint_parts, shared_parts
+from low_latency_endpoint.settings.stack_parts import billed_alarms
 
 ALL_ALARMS = {
     "client_error_rate": 0.05,
@@ -116,6 +116,4 @@ def test_alarms(folder: Path, values: dict[str, Any]) -> None:
     assert sum(each.metrics + each.high_resolution for each in billed) - tracking == sum(
         map(metrics_of, of["Alarm"])
     )
-    parts = [endpoint_parts(settings, key, plan) for key, plan in plans.items()]
-    counted = shared_parts(settings).resources + sum(each.resources for each in parts)
-    assert counted == len(resources)
+    assert counted(settings)[0] == len(resources)

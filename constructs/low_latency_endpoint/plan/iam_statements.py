@@ -24,6 +24,14 @@ def allow(
     return statement
 
 
+def keys_apart(
+    statements: Sequence[Mapping[str, Any]],
+) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """The statements without those on keys of KMS, which may be exchanged, and these."""
+    for_keys = [each for each in statements if each["Action"][0].startswith("kms:")]
+    return [each for each in statements if each not in for_keys], for_keys
+
+
 def document(*statements: Mapping[str, Any]) -> dict[str, Any]:
     """A policy document."""
     return {"Version": "2012-10-17", "Statement": [dict(statement) for statement in statements]}

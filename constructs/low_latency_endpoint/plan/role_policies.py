@@ -15,6 +15,8 @@ OF_ARN = 45
 """Characters of an ARN before the name: service, Region, account, kind of resource."""
 LONGEST_NAME = 64
 """Of most that CloudFormation names: functions, roles."""
+MADE_BUCKET = "x" * (OF_ARN + 40)
+"""As long as the ARN of a bucket that CloudFormation names."""
 _DIGEST = 8  # of the path, at the end of a logical ID
 
 
@@ -55,6 +57,11 @@ def too_long(length: int, *, fits: int, where: str) -> ConfigurationError:
         allowed=f"10,240 characters: {fits} of these endpoints fit, less what else the role has",
         where=where,
     )
+
+
+def stack_id(stack_name: int) -> str:
+    """An ID as long as that of a stack with a name of so many characters."""
+    return "x" * (OF_ARN + stack_name + 37)
 
 
 def made_arn(own: Own, logical_id: str, *, stack_name: int) -> str:

@@ -8,7 +8,7 @@ imports ``aws_cdk`` or ``boto3``.
 from __future__ import annotations
 
 from .containers import ContainerSettings, ImageSettings, ModelDataSettings
-from .costs import instances_in_update, region_of
+from .costs import instances_in_update
 from .deployment import DeploymentSettings
 from .endpoint import EndpointSettings
 from .hugging_face import HuggingFaceSettings
@@ -20,7 +20,7 @@ from .safeguards import SafeguardSettings
 from .schema import settings_json_schema
 from .served import environment_place, has_own_model, served_containers
 from .shared import SharedResources, shared_resources
-from .stack import Settings
+from .stack import Settings, region_of
 from .warm_up import WarmUpPayloadSettings, WarmUpSettings
 
 __all__ = [

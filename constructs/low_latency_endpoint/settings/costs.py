@@ -13,11 +13,10 @@ from ..plan.hourly_cost import BilledItem, EndpointCost, StackCost, sent_request
 from ..plan.latency_plan import INVOCATIONS_METRIC, Plan
 from ..plan.prices import HOURS_PER_MONTH, INTERFACE_ENDPOINT, Price, price_of
 from ..plan.warm_up_rules import CONTROLLER_MIB, SENDER_MIB
-from ..plan.zones import region_of_zone
 from ..simulate.traffic import Shape
 from .endpoint import EndpointSettings
 from .planned import PlannedVariant
-from .stack import Settings
+from .stack import Settings, region_of
 from .stack_parts import billed_alarms
 
 _FUNCTION_SECONDS = 1.0
@@ -130,11 +129,6 @@ def instances_in_update(largest: int, endpoint: EndpointSettings) -> int:
     """The most instances while a new version takes over a fleet of that size."""
     rolling = endpoint.deployment.rolling if endpoint.deployment else None
     return deployments.instances_in_update(largest, rolling.batch_percent if rolling else None)
-
-
-def region_of(settings: Settings) -> str | None:
-    """Where a settings file deploys: as it says, or where its first client zone is."""
-    return settings.region or region_of_zone(settings.client_zones.zones[0])
 
 
 def _price(settings: Settings, item: str) -> Price | None:

@@ -23,8 +23,9 @@ from ..plan.function_rights import (
     staging,
     writing_log,
 )
+from ..plan.iam_statements import keys_apart
 from ..plan.model_rights import Own
-from ..plan.role_policies import IDS, OF_ARN, made_arn
+from ..plan.role_policies import IDS, MADE_BUCKET, made_arn, stack_id
 from .planned import warms
 from .served import hub_models
 from .stack import Settings
@@ -32,8 +33,22 @@ from .stack import Settings
 _LONGEST_ENDPOINT = 63
 
 
+_NO_LETTER = re.compile("[^A-Za-z0-9]")
+
+
 class Rights(NamedTuple):
-    """One policy: its role, what it says, whose it is, whether the role is made with it."""
+    """One policy on a role.
+
+    Attributes
+    ----------
+    role : str
+        The ARN of one that is stated, or any name of one that the stack makes.
+    statements : sequence of mapping
+    key : str or None
+        The endpoint that needs it; None for what is of the whole stack.
+    in_role : bool
+        Whether the role is made with it, so that it is no resource of its own.
+    """
 
     role: str
     statements: Sequence[Statement]
@@ -71,16 +86,15 @@ class _Stack:
         self.settings, self.own = settings, own
         self._stated = settings.safeguards.function_role_arn
         self.key_arn = settings.safeguards.kms_key_arn
-        self.id = "x" * (OF_ARN + len(settings.stack_name) + 37)
+        self.id = stack_id(len(settings.stack_name))
 
     def arn(self, *ids: str) -> str:
-        logical_id = re.sub("[^A-Za-z0-9]", "", "".join(ids)) + _digest(*ids)
+        logical_id = _NO_LETTER.sub("", "".join(ids)) + _digest(*ids)
         return made_arn(self.own, logical_id, stack_name=len(self.settings.stack_name))
 
     def endpoint(self, key: str) -> str:
         stated = self.settings.endpoints[key].endpoint_name
-        ids = re.sub("[^A-Za-z0-9]", "", key)
-        made = f"{self.settings.stack_name}-{ids}-endpoint-{_digest(key)}"
+        made = f"{self.settings.stack_name}-{_NO_LETTER.sub('', key)}-endpoint-{_digest(key)}"
         return self.own.arn("sagemaker", f"endpoint/{stated or made[-_LONGEST_ENDPOINT:]}")
 
     def function(
@@ -99,8 +113,7 @@ class _Stack:
             yield Rights(self._stated, of_one, key)
             yield from (Rights(self._stated, [each], None) for each in of_all)
             return
-        for_keys = [each for each in both if each["Resource"] == self.key_arn]
-        standing = [each for each in both if each not in for_keys]
+        standing, for_keys = keys_apart(both)
         yield Rights("/".join(ids), standing, key, in_role=True)
         if for_keys:
             yield Rights("/".join(ids), for_keys, key)
@@ -121,7 +134,7 @@ def _staging(stack: _Stack, key: str) -> Iterator[Rights]:
     ids = ("HubModelStaging",)
     for stated in hub_models(stack.settings.endpoints[key]):
         yield from stack.function(ids, [])
-        bucket = f"arn:aws:s3:::{stated.bucket}" if stated.bucket else "x" * (OF_ARN + 40)
+        bucket = f"arn:aws:s3:::{stated.bucket}" if stated.bucket else MADE_BUCKET
         rights = staging(bucket, None if stated.bucket else stack.key_arn)
         yield stack.also(ids, rights, None)
         if stated.token_secret_arn:
@@ -140,6 +153,5 @@ def _warm_up(stack: _Stack, key: str) -> Iterator[Rights]:
     yield from stack.function(controller, [calls, looks, *dead_letters], key)
     warm_up = stack.settings.endpoints[key].warm_up
     if warm_up and warm_up.keep_warm is not None:
-        # On a role that is stated, the same for all.
-        of = None if stack.settings.safeguards.function_role_arn else key
-        yield stack.also(controller, [looking_at_traffic()], of)
+        shared = stack.settings.safeguards.function_role_arn is not None
+        yield stack.also(controller, [looking_at_traffic()], None if shared else key)

@@ -10,9 +10,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..errors import ConfigurationError
+from ..plan.function_rights import Statement
 from ..plan.iam_statements import allow, document
 from ..plan.instance_types import instance_facts
 from ..plan.model_rights import (
@@ -26,22 +27,21 @@ from ..plan.model_rights import (
     reading,
     writing_with,
 )
-from ..plan.role_policies import IDS, OF_ARN, ROLE_POLICIES_LENGTH, too_long
+from ..plan.role_policies import IDS, MADE_BUCKET, ROLE_POLICIES_LENGTH, too_long
 from .breach import Place
 from .containers import ImageSettings, ModelDataSettings
 from .endpoint import EndpointSettings
-from .function_rights import function_rights
+from .function_rights import Rights, function_rights
 from .hugging_face import HuggingFaceSettings
 from .planned import planned_variants
 from .served import has_own_model, hub_serving_of
-from .stack import Settings
+from .stack import Settings, region_of
 from .variants import FurtherSettings, further_variants
 
-Statements = Sequence[Mapping[str, Any]]
+Statements = Sequence[Statement]
 
 _DOCUMENT = json.dumps(document(), separators=(",", ":")).removesuffix("[]}") + "}"
 _IDS = {kind: "x" * length for kind, length in IDS.items()}
-_MADE_BUCKET = "x" * (OF_ARN + 40)
 _ACCOUNT = "123456789012"
 _BUCKET = "arn:aws:s3:::{}"
 _OF_ECR = re.compile(
@@ -50,10 +50,7 @@ _OF_ECR = re.compile(
 
 
 class RolePolicy(NamedTuple):
-    """A policy on a role; two that are equal are one.
-
-    ``in_role`` says that the role is made with it, so that it is no resource of its own.
-    """
+    """:class:`Rights` as they are sent: two policies that are equal are one."""
 
     role: str
     statements: str
@@ -71,10 +68,12 @@ def role_policies(settings: Settings) -> dict[RolePolicy, str | None]:
     Those of a function that the stack's endpoints share are no endpoint's. Roles of other accounts
     take none.
     """
-    found = dict(_on_models_roles(settings))
-    role_arn = settings.safeguards.function_role_arn
-    if role_arn is None or not _is_foreign(role_arn, settings):
-        for role, statements, key, in_role in function_rights(settings, _own(settings)):
+    found: dict[RolePolicy, str | None] = {}
+    for role, statements, key, in_role in (
+        *_models_rights(settings),
+        *function_rights(settings, _own(settings)),
+    ):
+        if not _is_foreign(role, settings):
             text = json.dumps(statements, separators=(",", ":"))
             found.setdefault(RolePolicy(role, text, in_role), key)
     return found
@@ -85,21 +84,15 @@ def resources_for(policies: Mapping[RolePolicy, str | None], key: str | None) ->
     return sum(of == key and not policy.in_role for policy, of in policies.items())
 
 
-def _on_models_roles(settings: Settings) -> dict[RolePolicy, str | None]:
-    found: dict[RolePolicy, str | None] = {}
+def _models_rights(settings: Settings) -> Iterator[Rights]:
     for key, endpoint in settings.endpoints.items():
-        if endpoint.role_arn and _is_foreign(endpoint.role_arn, settings):
-            continue
-        first, *further = _models(endpoint)
-        for number, model in enumerate([first, *further]):
+        for number, model in enumerate(_models(endpoint)):
             role = endpoint.role_arn or f"{key}/{number}"
             for statements in (
                 *_hosted(settings, endpoint, model),
                 *_granted(settings, key, dumps=number == 0),
             ):
-                text = json.dumps(statements, separators=(",", ":"))
-                found.setdefault(RolePolicy(role, text), key)
-    return found
+                yield Rights(role, statements, key)
 
 
 def too_long_policies(
@@ -123,8 +116,10 @@ def too_long_policies(
             yield place, too_long(lengths[role], fits=fits, where=role)
 
 
-def _is_foreign(role_arn: str, settings: Settings) -> bool:
-    return settings.account is not None and role_arn.split(":")[4] != settings.account
+def _is_foreign(role: str, settings: Settings) -> bool:
+    """Whether a role is another account's; one that the stack makes is not."""
+    stated = role.startswith("arn:") and settings.account is not None
+    return stated and role.split(":")[4] != settings.account
 
 
 def _models(endpoint: EndpointSettings) -> list[FurtherSettings | None]:
@@ -147,7 +142,7 @@ def _hosted(
         [stated.get(zone, _IDS["subnet"]) for zone in zones],
         [_IDS["security-group"]],
     )
-    needed: list[Mapping[str, Any]] = []
+    needed: list[Statement] = []
     for statement in _of_model(settings, endpoint, further):
         if statement not in needed:
             needed.append(statement)
@@ -161,7 +156,7 @@ def _hosted(
 
 def _of_model(
     settings: Settings, endpoint: EndpointSettings, further: FurtherSettings | None
-) -> Iterator[Mapping[str, Any]]:
+) -> Iterator[Statement]:
     stated = further or endpoint
     if stated.hugging_face:
         serving = hub_serving_of(endpoint, further)
@@ -178,14 +173,14 @@ def _of_model(
                 yield from _data(container.data)
 
 
-def _staged(settings: Settings, stated: HuggingFaceSettings) -> Iterator[Mapping[str, Any]]:
-    bucket = _BUCKET.format(stated.bucket) if stated.bucket else _MADE_BUCKET
+def _staged(settings: Settings, stated: HuggingFaceSettings) -> Iterator[Statement]:
+    bucket = _BUCKET.format(stated.bucket) if stated.bucket else MADE_BUCKET
     yield from reading(bucket, stated.hub_model.pinned.prefix)
     if stated.bucket is None and settings.safeguards.kms_key_arn:
         yield decrypting(settings.safeguards.kms_key_arn)
 
 
-def _image(settings: Settings, image: ImageSettings) -> Iterator[Mapping[str, Any]]:
+def _image(settings: Settings, image: ImageSettings) -> Iterator[Statement]:
     own = _own(settings)
     if image.dlc:
         account = image.dlc.account or _ACCOUNT
@@ -203,7 +198,7 @@ def _image(settings: Settings, image: ImageSettings) -> Iterator[Mapping[str, An
         yield from pulling(arn + found["repository"])
 
 
-def _data(data: ModelDataSettings) -> Iterator[Mapping[str, Any]]:
+def _data(data: ModelDataSettings) -> Iterator[Statement]:
     if data.asset:  # its object is named by a digest of the file
         name = sha256(str(data.asset).encode()).hexdigest()
         yield from reading(_BUCKET.format("assets"), f"{name}.gz")
@@ -220,7 +215,7 @@ def _repository(settings: Settings, name: str, account: str) -> str:
 
 
 def _own(settings: Settings) -> Own:
-    return Own("aws", settings.region or "us-east-1", settings.account or _ACCOUNT)
+    return Own("aws", region_of(settings) or "us-east-1", settings.account or _ACCOUNT)
 
 
 def _granted(settings: Settings, key: str, *, dumps: bool) -> Iterator[Statements]:

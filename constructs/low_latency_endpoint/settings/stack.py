@@ -126,6 +126,11 @@ class Settings(SettingsModel):
         yield from stack_checks(given)
 
 
+def region_of(settings: Settings) -> str | None:
+    """Where a settings file deploys: as it says, or where its first client zone is."""
+    return settings.region or region_of_zone(settings.client_zones.zones[0])
+
+
 def _named_buckets(given: Mapping[str, Any]) -> set[str]:
     """The buckets that the new VPC's S3 endpoint has to name."""
     uris: list[Any] = []

@@ -11,7 +11,7 @@ from ..plan.staging_calls import staging_calls
 from .endpoint import EndpointSettings
 from .endpoint_checks import rolls_back
 from .planned import planned_variants, warms
-from .role_policies import RolePolicy, resources_for, role_policies
+from .role_policies import RolePolicy, resources_for
 from .served import has_own_model, hub_models
 from .stack import Settings
 from .token_alarms import token_alarm_count
@@ -40,12 +40,8 @@ _OF_BOTH_FLEETS = (2, 2)
 _OF_TARGET_TRACKING = (1, 1)  # one to scale out, one to scale in
 
 
-def shared_parts(
-    settings: Settings, policies: Mapping[RolePolicy, str | None] | None = None
-) -> SharedParts:
+def shared_parts(settings: Settings, policies: Mapping[RolePolicy, str | None]) -> SharedParts:
     """What the endpoints of a settings file share; the policies as for :func:`endpoint_parts`."""
-    if policies is None:
-        policies = role_policies(settings)
     link, network = settings.private_link, settings.network
     staged = _staged(settings)
     return SharedParts(
@@ -85,17 +81,12 @@ def _staged(settings: Settings) -> dict[tuple[str | None, str, str], int]:
 
 
 def endpoint_parts(
-    settings: Settings,
-    key: str,
-    plan: Plan,
-    policies: Mapping[RolePolicy, str | None] | None = None,
+    settings: Settings, key: str, plan: Plan, policies: Mapping[RolePolicy, str | None]
 ) -> EndpointParts:
     """What belongs to one endpoint of a settings file, with all of its variants.
 
-    The policies are the file's :func:`role_policies`, for whoever asks for many endpoints.
+    The policies are the whole file's: :func:`~.role_policies.role_policies`.
     """
-    if policies is None:
-        policies = role_policies(settings)
     endpoint = settings.endpoints[key]
     adopted = settings.private_link.interface_endpoint_id is not None
     alarms, warm_up = endpoint.alarms, endpoint.warm_up

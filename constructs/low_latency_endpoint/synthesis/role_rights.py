@@ -9,6 +9,7 @@ from aws_cdk import Aws, Fn, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct, IDependable
 
+from ..plan.iam_statements import keys_apart
 from ..plan.role_policies import ROLE_POLICIES_LENGTH, too_long
 from .asked_once import path_of, region_of, stack_of
 from .digests import digest, digest_of
@@ -71,8 +72,8 @@ class RoleRights:
         The statements stand in the role itself, where an update rewrites them in place; those for
         keys, which may be exchanged, in a policy of their own.
         """
-        for_keys = [each for each in statements if each["Action"][0].startswith("kms:")]
-        standing = document(*(each for each in statements if each not in for_keys))
+        own, for_keys = keys_apart(statements)
+        standing = document(*own)
         role = iam.CfnRole(
             scope,
             id,

@@ -9,7 +9,7 @@ from aws_cdk import Stack
 from constructs import IConstruct
 
 from ..plan.model_rights import Own
-from ..plan.role_policies import IDS, OF_ARN, made_arn
+from ..plan.role_policies import IDS, made_arn, stack_id
 from .asked_once import region_of, stack_of
 from .validation import is_token
 
@@ -30,7 +30,7 @@ def sent_length(scope: IConstruct, resolved: Any) -> int:
         "AWS::Region": "us-east-1" if is_token(region) else region,
         "AWS::AccountId": "1" * 12,
         "AWS::URLSuffix": "amazonaws.com",
-        "AWS::StackId": "s" * (OF_ARN + named + 37),
+        "AWS::StackId": stack_id(named),
     }
     return len(json.dumps(_sent(resolved, named, pseudo), separators=(",", ":")))
 
