@@ -35,7 +35,6 @@ ENVIRONMENT = {
 #: Arguments with which each command does its work, or gets as far as asking an account.
 COMMANDS: dict[str, tuple[str, ...]] = {
     "plan": (SHIPPED,),
-    "check-pull-request": ("--base", "main"),
     "prices": (SHIPPED, "--from", "no-such-file.csv"),
     "pin": ("--check", "--lock", "no-such.lock.yaml"),
     "preflight": (SHIPPED,),
@@ -363,11 +362,7 @@ def do_without_extras(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call
         *(
             (name, *arguments)
             for name, arguments in COMMANDS.items()
-            if name
-            not in (
-                *("check-pull-request", "init", "package", "plan", "prices", "schema", "errors"),
-                "simulate",
-            )
+            if name not in (*("init", "package", "plan", "prices", "schema", "errors"), "simulate")
         ),
         ("diagnose", "sentiment", "--html", "page.html"),
         ("simulate", SHIPPED, "--tps", "1", "--replications", "2", "--html", "page.html"),

@@ -1,12 +1,10 @@
-"""A repository with a base, a pull request merged into it by GitHub, and GitHub on loopback."""
+"""A repository with a base, and a pull request merged into it as GitHub does."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,13 +12,9 @@ import pytest
 import yaml
 
 from low_latency_endpoint.cli import main
-from low_latency_endpoint.review.github import GitHub
 from tests.git_commands import git
 
-from .github_stand_in import TOKEN, StandIn, github_stand_in
-
 ROOT = Path(__file__).parents[2]
-EVENTS = Path(__file__).with_name("events")
 SHIPPED: dict[str, Any] = yaml.safe_load((ROOT / "endpoint.yaml").read_text(encoding="utf-8"))
 
 
@@ -72,9 +66,7 @@ class Checkout:
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
-    """With the settings that ship on main, and no word of GitHub's."""
-    for name in [each for each in os.environ if each.startswith("GITHUB_")]:
-        monkeypatch.delenv(name)
+    """With the settings that ship on main."""
     made = Checkout(tmp_path / "checkout")
     made.folder.mkdir()
     made.git("init", "--quiet", "-b", "main")
@@ -84,75 +76,21 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     return made
 
 
-@pytest.fixture
-def github() -> Iterator[StandIn]:
-    with github_stand_in() as held:
-        yield held
-
-
-Workflow = Callable[..., dict[str, str]]
-
-
-@pytest.fixture
-def workflow(
-    github: StandIn, checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Workflow:
-    """The environment of a workflow that runs on a recorded event."""
-
-    def begin(name: str, base: str, head: str, number: int | None = None) -> dict[str, str]:
-        text = (EVENTS / f"{name}.json").read_text(encoding="utf-8")
-        event = json.loads(text.replace("$base", base).replace("$head", head))
-        path = tmp_path / "event.json"
-        path.write_text(json.dumps(event), encoding="utf-8")
-        environment = {
-            "CI": "true",
-            "GITHUB_ACTIONS": "true",
-            "GITHUB_API_URL": github.url,
-            "GITHUB_EVENT_NAME": name.removesuffix("_of_a_fork"),
-            "GITHUB_EVENT_PATH": str(path),
-            "GITHUB_OUTPUT": str(tmp_path / "output"),
-            "GITHUB_REPOSITORY": "octocat/endpoints",
-            "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
-            "GITHUB_TOKEN": TOKEN,
-            "RUNNER_TEMP": str(tmp_path / "runner"),
-            "no_proxy": "127.0.0.1",
-        }
-        (tmp_path / "runner").mkdir(exist_ok=True)
-        for each, value in environment.items():
-            monkeypatch.setenv(each, value)
-        return environment
-
-    return begin
-
-
-@pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds that GitHub was waited for, without waiting."""
-    waited: list[float] = []
-    made = GitHub.of
-
-    def of(repository: str, environment: Any) -> GitHub:
-        return dataclasses.replace(made(repository, environment), sleep=waited.append)
-
-    monkeypatch.setattr(GitHub, "of", of)
-    return waited
-
-
 Check = Callable[..., Answer]
 
 
 @pytest.fixture
-def check(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, waits: list[float]
-) -> Check:
-    """Run the command in the checkout."""
+def check(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Check:
+    """Run the command in the checkout, as Markdown unless JSON is asked for."""
 
-    def run(*arguments: str) -> Answer:
-        monkeypatch.setattr(sys, "argv", ["low-latency", "check-pull-request", *arguments])
+    def run(against: str, *arguments: str) -> Answer:
+        form = [] if {"--json", "--text"} & set(arguments) else ["--markdown"]
+        given = [each for each in arguments if each != "--text"]
+        command = ["low-latency", "plan", f"--against={against}", *form, *given]
+        monkeypatch.setattr(sys, "argv", command)
         with pytest.raises(SystemExit) as ended:
             main()
         out, err = capsys.readouterr()
-        assert TOKEN not in out + err
         return Answer(int(ended.value.code or 0), out, err)
 
     return run

@@ -12,161 +12,244 @@ from typing import Any
 import pytest
 import yaml
 
-from low_latency_endpoint.review.github import MARKER
-from low_latency_endpoint.review.verdict import FAIL_ON
+from low_latency_endpoint.settings.update.verdict import FAIL_ON
 
-from .conftest import ROOT, Checkout, Workflow, settings
-from .github_stand_in import TOKEN, StandIn
+from .conftest import ROOT, Checkout, settings
 
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
-TEMPLATE = ROOT / "constructs/low_latency_endpoint/cli/init_templates/pull-request.yml"
-INSTALL, CHECK = (each for each in STEPS if "run" in each)
+INSTALL, CHECK, COMMENT, VERDICT = (each for each in STEPS if "run" in each)
+MARKER = "<!-- low-latency-endpoint: pull-request check -->"
+TOKEN = "ghs_0123456789abcdef"
+
+# `gh` on a runner, which notes what it is asked and gives the comments that are there.
+GH = """#!/bin/sh
+printf '%s\\0' "$@" >> "$NOTED"
+printf '\\n' >> "$NOTED"
+case "$*" in
+  *--paginate*) [ -z "$REFUSED" ] && printf "$COMMENTS" ;;
+  *) [ -z "$REFUSED" ] ;;
+esac
+"""
 
 
-def run(
-    step: dict[str, Any], folder: Path, environment: dict[str, str], **inputs: str
-) -> subprocess.CompletedProcess[str]:
-    """A step's script as a runner calls it, with the step's own environment."""
-    values = {name: each.get("default", "") for name, each in ACTION["inputs"].items()} | {
-        name.replace("_", "-"): value for name, value in inputs.items()
-    }
-    known = {f"inputs.{name}": value for name, value in values.items()} | {
-        "github.action_path": str(ROOT)
-    }
+class Job:
+    """A job on a pull request that renames an endpoint; the package is installed."""
 
-    def filled(text: str) -> str:
-        text = re.sub(r"\$\{\{ (.*?) \}\}", lambda found: known[found[1]], text)
-        return text.replace("${{ github.token }}", TOKEN)
+    def __init__(self, checkout: Checkout, folder: Path) -> None:
+        self.checkout, self.folder = checkout, folder
+        self.base, self.head = checkout.pull_request(
+            {"endpoint.yaml": settings(endpoint_name="mood"), "a b.yaml": settings()}
+        )
+        self.cwd = checkout.folder
+        self.known = {
+            "github.action_path": str(ROOT),
+            "github.event.pull_request.base.sha": self.base,
+            "github.event.pull_request.head.sha": self.head,
+            "github.event.pull_request.number": "7",
+            "github.repository": "octocat/endpoints",
+            "github.token": TOKEN,
+        }
+        self.environment = {
+            "GITHUB_OUTPUT": str(folder / "output"),
+            "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
+            "RUNNER_TEMP": str(folder / "runner"),
+            "NOTED": str(folder / "noted"),
+            "COMMENTS": "",
+            "REFUSED": "",
+            "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        }
+        code = "from low_latency_endpoint.cli import main; main()"
+        path = os.pathsep.join(each for each in sys.path if each)
+        self.program(
+            "runner/low-latency/bin/low-latency",
+            f"#!/bin/sh\nPYTHONPATH='{path}' exec '{sys.executable}' -c '{code}' \"$@\"\n",
+        )
+        self.program("bin/gh", GH)
 
-    own = {name: filled(value) for name, value in step["env"].items()}
-    script = folder / "step.sh"
-    script.write_text(step["run"], encoding="utf-8")
-    return subprocess.run(
-        ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)],
-        cwd=environment.get("PWD", folder),
-        env={**os.environ, **environment, **own},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    def program(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
+
+    def run(self, step: dict[str, Any], **inputs: str) -> subprocess.CompletedProcess[str]:
+        """A step's script as a runner calls it, with the step's own environment."""
+        values = {name: each.get("default", "") for name, each in ACTION["inputs"].items()}
+        values |= {name.replace("_", "-"): value for name, value in inputs.items()}
+        known = self.known | {f"inputs.{name}": value for name, value in values.items()}
+        known |= {f"steps.check.outputs.{name}": each for name, each in self.outputs.items()}
+
+        def first(expression: str) -> str:
+            return next((known[each] for each in expression.split(" || ") if known.get(each)), "")
+
+        def filled(text: str) -> str:
+            text = re.sub(r"\$\{\{ (.*?) \}\}", lambda found: first(found[1]), text)
+            return text.replace("${{ github.token }}", TOKEN)
+
+        own = {name: filled(value) for name, value in step.get("env", {}).items()}
+        script = self.folder / "step.sh"
+        script.write_text(step["run"], encoding="utf-8")
+        done = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)],
+            cwd=self.cwd,
+            env={**os.environ, **self.environment, **own},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert TOKEN not in done.stdout + done.stderr
+        return done
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        path = Path(self.environment["GITHUB_OUTPUT"])
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        return dict(line.split("=", 1) for line in lines)
+
+    @property
+    def markdown(self) -> str:
+        return Path(self.outputs["markdown"]).read_text(encoding="utf-8")
+
+    @property
+    def asked(self) -> list[list[str]]:
+        """The arguments of each call of ``gh``, or of another program that notes them."""
+        text = (self.folder / "noted").read_text(encoding="utf-8")
+        return [line.split("\0") for line in text.split("\0\n")[:-1]]
 
 
 @pytest.fixture
-def job(checkout: Checkout, workflow: Workflow, tmp_path: Path) -> dict[str, str]:
-    """A job on a pull request that renames an endpoint; the package is installed."""
-    base, head = checkout.pull_request(
-        {"endpoint.yaml": settings(endpoint_name="mood"), "a b.yaml": settings()}
-    )
-    environment = workflow("pull_request", base, head)
-    program = tmp_path / "runner/low-latency/bin/low-latency"
-    program.parent.mkdir(parents=True)
-    code = "from low_latency_endpoint.cli import main; main()"
-    path = os.pathsep.join(each for each in sys.path if each)
-    program.write_text(
-        f"#!/bin/sh\nPYTHONPATH='{path}' exec '{sys.executable}' -c '{code}' \"$@\"\n"
-    )
-    program.chmod(0o755)
-    return {**environment, "PWD": str(checkout.folder)}
+def job(checkout: Checkout, tmp_path: Path) -> Job:
+    return Job(checkout, tmp_path)
 
 
-def outputs(job: dict[str, str]) -> dict[str, str]:
-    lines = Path(job["GITHUB_OUTPUT"]).read_text(encoding="utf-8").splitlines()
-    return dict(line.split("=", 1) for line in lines)
-
-
-def test_it_posts_and_says_what_it_found(
-    job: dict[str, str], github: StandIn, tmp_path: Path
-) -> None:
-    done = run(CHECK, tmp_path, job)
+def test_it_says_what_it_found(job: Job) -> None:
+    done = job.run(CHECK)
     assert done.returncode == 0, done.stderr
-    assert TOKEN not in done.stdout + done.stderr
-    (made,) = github.comments
-    found = outputs(job)
-    assert found["verdict"] == "passed"
-    assert Path(found["markdown"]).read_text(encoding="utf-8") == made["body"]
-    assert set(found) == set(ACTION["outputs"])
+    assert job.outputs["verdict"] == "passed"
+    assert set(job.outputs) == set(ACTION["outputs"])
+    assert job.markdown.startswith(f"{MARKER}\n### :x: replaced: sentiment: mood comes up beside")
+    assert (job.folder / "summary.md").read_text(encoding="utf-8") == job.markdown
+    assert job.run(VERDICT).returncode == 0
 
 
-def test_what_the_team_chose_fails_it(job: dict[str, str], github: StandIn, tmp_path: Path) -> None:
-    done = run(CHECK, tmp_path, job, fail_on="refused replacement\ncost-increase=10")
-    assert (done.returncode, outputs(job)["verdict"]) == (1, "failed")
-    assert (
-        "It fails on: `refused`, `replacement`, `cost-increase=10`." in github.comments[0]["body"]
+def test_what_the_team_chose_fails_it(job: Job) -> None:
+    done = job.run(CHECK, fail_on="refused replacement\ncost-increase=10")
+    assert (done.returncode, job.outputs["verdict"]) == (0, "failed")  # the comment comes first
+    assert "It fails on: `mistakes`, `refused`, `replacement`, `cost-increase=10`." in job.markdown
+    assert job.run(VERDICT).returncode == 1
+
+
+def test_several_files(job: Job) -> None:
+    job.run(CHECK, settings="endpoint.yaml\na b.yaml\n")
+    assert "`a b.yaml`" in job.markdown
+
+
+def test_what_cannot_be_compared_is_an_error(job: Job) -> None:
+    done = job.run(CHECK, base="no-such-branch")
+    assert done.returncode != 0
+    assert job.outputs["verdict"] == "error"
+
+
+def test_a_merge_that_github_made_is_compared_with_its_first_parent(job: Job) -> None:
+    """The event's base is as old as the event; main went on, and GitHub merged into that."""
+    job.known["github.event.pull_request.base.sha"] = job.checkout.git("rev-parse", f"{job.base}")
+    job.checkout.git("checkout", "--quiet", "main")
+    newer = job.checkout.commit({"endpoint.yaml": settings(volume_size_gib=64)})
+    job.checkout.git("checkout", "--quiet", "--detach")
+    job.checkout.git("merge", "--quiet", "--no-ff", "-X", "ours", "-m", "Merge", "larger")
+    job.run(CHECK)
+    assert newer[:10] in job.markdown
+    job.run(CHECK, base=job.base)
+    assert job.base[:10] in job.markdown
+
+
+def test_a_shallow_checkout_fetches_the_base_alone(job: Job, tmp_path: Path) -> None:
+    """As actions/checkout makes it: one commit, whose parents are named and not there."""
+    job.checkout.git("branch", "merged", "HEAD")
+    job.checkout.git("config", "uploadpack.allowAnySHA1InWant", "true")  # as GitHub allows it
+    shallow = Checkout(tmp_path / "shallow")
+    job.checkout.git(
+        *("clone", "-q", "--depth=1", "--branch=merged", f"file://{job.checkout.folder}"),
+        str(shallow.folder),
     )
+    job.cwd = shallow.folder
+    done = job.run(CHECK)
+    assert done.returncode == 0, done.stderr
+    assert "mood comes up beside" in job.markdown
+    assert job.base[:10] in job.markdown
+    assert shallow.git("rev-list", "--all", "--count") == "1"  # no history came along
 
 
-def test_without_a_comment(job: dict[str, str], github: StandIn, tmp_path: Path) -> None:
-    done = run(CHECK, tmp_path, job, comment="false", settings="endpoint.yaml\na b.yaml\n")
-    assert (done.returncode, github.asked) == (0, [])
-    assert done.stdout.startswith(MARKER)
-    assert "`a b.yaml`" in done.stdout
+def test_the_comment_is_made_once_and_renewed(job: Job) -> None:
+    job.run(CHECK)
+    file = job.outputs["markdown"]
+    assert job.run(COMMENT).returncode == 0
+    looked, made = job.asked
+    assert looked[:3] == ["api", "--paginate", "repos/octocat/endpoints/issues/7/comments"]
+    assert f'.user.type == "Bot" and (.body | startswith("{MARKER}"))' in looked[-1]
+    assert made == ["pr", "comment", "7", "--body-file", file]
+    (job.folder / "noted").unlink()
+    job.environment["COMMENTS"] = "12\n34\n"
+    assert job.run(COMMENT).returncode == 0
+    path = "repos/octocat/endpoints/issues/comments/12"
+    assert job.asked[1] == ["api", "--silent", "-X", "PATCH", path, "-F", f"body=@{file}"]
 
 
-def test_what_cannot_be_compared_is_an_error(job: dict[str, str], tmp_path: Path) -> None:
-    done = run(CHECK, tmp_path, job, base="no-such-branch")
-    assert (done.returncode, outputs(job)["verdict"]) == (2, "error")
+def test_a_token_that_only_reads_leaves_the_summary(job: Job) -> None:
+    job.run(CHECK)
+    job.environment["REFUSED"] = "yes"
+    done = job.run(COMMENT)
+    assert (done.returncode, "::warning::" in done.stdout) == (0, True)
 
 
-INPUTS = ("settings", "base", "fail_on", "from_load_test", "comment")
 COMMANDS = (
     "$(touch owned)",
     "`touch owned`",
     '"; touch owned; "',
-    "--post; touch owned",
+    "--upload-pack=touch owned; touch owned",
     "x\n-o owned",
 )
 
 
-@pytest.mark.parametrize("name", INPUTS)
-def test_no_input_is_a_command(
-    job: dict[str, str], github: StandIn, tmp_path: Path, name: str
-) -> None:
-    """Of the shell; the program only notes its arguments, in which each value is whole."""
-    program = tmp_path / "runner/low-latency/bin/low-latency"
-    program.write_text('#!/bin/sh\nprintf \'%s\\0\' "$@" > "$NOTED"\n')
+@pytest.mark.parametrize("name", ["settings", "base", "fail_on"])
+def test_no_input_is_a_command_or_an_option(job: Job, name: str) -> None:
+    """The program only notes its arguments, in which each value is whole."""
+    job.program(
+        "runner/low-latency/bin/low-latency",
+        '#!/bin/sh\nprintf "%s\\0" "$@" >> "$NOTED"\nprintf "\\n" >> "$NOTED"\n',
+    )
     for value in COMMANDS:
-        noted = tmp_path / "noted"
-        run(CHECK, tmp_path, {**job, "NOTED": str(noted)}, **{name: value})
-        arguments = noted.read_text(encoding="utf-8").split("\0")
-        given = [each.removeprefix(f"--{name.replace('_', '-')}=") for each in arguments]
-        parts = {"settings": value.splitlines(), "fail_on": value.split()}.get(name, [value])
-        assert name == "comment" or set(parts) <= set(given)  # which is compared with a word
-        assert not (Path(job["PWD"]) / "owned").exists()
-        assert not (tmp_path / "owned").exists()
+        noted = Path(job.environment["NOTED"])
+        noted.unlink(missing_ok=True)
+        job.run(CHECK, **{name: value})
+        if noted.exists():  # Git has no such base
+            (given,) = job.asked
+            wanted = {
+                "settings": value.splitlines(),
+                "fail_on": [f"--fail-on={each}" for each in value.split()],
+            }
+            assert set(wanted[name]) <= set(given)
+            assert (name == "settings") <= (given[given.index("--") + 1 :] == wanted[name])
+        assert noted.exists() == (name != "base")
+        assert not (job.cwd / "owned").exists()
+        assert not (job.folder / "owned").exists()
 
 
-@pytest.mark.parametrize("name", INPUTS)
-def test_no_input_is_an_option(
-    job: dict[str, str], github: StandIn, tmp_path: Path, name: str
-) -> None:
-    """Of the program itself, which writes a file when it is told to."""
-    run(CHECK, tmp_path, job, **{name: "--output=owned\n-o owned"})
-    assert not (Path(job["PWD"]) / "owned").exists()
-    assert not (tmp_path / "owned").exists()
-
-
-@pytest.mark.parametrize(
-    ("version", "package"), [("", str(ROOT)), ("0.1.0", "cdk-low-latency-endpoint==0.1.0")]
-)
-def test_it_installs_its_own_commit_or_a_version(
-    tmp_path: Path, version: str, package: str
-) -> None:
+def test_it_installs_its_own_commit(job: Job) -> None:
     """Into an environment of its own, by an isolated Python: `pip.py` of a checkout is not run."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "python").write_text(
+    job.program(
+        "bin/python",
         '#!/bin/sh\necho "$@" >> said\nmkdir -p low-latency/bin\n'
         "printf '#!/bin/sh\\necho pip \"$@\" >> said\\n' > low-latency/bin/pip\n"
-        "chmod +x low-latency/bin/pip\n"
+        "chmod +x low-latency/bin/pip\n",
     )
-    (programs / "python").chmod(0o755)
-    environment = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "PWD": str(tmp_path)}
-    done = run(INSTALL, tmp_path, environment, version=version)
+    job.cwd = job.folder
+    done = job.run(INSTALL)
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "said").read_text().splitlines() == [
+    assert (job.folder / "said").read_text().splitlines() == [
         "-I -m venv low-latency",
-        f"pip install --quiet --disable-pip-version-check {package}",
+        f"pip install --quiet --disable-pip-version-check {ROOT}",
     ]
     assert INSTALL["working-directory"] == "${{ runner.temp }}"
 
@@ -176,9 +259,8 @@ def test_no_script_has_an_expression_in_it() -> None:
     assert [each["run"] for each in STEPS if "${{" in each.get("run", "")] == []
 
 
-@pytest.mark.parametrize("path", [ROOT / "action.yml", TEMPLATE], ids=lambda path: path.name)
-def test_actions_are_pinned_by_their_commit(path: Path) -> None:
-    used = re.findall(r"uses: (\S+)(.*)", path.read_text(encoding="utf-8"))
+def test_actions_are_pinned_by_their_commit() -> None:
+    used = re.findall(r"uses: (\S+)(.*)", (ROOT / "action.yml").read_text(encoding="utf-8"))
     assert used
     for name, comment in used:
         assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", name)

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from pathlib import Path
 
 import pytest
 
-from low_latency_endpoint.review.verdict import FAIL_ON
+from low_latency_endpoint.settings.update.verdict import FAIL_ON
 
-from .conftest import ROOT, Check, Checkout, Workflow, settings
-from .test_check_pull_request import CHEAP, LOAD_TEST
+from .conftest import ROOT, Check, Checkout, settings
+from .test_against_revision import CHEAP
 
 PAGE = ROOT / "docs/how-to/pull-request-check.md"
 _GENERATED = re.compile(r"(?<=<!-- generated: comment -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 
 
-def test_the_comment_is_a_runs(
-    check: Check, checkout: Checkout, workflow: Workflow, tmp_path: Path
-) -> None:
-    result = tmp_path / "result.json"
-    result.write_text(json.dumps(LOAD_TEST), encoding="utf-8")
+def test_the_comment_is_a_runs(check: Check, checkout: Checkout) -> None:
     checkout.commit({"endpoint.yaml": settings(CHEAP)})
     changes = settings(CHEAP, routing="random", instances={"min": 3})
     base, head = checkout.pull_request({"endpoint.yaml": changes})
-    workflow("pull_request", base, head)
     chosen = ("--fail-on", "refused", "--fail-on", "cost-increase=10")
-    answer = check(*chosen, "--from-load-test", str(result))
+    answer = check(f"{base}...{head}", *chosen)
     assert answer.code == 1
     text = answer.out.replace(head[:10], "4f1c2d9a7b").replace(base[:10], "8d0e6b3c51")
     shown = f"\n```markdown\n{text}```\n\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from html import unescape
 from pathlib import Path
 
@@ -12,14 +13,13 @@ from markdown_it import MarkdownIt
 from low_latency_endpoint.cli.plan_changes import MOST_CHARACTERS
 from low_latency_endpoint.report.markdown import escaped
 
-from .conftest import SHIPPED, Check, Checkout, Workflow, settings
-from .github_stand_in import StandIn
+from .conftest import SHIPPED, Check, Checkout, settings
 
 SECRET = "c2VjcmV0LXRva2Vu"
 EVIL = (
     "a|b `c` @nobody/team ``` <img src=https://evil.example/x.png onerror=alert(1)> *d* #1 GH-2 "
     "octocat/x#3 https://evil.example www.evil.example ![p](//evil) [l](//evil) </details> "
-    "<!-- low-latency-endpoint: check-pull-request --> :tada: $x$ \\ ~~s~~\n"
+    "<!-- low-latency-endpoint: pull-request check --> :tada: $x$ \\ ~~s~~\n"
     "::error::from the settings\n\n# A title\n\u202eabc\u2066"
 )
 
@@ -38,8 +38,7 @@ MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethro
 def no_markup(text: str) -> None:
     """Nothing but our own markup, and nothing that GitHub makes a link, a picture or a name of."""
     lines = text.splitlines()
-    assert text.count("<!--") == 1
-    assert lines[0].startswith("<!-- low-latency-endpoint")
+    assert "<!--" not in text
     assert text.count("<details") == text.count("</details>")
     assert not [line for line in lines if line.startswith(("::", "# ", "```"))]
     assert not set("\u202e\u2066") & set(text)
@@ -55,7 +54,7 @@ def no_markup(text: str) -> None:
     }
 
 
-def test_text_of_the_settings_is_text(check: Check, checkout: Checkout, workflow: Workflow) -> None:
+def test_text_of_the_settings_is_text(check: Check, checkout: Checkout) -> None:
     tick = "x` <b>bold</b> @nobody `"
     environment = {"NOTE": EVIL, "TICK": tick, "END": "\\", "EMPTY": " "}
     base, head = checkout.pull_request(
@@ -65,8 +64,7 @@ def test_text_of_the_settings_is_text(check: Check, checkout: Checkout, workflow
             )
         }
     )
-    workflow("pull_request", base, head)
-    text = check().out
+    text = check(f"{base}...{head}").out
     assert "environment.NOTE" in text
     no_markup(text)
 
@@ -74,7 +72,7 @@ def test_text_of_the_settings_is_text(check: Check, checkout: Checkout, workflow
 def test_mistakes_of_the_settings_are_text(check: Check, checkout: Checkout) -> None:
     wrong = settings({"@nobody #1 <img>": 1}, volume_size_gib=EVIL, instance_type=EVIL)
     (checkout.folder / "endpoint.yaml").write_text(wrong, encoding="utf-8")
-    answer = check("--base", "main")
+    answer = check("main")
     assert answer.code == 1
     assert "LLE904" in answer.out
     no_markup(answer.out)
@@ -83,7 +81,7 @@ def test_mistakes_of_the_settings_are_text(check: Check, checkout: Checkout) -> 
 def test_names_of_files_are_text(check: Check, checkout: Checkout) -> None:
     name = "a|b `c` @nobody #1 <img>\n::error::x.yaml"
     (checkout.folder / name).write_text(settings(), encoding="utf-8")
-    no_markup(check("--base", "main", "*.yaml").out)
+    no_markup(check("main", "*.yaml").out)
 
 
 @pytest.mark.parametrize("character", ["\u202e", "\u2066", "\u200b", "\ufeff", "\x1b", "\ue000"])
@@ -93,7 +91,7 @@ def test_hidden_characters_are_spelt_out(character: str) -> None:
 
 
 def test_a_huge_pull_request_makes_a_comment_that_github_takes(
-    check: Check, checkout: Checkout, workflow: Workflow, github: StandIn
+    check: Check, checkout: Checkout
 ) -> None:
     environment = {f"NAME_{number}": "|" * 300 for number in range(16)}
     endpoints = {
@@ -108,19 +106,24 @@ def test_a_huge_pull_request_makes_a_comment_that_github_takes(
 
     def files(stated: dict[str, dict[str, object]]) -> dict[str, str | None]:
         return {
-            f"{letter}.yaml": settings({"stack_name": letter, "endpoints": stated})
+            f"{letter}.yaml": settings(
+                {
+                    "stack_name": letter,
+                    "endpoints": {
+                        k: {**v, "endpoint_name": f"{letter}{k}"} for k, v in stated.items()
+                    },
+                }
+            )
             for letter in "abc"
         }
 
     checkout.commit(files(few))
     base, head = checkout.pull_request(files(endpoints))
-    workflow("pull_request", base, head)
-    answer = check("--post", "*.yaml")
+    answer = check(f"{base}...{head}", "*.yaml")
     assert answer.code == 0, answer.err
-    (made,) = github.comments
-    assert len(made["body"]) <= MOST_CHARACTERS
-    assert "lines are missing" in made["body"]
-    assert made["body"].count("<details") == made["body"].count("</details>")
+    assert len(answer.out) <= MOST_CHARACTERS
+    assert "lines are missing" in answer.out
+    assert answer.out.count("<details") == answer.out.count("</details>")
 
 
 def secret_of(folder: Path) -> Path:
@@ -133,7 +136,7 @@ def secret_of(folder: Path) -> Path:
 @pytest.mark.parametrize("how", ["absolute", "above", "a link", "of Git's"])
 @pytest.mark.parametrize("setting", ["prices", "payload", "lock"])
 def test_files_outside_of_the_repository_are_not_read(
-    check: Check, checkout: Checkout, workflow: Workflow, tmp_path: Path, setting: str, how: str
+    check: Check, checkout: Checkout, tmp_path: Path, setting: str, how: str
 ) -> None:
     secret = secret_of(tmp_path)
     checkout.git("config", "http.extraheader", f"AUTHORIZATION: basic {SECRET}")
@@ -156,9 +159,8 @@ def test_files_outside_of_the_repository_are_not_read(
         ),
     }[setting]
     base, head = checkout.pull_request({"endpoint.yaml": text})
-    local = check("--base", base)  # the same in the working tree
-    workflow("pull_request", base, head)
-    for answer in (local, check()):
+    local = check(base)  # the same in the working tree
+    for answer in (local, check(f"{base}...{head}")):
         assert answer.code == 1
         assert SECRET not in answer.out + answer.err
         # What a commit holds never has a .git.
@@ -167,46 +169,41 @@ def test_files_outside_of_the_repository_are_not_read(
 
 @pytest.mark.parametrize("to", ["{outside}/secret.csv", ".git/config", "/proc/self/environ"])
 def test_settings_that_are_a_link_out_of_the_repository_are_not_read(
-    check: Check, checkout: Checkout, workflow: Workflow, tmp_path: Path, to: str
+    check: Check, checkout: Checkout, tmp_path: Path, to: str
 ) -> None:
     secret_of(tmp_path)
     checkout.git("config", "http.extraheader", f"AUTHORIZATION: basic {SECRET}")
     (checkout.folder / "endpoint.yaml").unlink()
     (checkout.folder / "endpoint.yaml").symlink_to(to.format(outside=tmp_path))
-    local = check("--base", "main")
+    local = check("main")
     assert local.err.startswith("LLE983: ")
     base, head = checkout.pull_request({})
-    workflow("pull_request", base, head)
-    answer = check()
+    answer = check(f"{base}...{head}")
     assert answer.code in (1, 2)
     assert SECRET not in local.out + local.err + answer.out + answer.err
-    assert "ghs_" not in answer.out + answer.err
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../other.yaml", "a/../../other.yaml"])
 def test_settings_outside_of_the_repository_are_not_read(
     check: Check, checkout: Checkout, name: str
 ) -> None:
-    assert check("--base", "main", name).err.startswith("LLE983: ")
+    assert check("main", name).err.startswith("LLE983: ")
 
 
-def test_what_other_steps_of_the_job_wrote_is_not_read(
-    check: Check, checkout: Checkout, workflow: Workflow
-) -> None:
+def test_what_other_steps_of_the_job_wrote_is_not_read(check: Check, checkout: Checkout) -> None:
     """Such as credentials that an action leaves in the workspace."""
     base, head = checkout.pull_request(
         {"endpoint.yaml": settings({"prices": {"file": "credentials.csv"}})}
     )
     (checkout.folder / "credentials.csv").write_text(f"item,usd\n{SECRET},1\n")
-    workflow("pull_request", base, head)
-    answer = check()
+    answer = check(f"{base}...{head}")
     assert answer.code == 1
     assert "No such file" in answer.out
     assert SECRET not in answer.out
 
 
 def test_no_code_of_the_pull_request_is_run(
-    check: Check, checkout: Checkout, workflow: Workflow, tmp_path: Path
+    check: Check, checkout: Checkout, tmp_path: Path
 ) -> None:
     owned = tmp_path / "owned"
     python = f"open({str(owned)!r}, 'w')\n"
@@ -221,16 +218,68 @@ def test_no_code_of_the_pull_request_is_run(
             ".githooks/post-checkout": f"#!/bin/sh\ntouch {owned}\n",
         }
     )
-    workflow("pull_request", base, head)
-    assert check().code == 0
+    assert check(f"{base}...{head}").code == 0
     assert not owned.exists()
 
 
-def test_the_checkout_stays_as_it_was(check: Check, checkout: Checkout, workflow: Workflow) -> None:
+def test_the_checkout_stays_as_it_was(check: Check, checkout: Checkout) -> None:
     base, head = checkout.pull_request({"endpoint.yaml": settings(endpoint_name="mood")})
     index = (checkout.folder / ".git/index").read_bytes()
-    workflow("pull_request", base, head)
-    check()
+    check(f"{base}...{head}")
     assert (checkout.folder / ".git/index").read_bytes() == index
     assert checkout.git("status", "--porcelain") == ""
     assert checkout.git("worktree", "list").count("\n") == 0
+
+
+def test_attributes_of_one_side_do_not_apply_to_the_other(check: Check, checkout: Checkout) -> None:
+    """Git would read the former file in the encoding that the pull request states."""
+    checkout.commit({"endpoint.yaml": f"# f\u00fcr alle\n{settings()}"})
+    sentiment = {**SHIPPED["endpoints"]["sentiment"], "endpoint_name": "o"}
+    base, head = checkout.pull_request(
+        {
+            "endpoint.yaml": settings({"endpoints": {"other": sentiment}}),
+            ".gitattributes": "endpoint.yaml text working-tree-encoding=ISO-8859-1\n",
+        }
+    )
+    for against in (base, f"{base}...{head}"):
+        answer = check(against, "--fail-on", "deletion")
+        assert (answer.code, "whoever invokes it fails" in answer.out) == (1, True)
+
+
+def tree_with(checkout: Checkout, entries: str) -> str:
+    """A commit of a tree as nobody's Git would make it."""
+    tree = subprocess.run(
+        ["git", "mktree"],
+        cwd=checkout.folder,
+        input=entries,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    return checkout.git("commit-tree", "-m", "Odd", tree)
+
+
+def test_no_file_is_written_through_a_link(
+    check: Check, checkout: Checkout, tmp_path: Path
+) -> None:
+    """A tree can hold a link and a folder of one name, and names that lead upwards."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    blob = checkout.git("rev-parse", "HEAD:endpoint.yaml")
+    (tmp_path / "target").write_text(str(outside))
+    link = checkout.git("hash-object", "-w", str(tmp_path / "target"))
+    inner = checkout.git(
+        "rev-parse", tree_with(checkout, f"100644 blob {blob}\towned\n") + "^{tree}"
+    )
+    both = tree_with(checkout, f"120000 blob {link}\ta\n040000 tree {inner}\ta\n")
+    for odd in (both, tree_with(checkout, f"040000 tree {inner}\t..\n")):
+        answer = check(odd)
+        assert (answer.code, answer.err[:8]) == (2, "LLE980: ")
+    assert not list(outside.iterdir())
+
+
+def test_a_file_called_as_the_revision_decides_nothing(check: Check, checkout: Checkout) -> None:
+    base, _ = checkout.pull_request({"endpoint.yaml": settings(endpoint_name="mood")})
+    checkout.commit({base: settings(endpoint_name="mood")})
+    assert "mood comes up beside sentiment" in check(f"{base}...HEAD").out
+    assert "mood comes up beside sentiment" in check(base).out

@@ -9,7 +9,6 @@ import typer
 
 from .. import __version__
 from . import (
-    check_pull_request,
     compare_instance_types,
     compare_routing,
     dashboard,
@@ -44,7 +43,6 @@ app = typer.Typer(
 COMMANDS: dict[str, Callable[..., None]] = {
     "init": init.init,
     "plan": plan.plan,
-    "check-pull-request": check_pull_request.check_pull_request,
     "prices": prices.prices,
     "pin": pin.pin,
     "preflight": preflight.preflight,
@@ -91,7 +89,7 @@ def _options(
       low-latency init                             start a CDK app, or add to one
       low-latency plan                             every number of the stack, with its reason
       low-latency plan --against deployed.yaml     what a change of the settings does
-      low-latency check-pull-request --post        the same as a comment that updates itself
+      low-latency plan --against main              what the changes of a branch do
       low-latency preflight                        would it deploy and work in this account?
       low-latency verify                           is what is deployed as planned?
       low-latency list                             what is deployed, and its dashboards

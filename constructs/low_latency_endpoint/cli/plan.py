@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import LowLatencyEndpointError
 from .cost_view import along_line, cost_data, cost_parts, total_line, with_prices
-from .options import (
-    ENDPOINT_YAML,
-    Json,
-    Markdown,
-    Prices,
-    SettingsFile,
-    Strict,
-    flag,
-    grouped,
-    option,
-)
+from .options import ENDPOINT_YAML, Json, Markdown, Prices, Strict, flag, grouped, option
 from .output import print_json, print_parts
 
 if TYPE_CHECKING:
@@ -32,6 +22,7 @@ if TYPE_CHECKING:
     from ..settings import Settings
     from ..settings.update.comparison import Comparison
     from ..settings.update.effects import Consequence
+    from ..settings.update.verdict import Limit
     from ..simulate import Shape
 
 
@@ -42,8 +33,17 @@ class PlanOptions:
     endpoint: str | None = option(
         "Only this endpoint of the file; all of them without it.", metavar="NAME"
     )
-    against: Path | None = option(
-        "Show what deploying the file over this one does, difference by difference.", metavar="OLD"
+    against: str | None = option(
+        "Show what deploying the file over this one does, difference by difference: a file that "
+        "ends in .yaml, or a revision of Git. BASE...HEAD compares two commits, where HEAD left "
+        "BASE; a revision alone is compared with the files as they are.",
+        metavar="OLD|REVISION",
+    )
+    fail_on: list[str] | None = option(
+        "With --against, exit with 1 on: refused, replacement, deletion, new-warning, "
+        "cost-increase or cost-increase=PERCENT. Repeat it. Against a revision, mistakes in the "
+        "settings do so in any case.",
+        metavar="WHAT",
     )
     detailed_exitcode: bool = flag(
         "With --against, exit as terraform plan does: 0 no difference, 1 error, 2 differences."
@@ -99,8 +99,12 @@ class PlanOptions:
             )
         if self.from_load_test is not None and self.price:
             raise typer.BadParameter("with --from-load-test, state prices in the settings file")
-        if self.detailed_exitcode and self.against is None:
-            raise typer.BadParameter("--detailed-exitcode goes with --against")
+        if (self.detailed_exitcode or self.fail_on) and self.against is None:
+            raise typer.BadParameter("--detailed-exitcode and --fail-on go with --against")
+        if self.of_revision and (self.endpoint or self.from_load_test or self.price):
+            raise typer.BadParameter(
+                "--endpoint, --from-load-test and --price go with --against a file"
+            )
         if self.traffic is not None and self.traffic_from is not None:
             raise typer.BadParameter("give one of --traffic and --traffic-from")
         about_endpoints = self.endpoint or self.against or self.from_load_test or self.markdown
@@ -109,6 +113,23 @@ class PlanOptions:
             raise typer.BadParameter(
                 "--cost, --minutes and --traffic are about the whole stack, as text or with --json"
             )
+
+    @property
+    def of_revision(self) -> bool:
+        """Whether the files are compared with a revision of Git."""
+        from ..settings.update.revisions import is_file_name
+
+        return self.against is not None and not is_file_name(self.against)
+
+    @property
+    def limits(self) -> list[Limit]:
+        """What the command fails on."""
+        from ..settings.update.verdict import limit_of
+
+        try:
+            return list(dict.fromkeys(map(limit_of, self.fail_on or ())))
+        except ValueError as error:
+            raise typer.BadParameter(f"--fail-on: {error}") from None
 
     @property
     def day(self) -> Shape | None:
@@ -121,16 +142,30 @@ class PlanOptions:
 
 
 @grouped
-def plan(options: PlanOptions, settings: SettingsFile = ENDPOINT_YAML) -> None:
+def plan(
+    options: PlanOptions,
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="SETTINGS",
+            show_default="endpoint.yaml",
+            help="The settings file. Against a revision there can be several, and patterns such as "
+            "'endpoints/*.yaml'.",
+        ),
+    ] = None,
+) -> None:
     """Show what follows from a settings file. Needs neither Node.js nor AWS.
 
     Six lines and the warnings for each endpoint; with --verbose, --json and --markdown every number
-    with its reason. With --against, what deploying the file over another one does.
+    with its reason. With --against, what deploying the file over another one does, or over what a
+    revision of Git has: settings and the files that they name are read from Git's objects, and no
+    code is run.
 
     \b
     Exit codes:
       0  planned; with --detailed-exitcode: no difference
-      1  with --strict: a warning; with --detailed-exitcode: usage, or a file is wrong
+      1  what --fail-on names; with --strict: a warning; with --detailed-exitcode: usage, or a
+         file is wrong
       2  usage, or the settings file is wrong; with --detailed-exitcode: differences
 
     \b
@@ -139,12 +174,20 @@ def plan(options: PlanOptions, settings: SettingsFile = ENDPOINT_YAML) -> None:
       low-latency plan endpoint.yaml --endpoint sentiment --json
       low-latency plan endpoint.yaml --against production.yaml
       low-latency plan new.yaml --against old.yaml --markdown --detailed-exitcode
+      low-latency plan --against main
+      low-latency plan 'endpoints/*.yaml' --against origin/main...HEAD --fail-on replacement
       low-latency plan endpoint.yaml --from-load-test result.json --write
       low-latency plan endpoint.yaml --cost --minutes --price ml.g5.xlarge=1.00
       low-latency plan endpoint.yaml --cost --traffic-from invocations.json
     """
     with _exit_codes(options):
-        _plan(settings, options)
+        names = settings or [str(ENDPOINT_YAML)]
+        if options.of_revision:
+            _review(names, options)
+            return
+        if len(names) > 1:
+            raise typer.BadParameter("several settings files go with --against a revision")
+        _plan(Path(names[0]), options)
 
 
 @contextmanager
@@ -167,14 +210,20 @@ def _plan(path: Path, options: PlanOptions) -> None:
         return
     adopted = None if options.from_load_test is None else _adopted(path, options)
     settings = _loaded(path, options) if adopted is None else adopted.settings_after
-    different = False
+    different = failed = False
     if options.against is not None:
-        comparison = _compared(path, settings, options)
+        comparison, failed = _compared(path, settings, options)
         different, warned = bool(comparison.differences), bool(comparison.warnings["gained"])
     else:
         warned = _show(path, settings, adopted, options)
     if adopted is not None:
         _adopt(adopted, path, options.write, quiet=options.json or options.markdown)
+    _exit(options, failed=failed, different=different, warned=warned)
+
+
+def _exit(options: PlanOptions, *, failed: bool, different: bool, warned: bool) -> None:
+    if failed:
+        raise typer.Exit(1)
     if different and options.detailed_exitcode:
         raise typer.Exit(2)
     if warned and options.strict:
@@ -233,23 +282,74 @@ def _show(
     return any(each.warnings for each in plans.values())
 
 
-def _compared(path: Path, after: Settings, options: PlanOptions) -> Comparison:
-    """Print what deploying settings over another file does."""
+def _compared(path: Path, after: Settings, options: PlanOptions) -> tuple[Comparison, bool]:
+    """Print what deploying settings over another file does; whether that fails the command."""
     from ..settings.update.comparison import compare
+    from ..settings.update.review import FileReview
+    from ..settings.update.verdict import breaches
     from .plan_changes import comparison_markdown, comparison_parts
+    from .plan_review import verdict_lines, verdict_markdown
 
     assert options.against is not None
-    comparison = compare(_loaded(options.against, options), after)
+    before = _loaded(Path(options.against), options)
+    comparison = compare(before, after)
     if options.endpoint is not None:
         comparison = comparison.of(options.endpoint)
-    names = str(options.against), str(path)
+    names = options.against, str(path)
+    limits = options.limits
+    found = breaches([FileReview.of(names[1], comparison)], limits)
     if options.json:
-        print_json({"settings": names[1], "against": names[0], **comparison.to_dict()})
+        verdict = {"verdict": _verdict(found)} if limits else {}
+        data = {"settings": names[1], "against": names[0]}
+        print_json(data | comparison.to_dict() | verdict)
     elif options.markdown:
         typer.echo(comparison_markdown(comparison, *names), nl=False)
+        if limits:
+            typer.echo("\n".join(("", *verdict_markdown(found, limits))))
     else:
-        print_parts(*comparison_parts(comparison, *names))
-    return comparison
+        print_parts(*comparison_parts(comparison, *names), *verdict_lines(found, limits))
+    return comparison, bool(found)
+
+
+def _review(names: list[str], options: PlanOptions) -> None:
+    """Print what settings files do to what a revision of Git has."""
+    from ..settings.update.review import review_files
+    from ..settings.update.revisions import Repository
+    from ..settings.update.verdict import breaches
+    from .plan_review import review_markdown, review_parts
+
+    assert options.against is not None
+    limits = options.limits
+    repository = Repository.around(Path.cwd())
+    base, head = repository.commits(options.against)
+    here = Path.cwd().resolve().relative_to(repository.root)
+    with ExitStack() as folders:  # files are read when they are asked for
+        before = folders.enter_context(repository.extracted(base))
+        after = folders.enter_context(repository.extracted(head)) if head else repository.root
+        reviews = review_files([str(here / each) for each in names], before, after)
+        if not reviews:
+            raise typer.BadParameter(f"no settings file is called {', '.join(names)}")
+        found = breaches(reviews, limits)
+        named = options.against.partition("...")[0] or "HEAD"
+        against = base[:10] if base.startswith(named) else f"{named} at {base[:10]}"
+        if options.json:
+            files = [each.to_dict() for each in reviews]
+            print_json({"against": base, "files": files, "verdict": _verdict(found)})
+        elif options.markdown:
+            shown = head[:10] if head else "these files"
+            typer.echo(review_markdown(reviews, against, shown, found, limits), nl=False)
+        else:
+            print_parts(*review_parts(reviews, against, found, limits))
+        different = any(each.differs for each in reviews)
+        warned = any(each.gained_warnings for each in reviews)
+    _exit(options, failed=bool(found), different=different, warned=warned)
+
+
+def _verdict(found: list[tuple[Limit, str]]) -> dict[str, Any]:
+    return {
+        "fails": bool(found),
+        "because": [{"limit": str(limit), "what": what} for limit, what in found],
+    }
 
 
 def _adopt(adopted: AdoptedLimit, settings: Path, write: bool, *, quiet: bool) -> None:

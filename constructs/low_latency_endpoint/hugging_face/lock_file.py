@@ -21,7 +21,10 @@ from ..plan.pinned_model import PinnedModel, lock_document, models_of, pinned_in
 
 _Models = TypeVar("_Models")
 LOCK_NAME = "models.lock.yaml"
+MOST_BYTES = 1_000_000
+"""Of a lock file, as of a settings file: some 5,000 files of models."""
 _DEEPEST = 50  # levels; a lock file has five
+_MOST_EVENTS = 50_000  # six for each file of a model
 _HEAD = """\
 # Written by `low-latency pin`, for version control. Not for editing: each model has a digest.
 """
@@ -63,29 +66,32 @@ def pinned_jumpstart_model(path: str | Path, model: str) -> PinnedJumpStartModel
 
 
 def _document(path: str | Path) -> Any:
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError, ValueError) as problem:
-        raise LOCK_FILE.error(
-            got=getattr(problem, "strerror", None) or str(problem),
-            allowed="a file that low-latency pin wrote",
-            where=str(path),
-        ) from None
+    """What a lock file holds; aliases and tags, which ``pin`` never writes, are refused."""
     import yaml  # with the first lock file, and not with the constructs
 
     # libyaml's where it is there: ten times as fast, and lock files of large models are long.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
+        with Path(path).open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise ValueError(f"more than {MOST_BYTES:,} bytes")
+        text = content.decode()
         depth = 0
-        for event in yaml.parse(text, Loader=loader):  # composing 50,000 levels ends the process
+        for number, event in enumerate(yaml.parse(text, Loader=loader)):
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > _DEEPEST:
-                raise yaml.YAMLError("very deep nesting")
+            if depth > _DEEPEST:  # composing 50,000 levels ends the process
+                raise ValueError("very deep nesting")
+            if number > _MOST_EVENTS:
+                raise ValueError(f"more than {_MOST_EVENTS:,} keys and values")
+            if getattr(event, "anchor", None) or getattr(event, "tag", None):
+                raise ValueError("an anchor, an alias or a tag")
         return yaml.load(text, Loader=loader)
-    except yaml.YAMLError as problem:
+    except (OSError, ValueError, OverflowError, yaml.YAMLError) as problem:
+        got = problem.strerror if isinstance(problem, OSError) else str(problem)
         raise LOCK_FILE.error(
-            got=f"no YAML: {problem}", allowed="a file that low-latency pin wrote", where=str(path)
+            got=got or "an error", allowed="a file that low-latency pin wrote", where=str(path)
         ) from None
 
 
@@ -119,11 +125,14 @@ def lock_text(models: Iterable[PinnedModel], jumpstart: Iterable[PinnedJumpStart
     """The lock file's text; the same models give the same bytes."""
     import yaml
 
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    class Plain(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
     document = lock_document(models)
     if section := jumpstart_document(jumpstart):
         document["jumpstart"] = section
-    written = yaml.dump(document, Dumper=dumper, sort_keys=False, width=200, allow_unicode=True)
+    written = yaml.dump(document, Dumper=Plain, sort_keys=False, width=200, allow_unicode=True)
     return _HEAD + written
 
 
@@ -148,6 +157,12 @@ def write_lock(
         models = read_lock(path).values() if models is None else models
         jumpstart = read_jumpstart_lock(path).values() if jumpstart is None else jumpstart
     text = lock_text(models or (), jumpstart or ()).encode()
+    if len(text) > MOST_BYTES:
+        raise LOCK_FILE.error(
+            got=f"{len(text):,} bytes for all models",
+            allowed=f"up to {MOST_BYTES:,}; pin some into another file (--lock)",
+            where=str(path),
+        )
     mode = None
     if target.exists():
         if target.read_bytes() == text:

@@ -213,19 +213,22 @@ def _model(name: str, stated: Any, where: str) -> PinnedModel:
             revision=stated_text(stated["revision"]),
             commit=matching_text(_COMMIT, stated["commit"]),
             files=tuple(_file(path, facts) for path, facts in stated["files"].items()),
-            task=stated.get("task"),
-            library=stated.get("library"),
-            license=stated.get("license"),
+            task=_optional_text(stated.get("task")),
+            library=_optional_text(stated.get("library")),
+            license=_optional_text(stated.get("license")),
             gated=stated.get("gated", False) is not False,
-            parameters=dict(stated.get("parameters") or {}),
+            parameters={
+                stated_text(kind): _count(number)
+                for kind, number in (stated.get("parameters") or {}).items()
+            },
             config=dict(stated.get("config") or {}),
-            left_out=tuple(stated.get("left_out") or ()),
+            left_out=tuple(map(stated_text, stated.get("left_out") or ())),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
         raise _edited(name, f"not as pinned: {problem}", where) from None
     try:
         digest = pinned.digest
-    except (TypeError, ValueError):  # a value that JSON does not have, such as a date
+    except (TypeError, ValueError):  # no value of JSON, such as a date
         digest = ""
     if stated.get("digest") != digest:
         raise _edited(name, "another digest than that of its contents", where)
@@ -243,10 +246,18 @@ def _file(path: str, facts: Mapping[str, Any]) -> PinnedFile:
     if any(part in ("", ".", "..") or "\0" in part or len(part.encode()) > 255 for part in parts):
         # https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_S3ModelDataSource.html
         raise ValueError(f"{path!r} is no file below the model's folder")
-    size = facts["size"]
-    if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-        raise ValueError(f"the size of {path}")
-    return PinnedFile(str(path), size, matching_text(_SHA256, facts["sha256"]))
+    return PinnedFile(str(path), _count(facts["size"]), matching_text(_SHA256, facts["sha256"]))
+
+
+def _count(value: Any) -> int:
+    """A value of a lock file that is a whole number from 0; ValueError for another."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{value!r} is no whole number from 0")
+    return value
+
+
+def _optional_text(value: Any) -> str | None:
+    return None if value is None else stated_text(value)
 
 
 def matching_text(pattern: re.Pattern[str], value: Any) -> str:

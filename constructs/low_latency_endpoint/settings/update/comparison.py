@@ -15,6 +15,8 @@ from ..rules import NO_SUCH_ENDPOINT
 from ..stack import Settings
 from .effects import Consequence, Difference, Effect, greatest
 from .endpoint_changes import difference, differences_of_endpoint, longest
+from .former_measures import MEASURED, as_measured_before, at_former_prices
+from .lock_changes import lock_warnings
 from .outcomes import deployment_words
 from .shared_fields import SHARED_FIELDS, another_stack
 from .stated_values import Stated, assets_of, differences
@@ -125,12 +127,34 @@ class Comparison:
             found["changed"] += [
                 (key, text) for name, text in new.items() if old.get(name, text) != text
             ]
+        for key in self.keys:
+            was, now = self.before.endpoints.get(key), self.after.endpoints.get(key)
+            if was and now:
+                found["gained"] += [(key, text) for text in lock_warnings(was, now)]
         return found
 
     @cached_property
     def costs(self) -> tuple[StackCost, StackCost]:
-        """What both cost for an hour."""
-        return stack_cost(self.before), stack_cost(self.after)
+        """What both cost for an hour, at the prices of ``before`` where it has them."""
+        return stack_cost(self.before), stack_cost(at_former_prices(self.before, self.after))
+
+    @cached_property
+    def cost_as_measured_before(self) -> StackCost:
+        """What ``after`` costs if an instance still holds what ``before`` states as measured."""
+        return stack_cost(
+            as_measured_before(self.before, at_former_prices(self.before, self.after))
+        )
+
+    @property
+    def changed_measures(self) -> list[str]:
+        """Prices and load-test results that differ: what a cost is calculated with."""
+        return [
+            f"{f'{each.endpoint}: ' * bool(each.endpoint)}{each.path} "
+            f"{each.before or 'none'} -> {each.after or 'none'}"
+            for each in self.differences
+            if (not each.endpoint and each.path.split(".")[0] == "prices")
+            or each.path in ("throughput", *(f"throughput.{name}" for name in MEASURED))
+        ]
 
     @property
     def unread(self) -> list[Path]:
@@ -154,6 +178,7 @@ class Comparison:
                 for name, texts in self.warnings.items()
             },
             "cost": {"before": before.to_dict(), "after": after.to_dict()},
+            "changed_prices_and_measurements": self.changed_measures,
             "not_compared": [str(each) for each in self.unread],
         }
 
@@ -234,8 +259,13 @@ def _together(before: Settings, after: Settings, found: list[Difference]) -> Ite
         if each.effect is Effect.NOTHING:
             return each
         if moved:
-            stays = difference.path in ("stack_name", "region", "account")
-            return each if stays else each._replace(effect=Effect.NEW)
+            if difference.path in ("stack_name", "region", "account") or each.effect is Effect.NEW:
+                return each
+            if each.effect is Effect.DELETED and not difference.path:
+                text = f"the new stack has no such endpoint; {before.stack_name} keeps it"
+            else:
+                text = "the new stack starts with it"
+            return Consequence(Effect.NEW, text, each.endpoints)
         own = difference.endpoint
         if own in renamed and difference.path != "endpoint_name":
             if each.effect in (Effect.DEPLOYMENT, Effect.NOT_KNOWN, Effect.REFUSED):

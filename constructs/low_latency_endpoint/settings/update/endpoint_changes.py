@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..breach import Place
+from ..endpoint import EndpointSettings
 from ..planned import planned_variants
 from ..served import has_own_model
 from ..stack import Settings
@@ -25,6 +26,7 @@ from .endpoint_fields import (
     keeps_counts,
     scaled_variants,
 )
+from .lock_changes import lock_consequences
 from .shared_fields import endpoint_names, subnets
 from .stated_values import Stated, both_texts, differences
 
@@ -47,9 +49,9 @@ def differences_of_endpoint(before: Settings, after: Settings, key: str) -> Iter
     together = _together_only(before, after, key, found, alone)
     for stated in found:
         touched = touched_by(stated)
-        made: list[Consequence] = []
+        made = _other_pin(was, now, key, stated)
         variant = _variant(before, key, stated)
-        for part in touched.parts:
+        for part in () if made else touched.parts:
             gone = len(stated.place) == (2 if stated.place[0] == "variants" else 1)
             removed = variant is not None and gone and stated.after is None
             if part is NAME:
@@ -68,6 +70,24 @@ def differences_of_endpoint(before: Settings, after: Settings, key: str) -> Iter
         ]
         made += _follows(before, after, key, names)
         yield difference(key, stated, tuple(made) or (_AS_PLANNED,))
+
+
+def _other_pin(
+    was: EndpointSettings, now: EndpointSettings, key: str, stated: Stated
+) -> list[Consequence]:
+    """What another lock file of the same model does; empty for any other setting."""
+    if stated.place[-2:] != ("hugging_face", "lock"):
+        return []
+    old, new = (_at(each, stated.place[:-1]) for each in (was, now))
+    return lock_consequences(old, new, key) if old.model == new.model else []
+
+
+def _at(endpoint: EndpointSettings, place: Place) -> Any:
+    """The group of settings at a place below an endpoint's."""
+    found: Any = endpoint
+    for part in place:
+        found = found[part] if isinstance(found, Mapping) else getattr(found, str(part))
+    return found
 
 
 def touched_by(stated: Stated) -> Touched:

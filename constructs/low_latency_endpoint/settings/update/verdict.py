@@ -1,4 +1,4 @@
-"""What a team chose to fail on, and whether a pull request does it."""
+"""What a team chose to fail on, and whether a change of settings does it."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from ..settings.update.effects import Effect
-from .changes import FileReview, Latency
+from ...errors import LowLatencyEndpointError
+from ...plan.hourly_cost import StackCost
+from .effects import Effect
+from .review import FileReview
 
+MISTAKES = "mistakes"
 FAIL_ON = {
-    "error": "a settings file with mistakes",
     "refused": "a change that the deployment fails with",
     "replacement": "something that is replaced: callers of the old one fail",
     "deletion": "something that is deleted, or a settings file that is",
     "new-warning": "a warning that was not there before",
     "cost-increase": "an hour that costs more, by more than =PERCENT",
-    "p99-increase": "a simulated p99 that is longer, by more than =PERCENT",
-    "nothing": "nothing at all: the check only tells",
 }
-"""What a team can choose, and what it means."""
+"""What a team can choose, and what it means. Mistakes in the settings fail in any case."""
 
-BY_DEFAULT = ("refused", "error")
-_WITH_PERCENT = ("cost-increase", "p99-increase")
 _STANDING = ("at_least", "at_first", "at_most")  # an update is over in minutes
 _EFFECTS = {"refused": Effect.REFUSED, "replacement": Effect.REPLACED, "deletion": Effect.DELETED}
 
@@ -33,7 +31,7 @@ class Limit(NamedTuple):
     Attributes
     ----------
     what : str
-        A key of :data:`FAIL_ON`.
+        A key of :data:`FAIL_ON`, or :data:`MISTAKES`.
     percent : float
         By how much more something may be, where it is an increase.
     """
@@ -63,7 +61,7 @@ def limit_of(text: str) -> Limit:
         raise ValueError(f"{text!r} is none of {', '.join(FAIL_ON)}")
     if not has_percent:
         return Limit(what)
-    if what not in _WITH_PERCENT:
+    if what != "cost-increase":
         raise ValueError(f"{what} takes no percentage")
     try:
         value = float(percent.strip().removesuffix("%"))
@@ -75,8 +73,8 @@ def limit_of(text: str) -> Limit:
 
 
 def breaches(reviews: Iterable[FileReview], limits: Iterable[Limit]) -> list[tuple[Limit, str]]:
-    """What the pull request fails because of; nothing when it passes."""
-    limits = list(limits)
+    """What the files fail because of; nothing when they pass."""
+    limits = [Limit(MISTAKES), *limits]
     return [
         (limit, f"{each.path}: {text}")
         for each in reviews
@@ -86,7 +84,7 @@ def breaches(reviews: Iterable[FileReview], limits: Iterable[Limit]) -> list[tup
 
 
 def _found(review: FileReview, limit: Limit) -> Iterator[str]:
-    if limit.what == "error":
+    if limit.what == MISTAKES:
         count = len(review.problems)
         if count:
             yield f"{count} mistake{'s' * (count != 1)} in the settings"
@@ -95,11 +93,9 @@ def _found(review: FileReview, limit: Limit) -> Iterator[str]:
             yield f"{key}: {text}"
     elif limit.what == "cost-increase":
         yield from _dearer(review, limit.percent)
-    elif limit.what == "p99-increase":
-        for key, latency in review.latencies.items():
-            if text := _slower(latency, limit.percent):
-                yield f"{key}: {text}"
-    elif limit.what in _EFFECTS:
+    elif review.before_is_wrong and not review.problems:
+        yield "the former file has mistakes, so nobody knows what the change does"
+    else:
         yield from _effects(review, _EFFECTS[limit.what])
 
 
@@ -122,34 +118,33 @@ def _dearer(review: FileReview, percent: float) -> Iterator[str]:
     if review.after is None:
         return
     before, after = review.costs
+    yield from _more(before, after, percent, "")
+    if review.comparison is not None and review.comparison.changed_measures:
+        try:
+            former = review.comparison.cost_as_measured_before
+        except LowLatencyEndpointError as error:
+            yield f"with the former load-test result the plan does not hold: {error}"
+        else:
+            yield from _more(before, former, percent, " with the former load-test result")
+
+
+def _more(before: StackCost, after: StackCost, percent: float, how: str) -> Iterator[str]:
     for moment in _STANDING:
         was, now = before.usd(moment), after.usd(moment)
         if was is None or now is None:
-            if _instances(review, 0) != _instances(review, 1):
+            if _instances(before) != _instances(after):
                 missing = dict.fromkeys([*before.without_price, *after.without_price])
                 yield (
-                    "the instances change, and what that costs is not known without prices of "
-                    f"{', '.join(missing)}"
+                    f"the instances change{how}, and what that costs is not known without prices "
+                    f"of {', '.join(missing)}"
                 )
             return
         if now > was * (1 + percent / 100) + 0.005:  # half a cent is rounding
-            yield f"{moment.replace('_', ' ')} {was:,.2f} -> {now:,.2f} US dollars per hour"
+            yield f"{moment.replace('_', ' ')} {was:,.2f} -> {now:,.2f} US dollars per hour{how}"
 
 
-def _instances(review: FileReview, side: int) -> list[tuple[object, ...]]:
+def _instances(cost: StackCost) -> list[tuple[object, ...]]:
     return sorted(
         (each.instance_type, *(each.instances(moment) for moment in _STANDING))
-        for each in review.costs[side].endpoints.values()
+        for each in cost.endpoints.values()
     )
-
-
-def _slower(latency: Latency, percent: float) -> str:
-    """What to say when p99 is longer beyond the simulation's uncertainty; else empty."""
-    before, after = latency.before, latency.after
-    if isinstance(before, str):
-        return ""
-    if isinstance(after, str):
-        return f"p99 was {1000 * before.mean:.4g} ms and is {after}" if after else ""
-    if after.low > before.high and after.mean > before.mean * (1 + percent / 100):
-        return f"p99 {1000 * before.mean:.4g} -> {1000 * after.mean:.4g} ms, simulated"
-    return ""

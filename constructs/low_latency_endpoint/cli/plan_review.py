@@ -1,4 +1,4 @@
-"""What ``low-latency check-pull-request`` writes: one comment about all settings files."""
+"""What ``low-latency plan SETTINGS --against REVISION`` prints of all settings files."""
 
 from __future__ import annotations
 
@@ -6,45 +6,96 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..report.markdown import code, escaped
-from ..review.changes import NOT_MEASURED, FileReview, Latency
-from ..review.github import MARKER
 from ..settings.update.effects import Effect
-from .plan_changes import comparison_lines, cost_lines, headline, limited, marked, warning_lines
+from ..settings.update.review import FileReview
+from .plan_changes import (
+    comparison_lines,
+    comparison_parts,
+    cost_lines,
+    headline,
+    limited,
+    marked,
+    warning_lines,
+)
 
 if TYPE_CHECKING:
-    from ..review.verdict import Limit
+    from rich.console import RenderableType
 
+    from ..settings.update.verdict import Limit
+
+Breach = tuple["Limit", str]
 _MOST_PROBLEMS = 20
 _MOST_REASONS = 10
 _READ_ONLY = (
-    "Only settings, and the files that they name, were read: no code of the pull request was run."
+    "Only settings, and the files that they name, were read: no code of either revision was run."
 )
 
 
-def comment(
+def review_parts(
+    reviews: Sequence[FileReview], against: str, found: Sequence[Breach], limits: Sequence[Limit]
+) -> Iterator[RenderableType]:
+    """All files for a terminal."""
+    for each in reviews:
+        if each.problems:
+            yield "\n\n".join((f"{each.path}: mistakes", *each.problems))
+        elif each.comparison is not None:
+            yield from comparison_parts(each.comparison, against, each.path)
+        elif each.is_deleted:
+            yield f"{each.path} is deleted. Its stack stays until somebody deletes it."
+        elif each.before_is_wrong:
+            yield f"{each.path} has mistakes in {against}, so there is nothing to compare with."
+        else:
+            yield f"{each.path} is new."
+        yield ""
+    yield from verdict_lines(found, limits)
+
+
+def verdict_lines(found: Sequence[Breach], limits: Sequence[Limit]) -> Iterator[str]:
+    """The verdict for a terminal; nothing where nobody asked and there are no mistakes."""
+    if not limits and not found:
+        return
+    yield "It fails, because of:" if found else "It passes."
+    for limit, text in found:
+        yield f"  {limit}: {text}"
+
+
+def review_markdown(
     reviews: Sequence[FileReview],
-    found: Sequence[tuple[Limit, str]],
-    limits: Sequence[Limit],
     against: str,
     head: str,
+    found: Sequence[Breach],
+    limits: Sequence[Limit],
 ) -> str:
-    """The comment, never longer than GitHub takes.
+    """All files as a comment, never longer than GitHub takes.
 
     Parameters
     ----------
     reviews : sequence of FileReview
-    found : sequence of (Limit, str)
-        What the pull request fails because of.
-    limits : sequence of Limit
-        What the team chose to fail on.
     against, head : str
         Both revisions in words.
+    found : sequence of (Limit, str)
+        What the change fails because of.
+    limits : sequence of Limit
+        What the team chose to fail on.
     """
-    lines = [MARKER, f"### {summary(reviews)}", "", *_verdict(found, limits)]
+    lines = [f"### {summary(reviews)}", "", *verdict_markdown(found, limits)]
+    for each in reviews:
+        lines += _measures(each)
     for each in reviews:
         lines += ["", f"#### {code(each.path)}", "", *_file_lines(each)]
     lines += ["", f"<sub>{code(head)} against {code(against)}. {_READ_ONLY}</sub>"]
-    return limited(lines, rest="`low-latency check-pull-request` prints what is missing.")
+    return limited(lines, rest="Without `--markdown` the command prints everything.")
+
+
+def _measures(review: FileReview) -> Iterator[str]:
+    """Which prices and load-test results the change states anew."""
+    changed = review.comparison.changed_measures if review.comparison else []
+    if changed:
+        yield ""
+        yield (
+            f"{code(review.path)} changes what costs are calculated with; costs below are at the "
+            f"former prices: {escaped('; '.join(changed))}"
+        )
 
 
 def summary(reviews: Sequence[FileReview]) -> str:
@@ -71,8 +122,9 @@ def _worst_of(review: FileReview) -> str:
     return escaped(headline(review.comparison))
 
 
-def _verdict(found: Sequence[tuple[Limit, str]], limits: Sequence[Limit]) -> Iterator[str]:
-    chosen = ", ".join(code(str(each)) for each in limits)
+def verdict_markdown(found: Sequence[Breach], limits: Sequence[Limit]) -> Iterator[str]:
+    """The verdict as Markdown."""
+    chosen = ", ".join(code(str(each)) for each in ("mistakes", *limits))
     if not found:
         yield f"**The check passes.** It fails on: {chosen}."
         return
@@ -92,7 +144,7 @@ def _file_lines(review: FileReview) -> Iterator[str]:
         if count > _MOST_PROBLEMS:
             yield f"- and {count - _MOST_PROBLEMS} more: `low-latency plan` lists all"
         return
-    facts = [*_latency_lines(review.latencies), *_costs(review)]
+    facts = list(_costs(review))
     if review.comparison is not None:
         yield from comparison_lines(review.comparison, *facts)
         return
@@ -113,27 +165,3 @@ def _file_lines(review: FileReview) -> Iterator[str]:
 def _costs(review: FileReview) -> Iterator[str]:
     for line in cost_lines(*review.costs, hint=""):
         yield from ("", escaped(line))
-
-
-def _latency_lines(latencies: dict[str, Latency]) -> Iterator[str]:
-    """p99 before and after in a table; in a line where nobody knows any."""
-    yield ""
-    texts = {each for one in latencies.values() for each in (one.before, one.after)}
-    if texts <= {"", NOT_MEASURED}:
-        yield escaped(f"p99 is {NOT_MEASURED}.")
-        return
-    yield "| Endpoint | p99 of the model at the peak, before | after |"
-    yield "|---|---|---|"
-    for key, each in latencies.items():
-        yield f"| {escaped(key)} | {_shown(each.before)} | {_shown(each.after)} |"
-    yield ""
-    yield "Simulated with the load test's service times and the same chance for both; network and"
-    yield "SageMaker's own part are left out."
-
-
-def _shown(found: object) -> str:
-    from ..simulate.estimates import Estimate
-
-    if isinstance(found, Estimate):
-        return f"{found.scaled(1000)} ms"
-    return escaped(str(found)) or "none"

@@ -1,49 +1,22 @@
-"""One settings file in two revisions: what becomes of it, of its p99 and of its cost."""
+"""Settings files in two revisions: what becomes of each, and whether they go together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..errors import ConfigurationError, LowLatencyEndpointError, SettingsError
-from ..plan.hourly_cost import StackCost
-from ..settings import explain_variants, load_settings, plan_endpoint, stack_cost
-from ..settings.fields import is_within
-from ..settings.rules import OUTSIDE
-from ..settings.update.comparison import Comparison, compare
-from ..settings.update.effects import Difference, Effect
-
-if TYPE_CHECKING:
-    from ..settings import Settings
-    from ..simulate.estimates import Estimate
-    from ..simulate.load_test_result import LoadTestResult
-
-NOT_MEASURED = "not simulated: nobody measured how long a call takes (--from-load-test FILE)"
-
-_SEED = 1
-_REPLICATIONS = 4
-_REQUESTS = 100_000  # of each replication: a second or two without numba
-
-
-@dataclass(frozen=True)
-class Latency:
-    """p99 of an endpoint's model at its peak, before and after.
-
-    Attributes
-    ----------
-    before, after : Estimate or str
-        In seconds; or why it is not known, empty where there is no endpoint.
-    """
-
-    before: Estimate | str
-    after: Estimate | str
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON-safe data, in milliseconds."""
-        return {"before": _data(self.before), "after": _data(self.after)}
+from ...errors import LowLatencyEndpointError, SettingsError
+from ...plan.hourly_cost import StackCost
+from ..fields import is_within
+from ..loading import load_settings
+from ..plans import explain_variants, stack_cost
+from ..rules import OUTSIDE
+from ..stack import Settings, region_of
+from .comparison import Comparison, compare
+from .effects import Difference, Effect
 
 
 @dataclass(frozen=True)
@@ -57,12 +30,10 @@ class FileReview:
     before, after : Settings or None
         ``None`` where there is no such file, or one with mistakes.
     problems : tuple of str
-        The mistakes of the pull request's.
+        The mistakes of the later one.
     is_new, is_deleted : bool
     before_is_wrong : bool
         Whether the former file has mistakes, so that there is nothing to compare with.
-    load_test : LoadTestResult or None
-        What the simulation knows of a call.
     folders : tuple of pathlib.Path
         Of both revisions.
     """
@@ -74,8 +45,19 @@ class FileReview:
     is_new: bool = False
     is_deleted: bool = False
     before_is_wrong: bool = False
-    load_test: LoadTestResult | None = field(default=None, repr=False)
     folders: tuple[Path, ...] = ()
+
+    @classmethod
+    def of(cls, path: str, comparison: Comparison) -> FileReview:
+        """Two files that were compared already."""
+        made = cls(path, comparison.before, comparison.after)
+        made.__dict__["comparison"] = comparison
+        return made
+
+    @property
+    def differs(self) -> bool:
+        """Whether anything of it differs."""
+        return self.comparison is None or bool(self.comparison.differences)
 
     @cached_property
     def comparison(self) -> Comparison | None:
@@ -123,22 +105,13 @@ class FileReview:
     @cached_property
     def costs(self) -> tuple[StackCost, StackCost]:
         """What both cost for an hour; nothing where there is none."""
+        if self.comparison is not None:
+            return self.comparison.costs
         before, after = (
             stack_cost(each) if each else StackCost(endpoints={})
             for each in (self.before, self.after)
         )
         return before, after
-
-    @cached_property
-    def latencies(self) -> dict[str, Latency]:
-        """p99 before and after, by the endpoint's key, simulated with the same chance."""
-        keys = [key for each in (self.before, self.after) if each for key in each.endpoints]
-        return {
-            key: Latency(
-                _p99(self.before, key, self.load_test), _p99(self.after, key, self.load_test)
-            )
-            for key in dict.fromkeys(keys)
-        }
 
     def to_dict(self) -> dict[str, Any]:
         """The review as JSON-safe data."""
@@ -158,18 +131,31 @@ class FileReview:
             "problems": list(self.problems),
             "before_has_mistakes": self.before_is_wrong,
             **found,
-            "p99_ms": {key: each.to_dict() for key, each in self.latencies.items()},
         }
 
 
-def settings_files(patterns: list[str], before: Path, after: Path) -> Iterator[str]:
-    """The settings files of two folders: names as they are, patterns with what matches in either.
+def review_files(patterns: Iterable[str], before: Path, after: Path) -> list[FileReview]:
+    """Read settings files in two revisions, each with the files of its own revision.
+
+    A file that was moved is compared with the former file of its stack.
+
+    Parameters
+    ----------
+    patterns : iterable of str
+        Names from the repository's folder, and patterns, for what matches in either revision.
+    before, after : pathlib.Path
+        The folders of the revisions, without symbolic links.
 
     Raises
     ------
     ConfigurationError
-        ``LLE983`` for what is outside of both.
+        ``LLE983`` for a settings file outside of its repository.
     """
+    found = [_review(each, before, after) for each in _paths(patterns, before, after)]
+    return _held_against_each_other(_moved(found))
+
+
+def _paths(patterns: Iterable[str], before: Path, after: Path) -> list[str]:
     found: dict[str, None] = {}
     for pattern in patterns:
         if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
@@ -180,28 +166,10 @@ def settings_files(patterns: list[str], before: Path, after: Path) -> Iterator[s
                 found |= {str(each.relative_to(folder)): None for each in paths}
         else:
             found[str(Path(pattern))] = None
-    yield from found
+    return list(found)
 
 
-def review_file(
-    path: str, before: Path, after: Path, load_test: LoadTestResult | None = None
-) -> FileReview:
-    """Read a settings file in two revisions, each with the files of its own revision.
-
-    Parameters
-    ----------
-    path : str
-        From the repository's folder.
-    before, after : pathlib.Path
-        The folders of the revisions, without symbolic links.
-    load_test : LoadTestResult or None
-        Without it no p99 is simulated.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE983`` for a settings file that leads out of its repository.
-    """
+def _review(path: str, before: Path, after: Path) -> FileReview:
     old, new = before / path, after / path
     for file, folder in ((old, before), (new, after)):
         if not is_within(file, folder):
@@ -231,48 +199,66 @@ def review_file(
         is_new=is_there and not was,
         is_deleted=was and not is_there,
         before_is_wrong=was and former is None,
-        load_test=load_test,
         folders=(before, after),
     )
 
 
-def _p99(settings: Settings | None, key: str, load_test: LoadTestResult | None) -> Estimate | str:
-    """p99 of the model at the peak, in seconds; or why nobody knows it."""
-    from ..plan.load_test_validity import other_instance_type
-    from ..settings.simulated_deployment import simulated_deployment
-    from ..simulate import simulate
-    from ..simulate.assumptions import model_of_plan
-
-    if settings is None or key not in settings.endpoints:
-        return ""
-    stated = settings.endpoints[key]
-    if load_test is None:
-        return NOT_MEASURED
-    if stated.variants:
-        return "not simulated: the endpoint has several variants"
-    if len(settings.endpoints) > 1 and load_test.endpoint not in (key, stated.endpoint_name):
-        return f"not simulated: the load test called {load_test.endpoint or 'no named endpoint'}"
-    if other := other_instance_type(load_test.instance_type, stated.instance_type):
-        return f"not simulated: {other}"
-    try:
-        model = model_of_plan(
-            plan_endpoint(settings, key),
-            throughput=stated.throughput.measured if stated.throughput else None,
-            load_test=load_test,
-            deployment=simulated_deployment(stated),
-        )
-        result = simulate(
-            model.steady(), requests=_REQUESTS, replications=_REPLICATIONS, seed=_SEED
-        )
-    except ConfigurationError as error:
-        return f"not simulated: {error.what} ({error.code})"
-    return result.percentile(99.0)
+def _moved(reviews: list[FileReview]) -> list[FileReview]:
+    """With files that are new, of a stack whose file is deleted, as changes of that file."""
+    gone = {_stack(each.before): each for each in reviews if each.is_deleted and each.before}
+    found, moved = [], set()
+    for each in reviews:
+        if each.is_new and each.after and (former := gone.pop(_stack(each.after), None)):
+            moved.add(former.path)
+            each = replace(each, before=former.before, is_new=False)
+        found.append(each)
+    return [each for each in found if each.path not in moved]
 
 
-def _data(found: Estimate | str) -> dict[str, Any] | str | None:
-    if isinstance(found, str):
-        return found or None
-    return {
-        "mean": 1000 * found.mean,
-        "half_width": 1000 * found.half_width if found.tells else None,
-    }
+def _held_against_each_other(reviews: list[FileReview]) -> list[FileReview]:
+    """With a mistake at each file whose stack, or endpoint's name, another file has too."""
+    claims: dict[tuple[str, str], list[tuple[FileReview, Settings]]] = {}
+    for each in reviews:
+        if each.after is not None:
+            for claim in _claims(each.after):
+                claims.setdefault(claim, []).append((each, each.after))
+    problems: dict[str, list[str]] = {}
+    for (kind, name), claiming in claims.items():
+        for review, settings in claiming:
+            others = [
+                other.path
+                for other, theirs in claiming
+                if other is not review and _same_place(settings, theirs)
+            ]
+            if others:
+                problems.setdefault(review.path, []).append(
+                    f"{kind} {name} is that of {', '.join(others[:3])} too: "
+                    + _WHY[kind].format(name=name)
+                )
+    return [
+        replace(each, problems=(*each.problems, *problems.get(each.path, ()))) for each in reviews
+    ]
+
+
+_WHY = {
+    "stack_name": "each deployment would overwrite the other's stack",
+    "endpoint_name": "SageMaker has one endpoint of a name in a Region",
+}
+
+
+def _claims(settings: Settings) -> Iterator[tuple[str, str]]:
+    yield "stack_name", settings.stack_name
+    for endpoint in settings.endpoints.values():
+        if endpoint.endpoint_name:
+            yield "endpoint_name", endpoint.endpoint_name.lower()
+
+
+def _same_place(one: Settings, other: Settings) -> bool:
+    """Whether both may go into one account and Region: what a file leaves open, may be anywhere."""
+    pairs = ((region_of(one), region_of(other)), (one.account, other.account))
+    return all(None in pair or pair[0] == pair[1] for pair in pairs)
+
+
+def _stack(settings: Settings | None) -> tuple[str | None, ...]:
+    assert settings is not None
+    return settings.stack_name, region_of(settings), settings.account

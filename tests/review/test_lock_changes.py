@@ -1,0 +1,95 @@
+"""What ``plan --against`` says of a changed lock file, whose digests anybody can calculate."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from low_latency_endpoint.hugging_face.lock_file import lock_text
+from low_latency_endpoint.plan.pinned_model import PinnedFile, PinnedModel
+from tests.pinned_models import EMBEDDER, QWEN
+
+from .conftest import Check, Checkout
+
+SETTINGS = """\
+stack_name: Stack
+region: us-east-1
+client_zones: {ids: [use1-az1, use1-az2]}
+endpoints:
+  chat:
+    hugging_face: {model: Qwen/Qwen3-8B}
+    instance_type: ml.g6.2xlarge
+    latency: {ttft_p95: 1s}
+    tokens: {input: 512, output: 128}
+"""
+CONFIG, WEIGHTS, TOKENIZER = QWEN.files
+PICKLE = PinnedFile("pytorch_model.bin", 100, "a" * 64)
+CODE = PinnedFile("modeling_evil.py", 100, "b" * 64)
+
+
+@pytest.fixture
+def changed(check: Check, checkout: Checkout) -> Any:
+    """What becomes of the endpoint, and the verdict, where another lock file is in its place."""
+    checkout.commit({"endpoint.yaml": SETTINGS, "models.lock.yaml": lock_text([QWEN])})
+
+    def run(*models: PinnedModel) -> tuple[dict[str, Any], dict[str, Any]]:
+        (checkout.folder / "models.lock.yaml").write_text(lock_text(models), encoding="utf-8")
+        chosen = ("--fail-on=refused", "--fail-on=new-warning")
+        data = json.loads(check("main", *chosen, "--json").out)
+        (difference,) = data["files"][0]["differences"]
+        return difference, data["verdict"]
+
+    return run
+
+
+def test_other_bytes_at_the_same_commit_are_refused(changed: Any) -> None:
+    for other in (replace_file(WEIGHTS, sha256="f" * 64), replace_file(TOKENIZER, size=5)):
+        difference, verdict = changed(other)
+        assert difference["effect"] == "refused"
+        assert "at the same commit 999999999999" in difference["consequences"][0]["what"]
+        assert {each["limit"] for each in verdict["because"]} == {"refused"}
+
+
+def replace_file(file: PinnedFile, **changes: Any) -> PinnedModel:
+    other = file._replace(**changes)
+    return replace(QWEN, files=tuple(other if each == file else each for each in QWEN.files))
+
+
+def test_another_commit_is_said_with_its_files(changed: Any) -> None:
+    other = replace_file(WEIGHTS, sha256="f" * 64)
+    difference, verdict = changed(replace(other, commit="8" * 40))
+    assert difference["effect"] == "deployment"
+    assert difference["consequences"][0]["what"] == (
+        "another pin of Qwen/Qwen3-8B: commit 999999999999 -> 888888888888; "
+        "files with other content: model.safetensors"
+    )
+    assert not verdict["fails"]
+
+
+def test_files_that_run_code_are_a_warning(changed: Any) -> None:
+    difference, verdict = changed(replace(QWEN, files=(*QWEN.files, PICKLE, CODE)))
+    (what,) = [each["what"] for each in difference["consequences"]]
+    assert "files added: pytorch_model.bin, modeling_evil.py" in what
+    assert "pickle files: none -> pytorch_model.bin" in what
+    (because,) = verdict["because"]
+    assert because["limit"] == "new-warning"
+    assert because["what"].endswith(
+        "files that run code when they are loaded: pytorch_model.bin, modeling_evil.py"
+    )
+
+
+def test_another_licence_is_a_warning(changed: Any) -> None:
+    difference, verdict = changed(replace(QWEN, license="mit"))
+    assert (difference["effect"], verdict["fails"]) == ("nothing", True)
+    assert "licence apache-2.0 -> mit" in difference["consequences"][0]["what"]
+    assert "apache-2.0 -> mit" in verdict["because"][0]["what"]
+
+
+def test_a_pin_of_another_model_changes_nothing(changed: Any) -> None:
+    difference, verdict = changed(QWEN, EMBEDDER)
+    assert difference["effect"] == "nothing"
+    assert difference["consequences"][0]["what"] == "the model is pinned as before"
+    assert not verdict["fails"]
