@@ -179,6 +179,10 @@ lint: $(VENV)/.installed-dev  ## Style, types and import rules
 	@mypy
 	@lint-imports --no-cache | tail -n 12
 
+.PHONY: size
+size: $(VENV)/.installed-dev  ## Print lines by room, the longest functions, the largest complexity
+	@python -m benchmarks.size
+
 .PHONY: pr
 pr: setup lint site test test-realtime bench-smoke  ## Everything a pull request must pass
 
