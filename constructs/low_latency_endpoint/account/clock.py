@@ -66,24 +66,12 @@ WALL_CLOCK = AccountClock()
 
 
 def account_now() -> datetime:
-    """Now, in the account.
-
-    Raises
-    ------
-    AwsUnavailable
-        When the local AWS does not say.
-    """
+    """Now, in the account."""
     return datetime.fromtimestamp(read_clock().account, UTC)
 
 
 def read_clock() -> Reading:
-    """Now, by the wall clock and by the account's.
-
-    Raises
-    ------
-    AwsUnavailable
-        When the local AWS does not say.
-    """
+    """Now, by the wall clock and by the account's."""
     url = _local_aws()
     now = time.time()
     if url is None:

@@ -23,25 +23,15 @@ _MISSING = ("ResourceNotFound", "ResourceNotFoundException")
 
 @dataclass(frozen=True)
 class ListedEndpoint:
-    """One endpoint of a stack of this library.
-
-    Attributes
-    ----------
-    endpoint, stack, region, status : str
-    variants : tuple of str
-        Each with its instances, such as ``primary: 2 of 2 x ml.g5.xlarge``.
-    dashboard : str or None
-        Its name.
-    dashboard_url : str or None
-        In CloudWatch's console, where that is the one of the commercial partition.
-    """
+    """One endpoint of a stack of this library."""
 
     endpoint: str
     stack: str
     region: str
     status: str
-    variants: tuple[str, ...]
-    dashboard: str | None
+    variants: tuple[str, ...]  # each with its instances, such as ``primary: 2 of 2 x ml.g5.xlarge``
+    dashboard: str | None  # its name
+    # in CloudWatch's console, where that is the one of the commercial partition
     dashboard_url: str | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -50,27 +40,14 @@ class ListedEndpoint:
 
 
 def deployed_endpoints(account: Account) -> list[ListedEndpoint]:
-    """All endpoints of the Region whose stack holds a plan of this library, by stack and name.
-
-    Raises
-    ------
-    Unreadable
-        Where ``sagemaker:ListEndpoints``, ``cloudformation:DescribeStackResources``,
-        ``ListStackResources`` or ``GetTemplate`` is denied.
-    """
+    """All endpoints of the Region whose stack holds a plan of this library, by stack and name."""
     arns = [str(each["EndpointArn"]) for each in endpoints_of_region(account)]
     stacks = {owner[0] for arn in arns if (owner := owner_of(account, arn)) is not None}
     return [found for stack in sorted(stacks) for found in _of_stack(account, stack)]
 
 
 def dashboard_named(account: Account, name: str) -> str:
-    """The dashboard of this name, or the one of the endpoint or the stack of this name.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLA104``.
-    """
+    """The dashboard of this name, or the one of the endpoint or the stack of this name."""
     found = account.read("cloudwatch", "get_dashboard", _MISSING, DashboardName=name)
     if found is not None:
         return name

@@ -138,13 +138,7 @@ def describe_configuration(account: Account, name: str) -> Mapping[str, Any] | N
 
 
 def read_endpoint(account: Account, name: str) -> DeployedEndpoint | None:
-    """The endpoint and its configuration; ``None`` when there is no such endpoint.
-
-    Raises
-    ------
-    Unreadable
-        Also when its configuration is deleted, which SageMaker lets happen.
-    """
+    """The endpoint and its configuration; ``None`` when there is no such endpoint."""
     description = describe_endpoint(account, name)
     if description is None:
         return None
@@ -152,15 +146,7 @@ def read_endpoint(account: Account, name: str) -> DeployedEndpoint | None:
 
 
 def existing_endpoint(account: Account, name: str) -> DeployedEndpoint:
-    """The endpoint; a configuration that cannot be read is :attr:`.Account.unknown`.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLA101`` when there is no such endpoint.
-    Unreadable
-        When the endpoint itself may not be described.
-    """
+    """The endpoint; a configuration that cannot be read is :attr:`.Account.unknown`."""
     description = describe_endpoint(account, name)
     if description is None:
         raise ENDPOINT_EXISTS.error(
@@ -199,13 +185,7 @@ def find_model(account: Account, name: str) -> Mapping[str, Any] | None:
 
 
 def describe_model(account: Account, name: str) -> Mapping[str, Any]:
-    """What SageMaker says of a model that is in use.
-
-    Raises
-    ------
-    Unreadable
-        Also when it is deleted, which SageMaker lets happen.
-    """
+    """What SageMaker says of a model that is in use."""
     found = find_model(account, name)
     if found is None:
         raise Unreadable(f"the model {name} is deleted")

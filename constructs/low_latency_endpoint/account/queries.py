@@ -33,13 +33,7 @@ class QuerySample(NamedTuple):
 
 
 def query_samples(account: Account, query: str, at: datetime) -> list[QuerySample]:
-    """What a query returns at a moment: a vector, or a scalar as one series without labels.
-
-    Raises
-    ------
-    Unreadable
-        For a refusal, of the credentials or of the query, and when CloudWatch cannot be reached.
-    """
+    """What a query returns at a moment: a vector, or a scalar as one series without labels."""
     data = _ask(account, "query", {"query": query, "time": f"{at.timestamp():.3f}"})
     if data["resultType"] == "scalar":
         return [QuerySample({}, float(data["result"][1]))]
@@ -55,21 +49,7 @@ def query_samples(account: Account, query: str, at: datetime) -> list[QuerySampl
 def label_values(
     account: Account, label: str, start: datetime, end: datetime, *, metric: str = ""
 ) -> list[str]:
-    """The values of a label among the series with data in a time window.
-
-    Parameters
-    ----------
-    label : str
-        ``__name__`` gives the metrics' names.
-    start, end : datetime
-    metric : str, optional
-        Only the series of this metric; by default all.
-
-    Raises
-    ------
-    Unreadable
-        As :func:`query_samples`.
-    """
+    """The values of a label among the series with data in a time window."""
     fields = {"start": f"{start.timestamp():.0f}", "end": f"{end.timestamp():.0f}"}
     if metric:
         fields["match[]"] = f'{{"{metric}"}}'
@@ -86,13 +66,7 @@ START_ENRICHMENT = (
 
 
 def enrichment_status(account: Account) -> str:
-    """Whether CloudWatch's OTel enrichment is ``Running`` or ``Stopped`` in the account's Region.
-
-    Raises
-    ------
-    Unreadable
-        For a refusal, and where boto3 does not know the operation yet.
-    """
+    """Whether CloudWatch's OTel enrichment is ``Running`` or ``Stopped`` in the account's Region."""
     if not hasattr(account.client("cloudwatch"), "get_otel_enrichment"):
         raise Unreadable("this boto3 does not know GetOTelEnrichment", "Upgrade boto3.")
     return str(account.read("cloudwatch", "get_otel_enrichment")["Status"])
@@ -128,22 +102,7 @@ def _ask(account: Account, path: str, fields: Mapping[str, str]) -> Any:
 def query_range(
     account: Account, query: str, start: datetime, end: datetime, step: timedelta
 ) -> list[tuple[Mapping[str, str], dict[datetime, float]]]:
-    """What a query returns from ``start`` to ``end``, both included; NaN is left out.
-
-    Parameters
-    ----------
-    step : timedelta
-        From one moment to the next.
-
-    Returns
-    -------
-    list of (labels, values by moment)
-
-    Raises
-    ------
-    Unreadable
-        As :func:`query_samples`.
-    """
+    """What a query returns from ``start`` to ``end``, both included; NaN is left out."""
     data = _ask(
         account,
         "query_range",

@@ -137,20 +137,7 @@ def client_config() -> Config:
 def open_clients(
     profile: str | None, region: str | None, otherwise: str | None = None
 ) -> tuple[ClientFactory, str]:
-    """A factory of clients, and their region: the first given one, else the profile's.
-
-    Parameters
-    ----------
-    profile, region : str, optional
-        As for the AWS CLI.
-    otherwise : str, optional
-        The region where ``region`` is not given.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLA102`` for a profile that does not exist, or when no region is known, or it is none.
-    """
+    """A factory of clients, and their region: the first given one, else the profile's."""
     with aws_errors_in_words():
         session = open_session(profile, region or otherwise)
         if session.region_name is None:
@@ -211,15 +198,7 @@ def credentials_error(error: ClientError | BotoCoreError) -> ConfigurationError 
 
 @contextmanager
 def aws_errors_in_words() -> Iterator[None]:
-    """Turn boto3's exceptions into errors that say what to do.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLA102`` for a profile, credentials or a region that are missing or not valid.
-    AwsUnavailable
-        For a refusal by AWS, and when it cannot be reached.
-    """
+    """Turn boto3's exceptions into errors that say what to do."""
     try:
         yield
     except Unreadable as refusal:

@@ -107,13 +107,7 @@ def made_at(path: str, resources: Mapping[str, _Resource]) -> _Resource | None:
 
 
 def template(account: Account, stack: str) -> dict[str, Mapping[str, Any]]:
-    """The resources of a stack's template, by logical ID.
-
-    Raises
-    ------
-    Unreadable
-        Also for a template that is not JSON: CDK writes JSON only.
-    """
+    """The resources of a stack's template, by logical ID."""
     body = account.read("cloudformation", "get_template", StackName=stack)["TemplateBody"]
     if isinstance(body, str):
         try:

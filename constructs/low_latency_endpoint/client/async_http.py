@@ -300,27 +300,7 @@ class HttpPool:
     async def exchange(
         self, origin: str, data: bytes, attempts: Attempts, *, stream: bool = False
     ) -> Answer:
-        """Send a request and get its answer; ``close()`` it when done.
-
-        Parameters
-        ----------
-        origin : str
-            Where to.
-        data : bytes
-            The whole request.
-        attempts : Attempts
-            Says until when, and on which kind of connection. The wait for a turn is not the
-            call's own time: its deadline moves on by as much.
-        stream : bool, optional
-            Whether the answer is returned with its head.
-
-        Raises
-        ------
-        botocore.exceptions.HTTPClientError, botocore.exceptions.ConnectionError
-            As boto3 does.
-        ConfigurationError
-            ``LLC111``.
-        """
+        """Send a request and get its answer; ``close()`` it when done."""
         if self._turns.locked():
             began = time.monotonic()
             await self._turns.acquire()

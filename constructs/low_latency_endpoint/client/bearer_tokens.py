@@ -68,24 +68,6 @@ def bearer_token(
 ) -> BearerToken:
     """A token for ``Authorization: Bearer ...`` on the OpenAI-compatible path.
 
-    Parameters
-    ----------
-    credentials : boto3.Session or botocore credentials
-        Whoever calls. The principal needs ``sagemaker:CallWithBearerToken`` on ``*`` and
-        ``sagemaker:InvokeEndpoint`` on the endpoint: ``endpoint.grant_invoke(role, openai=True)``.
-    region : str
-        The endpoint's.
-    expires : timedelta, optional
-        Whole seconds, 1 s to 12 h; 5 minutes by default. The token ends earlier if the credentials
-        do.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLC109`` without credentials, ``LLC113``.
-    botocore.exceptions.CredentialRetrievalError
-        When refreshable credentials cannot be refreshed.
-
     Examples
     --------
     >>> session = boto3.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")

@@ -51,23 +51,12 @@ class Boto3RuntimeClient:
     parameter more: ``Idempotent=False`` for a call that must not be served twice; it is then
     neither hedged nor, once sent, retried. Calls with a ``SessionId``, and those whose body has a
     field of language models, are taken as such unless they say otherwise.
-
-    Attributes
-    ----------
-    timing : CallTiming
-        Timeouts and retries in force.
-    counts : ClientCounts
-        Retries, failovers, hedges so far.
-    zone : ClientZone or None
-        The caller's zone, if given or found.
-    route : ZonalRoute or None
-        Where calls go; ``None`` when only one URL is known.
     """
 
-    timing: CallTiming
-    counts: ClientCounts
-    zone: ClientZone | None
-    route: ZonalRoute | None
+    timing: CallTiming  # timeouts and retries in force
+    counts: ClientCounts  # retries, failovers, hedges so far
+    zone: ClientZone | None  # the caller's zone, if given or found
+    route: ZonalRoute | None  # where calls go; ``None`` when only one URL is known
     meta: Any
     exceptions: Any
     _handlers: Handlers
@@ -105,24 +94,6 @@ def _spelled_out(
 ) -> Callable[Fields, Boto3RuntimeClient]:
     def runtime_client(*fields: Fields.args, **named: Fields.kwargs) -> Boto3RuntimeClient:
         """A boto3 client for ``InvokeEndpoint``, fit to a latency target.
-
-        Parameters
-        ----------
-        region, **options
-            See :class:`~low_latency_endpoint.client.client_base.ClientOptions`; ``concurrency``
-            is 50 by default.
-        config : botocore.config.Config, optional
-            More settings for boto3, such as ``user_agent_appid``. What this function decides wins.
-
-        Returns
-        -------
-        Boto3RuntimeClient
-            Safe across threads, as boto3's clients are. Close it, or leave it to the process's end.
-
-        Raises
-        ------
-        ConfigurationError
-            ``LLC101`` to ``LLC108``, ``LLC110``; calls after ``close()``: ``LLC111``.
 
         Examples
         --------

@@ -37,17 +37,6 @@ class StaleConnectionError(ConnectionClosedError):  # type: ignore[misc]  # unty
 def may_retry(*, sent: bool, status: int | None, timed_out: bool, idempotent: bool) -> bool:
     """Whether a failed attempt may be made again.
 
-    Parameters
-    ----------
-    sent : bool
-        Whether anything of the request may have reached the endpoint.
-    status : int or None
-        HTTP status of the answer; ``None`` without one.
-    timed_out : bool
-        Whether the endpoint stayed silent for the read timeout.
-    idempotent : bool
-        The caller's word that serving the request twice does no harm.
-
     Examples
     --------
     >>> may_retry(sent=True, status=503, timed_out=False, idempotent=True)
@@ -93,19 +82,7 @@ def is_generation(body: Any) -> bool:
 
 
 class CallRules:
-    """What the calls of one client have in common; safe across threads.
-
-    Parameters
-    ----------
-    timing : CallTiming
-        Timeouts and retries.
-    counts : ClientCounts
-        Gets ``retries`` and ``reconnects``.
-    regional : str
-        Origin of the regional name.
-    route : ZonalRoute, optional
-        Chooses between the zone's name and the regional one.
-    """
+    """What the calls of one client have in common; safe across threads."""
 
     def __init__(
         self,

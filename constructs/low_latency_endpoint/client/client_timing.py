@@ -138,25 +138,16 @@ CLIENT_LOOP = rule(
 
 @dataclass(frozen=True, kw_only=True)
 class CallTiming:
-    """How long one call may take, and what happens when it fails.
+    """How long one call may take, and what happens when it fails."""
 
-    Attributes
-    ----------
-    connect_timeout : timedelta
-        For TCP and TLS together with the name's resolution.
-    read_timeout : timedelta
-        Longest silence of the endpoint after the request went out. Never retried: the model may
-        still be computing.
-    retries : int
-        Further attempts after a failure that
-        :func:`~low_latency_endpoint.client.call_attempts.may_retry` allows.
-    retry_delay : timedelta
-        Longest wait before a retry; the actual one is random between zero and this.
-    """
-
-    connect_timeout: timedelta
+    connect_timeout: timedelta  # for TCP and TLS together with the name's resolution
+    # longest silence of the endpoint after the request went out. Never retried: the model may
+    # still be computing.
     read_timeout: timedelta
+    # further attempts after a failure that
+    # :func:`~low_latency_endpoint.client.call_attempts.may_retry` allows
     retries: int
+    # longest wait before a retry; the actual one is random between zero and this
     retry_delay: timedelta
 
     @property
@@ -189,24 +180,6 @@ def call_timing(
 ) -> CallTiming:
     """Timing fit to a latency target.
 
-    Parameters
-    ----------
-    latency_target : timedelta
-        Client latency that most calls must hold, such as the p99.
-    connect_timeout : timedelta, optional
-        By default twice the target, within 250 ms and 3 s. Below one second it gives up before the
-        kernel would repeat a lost SYN, and a second attempt starts sooner.
-    read_timeout : timedelta, optional
-        By default ten times the target, within 1 s and 70 s: far above the p99, so that slow
-        answers are used and not computed twice; 70 s is AWS's advice for the slowest models.
-    retries : int, optional
-        Further attempts; 1 by default, 0 for none.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLC101``, ``LLC104``, or ``LLE801`` for a duration without a unit.
-
     Examples
     --------
     >>> timing = call_timing(timedelta(milliseconds=200))
@@ -238,11 +211,6 @@ def socket_options(keepalive: timedelta, connect_timeout: timedelta) -> list[tup
 
     ``TCP_USER_TIMEOUT`` (Linux) turns data that nobody acknowledges into a connection error: a
     zone that vanished is told apart from a model that is slow.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLC103`` when the first probe would come too late.
     """
     seconds = milliseconds_of(keepalive, "keepalive") / 1000
     CLIENT_KEEPALIVE.check(seconds, "keepalive")

@@ -71,18 +71,6 @@ def find_client_zone(
 ) -> ClientZone | None:
     """The zone of this process, or ``None`` when nobody says.
 
-    Parameters
-    ----------
-    timeout : timedelta, optional
-        The longest wait in all, whatever is asked; 500 ms by default.
-    environment : mapping, optional
-        The process's environment by default. ``AWS_EC2_METADATA_DISABLED=true`` keeps EC2's
-        service from being asked; ``AWS_EC2_METADATA_SERVICE_ENDPOINT`` moves it.
-
-    Returns
-    -------
-    ClientZone or None
-
     Examples
     --------
     >>> find_client_zone(environment={"LOW_LATENCY_CLIENT_ZONE": "use1-az4"}).zone_id

@@ -40,13 +40,6 @@ def generation_body(body: Any) -> bytes:
     The mapping's order is kept and what is added comes last: prefix-aware routing looks at the
     body's first bytes.
 
-    Raises
-    ------
-    ConfigurationError
-        ``LLC114``.
-    botocore.exceptions.ParamValidationError
-        For what is no body.
-
     Examples
     --------
     >>> generation_body({"messages": []})
@@ -68,11 +61,6 @@ def with_conversation(parameters: dict[str, Any], conversation: str | None) -> d
     """The call's parameters with ``PrefixAwareId`` made from the conversation's name.
 
     A hash of it, as names of users' conversations are no business of the router's logs.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLC115``.
     """
     if conversation is None:
         return parameters
@@ -85,19 +73,6 @@ def with_conversation(parameters: dict[str, Any], conversation: str | None) -> d
 
 def prefix_aware_id(messages: Iterable[Mapping[str, Any]], leading: int | None = None) -> str:
     """An identifier for ``PrefixAwareId`` that messages with the same beginning share.
-
-    Parameters
-    ----------
-    messages : iterable of mapping
-        As the chat API takes them.
-    leading : int, optional
-        How many messages are the beginning; by default all up to the first one of the user's, so
-        that a conversation keeps its identifier while it grows. 1 is the system prompt alone.
-
-    Returns
-    -------
-    str
-        32 hexadecimal digits, the same in every process.
 
     Examples
     --------

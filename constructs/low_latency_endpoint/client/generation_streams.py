@@ -168,13 +168,7 @@ class Claim:
         self._lost = False
 
     def watch(self, connection: BlockingConnection | None) -> None:
-        """Take note of the racer's connection before its request goes out.
-
-        Raises
-        ------
-        RaceLost
-            When the race is over.
-        """
+        """Take note of the racer's connection before its request goes out."""
         with self._lock:
             if connection is not None and self._lost:
                 connection.abort()

@@ -112,18 +112,10 @@ class GenerationFailedError(EventStreamError):  # type: ignore[misc]  # untyped 
 
 @dataclass(frozen=True, slots=True)
 class GenerationPart:
-    """What one chunk with content adds.
+    """What one chunk with content adds."""
 
-    Attributes
-    ----------
-    text : str
-        Empty for content of other kinds, such as tool calls.
-    chunk : dict
-        The whole chunk as the server sent it.
-    """
-
-    text: str
-    chunk: dict[str, Any]
+    text: str  # empty for content of other kinds, such as tool calls
+    chunk: dict[str, Any]  # the whole chunk as the server sent it
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +138,7 @@ def limits_of(
     gap_timeout: timedelta | None,
     total_timeout: timedelta | None,
 ) -> Limits:
-    """The limits stated, else the client's read timeout for both waits and AWS's for the whole.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLC101``, or ``LLE801`` for a duration without a unit.
-    """
+    """The limits stated, else the client's read timeout for both waits and AWS's for the whole."""
 
     def seconds(value: timedelta | None, name: str, default: timedelta) -> float:
         if value is None:
@@ -249,13 +235,7 @@ class Tokens:
         return GenerationCutError(tokens=self._count, endpoint_url=self._origin, error=error)
 
     def _check_end(self) -> None:
-        """Take the end of the answer.
-
-        Raises
-        ------
-        GenerationCutError
-            When the generation was not finished.
-        """
+        """Take the end of the answer."""
         if not self._done and (self.finish_reason is None or self._events.unfinished):
             raise self._cut("neither [DONE] nor a finish reason came")
 

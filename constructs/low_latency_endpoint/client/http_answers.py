@@ -91,11 +91,6 @@ class AnswerReader:
 
         What follows the end of an answer is never taken for another one: :attr:`keep` is then
         false, and the answer itself stands, as it would had the rest come a moment later.
-
-        Raises
-        ------
-        MalformedAnswer
-            When they are no answer, or when none is expected.
         """
         if not self._expected:
             raise MalformedAnswer("bytes that nobody asked for")
@@ -113,13 +108,7 @@ class AnswerReader:
                 raise MalformedAnswer(self._problem)
 
     def end(self) -> None:
-        """Take the peer's end, which is the end of an answer that told no length.
-
-        Raises
-        ------
-        MalformedAnswer
-            When an answer is expected that is not at its end.
-        """
+        """Take the peer's end, which is the end of an answer that told no length."""
         self.keep = False
         if self.complete or not self._expected:
             return

@@ -42,15 +42,7 @@ C = TypeVar("C", bound=Kept)
 
 
 class KeptConnections(Generic[C]):
-    """Idle connections by origin, those used last at the end. Not safe across threads.
-
-    Parameters
-    ----------
-    most : int, optional
-        Connections kept per origin; by default all.
-    idle_seconds : float
-        A connection unused for longer is closed instead of used.
-    """
+    """Idle connections by origin, those used last at the end. Not safe across threads."""
 
     def __init__(self, most: int | None = None, idle_seconds: float = IDLE_SECONDS) -> None:
         self._idle_seconds = idle_seconds
@@ -75,13 +67,6 @@ class KeptConnections(Generic[C]):
         The one used last among those that have rested: the others may grow old and go. When none
         has, the one that has rested longest; for a call that has to be ``sure`` not before half a
         millisecond, and none while the peer is known to end connections without a word.
-
-        Returns
-        -------
-        connection or None
-            ``None`` to open a new one, or to wait.
-        float
-            Seconds after which to ask again; 0.0 to open a new one.
         """
         kept = self._by_origin.get(origin)
         if not kept:

@@ -222,26 +222,14 @@ class Events:
 
 
 def check_header_values(headers: Mapping[str, Any]) -> None:
-    """Refuse what a header cannot carry (RFC 9110, 5.5): line ends, NUL, other control characters.
-
-    Raises
-    ------
-    botocore.exceptions.ParamValidationError
-        Names the header.
-    """
+    """Refuse what a header cannot carry (RFC 9110, 5.5): line ends, NUL, other control characters."""
     for name, value in headers.items():
         if not isinstance(value, str) or _CONTROL.search(value):
             raise ParamValidationError(report=f"header {name} may hold one line of text only")
 
 
 def body_bytes(body: Any) -> bytes:
-    """The body as bytes; text as UTF-8.
-
-    Raises
-    ------
-    botocore.exceptions.ParamValidationError
-        For anything else.
-    """
+    """The body as bytes; text as UTF-8."""
     if isinstance(body, bytes):
         return body
     if isinstance(body, str):

@@ -57,11 +57,6 @@ def _asking(kind: str, session: str, parameters: Mapping[str, Any]) -> dict[str,
 def session_id(told: str | None) -> str:
     """The ID of ``NewSessionId``, which names the session's end beside it.
 
-    Raises
-    ------
-    ConfigurationError
-        ``LLC117`` where there is none.
-
     Examples
     --------
     >>> session_id("5f0c; Expires=2026-11-25T12:34:56Z")

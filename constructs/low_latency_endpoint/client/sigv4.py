@@ -62,15 +62,6 @@ class _Second(NamedTuple):
 class Sigv4Signer:
     """Signs requests of one service in one Region.
 
-    Parameters
-    ----------
-    credentials : botocore credentials
-        Asked through ``get_frozen_credentials()`` at most once per second and prepared request.
-    region : str
-        Region in the signature's scope, such as ``us-east-1``.
-    service : str, optional
-        Signing name; by default SageMaker's.
-
     Examples
     --------
     >>> from botocore.credentials import Credentials
@@ -103,17 +94,7 @@ class Sigv4Signer:
     def prepare(
         self, method: str, url: str, headers: Mapping[str, str] | Iterable[tuple[str, str]] = ()
     ) -> PreparedRequest:
-        """Canonicalise all that does not change from request to request.
-
-        Parameters
-        ----------
-        method : str
-            HTTP method.
-        url : str
-            Whole URL as it will be sent, already percent-encoded.
-        headers : mapping or pairs, optional
-            Headers that will be sent with each request; repeated names as pairs.
-        """
+        """Canonicalise all that does not change from request to request."""
         pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
         return PreparedRequest(self, method, url, pairs)
 
@@ -180,26 +161,7 @@ class PreparedRequest:
         return f"PreparedRequest({method} {path})"
 
     def sign(self, body: bytes | bytearray | memoryview = b"", now: float | None = None) -> bytes:
-        """The headers to add to the prepared ones, as lines of a request with the last one's end.
-
-        Parameters
-        ----------
-        body : bytes, optional
-            The body as sent; empty by default.
-        now : float, optional
-            Seconds since 1970; by default the clock.
-
-        Returns
-        -------
-        bytes
-            ``X-Amz-Date`` (or ``Date``), with temporary credentials ``X-Amz-Security-Token``, and
-            ``Authorization``.
-
-        Raises
-        ------
-        botocore.exceptions.CredentialRetrievalError
-            When refreshable credentials cannot be refreshed.
-        """
+        """The headers to add to the prepared ones, as lines of a request with the last one's end."""
         second = int(time.time() if now is None else now)
         state = self._second
         if state is None or state.second != second:

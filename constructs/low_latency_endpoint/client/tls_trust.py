@@ -40,24 +40,7 @@ def connected(
     secure: Callable[[Any], Any] | None,
     seconds_left: Callable[[], float | None],
 ) -> Any:
-    """A connected socket of this kind; addresses, as ``getaddrinfo`` has them, one after the other.
-
-    Parameters
-    ----------
-    kind : type
-        The standard library's socket, or another with its methods.
-    options : iterable of tuple
-        Socket options, set before it is connected.
-    secure : callable or None
-        Puts TLS on the connected socket.
-    seconds_left : callable
-        How long the next stage may take; ``None`` where somebody else sees to that.
-
-    Raises
-    ------
-    OSError
-        Of the last address.
-    """
+    """A connected socket of this kind; addresses, as ``getaddrinfo`` has them, one after the other."""
     failure: OSError | None = None
     for family, type_, protocol, _, address in addresses:
         made: Any = kind(family, type_, protocol)

@@ -30,20 +30,6 @@ _ORIGIN = re.compile(
 def checked_origin(url: str, where: str, *, allow_plain_http: bool = False) -> str:
     """Scheme, host and port of a URL without a path.
 
-    Parameters
-    ----------
-    url : str
-        Such as ``https://host``.
-    where : str
-        What the error calls it.
-    allow_plain_http : bool, optional
-        Whether ``http://`` may lead to another machine; by default only to this one.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLC107``, or ``LLC110`` for requests that would leave the machine in clear.
-
     Examples
     --------
     >>> checked_origin("https://runtime.sagemaker.us-east-1.amazonaws.com/", "url")
@@ -93,13 +79,7 @@ def client_route(
     *,
     allow_plain_http: bool = False,
 ) -> tuple[ClientZone | None, str | None]:
-    """The caller's zone and its URL, each ``None`` when there is none.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLC107`` or ``LLC110``.
-    """
+    """The caller's zone and its URL, each ``None`` when there is none."""
     own = ClientZone.of(zone) or ClientZone(name=zone) if zone else None
     if not zonal_urls:
         return own, None
@@ -149,15 +129,6 @@ class ZonalRoute:
     A connection error closes the zone for 5 s, then 10 s, at most 60 s. After each pause one call,
     not all, tries the zone again; when it gets any answer, the zone is open again. An answer of
     the endpoint, even an error, never closes the zone: the model behind both names is the same.
-
-    Parameters
-    ----------
-    zonal, regional : str
-        Origins, such as ``https://host``.
-    counts : ClientCounts
-        Gets ``failovers`` and ``recoveries``.
-    clock : callable, optional
-        Seconds that never run backwards.
     """
 
     def __init__(

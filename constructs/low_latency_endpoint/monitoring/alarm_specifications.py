@@ -39,39 +39,19 @@ _UTILIZATIONS = {
 
 @dataclass(frozen=True, kw_only=True)
 class AlarmSpecification:
-    """One alarm to make.
+    """One alarm to make."""
 
-    Attributes
-    ----------
-    key : str
-        ``<metric>/<statistic>`` and, with severities, ``/<severity>``.
-    metric : aws_cloudwatch.IMetric
-    threshold : float
-        In the metric's own unit.
-    when : str
-        The condition in words, with the unit that people use.
-    means : str
-        What it means.
-    look_first : str
-        What to look at first.
-    severity : str
-        Empty without severities.
-    group : str
-        Alarms of one group alarm together, all of them: the windows of a burn rate.
-    periods : tuple of int, optional
-        Evaluation periods and datapoints to alarm; by default those of the construct.
-    """
-
-    key: str
+    key: str  # ``<metric>/<statistic>`` and, with severities, ``/<severity>``
     metric: cloudwatch.IMetric
-    threshold: float
-    when: str
-    means: str
-    look_first: str
-    severity: str = ""
-    group: str = ""
+    threshold: float  # in the metric's own unit
+    when: str  # the condition in words, with the unit that people use
+    means: str  # what it means
+    look_first: str  # what to look at first
+    severity: str = ""  # empty without severities
+    group: str = ""  # alarms of one group alarm together, all of them: the windows of a burn rate
     operator: cloudwatch.ComparisonOperator = ABOVE
     missing: cloudwatch.TreatMissingData = MISSING_IS_FINE
+    # evaluation periods and datapoints to alarm; by default those of the construct
     periods: tuple[int, int] | None = None
     unknown: tuple[str, ...] = field(default=())
 
@@ -371,13 +351,7 @@ def _stated(rate: float) -> str:
 
 
 def flattened(thresholds: Thresholds, where: str) -> Iterator[tuple[str, str, Duration]]:
-    """Severity (may be empty), statistic and threshold.
-
-    Raises
-    ------
-    ConfigurationError
-        The rule on severities, for a mixture of both forms.
-    """
+    """Severity (may be empty), statistic and threshold."""
     nested = [isinstance(value, Mapping) for value in thresholds.values()]
     if any(nested) and not all(nested):
         raise SEVERITY_STATISTICS.error(

@@ -38,13 +38,7 @@ def composite_alarm(
     actions: Sequence[cloudwatch.IAlarmAction] = (),
     suppression: Mapping[str, Any] | None = None,
 ) -> cloudwatch.CompositeAlarm:
-    """A composite alarm whose name CloudFormation makes: CDK's own is of the path alone.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE736 for a rule that is longer than CloudWatch takes.
-    """
+    """A composite alarm whose name CloudFormation makes: CDK's own is of the path alone."""
     made = cloudwatch.CompositeAlarm(
         scope,
         id,

@@ -16,13 +16,6 @@ class ClosedDefaultSecurityGroup(Construct):
 
     The default group lets its members talk to each other and to everywhere. Nothing of ours uses
     it, so nothing may. It costs one Lambda function that runs once.
-
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    security_group_id : str
-        ID of the VPC's default security group.
     """
 
     def __init__(self, scope: Construct, id: str, *, security_group_id: str) -> None:

@@ -21,15 +21,6 @@ class FlowLog(Construct):
 
     A security group that lacks port 443 makes calls time out in silence; the rejected packets
     recorded here name the group's interface.
-
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    vpc_id : str
-        The VPC.
-    traffic : aws_ec2.FlowLogTrafficType
-        Which packets are recorded: ``REJECT``, ``ACCEPT`` or ``ALL``.
     """
 
     def __init__(

@@ -51,12 +51,6 @@ def checked_arguments(cls: _Class) -> _Class:
     Put it above all other decorators. What a parameter takes is its annotation; whatever is
     passed and does not fit is refused before the function runs, so nothing is half made.
 
-    Raises
-    ------
-    ConfigurationError
-        From what is decorated: LLE807, LLE801 for a duration without a unit, LLE360 for a mapping
-        in place of an options object.
-
     Examples
     --------
     >>> @checked_arguments

@@ -61,22 +61,6 @@ def instances_at_peak(
 ) -> int:
     """Instances that hold the peak: at least one per client zone and at least two.
 
-    Parameters
-    ----------
-    peak_tps : float
-        Highest rate of requests per second that the endpoint must hold.
-    tps_per_instance : float
-        Requests per second that one instance held within the latency target.
-    safety_factor : float
-        Share of ``tps_per_instance`` to use, above 0 and at most 1.
-    client_zones : int or sequence of str
-        The client zones, or their number.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE603``, ``LLE604``, ``LLE606`` for numbers out of range.
-
     Examples
     --------
     >>> instances_at_peak(1000, 200, 1.0, 2), instances_at_peak(1000, 200, 0.65, 2)
@@ -91,11 +75,6 @@ def instances_at_peak(
 
 def invocations_target(tps_per_instance: float, safety_factor: float) -> float:
     """Target of ``SageMakerVariantInvocationsPerInstance``: invocations per instance and minute.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE602``, ``LLE603``, ``LLE604`` for numbers out of range.
 
     Examples
     --------

@@ -81,27 +81,14 @@ _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,5})?)", re.ASCII)
 
 
 class ContainerMetric(NamedTuple):
-    """One row of ``data/container_metrics.csv``.
-
-    Attributes
-    ----------
-    server, meaning : str
-    metric : str
-        The server's own name, with a colon.
-    type : str
-        ``histogram`` or ``gauge``.
-    unit : str
-        ``seconds``, ``requests`` or ``share``.
-    source, read : str
-        Where the name stands, and when it was read.
-    """
+    """One row of ``data/container_metrics.csv``."""
 
     server: str
     meaning: str
-    metric: str
-    type: str
-    unit: str
-    source: str
+    metric: str  # the server's own name, with a colon
+    type: str  # ``histogram`` or ``gauge``
+    unit: str  # ``seconds``, ``requests`` or ``share``
+    source: str  # where the name stands, and when it was read
     read: str
 
     @property
@@ -125,19 +112,6 @@ def promql_regions() -> frozenset[str]:
 
 def container_metric(server: str, meaning: str, where: str = "") -> ContainerMetric:
     """The metric of a server that means something.
-
-    Parameters
-    ----------
-    server : str
-        ``vllm`` or ``sglang``.
-    meaning : str
-        ``time_to_first_token``, ``inter_token_latency``, ``requests_waiting``,
-        ``requests_running`` or ``kv_cache_use``.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE996 for a server whose metrics are not known.
 
     Examples
     --------
@@ -166,11 +140,6 @@ def server_of(images: Iterable[str]) -> str | None:
 
 def percentile_share(name: str, where: str = "") -> float:
     """The share that a percentile's name says.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE992 for a name that is none, or no percentile between 0 and 100.
 
     Examples
     --------
@@ -202,19 +171,6 @@ def percentile_query(
     query asks for either name in either form, and takes what there is. Percentiles of exponential
     histograms are estimates; within a wide bucket of the server's, such as vLLM's from 250 to
     500 ms, so are the others.
-
-    Parameters
-    ----------
-    metric : ContainerMetric
-        A histogram.
-    share : float
-        Such as 0.95.
-    endpoint, variant : str
-        Their names, which may be CDK tokens.
-    window_seconds : int
-        Of what was measured; at least twice the metric publish frequency.
-    by : str, optional
-        A label: one series for each of its values, with it, in place of one for all.
 
     Examples
     --------
@@ -293,15 +249,6 @@ def fullest_query(
 def above(data: str, threshold: float, *, least: tuple[str, float] | None = None) -> str:
     """The query of an alarm: what breaches, and nothing otherwise.
 
-    Parameters
-    ----------
-    data : str
-        A query whose value is compared.
-    threshold : float
-        In the data's unit.
-    least : tuple of str and float, optional
-        Another query, and the least value of it below which nothing breaches.
-
     Examples
     --------
     >>> above("max(a) or max(b)", 0.5, least=("sum(c)", 20))
@@ -322,11 +269,6 @@ def _plain(number: float) -> str:
 
 def check_interval(seconds: float, where: str = "") -> int:
     """An alarm's evaluation interval in seconds.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE990 for one that CloudWatch refuses.
 
     Examples
     --------

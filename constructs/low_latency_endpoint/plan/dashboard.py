@@ -60,39 +60,24 @@ class PoolType(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class DashboardVariant:
-    """What the panels need to know of a variant.
-
-    Attributes
-    ----------
-    name : str
-    vcpus, gpus : int
-        Of one instance; 0 when unknown (the panel then shows the raw metric) or without GPUs.
-    multi_model : bool
-    max_instances : int or None
-        None when the variant does not scale.
-    scaling_target : float or None
-        Invocations per instance and minute.
-    pools : tuple of PoolType
-        The types of several instance pools, each drawn for itself; else empty.
-    utilization_limits : mapping of str to float
-        Percent of the whole instance above which an alarm is on, by ``"CPU"``, ``"memory"``,
-        ``"GPU"``, ``"GPU memory"``.
-    error_limits : mapping of str to float
-        Share of the invocations above which an alarm is on, by metric.
-    zones : bool
-        Whether to draw the traffic of each zone. By default not, since the graph would be empty
-        where nothing publishes that dimension.
-    """
+    """What the panels need to know of a variant."""
 
     name: str
+    # of one instance; 0 when unknown (the panel then shows the raw metric) or without GPUs
     vcpus: int = 0
     gpus: int = 0
     multi_model: bool = False
-    max_instances: int | None = None
-    scaling_target: float | None = None
+    max_instances: int | None = None  # None when the variant does not scale
+    scaling_target: float | None = None  # invocations per instance and minute
+    # the types of several instance pools, each drawn for itself; else empty
     pools: tuple[PoolType, ...] = ()
+    # percent of the whole instance above which an alarm is on, by ``"CPU"``, ``"memory"``,
+    # ``"GPU"``, ``"GPU memory"``
     utilization_limits: Mapping[str, float] = field(default_factory=dict)
+    # share of the invocations above which an alarm is on, by metric
     error_limits: Mapping[str, float] = field(default_factory=dict)
+    # whether to draw the traffic of each zone. By default not, since the graph would be empty
+    # where nothing publishes that dimension.
     zones: bool = False
 
 
@@ -108,22 +93,6 @@ def dashboard_body(
     tokens: Sequence[TokenPanels] = (),
 ) -> dict[str, Any]:
     """The body, ready for JSON.
-
-    Parameters
-    ----------
-    endpoint_name, region : str
-    variants : sequence of DashboardVariant
-    thresholds : mapping
-        ModelLatency above which an alarm is on, in milliseconds by statistic, or by severity and
-        statistic, drawn as lines.
-    targets : mapping of str to float, optional
-        What callers must see of the whole call, in milliseconds by statistic, drawn beside them.
-    alarm_arns : sequence of str
-        Shown as a row of states.
-    shadow : DashboardVariant, optional
-        Its latency and errors against the first variant's, its instances and their utilization.
-    tokens : sequence of TokenPanels
-        What language models' servers tell of their tokens, below all else.
 
     Examples
     --------

@@ -23,24 +23,7 @@ def takes_guardrails(instance_type: str) -> bool:
 def check_guardrails(
     kind: str, instance_types: Iterable[str], *, rolls_back: bool, where: str = ""
 ) -> None:
-    """Raise for guardrails on instance types that SageMaker excludes from them, in silence.
-
-    Parameters
-    ----------
-    kind : str
-        ``CANARY``, ``LINEAR``, ``ROLLING`` or ``ALL_AT_ONCE``.
-    instance_types : iterable of str
-        What the endpoint may run on.
-    rolls_back : bool
-        Whether alarms roll the deployment back.
-    where : str
-        Path of the construct or setting, for the error.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE523``.
-    """
+    """Raise for guardrails on instance types that SageMaker excludes from them, in silence."""
     excluded = [name for name in instance_types if not takes_guardrails(name)]
     if excluded and (kind != "ALL_AT_ONCE" or rolls_back):
         raise INF1_HAS_NO_GUARDRAILS.error(
@@ -58,13 +41,6 @@ def instances_in_update(instances: int, rolling_batch_percent: int | None = None
     be set to 100% of total capacity which means to bring up the whole capacity of the old fleet at
     once during rollback" (API reference, RollingUpdatePolicy). So ours always says it, or the
     rollback would need room that nobody kept.
-
-    Parameters
-    ----------
-    instances : int
-        The fleet's.
-    rolling_batch_percent : int, optional
-        The batch of a rolling update; by default the update is blue/green.
 
     Examples
     --------

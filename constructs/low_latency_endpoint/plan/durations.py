@@ -18,11 +18,6 @@ DURATION = rule(
 def milliseconds_of(value: Any, where: str = "") -> float:
     """Milliseconds of anything with ``to_milliseconds()``, or of a ``timedelta``.
 
-    Raises
-    ------
-    ConfigurationError
-        ``LLE801`` for anything else, ``LLE825`` for a duration that is a token.
-
     Examples
     --------
     >>> milliseconds_of(timedelta(microseconds=7500))

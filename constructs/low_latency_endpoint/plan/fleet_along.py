@@ -49,16 +49,6 @@ def fleet_along(
     do that target tracking makes, and for the cooldown; then it keeps what the busiest of these
     minutes needs.
 
-    Parameters
-    ----------
-    levels : iterable of (float, float)
-        Seconds and requests per second, in order.
-    target_tps : float
-        Requests per second at which scaling holds one instance.
-    minimum, maximum : int
-    scale_in_seconds : float
-        The cooldown after scaling in.
-
     Examples
     --------
     12 hours at 100 requests a second need two instances of 50, 12 hours at 20 need one; the second

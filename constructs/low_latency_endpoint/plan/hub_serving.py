@@ -113,14 +113,7 @@ def hub_serving(
     volume_gib: int | None = None,
     where: str = "",
 ) -> HubServing:
-    """Hold a model against the types that it is to run on.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE314 for types that need different containers, LLE353, LLE354, LLE390 and LLE392 without
-        a container, LLE355, LLE356 and LLE391 without room.
-    """
+    """Hold a model against the types that it is to run on."""
 
     def on_all(context: int | None) -> list[ServingContainer]:
         return [
@@ -164,13 +157,7 @@ def hub_serving(
 def also_on(
     serving: HubServing, instance_types: Sequence[str], *, volume_gib: int | None, where: str
 ) -> HubServing:
-    """The same model on further types, which its container serves as it is.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE314 for a type that would need another container, and as :func:`hub_serving`.
-    """
+    """The same model on further types, which its container serves as it is."""
     further = [each for each in instance_types if each not in serving.instance_types]
     if not further:
         return serving

@@ -32,55 +32,29 @@ _NEO_ACCOUNT = "785573368785"
 
 
 class ImageNeeds(NamedTuple):
-    """What an image's name says it needs; ``None`` where the name does not say.
+    """What an image's name says it needs; ``None`` where the name does not say."""
 
-    Attributes
-    ----------
-    accelerator : str or None
-        ``nvidia`` or ``neuron``.
-    neuron_generation : str or None
-        ``neuron`` (Inferentia 1) or ``neuronx`` (Inferentia2, Trainium).
-    architecture : str or None
-        ``x86_64`` or ``arm64``.
-    cuda : tuple of int or None
-        CUDA version, such as ``(12, 4)``.
-    cpu_only : bool or None
-        Whether the image is built for CPUs alone; ``False`` when it needs an accelerator.
-    certain : bool
-        Whether the name is AWS's own, so that it can be taken at its word.
-    """
-
-    accelerator: str | None = None
+    accelerator: str | None = None  # ``nvidia`` or ``neuron``
+    # ``neuron`` (Inferentia 1) or ``neuronx`` (Inferentia2, Trainium)
     neuron_generation: str | None = None
-    architecture: str | None = None
-    cuda: tuple[int, int] | None = None
+    architecture: str | None = None  # ``x86_64`` or ``arm64``
+    cuda: tuple[int, int] | None = None  # CUDA version, such as ``(12, 4)``
+    # whether the image is built for CPUs alone; ``False`` when it needs an accelerator
     cpu_only: bool | None = None
-    certain: bool = False
+    certain: bool = False  # whether the name is AWS's own, so that it can be taken at its word
 
 
 class InferenceAmiFacts(NamedTuple):
-    """One inference AMI version.
+    """One inference AMI version."""
 
-    Attributes
-    ----------
-    name, accelerator, driver : str
-        ``accelerator`` is ``nvidia`` or ``neuron``; ``driver`` is its version.
-    families : tuple of str
-        Instance families it is for; empty for all of the accelerator.
-    cuda : tuple of int or None
-        CUDA version of the driver.
-    mounts_cuda_compat : bool or None
-        Whether images with a newer CUDA can bring their own driver libraries; ``None`` unstated.
-    needed_on : tuple of str
-        Instance families on which images of this CUDA's major version need it.
-    """
-
-    name: str
+    name: str  # ``accelerator`` is ``nvidia`` or ``neuron``; ``driver`` is its version
     accelerator: str
-    families: tuple[str, ...]
+    families: tuple[str, ...]  # instance families it is for; empty for all of the accelerator
     driver: str
-    cuda: tuple[int, int] | None
+    cuda: tuple[int, int] | None  # CUDA version of the driver
+    # whether images with a newer CUDA can bring their own driver libraries; ``None`` unstated
     mounts_cuda_compat: bool | None
+    # instance families on which images of this CUDA's major version need it
     needed_on: tuple[str, ...]
 
 
@@ -180,11 +154,6 @@ def _repository(name: str) -> tuple[str, str] | None:
 
 def image_needs(image: str) -> ImageNeeds:
     """What an image needs, by AWS's naming rules.
-
-    Parameters
-    ----------
-    image : str
-        Image URI, or ``repository:tag``; a digest at the end is ignored.
 
     Examples
     --------

@@ -99,13 +99,7 @@ ARCHITECTURE_OF_PLATFORM = {"linux/amd64": "x86_64", "linux/arm64": "arm64"}
 
 
 def check_image_folder(directory: str | Path, file: str | None = None, where: str = "") -> None:
-    """Raise unless an image can be built from a folder.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE380``.
-    """
+    """Raise unless an image can be built from a folder."""
     dockerfile = Path(directory, file or "Dockerfile")
     if "\0" in str(dockerfile) or not dockerfile.is_file():
         raise IMAGE_FOLDER.error(
@@ -116,13 +110,7 @@ def check_image_folder(directory: str | Path, file: str | None = None, where: st
 
 
 def known_dlc_account(region: str, where: str = "") -> str:
-    """Account of the Deep Learning Containers' registry in a Region.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE328`` where it is not known.
-    """
+    """Account of the Deep Learning Containers' registry in a Region."""
     account = dlc_account(region)
     if account is None:
         raise IMAGE_REGION.error(got=region, allowed=", ".join(sorted(dlc_accounts())), where=where)
@@ -133,27 +121,6 @@ def check_image_runs_on(
     image: str, instance_type: str, ami: str | None = None, where: str = ""
 ) -> list[str]:
     """Raise when an image cannot run on an instance type; return what is only suspicious.
-
-    Parameters
-    ----------
-    image : str
-        Image URI, or ``repository:tag``.
-    instance_type : str
-        The variant's instance type; an unknown one gives no findings.
-    ami : str, optional
-        The inference AMI version when one was chosen.
-    where : str
-        Path of the construct or setting, for the error.
-
-    Returns
-    -------
-    list of str
-        Warnings. Whatever follows from a name that AWS's rules do not govern is only a warning.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE330`` to ``LLE338``.
 
     Examples
     --------
@@ -192,12 +159,6 @@ def needed_inference_ami(placements: Sequence[tuple[Sequence[str], str]]) -> str
     SageMaker's SDK sets it for CUDA 13 images on some families, because with the default one "some
     instances crash at startup". Which families have which default, AWS documents nowhere, and its
     own pages deploy such an image on ``ml.g6.2xlarge`` without an AMI.
-
-    Parameters
-    ----------
-    placements : sequence of tuple
-        Images with the instance type that they run on; several for a variant with instance pools,
-        whose types share one AMI. An AMI that cannot run on one of them is not chosen.
 
     Examples
     --------
@@ -251,11 +212,6 @@ def check_ami_runs_on(ami: str, instance_type: str, where: str = "") -> None:
 
     Unlike :func:`check_image_runs_on` it needs no image, so it also holds for one yet to be built.
 
-    Raises
-    ------
-    ConfigurationError
-        ``LLE338``.
-
     Examples
     --------
     >>> check_ami_runs_on("al2-ami-sagemaker-inference-gpu-2", "ml.g5.xlarge")
@@ -267,23 +223,6 @@ def check_ami_runs_on(ami: str, instance_type: str, where: str = "") -> None:
 
 def check_built_image_runs_on(architecture: str, instance_type: str, where: str = "") -> str:
     """Raise when an image is built for another architecture than the instance type has.
-
-    Parameters
-    ----------
-    architecture : str
-        What it is built for; empty where the machine that builds it decides.
-    instance_type, where : str
-        As for :func:`check_image_runs_on`.
-
-    Returns
-    -------
-    str
-        What is doubtful; empty when nothing is.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE334``, ``LLE335``.
 
     Examples
     --------

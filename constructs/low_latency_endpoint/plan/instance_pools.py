@@ -76,13 +76,7 @@ def planned_for(pools: Sequence[PlannedPool]) -> PlannedPool:
 def check_pools(
     pools: Sequence[PlannedPool], instance_type: str, throughput: MeasuredThroughput | None
 ) -> None:
-    """Raise unless type and throughput are those of the slowest pool.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE432, LLE433.
-    """
+    """Raise unless type and throughput are those of the slowest pool."""
     if not pools:
         return
     missing = [each.instance_type for each in pools if each.tps_per_instance is None]

@@ -103,11 +103,6 @@ ENDPOINT_KIND = rule(
 def check_task_size(cpu: int, memory_mib: int, where: str = "") -> None:
     """Check that Fargate has tasks of this size.
 
-    Raises
-    ------
-    ConfigurationError
-        LLE560, LLE561.
-
     Examples
     --------
     >>> check_task_size(1024, 2048)

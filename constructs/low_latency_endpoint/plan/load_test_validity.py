@@ -43,13 +43,7 @@ def check_result_form(content: Any, unreadable: ErrorRule, where: str) -> None:
 
 
 def check_result_is_valid(content: Mapping[str, Any], where: str) -> None:
-    """Refuse a result that says nothing about the endpoint, and a limit that has a problem.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT114``.
-    """
+    """Refuse a result that says nothing about the endpoint, and a limit that has a problem."""
     limit, verdicts = content.get("limit"), content.get("verdicts")
     if isinstance(limit, Mapping) and limit.get("problem"):
         raise LIMIT_NEEDED.error(

@@ -50,46 +50,24 @@ _TRIMMED = re.compile(
 
 
 class MetricFacts(NamedTuple):
-    """Facts of one metric in one namespace.
+    """Facts of one metric in one namespace."""
 
-    Attributes
-    ----------
-    name, namespace, unit : str
-        As CloudWatch has them; latencies are in ``Microseconds``.
-    dimensions : tuple of tuple of str
-        The sets of dimension names under which it is published, the plain one first.
-    statistics : tuple of str
-        The statistics that AWS lists as valid; empty when AWS lists none.
-    percentiles : bool
-        Whether percentiles and trimmed statistics are valid.
-    shapes : tuple of str
-        Endpoint shapes that publish it: ``single-model``, ``multi-model``, ``pipeline``,
-        ``inference-component``, ``serverless``, ``bidirectional-streaming``, ``explainer``.
-    per_vcpu, per_gpu : bool
-        Whether it runs to 100 times the vCPUs, or the GPUs, instead of to 100.
-    period_seconds : int
-        Finest period at which it is published by default.
-    source : str
-        Page that says so.
-    verified : bool
-        Whether that page is current and was read.
-    note : str
-        What to know besides.
-    """
-
-    name: str
+    name: str  # as CloudWatch has them; latencies are in ``Microseconds``
     namespace: str
     unit: str
+    # the sets of dimension names under which it is published, the plain one first
     dimensions: tuple[tuple[str, ...], ...]
-    statistics: tuple[str, ...]
-    percentiles: bool
+    statistics: tuple[str, ...]  # the statistics that AWS lists as valid; empty when AWS lists none
+    percentiles: bool  # whether percentiles and trimmed statistics are valid
+    # endpoint shapes that publish it: ``single-model``, ``multi-model``, ``pipeline``,
+    # ``inference-component``, ``serverless``, ``bidirectional-streaming``, ``explainer``
     shapes: tuple[str, ...]
-    per_vcpu: bool
+    per_vcpu: bool  # whether it runs to 100 times the vCPUs, or the GPUs, instead of to 100
     per_gpu: bool
-    period_seconds: int
-    source: str
-    verified: bool
-    note: str = ""
+    period_seconds: int  # finest period at which it is published by default
+    source: str  # page that says so
+    verified: bool  # whether that page is current and was read
+    note: str = ""  # what to know besides
 
     @property
     def valid_statistics(self) -> str:
@@ -124,18 +102,6 @@ def metrics() -> tuple[MetricFacts, ...]:
 def metric_facts(name: str, namespace: str | None = None, where: str = "") -> MetricFacts:
     """Facts of a metric by name.
 
-    Parameters
-    ----------
-    name : str
-        The metric's name as CloudWatch writes it.
-    namespace : str, optional
-        Needed only for names that two namespaces publish; by default the endpoint's comes first.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE730`` when there is no such metric.
-
     Examples
     --------
     >>> facts = metric_facts("ModelLatency")
@@ -153,12 +119,6 @@ def check_statistic(metric: str, statistic: str, where: str = "") -> str:
     """Return the statistic, or raise when CloudWatch does not list it as valid for the metric.
 
     Where AWS lists no statistics for a metric (the utilizations), any well-formed one passes.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE730`` for an unknown metric, ``LLE731`` for a statistic that CloudWatch does not
-        have (``P99``, ``mean``), ``LLE732`` for one that is not valid for this metric.
 
     Examples
     --------
@@ -193,11 +153,6 @@ def _well_formed(statistic: object) -> bool:
 def microseconds_from_milliseconds(milliseconds: float) -> float:
     """Milliseconds in SageMaker's unit, exactly: the decimals stay as stated.
 
-    Raises
-    ------
-    ConfigurationError
-        ``LLE733`` for infinity and not-a-number.
-
     Examples
     --------
     >>> microseconds_from_milliseconds(200), microseconds_from_milliseconds(33.3)
@@ -208,11 +163,6 @@ def microseconds_from_milliseconds(milliseconds: float) -> float:
 
 def milliseconds_from_microseconds(microseconds: float) -> float:
     """SageMaker's unit in milliseconds, exactly.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE733`` for infinity and not-a-number.
 
     Examples
     --------

@@ -63,30 +63,14 @@ CONFIG_KEYS = (
 
 
 class Attention(NamedTuple):
-    """What a model's attention keeps of each token.
+    """What a model's attention keeps of each token."""
 
-    Attributes
-    ----------
-    layers : int
-        Layers that keep every token.
-    window_layers : int
-        Layers that keep the newest tokens alone.
-    window : int
-        How many these are; 0 without such layers.
-    heads : int
-        Attention heads.
-    key_value_heads : int
-        Heads that keep a key and a value.
-    head_dim : int
-        Numbers in each of the two.
-    """
-
-    layers: int
-    window_layers: int
-    window: int
-    heads: int
-    key_value_heads: int
-    head_dim: int
+    layers: int  # layers that keep every token
+    window_layers: int  # layers that keep the newest tokens alone
+    window: int  # how many these are; 0 without such layers
+    heads: int  # attention heads
+    key_value_heads: int  # heads that keep a key and a value
+    head_dim: int  # numbers in each of the two
 
 
 def kept_config(config: Mapping[str, Any]) -> dict[str, Any]:

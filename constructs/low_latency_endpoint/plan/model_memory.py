@@ -45,24 +45,12 @@ _OLD_FAMILIES = ("p2", "p3", "inf1")  # for which no image of today's servers is
 
 @dataclass(frozen=True)
 class KvCache:
-    """What one accelerator keeps of requests, in bytes.
+    """What one accelerator keeps of requests, in bytes."""
 
-    Attributes
-    ----------
-    full : int
-        Of each token, in the layers that keep all of them.
-    windowed : int
-        Of each token in the layers that keep the last ``kept`` alone.
-    kept : int
-        In tokens.
-    room : int
-        For all requests together.
-    """
-
-    full: int
-    windowed: int
-    kept: int
-    room: int
+    full: int  # of each token, in the layers that keep all of them
+    windowed: int  # of each token in the layers that keep the last ``kept`` alone
+    kept: int  # in tokens
+    room: int  # for all requests together
 
     @classmethod
     def of(cls, shape: Attention, parallel: int, room: int = 0) -> KvCache:
@@ -99,67 +87,35 @@ class KvCache:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFit:
-    """How a model lies in the memory of an instance.
+    """How a model lies in the memory of an instance."""
 
-    Attributes
-    ----------
-    model, instance_type : str
-        What was asked about.
-    accelerator : str or None
-        As in :class:`.instance_types.InstanceFacts`; ``None`` for main memory.
-    accelerators : int
-        GPUs or chips of the instance; 1 for main memory.
-    memory_bytes : int
-        Of one accelerator, or of the main memory.
-    tensor_parallel : int
-        Over how many accelerators the model is spread; on Neuron over how many cores.
-    weight_bytes : int
-        Of all weights that are loaded.
-    kv_bytes_per_token : int or None
-        What the cache keeps of one token in all layers together, over all accelerators; ``None``
-        where no formula is known, or where the model keeps none.
-    kv_tokens : int or None
-        The longest request for which there is room when it is alone, in whole blocks; as many tokens
-        have room in all requests together, if no layer has a window. ``None`` as above.
-    model_context : int or None
-        The longest context the model was made for; ``None`` where its files do not say it.
-    context_length : int or None
-        What the server has to be told; ``None`` where the model's own context fits.
-    concurrent_requests : int or None
-        How many requests of the full context have room at the same time; ``None`` as above.
-    warnings : tuple of str
-        What is assumed, unknown or wasted.
-    """
-
-    model: str
+    model: str  # what was asked about
     instance_type: str
+    # as in :class:`.instance_types.InstanceFacts`; ``None`` for main memory
     accelerator: str | None
-    accelerators: int
-    memory_bytes: int
+    accelerators: int  # GPUs or chips of the instance; 1 for main memory
+    memory_bytes: int  # of one accelerator, or of the main memory
+    # over how many accelerators the model is spread; on Neuron over how many cores
     tensor_parallel: int
-    weight_bytes: int
+    weight_bytes: int  # of all weights that are loaded
+    # what the cache keeps of one token in all layers together, over all accelerators; ``None``
+    # where no formula is known, or where the model keeps none
     kv_bytes_per_token: int | None = None
+    # the longest request for which there is room when it is alone, in whole blocks; as many tokens
+    # have room in all requests together, if no layer has a window. ``None`` as above.
     kv_tokens: int | None = None
+    # the longest context the model was made for; ``None`` where its files do not say it
     model_context: int | None = None
+    # what the server has to be told; ``None`` where the model's own context fits
     context_length: int | None = None
+    # how many requests of the full context have room at the same time; ``None`` as above
     concurrent_requests: int | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # what is assumed, unknown or wasted
     cache: KvCache | None = None
     """What one accelerator keeps of requests, and the room it has for them; ``None`` as above."""
 
     def requests_of(self, tokens: int) -> int | None:
-        """How many requests that hold so many tokens each have room at the same time.
-
-        Parameters
-        ----------
-        tokens : int
-            Of prompt and answer.
-
-        Returns
-        -------
-        int or None
-            ``None`` where no formula is known; 0 where not even one has room.
-        """
+        """How many requests that hold so many tokens each have room at the same time."""
         return None if self.cache is None else self.cache.room // self.cache.request(tokens)
 
     @property
@@ -202,26 +158,6 @@ def model_fit(
     where: str = "",
 ) -> ModelFit:
     """How a pinned model lies in the memory of an instance type.
-
-    Parameters
-    ----------
-    pinned : PinnedModel
-        The model.
-    instance_type : str
-        Of the variant. Of a type whose memory the table does not know nothing is said.
-    context_length : int, optional
-        Tokens of a prompt and its answer together. Without it the model's own, or the longest that
-        one request has room for, in steps of 1,024.
-    volume_gb : int, optional
-        The volume that the variant asks for, in GiB; matters on types without local storage.
-    where : str
-        Path of the construct or setting, for errors.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE355 when weights, or one request of the context, have no room; LLE356 when the files have
-        none on the disk; LLE391 for a context that is longer than the model's own, or none.
 
     Examples
     --------
@@ -273,22 +209,7 @@ def model_fit(
 def fitting_types(
     pinned: PinnedModel, *, accelerator: str | None = "nvidia", context_length: int | None = None
 ) -> tuple[str, ...]:
-    """Instance types that hold a model: of each family the smallest, those with least memory first.
-
-    Parameters
-    ----------
-    pinned : PinnedModel
-        The model.
-    accelerator : str or None
-        As in :class:`.instance_types.InstanceFacts`; ``None`` for types without one.
-    context_length : int, optional
-        For which one request needs room.
-
-    Returns
-    -------
-    tuple of str
-        At most eight.
-    """
+    """Instance types that hold a model: of each family the smallest, those with least memory first."""
     of_family: dict[str, str] = {}
     for facts in sorted(instance_types().values(), key=_size):
         if facts.accelerator != accelerator or facts.family in _OLD_FAMILIES or facts.burstable:

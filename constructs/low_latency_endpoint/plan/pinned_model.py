@@ -163,22 +163,7 @@ def lock_document(models: Iterable[PinnedModel]) -> dict[str, Any]:
 def models_of(
     document: Any, where: str, *, without: Collection[str] = ()
 ) -> dict[str, PinnedModel]:
-    """The models that a lock file's document holds, by name.
-
-    Parameters
-    ----------
-    document
-        As YAML or JSON gives it.
-    where : str
-        The file, for errors.
-    without : collection of str
-        Models that are not read, such as those that are being pinned again.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE343 for what is no lock file of this form, LLE345 for a model that somebody changed.
-    """
+    """The models that a lock file's document holds, by name."""
     models = document.get("models") if isinstance(document, Mapping) else None
     if not isinstance(models, Mapping) or document.get("version") != VERSION:
         raise LOCK_FILE.error(
@@ -192,13 +177,7 @@ def models_of(
 
 
 def pinned_in(models: Mapping[str, PinnedModel], model: str, where: str) -> PinnedModel:
-    """One of the models of a lock file.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE344 when it is not there.
-    """
+    """One of the models of a lock file."""
     if model not in models:
         raise NOT_PINNED.error(got=model, allowed=", ".join(models) or "none so far", where=where)
     return models[model]

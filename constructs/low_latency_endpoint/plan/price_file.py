@@ -31,32 +31,16 @@ STALE_AFTER_DAYS = 90
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedPrice:
-    """One line of the file.
+    """One line of the file."""
 
-    Attributes
-    ----------
-    item, region : str
-        What, and where the price holds.
-    usd : float
-        US dollars for one unit.
-    unit : str
-        Of what.
-    published, version : str
-        Of the offer file that has it.
-    read : str
-        The day on which it was read.
-    source : str
-        The offer file.
-    """
-
-    item: str
+    item: str  # what, and where the price holds
     region: str
-    usd: float
-    unit: str
-    published: str
+    usd: float  # US dollars for one unit
+    unit: str  # of what
+    published: str  # of the offer file that has it
     version: str
-    read: str
-    source: str
+    read: str  # the day on which it was read
+    source: str  # the offer file
 
     @property
     def price(self) -> Price:
@@ -102,14 +86,7 @@ def _cell(value: object) -> object:
 
 
 def read_price_file(path: str | Path) -> dict[str, Price]:
-    """The prices of a file by item.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE890`` for a file that is missing or of another form; ``LLE882`` and ``LLE883`` for a
-        line that no stack is billed for, or no price.
-    """
+    """The prices of a file by item."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as problem:

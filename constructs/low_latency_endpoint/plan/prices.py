@@ -39,22 +39,12 @@ HOURS_PER_MONTH = 730
 
 @dataclass(frozen=True, slots=True)
 class PricedItem:
-    """Something that a stack is billed for.
+    """Something that a stack is billed for."""
 
-    Attributes
-    ----------
-    unit : str
-        What one price is for.
-    offer, usage_type : str
-        Where AWS's Price List has it.
-    what : str
-        In words.
-    """
-
-    unit: str
-    offer: str
+    unit: str  # what one price is for
+    offer: str  # where AWS's Price List has it
     usage_type: str
-    what: str
+    what: str  # in words
 
 
 @cache
@@ -154,20 +144,6 @@ def list_prices(region: str) -> dict[str, Price]:
 def price_of(item: str, region: str | None, given: Mapping[str, Price]) -> Price | None:
     """The price of an item; ``None`` where nobody has stated it, never a guess.
 
-    Parameters
-    ----------
-    item : str
-        An instance type, or a name of :func:`priced_items`.
-    region : str, optional
-        Where; prices of another Region are not taken.
-    given : mapping of str to Price
-        The user's prices and those of a price file, which win.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE891`` for a price file of another Region.
-
     Examples
     --------
     >>> price_of("interface_endpoint", "us-east-1", {}).usd
@@ -189,11 +165,6 @@ def price_of(item: str, region: str | None, given: Mapping[str, Price]) -> Price
 
 def parse_price(text: str) -> tuple[str, float]:
     """An item and its price from ``ITEM=USD``.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE882``, ``LLE883``, ``LLE884``.
 
     Examples
     --------

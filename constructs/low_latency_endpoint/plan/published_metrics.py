@@ -66,30 +66,7 @@ def check_published(
     of: str = "",
     where: str = "",
 ) -> None:
-    """Raise unless an endpoint publishes a metric with these dimensions.
-
-    Parameters
-    ----------
-    facts : MetricFacts
-        The metric.
-    shape : str
-        As :func:`endpoint_shape` says it.
-    instance_types : iterable of str
-        What the endpoint may run on; unknown types pass, and none at all is not known.
-    further : frozenset of str
-        Dimensions beside the endpoint's and the variant's names.
-    enhanced : bool
-        Whether enhanced metrics are on.
-    of : str
-        What the endpoint and its variant are called, for the error.
-    where : str
-        Path of the construct or setting, for the error.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE722``.
-    """
+    """Raise unless an endpoint publishes a metric with these dimensions."""
     reason = _why_not(facts, shape, instance_types, further, enhanced)
     if reason:
         raise METRIC_NOT_PUBLISHED.error(

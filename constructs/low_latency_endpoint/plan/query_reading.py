@@ -13,21 +13,11 @@ from .container_metrics import container_metrics
 
 
 class WatchedMetric(NamedTuple):
-    """What an alarm on a container's metric watches.
+    """What an alarm on a container's metric watches."""
 
-    Attributes
-    ----------
-    meaning : str
-        As in ``container_metrics``.
-    percentile : str
-        Such as ``p95``; empty for a gauge.
-    threshold : float
-        In the metric's unit: seconds, requests, or a share.
-    """
-
-    meaning: str
-    percentile: str
-    threshold: float
+    meaning: str  # as in ``container_metrics``
+    percentile: str  # such as ``p95``; empty for a gauge
+    threshold: float  # in the metric's unit: seconds, requests, or a share
 
 
 def watched_metric(query: str) -> WatchedMetric | None:

@@ -65,16 +65,7 @@ def stack_id(stack_name: int) -> str:
 
 
 def made_arn(own: Own, logical_id: str, *, stack_name: int) -> str:
-    """An ARN as long as that of a resource whose name CloudFormation makes.
-
-    Parameters
-    ----------
-    own : Own
-    logical_id : str
-        Its last ID, before CDK's digest, tells functions, log groups and queues apart.
-    stack_name : int
-        Characters.
-    """
+    """An ARN as long as that of a resource whose name CloudFormation makes."""
     name = generated_name_length(stack_name, len(logical_id))
     for kind, named in _NAMED.items():
         if logical_id[:-_DIGEST].endswith(kind):

@@ -41,13 +41,6 @@ def recommend_routing(
     routing", and it recommends to test. The simulator knows no cost of the routing itself, so it
     cannot refute that: ``low-latency compare-routing`` measures it on your model.
 
-    Parameters
-    ----------
-    generative : bool
-        Whether responses differ much in length, as those of language models do.
-    instances : int, optional
-        Instances that serve; with one there is nothing to choose.
-
     Examples
     --------
     >>> recommend_routing(instances=1).reason
@@ -76,12 +69,6 @@ def check_routing(
     where: str = "",
 ) -> str:
     """Return the strategy, or raise when it or its settings cannot be deployed; tokens pass.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE410`` for a strategy that CloudFormation does not take, ``LLE411`` and ``LLE412``
-        for settings out of range, ``LLE423`` for missing or misplaced ones.
 
     Examples
     --------

@@ -37,21 +37,6 @@ def bucket_of(uri: str) -> str | None:
 def check_bucket(uri: str, region: str | None, where: str = "") -> None:
     """Raise for an ``s3://`` URI whose bucket cannot exist.
 
-    Parameters
-    ----------
-    uri : str
-        Any URI; other schemes pass.
-    region : str or None
-        The stack's, None where it is not known: us-east-1 has buckets of before March 2018, whose
-        names may be longer, with upper case and underscores.
-    where : str
-        Path of the construct or setting, for the error.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE387``.
-
     Examples
     --------
     >>> check_bucket("s3://my-bucket/model.tar.gz", "eu-west-1")
@@ -63,11 +48,6 @@ def check_bucket(uri: str, region: str | None, where: str = "") -> None:
 
 def check_bucket_name(name: str, region: str | None, where: str = "") -> None:
     """Refuse a name that no bucket has, as :func:`check_bucket` does.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE387``.
 
     Examples
     --------

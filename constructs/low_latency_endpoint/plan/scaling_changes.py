@@ -241,13 +241,7 @@ STEP_PERIODS = Range(
 
 
 def check_time_zone(time_zone: str | None, expression: str) -> None:
-    """Raise for a zone that is none, or that ``rate`` would ignore.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE613.
-    """
+    """Raise for a zone that is none, or that ``rate`` would ignore."""
     if time_zone is None:
         return
     if expression.startswith("rate"):
@@ -270,13 +264,7 @@ def _time_zones() -> frozenset[str]:
 
 
 def check_adds(adds: Sequence[tuple[float, int]]) -> None:
-    """Raise unless each step adds instances, and more than the steps below it.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE364, LLE614, LLE628.
-    """
+    """Raise unless each step adds instances, and more than the steps below it."""
     if not adds:
         raise SCALING_STEPS.error(got="no steps", allowed="at least one", where="adds")
     for at, change in adds:
@@ -305,14 +293,7 @@ def fewest_scheduled(schedule: Sequence[ScalingSchedule], minimum: int) -> int:
 
 
 def check_schedule(schedule: Sequence[ScalingSchedule], minimum: int, maximum: int) -> None:
-    """Raise unless every range holds beside the usual one, whichever came before it.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE621 for a minimum alone above the maximum, or a maximum alone below the minimum; LLE626
-        for two of a name.
-    """
+    """Raise unless every range holds beside the usual one, whichever came before it."""
     names = set(POLICY_NAMES)
     for index, each in enumerate(schedule):
         where = f"schedule[{index}]"

@@ -71,11 +71,6 @@ def fewest_for_rises(measured: MeasuredThroughput, instance_seconds: int | None 
       highest: ``m t >= m t s + r D``, so ``m >= r D / (t (1 - s))``. Above, the fleet grows with
       *x* and the same *m* suffices. More than ``P / t`` is never needed.
 
-    Returns
-    -------
-    int
-        1 where nothing is stated: then nothing is known of rises.
-
     Examples
     --------
     >>> from low_latency_endpoint.plan.throughput import MeasuredThroughput

@@ -35,18 +35,6 @@ STEPS_COVER_A_RANGE = rule(
 def check_steps(bounds: Sequence[tuple[float | None, float | None]], where: str = "") -> None:
     """Raise unless the ranges follow each other without overlap and gap, and none runs backwards.
 
-    Parameters
-    ----------
-    bounds : sequence of (float or None, float or None)
-        Lower and upper bound of each step, relative to the threshold; ``None`` leaves it open.
-    where : str
-        Path of the construct, for the error.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE630``.
-
     Examples
     --------
     >>> check_steps([(0, 10), (10, None)])

@@ -46,13 +46,7 @@ def tei_knows(pinned: PinnedModel, *, gpu: bool) -> bool:
 def check_server_knows(
     pinned: PinnedModel, server: str, *, gpu: bool, where: str
 ) -> tuple[str, ...]:
-    """Raise where it is sure that a server does not know a model; return what is doubtful.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE354.
-    """
+    """Raise where it is sure that a server does not know a model; return what is doubtful."""
     classes, kind = architectures(pinned), _model_type(pinned)
     named = ", ".join(classes) or kind or "no architecture"
     if server == "tei" and not tei_knows(pinned, gpu=gpu):
@@ -97,11 +91,6 @@ def trusts_own_code(
     """Whether the container runs code that lies beside the weights.
 
     Text Embeddings Inference and llama.cpp have no way to run any.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE390 when a model has such code, the server does not know it without, and nobody decided.
     """
     if server in ("tei", "llama-cpp") or not _has_own_code(pinned):
         return False

@@ -146,31 +146,6 @@ def serving_container(
 ) -> ServingContainer:
     """The container that serves a pinned model on an instance type.
 
-    Parameters
-    ----------
-    pinned : PinnedModel
-        The model.
-    instance_type : str
-        Of the variant.
-    server : str, optional
-        One of those that :class:`ServingContainer` names. By default the task and the accelerator
-        decide: vLLM where text is generated, llama.cpp for GGUF files, Text Embeddings Inference for
-        the embedding models, rerankers and classifiers that it knows, transformers for other tasks.
-    context_length, volume_gb
-        As for :func:`.model_memory.model_fit`.
-    trust_remote_code : bool, optional
-        Whether the container runs Python code that lies beside the weights. Without it a model that
-        needs such code is refused; ``False`` says that the server knows the model without.
-    where : str
-        Path of the construct or setting, for errors.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE353 when no container is known for the task on the type, LLE354 when the server does not
-        know the model, LLE390 for code beside the weights, LLE392 for an unknown server, and what
-        :func:`.model_memory.model_fit` raises.
-
     Examples
     --------
     >>> from low_latency_endpoint.plan.pinned_model import PinnedFile

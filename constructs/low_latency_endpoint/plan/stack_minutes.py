@@ -15,24 +15,12 @@ _LAMBDA_INTERFACES = (_ROADMAP + "392", "https://github.com/serverless/serverles
 
 @dataclass(frozen=True, slots=True)
 class StackMinutes:
-    """One of the times.
+    """One of the times."""
 
-    Attributes
-    ----------
-    what : str
-        ``create`` or ``delete``.
-    minutes : str
-        How many, in words: nobody has timed them.
-    why : str
-        What takes so long.
-    sources : tuple of str
-        Public reports; empty where it is this library's estimate.
-    """
-
-    what: str
-    minutes: str
-    why: str
-    sources: tuple[str, ...] = ()
+    what: str  # ``create`` or ``delete``
+    minutes: str  # how many, in words: nobody has timed them
+    why: str  # what takes so long
+    sources: tuple[str, ...] = ()  # public reports; empty where it is this library's estimate
 
     def __str__(self) -> str:
         verb = {"create": "Creating", "delete": "Deleting"}[self.what]
@@ -51,11 +39,6 @@ class StackMinutes:
 
 def stack_minutes(*, warm_up: bool) -> tuple[StackMinutes, StackMinutes]:
     """How long creating and deleting take.
-
-    Parameters
-    ----------
-    warm_up : bool
-        Whether the stack has warm-up functions, whose network interfaces Lambda keeps.
 
     Examples
     --------

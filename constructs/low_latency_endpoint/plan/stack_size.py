@@ -45,55 +45,26 @@ _CDK_METADATA = 1  # AWS::CDK::Metadata, which the CLI adds unless version repor
 
 @dataclass(frozen=True, kw_only=True)
 class SharedParts:
-    """What the endpoints of a stack share.
+    """What the endpoints of a stack share."""
 
-    Parameters
-    ----------
-    zones : int
-        Client zones.
-    own_vpc : bool
-        Whether the VPC is new.
-    flow_log : bool
-        Whether a new VPC has a flow log.
-    adopted_rules : int or None
-        Rules for callers, each a resource, at an interface endpoint that exists; None for a new
-        one.
-    sagemaker_api : bool
-        Whether there is an interface endpoint for SageMaker's API.
-    hosted_zone : bool
-        Whether other VPCs get a private hosted zone.
-    confirms : bool
-        Whether the update of an endpoint is confirmed.
-    s3_prefix_list : bool
-        Whether the models' way out is a prefix list, which takes a rule of its own.
-    staged_calls : sequence of int
-        Of each model of the Hugging Face Hub that is staged: in how many calls.
-    staging_bucket : bool
-        Whether their bucket is made here.
-    narrow_link : bool
-        Whether the interface endpoint's policy names what it serves.
-    role_policies : int
-        Policies on roles that are no single endpoint's.
-    own_function_roles : bool
-        Whether each function has a role of its own.
-    log_role : int
-        Resources of the flow log's role: one more, its rights on a key, for a role that is made
-        here where a key is stated.
-    """
-
-    zones: int
-    own_vpc: bool
-    flow_log: bool
+    zones: int  # client zones
+    own_vpc: bool  # whether the VPC is new
+    flow_log: bool  # whether a new VPC has a flow log
+    # rules for callers, each a resource, at an interface endpoint that exists; None for a new one
     adopted_rules: int | None
-    sagemaker_api: bool
-    hosted_zone: bool
-    confirms: bool
+    sagemaker_api: bool  # whether there is an interface endpoint for SageMaker's API
+    hosted_zone: bool  # whether other VPCs get a private hosted zone
+    confirms: bool  # whether the update of an endpoint is confirmed
+    # whether the models' way out is a prefix list, which takes a rule of its own
     s3_prefix_list: bool = False
+    # of each model of the Hugging Face Hub that is staged: in how many calls
     staged_calls: Sequence[int] = ()
-    staging_bucket: bool = False
-    narrow_link: bool = False
-    role_policies: int = 0
-    own_function_roles: bool = True
+    staging_bucket: bool = False  # whether their bucket is made here
+    narrow_link: bool = False  # whether the interface endpoint's policy names what it serves
+    role_policies: int = 0  # policies on roles that are no single endpoint's
+    own_function_roles: bool = True  # whether each function has a role of its own
+    # resources of the flow log's role: one more, its rights on a key, for a role that is made here
+    # where a key is stated
     log_role: int = 1
 
     @property
@@ -123,58 +94,30 @@ class SharedParts:
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointParts:
-    """What belongs to one endpoint.
+    """What belongs to one endpoint."""
 
-    Parameters
-    ----------
-    new_role : bool
-        Whether the model's role is made here.
-    confirms, dashboard : bool
-    scales, steps : int
-        How many variants scale, and how many have step scaling beside target tracking.
-    alarms, rollback_alarms : int
-        Metric alarms that are watched, and those that roll a deployment back.
-    quiet : int
-        Variants for whose deployments pages are held back.
-    warm_up, during_deployments, keep_warm : bool
-    link_ports : int
-        Ports of the interface endpoint: 2 with bidirectional streaming.
-    zonal_urls : int
-        Client zones with a URL of their own: none with an interface endpoint that exists.
-    parameters : bool
-        Whether the outputs are SSM parameters too.
-    models : int
-        Of all variants.
-    shadow_alarms : int
-        Alarms that compare a shadow with production.
-    token_alarms : int
-        Alarms on tokens, with what pages of them.
-    role_policies : int
-        Policies on the models' and the functions' roles, without those that an endpoint before
-        it needs too.
-    own_function_roles : bool
-        As for :class:`SharedParts`.
-    """
-
-    new_role: bool
+    new_role: bool  # whether the model's role is made here
     confirms: bool
-    scales: int
+    scales: int  # how many variants scale, and how many have step scaling beside target tracking
     steps: int
     dashboard: bool
-    alarms: int
+    alarms: int  # metric alarms that are watched, and those that roll a deployment back
     rollback_alarms: int
-    quiet: int
+    quiet: int  # variants for whose deployments pages are held back
     warm_up: bool
     during_deployments: bool
     keep_warm: bool
-    link_ports: int
+    link_ports: int  # ports of the interface endpoint: 2 with bidirectional streaming
+    # client zones with a URL of their own: none with an interface endpoint that exists
     zonal_urls: int
-    parameters: bool = False
-    models: int = 1
-    shadow_alarms: int = 0
-    token_alarms: int = 0
+    parameters: bool = False  # whether the outputs are SSM parameters too
+    models: int = 1  # of all variants
+    shadow_alarms: int = 0  # alarms that compare a shadow with production
+    token_alarms: int = 0  # alarms on tokens, with what pages of them
+    # policies on the models' and the functions' roles, without those that an endpoint before it
+    # needs too
     role_policies: int = 0
-    own_function_roles: bool = True
+    own_function_roles: bool = True  # as for :class:`SharedParts`
 
     @property
     def resources(self) -> int:

@@ -30,23 +30,6 @@ def staging_calls(
 ) -> tuple[tuple[PinnedFile, ...], ...]:
     """A model's files in order, packed into calls.
 
-    Parameters
-    ----------
-    pinned : PinnedModel
-    staged_before : bool
-        Whether the files may be in the bucket already: then those that are too large for a call
-        are no error here. By default they are.
-
-    Returns
-    -------
-    tuple of tuple of PinnedFile
-        Up to 8 GB or 200 files each; a larger file is alone.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE352 for a file that one call cannot copy, LLE399 for too many files.
-
     Examples
     --------
     >>> files = tuple(PinnedFile(f"{part}.safetensors", 5 * GB, "0" * 64) for part in "abc")

@@ -52,18 +52,6 @@ def addresses_per_subnet(max_instances: int, *, interface_endpoint: bool = True)
     all of them possibly in one zone, because nothing forces SageMaker to spread them evenly; the
     five that AWS keeps; one for the interface endpoint; and a spare.
 
-    Parameters
-    ----------
-    max_instances : int
-        The largest number of instances that scaling may start.
-    interface_endpoint : bool
-        Whether the interface endpoint's network interface stands in the same subnet.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE106`` when ``max_instances`` is not a whole number of at least one.
-
     Examples
     --------
     >>> addresses_per_subnet(16)
@@ -80,11 +68,6 @@ def addresses_per_subnet(max_instances: int, *, interface_endpoint: bool = True)
 
 def subnet_prefix_length(addresses: int) -> int:
     """Prefix length of the smallest subnet with that many addresses, between /28 and /16.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE113`` when even a /16 is too small.
 
     Examples
     --------
@@ -103,11 +86,6 @@ def subnet_prefix_length(addresses: int) -> int:
 def roomy_prefix_length(addresses: int) -> int:
     """Prefix length with that many addresses, but of no subnet smaller than a /24.
 
-    Raises
-    ------
-    ConfigurationError
-        ``LLE113`` when even a /16 is too small.
-
     Examples
     --------
     >>> roomy_prefix_length(86), roomy_prefix_length(300)
@@ -119,11 +97,6 @@ def roomy_prefix_length(addresses: int) -> int:
 def check_fleet_fits(prefix_length: int, max_instances: int, where: str = "") -> None:
     """Raise unless subnets of this size hold the largest fleet, as :func:`addresses_per_subnet`
     counts it.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE113`` when the addresses do not suffice.
 
     Examples
     --------
@@ -144,22 +117,6 @@ def check_fleets_fit(
     prefix_lengths: Sequence[int], instances: int, in_update: int, where: str = ""
 ) -> None:
     """Raise unless each subnet holds all instances, as :func:`addresses_per_subnet` counts them.
-
-    Parameters
-    ----------
-    prefix_lengths : sequence of int
-        Sizes of the subnets.
-    instances : int
-        The most instances of all endpoints in them, outside of updates.
-    in_update : int
-        The most instances while all of them are updated.
-    where : str
-        Path of the construct, for the error.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE157`` when the addresses do not suffice.
 
     Examples
     --------
@@ -184,16 +141,6 @@ def check_fleets_fit_existing(
 
     Nothing forces SageMaker to spread instances evenly, but neither is it known not to, and the
     subnets are as they are: only what does not fit at all is refused.
-
-    Parameters
-    ----------
-    prefix_lengths, instances, in_update, where
-        As for :func:`check_fleets_fit`.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE157`` when all addresses together do not suffice.
 
     Examples
     --------
@@ -226,12 +173,6 @@ def _of_instances(count: int) -> int:
 def vpc_block(vpc_cidr: str) -> ipaddress.IPv4Network:
     """The block of a VPC.
 
-    Raises
-    ------
-    ConfigurationError
-        ``LLE111`` unless it is an IPv4 block with a prefix length, which no netmask replaces;
-        ``LLE104`` for one that is larger or smaller than a VPC may be.
-
     Examples
     --------
     >>> vpc_block("10.0.0.0/16").num_addresses
@@ -260,24 +201,6 @@ def network_blocks(
 ) -> dict[str, str]:
     """The block of each zone's subnet in a new VPC, with room for the largest fleet.
 
-    Parameters
-    ----------
-    vpc_cidr : str
-        The VPC's block.
-    zones : sequence of str
-        As for :func:`plan_subnets`.
-    max_instances : int
-        The most instances of all endpoints in the network together.
-    prefix_length : int, optional
-        Size of the subnets; by default what the fleet needs, and at least a /24.
-    where : str
-        Path of the construct, for the error.
-
-    Raises
-    ------
-    ConfigurationError
-        As :func:`vpc_block` and :func:`plan_subnets`, and ``LLE113`` when the fleet is too large.
-
     Examples
     --------
     >>> network_blocks("10.0.0.0/16", ["use1-az4", "use1-az1"], 100)
@@ -298,12 +221,6 @@ def plan_subnets(vpc_cidr: str, zones: Sequence[str], prefix_length: int) -> dic
     and everything in it. Local zones, and zones whose place is taken or lies past the end of the
     VPC's block, get a block of their own from the upper half, chosen by their name; only those
     can move, when another zone claims the same block.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE111`` for a block that is not IPv4 CIDR, ``LLE112`` when the subnets do not fit,
-        ``LLE107`` when a zone is named twice.
 
     Examples
     --------

@@ -19,16 +19,6 @@ def summary_of(
 ) -> tuple[SummaryLine, ...]:
     """The six lines of an endpoint; one more for a model of the Hub, for tokens, without a name.
 
-    Parameters
-    ----------
-    plan : Plan
-    alarms : str, optional
-        :func:`alarms_text` of what is deployed; by default that of the plan's thresholds.
-    cost : EndpointCost, optional
-        What the instances cost; by default no price is known.
-    named : bool
-        Whether the endpoint's name is stated; if not, a seventh line says what it follows from.
-
     Examples
     --------
     >>> from datetime import timedelta

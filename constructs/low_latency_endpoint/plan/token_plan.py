@@ -19,40 +19,22 @@ TOKEN_LIMITS = {FIRST_TOKEN: "ttft_milliseconds", BETWEEN_TOKENS: "itl_milliseco
 
 
 class TokenThreshold(NamedTuple):
-    """A limit for an alarm on what the container publishes of its tokens.
+    """A limit for an alarm on what the container publishes of its tokens."""
 
-    Attributes
-    ----------
-    measures : str
-        ``time to first token`` or ``inter-token latency``: each server names its metrics itself.
-    percentile : str
-    target : float
-        Of the caller, in milliseconds.
-    share : float
-        Of the target: all of it between tokens; less the overhead's to the first token.
-    seconds : float
-        Where the alarm stands, in the unit that servers publish.
-    """
-
+    # ``time to first token`` or ``inter-token latency``: each server names its metrics itself
     measures: str
     percentile: str
-    target: float
-    share: float
-    seconds: float
+    target: float  # of the caller, in milliseconds
+    share: float  # of the target: all of it between tokens; less the overhead's to the first token
+    seconds: float  # where the alarm stands, in the unit that servers publish
 
 
 class InFlight(NamedTuple):
-    """Requests in flight that scaling holds one instance at, and what it follows from.
-
-    Attributes
-    ----------
-    measured, safety_factor : float
-    room : int or None
-        Requests of these lengths that the KV cache has room for; None where that is not known.
-    """
+    """Requests in flight that scaling holds one instance at, and what it follows from."""
 
     measured: float
     safety_factor: float
+    # requests of these lengths that the KV cache has room for; None where that is not known
     room: int | None
 
     @property
@@ -109,14 +91,7 @@ class TokenPlan:
 
 
 def token_plan(request: EndpointRequest, overhead_share: Fraction) -> TokenPlan | None:
-    """The numbers of a request that states tokens or targets on them; None of any other.
-
-    Parameters
-    ----------
-    request : EndpointRequest
-    overhead_share : Fraction
-        Share of the target that is kept for network and SageMaker's overhead.
-    """
+    """The numbers of a request that states tokens or targets on them; None of any other."""
     if not request.of_tokens:
         return None
     traffic, measured = request.tokens, request.throughput

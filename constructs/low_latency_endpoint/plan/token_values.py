@@ -47,13 +47,7 @@ def _encodes_token(number: float) -> bool:
 
 
 def check_known(limit: Limit, value: Any, where: str = "") -> Any:
-    """Return the value within the limit, for plans, which cannot calculate with tokens.
-
-    Raises
-    ------
-    ConfigurationError
-        The limit's, and LLE825 for tokens.
-    """
+    """Return the value within the limit, for plans, which cannot calculate with tokens."""
     if is_token(value):
         raise PLAN_NEEDS_VALUES.error(
             what=f"the plan calculates with {limit.name}, and a token has no value at synth",

@@ -100,39 +100,22 @@ def _part(value: float | None, fraction: Fraction) -> float | None:
 
 @dataclass(frozen=True, kw_only=True)
 class FurtherRequest:
-    """What a variant beside the first asks of the plan; what it leaves out is the first one's.
-
-    Parameters
-    ----------
-    name : str
-    weight : float
-    instance_type : str, optional
-    instance_pools : sequence of PlannedPool
-    images : sequence of str, optional
-        By default the first one's model is shared.
-    hub_serving : HubServing, optional
-        Of its own model of the Hugging Face Hub.
-    inference_ami : str, optional
-        By default the first one's, on the same instance type.
-    routing, prefix_length, concurrency_threshold : optional
-    tps_per_instance, safety_factor, concurrency_per_instance : float, optional
-    scaling : ScalingOptions, optional
-        By default how the first one scales, with numbers of instances of its own.
-    """
+    """What a variant beside the first asks of the plan; what it leaves out is the first one's."""
 
     name: str
     weight: float
     instance_type: str | None = None
     instance_pools: Sequence[PlannedPool] = ()
-    images: Sequence[str] | None = None
-    hub_serving: HubServing | None = None
-    inference_ami: str | None = None
+    images: Sequence[str] | None = None  # by default the first one's model is shared
+    hub_serving: HubServing | None = None  # of its own model of the Hugging Face Hub
+    inference_ami: str | None = None  # by default the first one's, on the same instance type
     routing: str | None = None
     prefix_length: int | None = None
     concurrency_threshold: int | None = None
     tps_per_instance: float | None = None
     safety_factor: float | None = None
     concurrency_per_instance: float | None = None
+    # by default how the first one scales, with numbers of instances of its own
     scaling: ScalingOptions | None = None
 
     @property
@@ -149,14 +132,7 @@ def shares_of(
     throughput: MeasuredThroughput | None,
     where: str = "",
 ) -> dict[str, VariantShare]:
-    """The share of each variant by its name, the first one's first; none of a lone variant.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE404 for a weight, LLE421 for two variants of a name, LLE426 for weights of zero, LLE431
-        for a shadow beside several production variants, LLE825 for tokens.
-    """
+    """The share of each variant by its name, the first one's first; none of a lone variant."""
     if shadow is not None and further:
         raise SHADOW_OF_ONE_VARIANT.error(
             got=f"{shadow.name} beside {', '.join([first, *(each.name for each in further)])}",
@@ -203,13 +179,7 @@ def first_request(request: EndpointRequest, share: VariantShare | None) -> Endpo
 def further_request(
     request: EndpointRequest, further: FurtherRequest, share: VariantShare
 ) -> EndpointRequest:
-    """What a further variant asks of the plan, where the endpoint asks for ``request``.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE434, LLE435, and what :class:`EndpointRequest` refuses.
-    """
+    """What a further variant asks of the plan, where the endpoint asks for ``request``."""
     measured = request.throughput
     for name in ("tps_per_instance", "safety_factor", "concurrency_per_instance"):
         if measured is None and getattr(further, name) is not None:

@@ -91,11 +91,6 @@ def least_unreserved(quota: int) -> int:
     That is 100, and in an account that has fewer all of them: users of new accounts, whose quota
     is 10, report a "minimum value of [10]".
 
-    Parameters
-    ----------
-    quota : int
-        The account's concurrent executions in the Region.
-
     Examples
     --------
     >>> least_unreserved(1000), least_unreserved(10)
@@ -160,13 +155,7 @@ PAYLOAD_TEXT = rule(
 
 
 def check_whole_minutes(limit: Range, seconds: float, where: str = "") -> int:
-    """Return seconds that are whole minutes within a limit.
-
-    Raises
-    ------
-    ConfigurationError
-        The limit's, and ``LLE555``.
-    """
+    """Return seconds that are whole minutes within a limit."""
     limit.check(seconds, where)
     if seconds % 60:
         raise WHOLE_MINUTES.error(got=f"{seconds:g} seconds", allowed="whole minutes", where=where)
@@ -182,24 +171,6 @@ def keep_warm_threshold(
     where: str = "",
 ) -> float:
     """The traffic, in requests per second, below which an endpoint is kept warm.
-
-    Parameters
-    ----------
-    zones : int
-        Zones that are sent to.
-    requests_per_zone : int
-        Requests that each gets.
-    every_seconds : float
-        How often.
-    below_tps : float or None
-        What was asked for; by default 1, or twice what keep-warm itself sends.
-    where : str
-        Path of the construct or setting, for the error.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE551``, ``LLE553``.
 
     Examples
     --------
@@ -218,12 +189,6 @@ def keep_warm_threshold(
 
 
 def check_header(name: str, value: str, where: str = "") -> None:
-    """Raise for a value that a header of HTTP cannot carry.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE557``.
-    """
+    """Raise for a value that a header of HTTP cannot carry."""
     if not _HEADER_VALUE.fullmatch(value):
         raise PAYLOAD_TEXT.error(got=f"{name} {value!r}", allowed="printable ASCII", where=where)

@@ -79,13 +79,7 @@ def region_of_zone(zone: str) -> str | None:
 
 
 def check_zones_in_region(zones: Iterable[str], region: str, where: str = "") -> None:
-    """Raise when a zone is known to lie in another Region; unknown zones pass.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE110``.
-    """
+    """Raise when a zone is known to lie in another Region; unknown zones pass."""
     for zone in zones:
         found = region_of_zone(zone)
         if found is not None and found != region:

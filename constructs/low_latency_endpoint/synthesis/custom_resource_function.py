@@ -85,20 +85,6 @@ def custom_resource_function(
 
     The code is inline (AWS takes 4,096 characters at least), so that it needs neither an asset
     nor a bootstrapped account, and AWS puts its ``cfnresponse`` module beside it.
-
-    Parameters
-    ----------
-    scope : Construct
-    source : str
-        File in ``custom_resource_functions/`` without its ending; its ``handler`` is called.
-    description : str
-    statements : sequence of mapping
-        What the code may do, besides writing its log.
-    wildcards : str, optional
-        Why some of the statements have ``*`` for a resource; by default none has.
-    timeout_seconds : int
-    safeguards : Safeguards, optional
-        By default those of the scope.
     """
     guards = safeguards or safeguards_of(scope)
     group = log_group(scope, guards, days=7)

@@ -28,13 +28,6 @@ class FormerNames(Construct):
     its properties were. What is named no more is let go by the next change. All of a stack share
     one Lambda function, which has no rights but to write its log.
 
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    kinds : sequence of str
-        Kinds of names, each with a list of its own; letters only.
-
     Attributes
     ----------
     names : mapping of str to list of str

@@ -65,19 +65,7 @@ def least_length(policy: Mapping[str, Any], region: str) -> int:
 
 
 def trust(service: str, source: Mapping[str, Mapping[str, str]] | None = None) -> dict[str, Any]:
-    """Trust policy that lets one AWS service assume a role.
-
-    Parameters
-    ----------
-    service : str
-    source : mapping, optional
-        For whom alone the service may: a condition of :func:`for_flow_logs` and its like. Only
-        what the service documents that it sends stands here; a key that is not sent locks the
-        service out. Lambda documents no such key (a function's role is of the function's account:
-        ``iam:PassRole`` passes none of another), and ECS none for execution roles:
-        https://docs.aws.amazon.com/lambda/latest/dg/lambda-intro-execution-role.html,
-        https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task_execution_IAM_role.html
-    """
+    """Trust policy that lets one AWS service assume a role."""
     statement: dict[str, Any] = {
         "Effect": "Allow",
         "Principal": {"Service": service},

@@ -26,11 +26,6 @@ class RightsBefore(Construct):
     those that are made later. A policy that refers to a model, an endpoint or a function is left
     out, since what it refers to may be what waits. So are :class:`RoleRights`, which are waited
     for one by one.
-
-    Parameters
-    ----------
-    scope : Construct
-    role : aws_iam.IRole
     """
 
     def __init__(self, scope: Construct, role: iam.IRole) -> None:

@@ -27,20 +27,6 @@ class RoleRights:
     Each policy's logical ID follows its content. So an update makes the new policy before what
     needs it, and CloudFormation's clean-up takes the former one away, when nothing serves with it
     any more. The same content on the same role stands once.
-
-    Parameters
-    ----------
-    scope : Construct
-        The policies become its children.
-    role : aws_iam.IRole or aws_iam.CfnRole
-    name_end : str
-        Ends the policies' names: the logical ID alone is enough on a role of the stack's own.
-    standing : mapping, optional
-        The inline policy that the role is made with.
-
-    Attributes
-    ----------
-    scope : Construct
     """
 
     def __init__(
@@ -109,26 +95,7 @@ class RoleRights:
         scope: Construct | None = None,
         fixed: bool = False,
     ) -> Construct:
-        """A policy with these statements; whatever needs the right has to depend on it.
-
-        Parameters
-        ----------
-        kind : str
-            Begins the construct's ID.
-        *statements : mapping
-        owner : IConstruct or None
-            Of which endpoint it is, for the error when a role has too many; None for what is of
-            the whole stack.
-        scope : Construct, optional
-            Parent of the policy on a role of the stack's own; by default the role's.
-        fixed : bool
-            Whether the content is the same in every stack, so that the ID needs not follow it.
-
-        Raises
-        ------
-        ConfigurationError
-            LLE378 when the role's inline policies are longer than IAM takes.
-        """
+        """A policy with these statements; whatever needs the right has to depend on it."""
         parent = self.scope if self._name_end else scope or self.scope
         resolved = stack_of(parent).resolve(list(statements))
         name = kind if fixed else f"{kind}{digest_of(resolved)}"

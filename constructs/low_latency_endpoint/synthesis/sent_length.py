@@ -15,14 +15,7 @@ from .validation import is_token
 
 
 def sent_length(scope: IConstruct, resolved: Any) -> int:
-    """Characters without white space; names and IDs as long as AWS makes them.
-
-    Parameters
-    ----------
-    scope : IConstruct
-    resolved : object
-        The document as the scope's stack resolves it.
-    """
+    """Characters without white space; names and IDs as long as AWS makes them."""
     stack, region = stack_of(scope), region_of(scope)
     named = least_stack_name(stack)
     pseudo = {

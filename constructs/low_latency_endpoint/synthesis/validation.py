@@ -21,11 +21,6 @@ def check_seconds(limit: Limit, duration: Any, where: str = "") -> int | None:
 
     The limit of the API is in seconds; callers always say ``Duration``. A token passes as
     ``Duration.seconds(token)`` only: CloudFormation cannot convert units.
-
-    Raises
-    ------
-    ConfigurationError
-        The limit's, and LLE801 for anything but a duration.
     """
     if duration is None:
         return None
@@ -40,13 +35,7 @@ def check_seconds(limit: Limit, duration: Any, where: str = "") -> int | None:
 
 
 def check_milliseconds(limit: Limit, duration: Any, where: str = "") -> float:
-    """Milliseconds of a duration that must be known at synth, within a limit.
-
-    Raises
-    ------
-    ConfigurationError
-        The limit's, and LLE801 for tokens and for anything but a duration.
-    """
+    """Milliseconds of a duration that must be known at synth, within a limit."""
     if _unresolved(duration):
         raise DURATION.error(
             got="a token",

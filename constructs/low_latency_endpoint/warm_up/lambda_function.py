@@ -64,24 +64,7 @@ class DeadLetters(Construct):
 
 
 class WarmUpFunction(Construct):
-    """One of the two functions.
-
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    handler, description, environment, timeout_seconds, memory_mib
-        Of the function.
-    code : aws_s3_assets.Asset
-    dead_letters : DeadLetters
-    statements : sequence of mapping
-        What the function's code may do, the same in every update; :meth:`allow` adds the rest.
-    vpc : aws_lambda.CfnFunction.VpcConfigProperty, optional
-        By default the function runs outside any VPC.
-    retries, event_age_seconds : int
-        Bounds of an asynchronous invocation.
-    reserved_concurrency : int, optional
-    """
+    """One of the two functions."""
 
     def __init__(
         self,

@@ -20,27 +20,14 @@ _GIVEN_UP = "something else that it builds on could not be read"
 
 @dataclass(frozen=True, slots=True)
 class Check(Generic[C]):
-    """One check.
+    """One check."""
 
-    Attributes
-    ----------
-    id : str
-        Stable, such as ``LLP101``.
-    title : str
-        What must hold, in a few words.
-    how : str
-        How it is found out; empty where the title says it.
-    source : str
-        Page on which AWS states it; empty when the check is the library's own.
-    find : callable
-        Context to outcomes. Nothing is yielded where the check does not apply; what cannot be
-        read is left to raise :class:`~low_latency_endpoint.account.calls.Unreadable`.
-    """
-
-    id: str
-    title: str
-    how: str
-    source: str
+    id: str  # stable, such as ``LLP101``
+    title: str  # what must hold, in a few words
+    how: str  # how it is found out; empty where the title says it
+    source: str  # page on which AWS states it; empty when the check is the library's own
+    # context to outcomes. Nothing is yielded where the check does not apply; what cannot be read
+    # is left to raise :class:`~low_latency_endpoint.account.calls.Unreadable`.
     find: Callable[[C], Iterable[Outcome]]
 
     def results(self, context: C, subject: str = "") -> Iterator[Result]:
@@ -100,24 +87,7 @@ def run_checks(
     steps: Sequence[tuple[Check[Any], Any, str]],
     on_check: Callable[[str, int, int], None] | None = None,
 ) -> Report:
-    """Run checks by their ids, then in the order given.
-
-    Parameters
-    ----------
-    what : str
-        What is checked.
-    account : Account
-    steps : sequence of (Check, context, subject)
-    on_check : callable, optional
-        Told the title, the number of checks done and that of all, before each.
-
-    Raises
-    ------
-    AwsUnavailable
-        When AWS cannot be reached.
-    ConfigurationError
-        ``LLA102`` without working credentials.
-    """
+    """Run checks by their ids, then in the order given."""
     number, named = "", {}
     with suppress(Unreadable):
         number = account.account_id()

@@ -24,17 +24,10 @@ _DIFFERS = {
 
 @dataclass(frozen=True)
 class PolicyVerdict:
-    """Whether a policy lets a request through.
+    """Whether a policy lets a request through."""
 
-    Parameters
-    ----------
-    allowed : bool or None
-        ``None`` when it depends on what is not known here.
-    depends_on : tuple of str
-        What that is: ``operator key`` of conditions, or principals by their ARN.
-    """
-
-    allowed: bool | None
+    allowed: bool | None  # ``None`` when it depends on what is not known here
+    # what that is: ``operator key`` of conditions, or principals by their ARN
     depends_on: tuple[str, ...] = ()
 
 
@@ -53,17 +46,6 @@ def verdict(
     policy: Mapping[str, Any], action: str, resource: str, context: Mapping[str, str]
 ) -> PolicyVerdict:
     """Whether the policy allows an action on a resource: a match to allow, and none to deny.
-
-    Parameters
-    ----------
-    policy : mapping
-        The policy document.
-    action, resource : str
-        Such as ``sagemaker:InvokeEndpoint`` and an endpoint's ARN.
-    context : mapping of str to str
-        Condition keys and their values in the request, of which ``aws:PrincipalAccount`` stands
-        for all principals of that account. What a statement asks beyond these (other keys and
-        operators, single roles) is not known, and the verdict may depend on it.
 
     Examples
     --------

@@ -19,23 +19,12 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One finding of a check: what is so, and what to do when it should not be.
-
-    Attributes
-    ----------
-    status : Status
-    evidence : str
-        What was read, with numbers and names.
-    fix : str
-        What to do; empty for a pass.
-    about : str
-        What it is about within the check's subject, such as a zone; often empty.
-    """
+    """One finding of a check: what is so, and what to do when it should not be."""
 
     status: Status
-    evidence: str
-    fix: str = ""
-    about: str = ""
+    evidence: str  # what was read, with numbers and names
+    fix: str = ""  # what to do; empty for a pass
+    about: str = ""  # what it is about within the check's subject, such as a zone; often empty
 
 
 def passed(evidence: str, *, about: str = "") -> Outcome:
@@ -79,17 +68,6 @@ class Result:
 class Report:
     """All results of one run.
 
-    Attributes
-    ----------
-    what : str
-        What was checked: a settings file or a stack.
-    account, region : str
-        Where; the account is empty when the credentials may not ask.
-    results : tuple of Result
-        In the order of the checks.
-    zones : mapping of str to str
-        This account's zone names to zone IDs; empty when they could not be read.
-
     Examples
     --------
     >>> row = Result(id="LLP101", title="Credentials", status=Status.UNKNOWN, subject="",
@@ -99,10 +77,11 @@ class Report:
     (0, 1)
     """
 
-    what: str
-    account: str
+    what: str  # what was checked: a settings file or a stack
+    account: str  # where; the account is empty when the credentials may not ask
     region: str
-    results: tuple[Result, ...]
+    results: tuple[Result, ...]  # in the order of the checks
+    # this account's zone names to zone IDs; empty when they could not be read
     zones: Mapping[str, str] = field(default_factory=dict)
 
     @property

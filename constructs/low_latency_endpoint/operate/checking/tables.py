@@ -22,16 +22,7 @@ _STYLES = {
 def report_table(
     report: Report, *, quiet: bool = False, verbose: bool = False
 ) -> list[RenderableType]:
-    """The rows in the order of the checks, and below them how many of each there are.
-
-    Parameters
-    ----------
-    report : Report
-    quiet : bool
-        Leave out what passes, and the zones. The counts are of all checks.
-    verbose : bool
-        Add the page behind each check.
-    """
+    """The rows in the order of the checks, and below them how many of each there are."""
     place = ", ".join(filter(None, (report.what, report.account, report.region)))
     table = Table(
         title=Text(place),

@@ -42,20 +42,6 @@ _LATENCY = re.compile(r"(?P<statistic>[^=]+)=(?P<value>\d+(?:\.\d+)?)(?P<unit>ms
 def parse_window(since: str, until: str | None, now: datetime) -> tuple[datetime, datetime]:
     """Start and end of the window.
 
-    Parameters
-    ----------
-    since : str
-        Length of the window up to its end: a number with ``m``, ``h`` or ``d``.
-    until : str, optional
-        Its end in ISO 8601; without a zone it is local time. By default now.
-    now : datetime
-        The present.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLD902``, ``LLD903``.
-
     Examples
     --------
     >>> now = datetime(2026, 11, 20, 3, 30, tzinfo=UTC)
@@ -101,11 +87,6 @@ def parse_targets(
 ) -> dict[str, float]:
     """Milliseconds by statistic, of ``p99=200ms`` and of ``ttft-p95=500ms`` with its prefix.
 
-    Raises
-    ------
-    ConfigurationError
-        The rule's.
-
     Examples
     --------
     >>> from low_latency_endpoint.operate.diagnose.options import TARGET_FORM
@@ -123,11 +104,6 @@ def parse_targets(
 
 def parse_latencies(values: Iterable[str], rule: ErrorRule) -> dict[str, float]:
     """Milliseconds by statistic, of ``p99=200ms``.
-
-    Raises
-    ------
-    ConfigurationError
-        The rule's.
 
     Examples
     --------

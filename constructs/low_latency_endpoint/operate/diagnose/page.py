@@ -66,13 +66,7 @@ def page(diagnosis: Diagnosis) -> str:
 
 
 def write_page(diagnosis: Diagnosis, path: Path) -> None:
-    """Write the page.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLD906`` when the file cannot be written.
-    """
+    """Write the page."""
     text = page(diagnosis)
     try:
         path.write_text(text, encoding="utf-8")

@@ -51,22 +51,15 @@ Readings = dict[tuple[str, str], Series]
 
 @dataclass(frozen=True)
 class TokenWindow:
-    """Whose tokens, and of when.
-
-    Parameters
-    ----------
-    server : str
-        What serves the model: ``vllm`` or ``sglang``.
-    publish_seconds : int
-        How often SageMaker reads the container's metrics. By default once a minute.
-    """
+    """Whose tokens, and of when."""
 
     endpoint: str
     variant: str
-    server: str
+    server: str  # what serves the model: ``vllm`` or ``sglang``
     start: datetime
     end: datetime
     period: timedelta
+    # how often SageMaker reads the container's metrics. By default once a minute.
     publish_seconds: int = _SCRAPE_SECONDS
 
     def percentile(self, meaning: str, share: float, by: str = "") -> str:
@@ -94,18 +87,7 @@ class TokenWindow:
 def read_tokens(
     account: Account, window: TokenWindow, *, statistics: Iterable[str] = ()
 ) -> Readings:
-    """A variant's token times in milliseconds, and its fullest instance, by period.
-
-    Parameters
-    ----------
-    statistics : iterable of str
-        Percentiles beside p50, p90, p95 and p99.
-
-    Raises
-    ------
-    Unreadable
-        For a refusal, and where CloudWatch cannot be reached.
-    """
+    """A variant's token times in milliseconds, and its fullest instance, by period."""
     queries = {
         (name, statistic): (window.percentile(meaning, percentile_share(statistic)), _MILLISECONDS)
         for meaning, name in _TIMES.items()
@@ -128,13 +110,7 @@ def read_tokens(
 
 
 def read_hosts(account: Account, window: TokenWindow) -> dict[str, Readings]:
-    """The p95 of both token times of each instance.
-
-    Raises
-    ------
-    Unreadable
-        As :func:`read_tokens`.
-    """
+    """The p95 of both token times of each instance."""
     found: dict[str, Readings] = {}
     for meaning, name in _TIMES.items():
         query = window.percentile(meaning, 0.95, by=_HOST)

@@ -190,13 +190,7 @@ def read_measurements(
 
 @contextmanager
 def _needed() -> Iterator[None]:
-    """What the diagnosis cannot do without.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLD901``, or ``LLA102`` where AWS does not know who asks.
-    """
+    """What the diagnosis cannot do without."""
     try:
         yield
     except Unreadable as refusal:

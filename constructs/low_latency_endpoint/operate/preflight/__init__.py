@@ -63,35 +63,7 @@ def run_preflight(
     fetch: Fetch = fetch,
     on_check: Callable[[str, int, int], None] | None = None,
 ) -> Report:
-    """Check an account before a deploy; read-only.
-
-    Parameters
-    ----------
-    settings : Settings
-        As ``load_settings`` returns them.
-    client : callable
-        Service name to boto3 client, in ``region``.
-    region : str
-        The region that the clients ask.
-    what : str
-        What the report calls the settings; by default the stack's name.
-    fetch : callable
-        URL to its body: reads the configuration of an image from ECR's presigned URL.
-    on_check : callable, optional
-        Told title, number done and number of all before each check.
-
-    Returns
-    -------
-    Report
-        Sorted by the checks' ids, then in the order of the settings.
-
-    Raises
-    ------
-    AwsUnavailable
-        When AWS cannot be reached.
-    ConfigurationError
-        ``LLA102`` without working credentials.
-    """
+    """Check an account before a deploy; read-only."""
     variants = list(planned_variants(settings))
     context = PreflightContext(settings, variants, Account(client, region), fetch=fetch)
     steps: list[tuple[Check[Any], Any, str]] = [(each, context, "") for each in CHECKS]

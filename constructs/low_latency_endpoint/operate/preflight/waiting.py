@@ -31,19 +31,6 @@ def wait_for_endpoints(
 
     Returns as soon as none is, at the latest when the time is over, and at once while an operation
     runs on the stack, or where the account does not tell: the checks say what is so.
-
-    Parameters
-    ----------
-    settings : Settings
-        As ``load_settings`` returns them.
-    client : callable
-        Service name to boto3 client, in ``region``.
-    region : str
-        The region that the clients ask.
-    seconds : float
-        The longest wait.
-    on_wait : callable
-        Told what is waited for, when that begins and when it changes.
     """
     end = clock() + seconds
     told = ""

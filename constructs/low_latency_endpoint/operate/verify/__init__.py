@@ -74,33 +74,7 @@ def run_verification(
     machine: Machine | None = None,
     on_check: Callable[[str, int, int], None] | None = None,
 ) -> Report:
-    """Check a deployed stack against its plan; read-only.
-
-    Parameters
-    ----------
-    stack_name : str
-        The CloudFormation stack.
-    client : callable
-        Service name to boto3 client, in ``region``.
-    region : str
-        The region that the clients ask.
-    machine : Machine, optional
-        How this process sees the network; by default as it is.
-    on_check : callable, optional
-        Told title, number done and number of all before each check.
-
-    Returns
-    -------
-    Report
-        Sorted by the checks' ids, then by endpoint.
-
-    Raises
-    ------
-    AwsUnavailable
-        When AWS cannot be reached.
-    ConfigurationError
-        ``LLA102`` without working credentials, ``LLA103`` when there is no such stack.
-    """
+    """Check a deployed stack against its plan; read-only."""
     account = Account(client, region)
     context = VerificationContext(stack_name, account, machine or Machine())
     with suppress(Unreadable):

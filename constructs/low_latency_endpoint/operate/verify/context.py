@@ -29,15 +29,7 @@ def own_address() -> str | None:
 
 
 def tls_names(host: str) -> list[str]:
-    """Connect with TLS as callers do, and give the names that the certificate covers.
-
-    Raises
-    ------
-    ssl.SSLCertVerificationError
-        When the certificate is not valid for the host.
-    OSError
-        When nothing answers.
-    """
+    """Connect with TLS as callers do, and give the names that the certificate covers."""
     context = ssl.create_default_context()
     with (
         socket.create_connection((host, 443), timeout=TLS_SECONDS) as plain,

@@ -79,18 +79,7 @@ def warm_up(
     relaxed: bool = False,
     invoke: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """Have the sender send, slice by slice, until the target is met or the time is over.
-
-    Parameters
-    ----------
-    properties : mapping
-        The custom resource's; CloudFormation makes every scalar a text.
-    relaxed : bool
-        Send the requests without a target: CloudFormation is rolling back, and a fleet that comes
-        back must not fail that.
-    invoke : callable, optional
-        By default calls the sender.
-    """
+    """Have the sender send, slice by slice, until the target is met or the time is over."""
     invoke = invoke or call_sender
     target = {} if relaxed else {k: float(v) for k, v in properties.get("Target", {}).items()}
     run = {
@@ -297,15 +286,7 @@ def traffic(endpoint: str, variants: list[str], window_seconds: int) -> float:
 
 
 def call_sender(event: dict[str, Any]) -> dict[str, Any]:
-    """Call the sender and wait for what it measured.
-
-    Raises
-    ------
-    SenderUnavailable
-        When it did not run; trying again may help.
-    RuntimeError
-        When its code failed.
-    """
+    """Call the sender and wait for what it measured."""
     client = boto3.client(
         "lambda", config=Config(read_timeout=SENDER_SECONDS + 30, retries={"total_max_attempts": 1})
     )

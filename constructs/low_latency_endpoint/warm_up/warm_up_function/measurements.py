@@ -46,23 +46,14 @@ def meets(last: Sequence[float | None], target: Mapping[str, float]) -> bool:
 
 @dataclass
 class Zone:
-    """The requests of one zone: counts, and the first and the last of their times.
+    """The requests of one zone: counts, and the first and the last of their times."""
 
-    Attributes
-    ----------
-    sent, failed : int
-        Requests that have ended, and how many of them with an error.
-    first, last : list of float or None
-        Milliseconds in the order in which they ended; None for a request that failed.
-    error : str
-        The latest failure.
-    """
-
-    sent: int = 0
+    sent: int = 0  # requests that have ended, and how many of them with an error
     failed: int = 0
+    # milliseconds in the order in which they ended; None for a request that failed
     first: list[float | None] = field(default_factory=list)
     last: list[float | None] = field(default_factory=list)
-    error: str = ""
+    error: str = ""  # the latest failure
 
     def add(self, milliseconds: float | None, keep: int, error: str = "") -> None:
         """Count one request; of the times, the first ``keep`` and the last ``keep`` stay."""

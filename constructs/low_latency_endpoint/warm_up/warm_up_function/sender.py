@@ -33,26 +33,13 @@ _clients: dict[tuple[str, int], Any] = {}
 
 @dataclass
 class Run:
-    """How much to send; the same for all zones.
+    """How much to send; the same for all zones."""
 
-    Attributes
-    ----------
-    seconds : float
-        For how long requests are started.
-    requests : int
-        How many to send in each zone at least, those of earlier slices included.
-    concurrency : int
-        Requests in flight in each zone.
-    keep : int
-        How many of the last requests must succeed and meet the target.
-    target : dict of str to float
-        Milliseconds by statistic; empty when nothing is to be met.
-    """
-
-    seconds: float
-    requests: int
-    concurrency: int = 1
-    keep: int = 50
+    seconds: float  # for how long requests are started
+    requests: int  # how many to send in each zone at least, those of earlier slices included
+    concurrency: int = 1  # requests in flight in each zone
+    keep: int = 50  # how many of the last requests must succeed and meet the target
+    # milliseconds by statistic; empty when nothing is to be met
     target: dict[str, float] = field(default_factory=dict)
 
 
@@ -86,16 +73,7 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
 
 
 def send(run: Run, zones: Mapping[str, Zone], calls: Mapping[str, Callable[[int], None]]) -> str:
-    """Send in all zones at the same time; gives the refusal that ended it, or nothing.
-
-    Parameters
-    ----------
-    run : Run
-    zones : mapping of str to Zone
-        Counted into.
-    calls : mapping of str to callable
-        For each zone what sends the n-th request; it returns when the request has succeeded.
-    """
+    """Send in all zones at the same time; gives the refusal that ended it, or nothing."""
     ends = time.monotonic() + run.seconds
     stop = threading.Event()
     refusals: list[str] = []
