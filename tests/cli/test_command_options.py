@@ -71,7 +71,7 @@ GONE = {
 WITHOUT_JSON = {"schema", "local-aws"}
 WITH_MARKDOWN = {
     *("plan", "preflight", "verify", "diagnose", "load-test", "compare-routing", "simulate"),
-    *("compare-instance-types", "recommend", "recommend-generative", "optimize", "list", "errors"),
+    *("compare-instance-types", "recommend", "optimize", "list", "errors"),
 }
 
 

@@ -44,7 +44,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "compare-routing": ("sentiment", "--users", "2", "--payload", "{}"),
     "compare-instance-types": ("no-such-file.json", "nor-this-one.json"),
     "recommend": (SHIPPED,),
-    "recommend-generative": (SHIPPED,),
     "optimize": (SHIPPED,),
     # Folders that cannot be made, and one that is not empty: nothing is written.
     "init": (

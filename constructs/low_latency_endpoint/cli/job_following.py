@@ -1,4 +1,4 @@
-"""What ``recommend`` and ``recommend-generative`` share: options, consent, following, results."""
+"""What ``recommend`` and ``optimize`` share: options, consent, following, results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .output import print_json, print_parts
 if TYPE_CHECKING:
     from ..operate.recommend.adopting import Adoption
     from ..operate.recommend.jobs import Job, JobKind, JobRequest, R
-    from ..operate.recommend.results import GenerativeResult
+    from ..operate.recommend.results import OptimizedModel
     from ..settings import EndpointSettings, Settings
     from ..settings.breach import Place
 
@@ -247,20 +247,16 @@ class JobCommand:
             typer.echo(f"{self.path} is as it was; --write changes it.", err=True)
         return {"written": self.options.write, "diff": edit.diff(), "notes": list(notes)}
 
-    def show_generative(
-        self,
-        job: Job[GenerativeResult],
-        adopted: Callable[[GenerativeResult], Adoption],
-        **further: Any,
+    def show_optimized(
+        self, job: Job[OptimizedModel], adopted: Callable[[OptimizedModel], Adoption]
     ) -> None:
-        """Show a job about a language model; ends the command where AWS ended the job."""
-        from ..operate.recommend.view import generative_table
+        """Show a job of an optimization; ends the command where AWS ended the job."""
+        from ..operate.recommend.view import optimized_table
 
         if not self.options.json:
-            parts = generative_table(job, self.endpoint.instance_type)
+            parts = optimized_table(job, self.endpoint.instance_type)
             print_parts(*parts, markdown=self.options.markdown)
         shown = {
-            **further,
             "ended": job.ended.isoformat() if job.ended else None,
             "output": job.output,
             "results": [each.to_dict() for each in job.results],

@@ -12,7 +12,7 @@ from .options import ENDPOINT_YAML, SettingsFile, flag, grouped, option
 
 if TYPE_CHECKING:
     from ..operate.recommend.jobs import Job
-    from ..operate.recommend.results import GenerativeResult
+    from ..operate.recommend.results import OptimizedModel
 
 
 @dataclass
@@ -93,7 +93,6 @@ def _prepared(command: JobCommand, given: Optimization) -> PreparedJob:
     from ..account.calls import Account
     from ..account.sessions import aws_errors_in_words
     from ..operate.recommend import optimization_requests as requests
-    from ..operate.recommend.generative_requests import doubtful_types
     from ..operate.recommend.view import price_lines
 
     techniques = requests.Techniques(
@@ -124,16 +123,14 @@ def _prepared(command: JobCommand, given: Optimization) -> PreparedJob:
         max_runtime=requests.parse_runtime(given.max_duration),
         accept_eula=given.model_data is None and stated is not None and bool(stated.accept_license),
     )
-    doubts = doubtful_types(
-        command.client, [instance_type], "OptimizationJobDeploymentInstanceType"
-    )
-    return PreparedJob(job, price_lines(job, [*doubts, *requests.doubts(techniques)]))
+    doubts = requests.doubts(techniques, command.client, instance_type)
+    return PreparedJob(job, price_lines(job, list(doubts)))
 
 
-def _show(command: JobCommand, job: Job[GenerativeResult]) -> None:
+def _show(command: JobCommand, job: Job[OptimizedModel]) -> None:
     from ..operate.recommend.adopting_optimized import adopt_optimized
 
-    command.show_generative(
+    command.show_optimized(
         job,
         lambda each: adopt_optimized(each, command.key, command.endpoint, command.settings.region),
     )

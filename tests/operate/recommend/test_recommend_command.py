@@ -412,7 +412,7 @@ def test_without_boto3_the_extra_is_named() -> None:
         "import sys; sys.modules['boto3'] = None; sys.modules['botocore'] = None\n"
         "from low_latency_endpoint.cli import main; main()"
     )
-    for command in ("recommend", "recommend-generative"):
+    for command in ("recommend", "optimize"):
         done = subprocess.run(
             [sys.executable, "-c", code, command, str(SHIPPED), "--list"],
             capture_output=True,

@@ -11,7 +11,7 @@ from ...errors import rule
 from ...settings import EndpointSettings, environment_place
 from ...settings.breach import Place
 from .jobs import Job, R, job_errors_in_words
-from .results import GenerativeResult, Recommendation
+from .results import Recommendation
 from .threshold import LatencyThreshold
 
 NO_SUCH_RESULT = rule(
@@ -118,64 +118,6 @@ def adopt(
             notes.append("AWS's tests end at 500 requests per second: the instance may hold more.")
     notes += type_change(endpoint, recommendation.instance_type)
     return Adoption(values, tuple(notes))
-
-
-def adopt_generative(result: GenerativeResult, key: str, endpoint: EndpointSettings) -> Adoption:
-    """What a result changes in the settings: instance type, environment, and an image by URI.
-
-    What cannot be written in place (an image that the settings name in another way, optimized
-    model data) is told in the notes.
-
-    Raises
-    ------
-    ConfigurationError
-        LLR109 for a result without an instance type, with several copies of the model per
-        instance (inference components, which these settings do not have), or with settings of
-        several containers.
-    """
-    name = f"result {result.number}"
-    if not result.instance_type:
-        raise NOT_ADOPTABLE.error(got=f"{name} without an instance type", allowed="one with it")
-    if (result.copies_per_instance or 1) > 1:
-        raise NOT_ADOPTABLE.error(
-            got=f"{name} with {result.copies_per_instance} copies of the model per instance",
-            allowed="one copy",
-            fix="Copies are inference components, which the settings file "
-            "does not describe: deploy the result's model package, or choose another result.",
-        )
-    if len(endpoint.containers) > 1:
-        raise NOT_ADOPTABLE.error(
-            got=f"{name}, and {len(endpoint.containers)} containers", allowed="one container"
-        )
-    here: Place = ("endpoints", key)
-    container: Place = (*here, "containers", 0)
-    values: dict[Place, Any] = {(*here, "instance_type"): result.instance_type}
-    notes = []
-    if result.image and endpoint.containers and endpoint.containers[0].image.uri is not None:
-        values[(*container, "image", "uri")] = result.image
-    elif result.image:
-        notes.append(f"Left to you: the image. The result is for image: {{uri: {result.image}}}.")
-    for variable, value in result.environment.items():
-        values[(*here, *environment_place(endpoint), variable)] = value
-    notes += [
-        f"Left to you: the model data. The result's {channel} is {uri}."
-        for channel, uri in result.model_data.items()
-        if not _has(endpoint, uri)
-    ]
-    if endpoint.throughput is not None:
-        notes.append(
-            "throughput.tps_per_instance is still the old configuration's: measure it "
-            "with low-latency load-test --find-limit."
-        )
-    notes += type_change(endpoint, result.instance_type)
-    return Adoption(values, tuple(notes))
-
-
-def _has(endpoint: EndpointSettings, uri: str) -> bool:
-    data = endpoint.containers[0].data if endpoint.containers else None
-    return data is not None and uri.rstrip("/") in {
-        (each or "").rstrip("/") for each in (data.s3, data.s3_prefix)
-    }
 
 
 def type_change(endpoint: EndpointSettings, after: str) -> Iterator[str]:

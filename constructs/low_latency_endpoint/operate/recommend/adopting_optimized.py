@@ -11,11 +11,11 @@ from ...settings.breach import Place
 from ...settings.entry_replacement import Entry
 from .adopting import NOT_ADOPTABLE, Adoption, type_change
 from .container import image_name
-from .results import GenerativeResult
+from .results import OptimizedModel
 
 
 def adopt_optimized(
-    result: GenerativeResult, key: str, endpoint: EndpointSettings, region: str | None = None
+    result: OptimizedModel, key: str, endpoint: EndpointSettings, region: str | None = None
 ) -> Adoption:
     """What an optimized model changes in the settings of an endpoint.
 
@@ -25,7 +25,7 @@ def adopt_optimized(
 
     Parameters
     ----------
-    result : GenerativeResult
+    result : OptimizedModel
     key : str
         The endpoint's in the settings.
     endpoint : EndpointSettings
@@ -70,7 +70,7 @@ def adopt_optimized(
 
 
 def _container(
-    result: GenerativeResult, place: Place, former: ContainerSettings
+    result: OptimizedModel, place: Place, former: ContainerSettings
 ) -> tuple[dict[Place, Any], list[str]]:
     values: dict[Place, Any] = {}
     notes = []
@@ -96,7 +96,7 @@ def _container(
 
 
 def _instead_of_hub(
-    result: GenerativeResult, here: Place, endpoint: EndpointSettings, region: str | None
+    result: OptimizedModel, here: Place, endpoint: EndpointSettings, region: str | None
 ) -> tuple[dict[Place, Any], list[str]]:
     former = served_containers(endpoint, region=region)[0]
     name, _ = image_name(former.image)
@@ -134,7 +134,7 @@ def _instead_of_hub(
     return values, notes
 
 
-def _compiled_for(result: GenerativeResult) -> Iterator[str]:
+def _compiled_for(result: OptimizedModel) -> Iterator[str]:
     """What has to be compiled again, and when."""
     if "Compilation" not in result.optimizations:
         return

@@ -12,16 +12,10 @@ from typing import Any, Generic, TypeVar
 from botocore.exceptions import ClientError
 
 from ...account.sessions import AwsUnavailable, ClientFactory, aws_errors_in_words
-from .results import (
-    GenerativeResult,
-    Recommendation,
-    generative_result,
-    optimized_model,
-    recommendation,
-)
+from .results import OptimizedModel, Recommendation, optimized_model, recommendation
 from .threshold import LatencyThreshold
 
-R = TypeVar("R", Recommendation, GenerativeResult)
+R = TypeVar("R", Recommendation, OptimizedModel)
 
 POLL_SECONDS = 30.0
 _ENDS = ("Completion", "End", "OptimizationEnd")
@@ -77,24 +71,6 @@ INFERENCE = JobKind(
     "PENDING",
     steps="list_inference_recommendations_job_steps",
 )
-GENERATIVE = JobKind(
-    "ai_recommendation_job",
-    "AIRecommendationJob",
-    "AIRecommendationJobs",
-    "Recommendations",
-    generative_result,
-    "InProgress",
-    "recommendation",
-)
-BENCHMARK = JobKind(
-    "ai_benchmark_job",
-    "AIBenchmarkJob",
-    "AIBenchmarkJobs",
-    "Recommendations",  # has none: its results are in S3
-    generative_result,
-    "InProgress",
-    "benchmark",
-)
 OPTIMIZATION = JobKind(
     "optimization_job",
     "OptimizationJob",
@@ -121,7 +97,7 @@ class Job(Generic[R]):
     threshold : LatencyThreshold or None
         At which an Inference Recommender's job stops a test.
     output : str
-        Prefix in S3 with everything else, of a generative model's job.
+        Prefix in S3 with the optimized model.
     """
 
     name: str

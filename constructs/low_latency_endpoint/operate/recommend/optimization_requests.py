@@ -15,6 +15,7 @@ from datetime import timedelta
 from typing import Any
 
 from ...account.calls import Account
+from ...account.sessions import ClientFactory
 from ...account.stacks import stack_ids
 from ...errors import rule
 from ...plan.instance_types import instance_facts
@@ -301,8 +302,11 @@ def _own_buckets(account: Account, stack: str) -> list[str]:
     return [bucket for logical, bucket in found if logical.startswith("HubModels")]
 
 
-def doubts(techniques: Techniques) -> Iterator[str]:
+def doubts(techniques: Techniques, client: ClientFactory, instance_type: str) -> Iterator[str]:
     """What has to be known before such a job, and no rule forbids."""
+    model = client("sagemaker").meta.service_model
+    if instance_type not in model.shape_for("OptimizationJobDeploymentInstanceType").enum:
+        yield f"{instance_type} is not among the types that boto3 knows for this job"
     if techniques.quantize:
         yield "quantization changes the model's answers: compare them before callers get them"
     if techniques.compile:

@@ -140,7 +140,7 @@ def _known(value: float | None) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class GenerativeResult:
+class OptimizedModel:
     """One recommendation; empty text and ``None`` where AWS gives no value.
 
     Attributes
@@ -182,36 +182,7 @@ def _filled(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def generative_result(number: int, answer: Mapping[str, Any]) -> GenerativeResult:
-    """One of ``Recommendations`` of a generative model's job."""
-    deployment = answer.get("DeploymentConfiguration") or {}
-    return GenerativeResult(
-        number=number,
-        description=answer.get("RecommendationDescription", ""),
-        instance_type=deployment.get("InstanceType", ""),
-        image=deployment.get("ImageUri", ""),
-        instance_count=deployment.get("InstanceCount"),
-        copies_per_instance=deployment.get("CopyCountPerInstance"),
-        environment=dict(deployment.get("EnvironmentVariables") or {}),
-        model_data={
-            each.get("ChannelName", "model"): each["Uri"]
-            for each in deployment.get("S3") or ()
-            if each.get("Uri")
-        },
-        model_package_arn=(answer.get("ModelDetails") or {}).get("ModelPackageArn", ""),
-        optimizations=tuple(
-            each["OptimizationType"] for each in answer.get("OptimizationDetails") or ()
-        ),
-        performance=tuple(
-            " ".join(
-                filter(None, (each["Metric"], each.get("Stat"), each["Value"], each.get("Unit")))
-            )
-            for each in answer.get("ExpectedPerformance") or ()
-        ),
-    )
-
-
-def optimized_model(number: int, answer: Mapping[str, Any]) -> GenerativeResult:
+def optimized_model(number: int, answer: Mapping[str, Any]) -> OptimizedModel:
     """A completed optimization job as a result: what it wrote, and how that is served.
 
     Environment of the container is what the job was given for the model and for its techniques,
@@ -221,7 +192,7 @@ def optimized_model(number: int, answer: Mapping[str, Any]) -> GenerativeResult:
     environment = dict(answer.get("OptimizationEnvironment") or {})
     for _, stated in techniques:
         environment |= stated.get("OverrideEnvironment") or {}
-    return GenerativeResult(
+    return OptimizedModel(
         number=number,
         description="",
         instance_type=answer["DeploymentInstanceType"],

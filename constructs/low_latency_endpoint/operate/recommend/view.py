@@ -13,8 +13,8 @@ from rich.text import Text
 
 from ...report.tables import Cell, Table
 from ...settings.fields import duration_text
-from .jobs import BENCHMARK, OPTIMIZATION, Job, JobRequest
-from .results import GenerativeResult, Recommendation
+from .jobs import OPTIMIZATION, Job, JobRequest
+from .results import OptimizedModel, Recommendation
 from .threshold import LatencyThreshold
 
 _PRICES = "https://aws.amazon.com/sagemaker/ai/pricing/"
@@ -26,25 +26,18 @@ class _Whole(yaml.SafeDumper):
 
 
 def price_lines(
-    job: JobRequest, doubts: Sequence[str] = (), *, workload: str = "", assumed: Sequence[str] = ()
+    job: JobRequest, doubts: Sequence[str] = (), *, assumed: Sequence[str] = ()
 ) -> Iterator[str]:
     """The request as AWS gets it, and what bounds its cost, before anything is started."""
     given = {name: value for name, value in job.content.items() if name != "Tags"}
     text = yaml.dump(given, Dumper=_Whole, sort_keys=False, default_flow_style=None, width=92)
     yield f"Job {job.name} ({job.kind.type(given)}), as AWS is asked for it:"
     yield indent(text.rstrip(), "  ")
-    if workload:
-        yield _line("workload", workload)
     if assumed:
         yield _line("assumed", ", ".join(assumed).lower())
     yield _line("duration limit", _bound(job))
     yield from (_line("note", doubt) for doubt in doubts)
-    if job.kind is BENCHMARK:
-        yield (
-            "This loads the endpoint like production traffic, beside what its callers send, and "
-            f"AWS bills the job ({_PRICES})."
-        )
-    elif job.kind is OPTIMIZATION:
+    if job.kind is OPTIMIZATION:
         # model-optimize-create-job.html; of speculative decoding it says "no additional costs", and
         # AWS's announcement of EAGLE "billed depending on the instance type and job duration".
         yield (
@@ -63,9 +56,7 @@ def _bound(job: JobRequest) -> str:
     if "StoppingCondition" in job.content:
         limit = timedelta(seconds=job.content["StoppingCondition"]["MaxRuntimeInSeconds"])
         return f"{duration_text(limit)}, then AWS ends the job without a result"
-    given = job.content.get("InputConfig")
-    if given is None:
-        return "none: the API has none, so watch the job, or use --stop"
+    given = job.content["InputConfig"]
     if "JobDurationInSeconds" not in given:
         return "AWS: within 45 minutes; a Default job takes no limit"
     seconds, limit = given["JobDurationInSeconds"], given["ResourceLimit"]
@@ -106,7 +97,7 @@ def job_table(
     return lines
 
 
-def generative_table(job: Job[GenerativeResult], current: str) -> list[RenderableType]:
+def optimized_table(job: Job[OptimizedModel], current: str) -> list[RenderableType]:
     """The results in AWS's order, and where the rest is."""
     parts = _without_results(job)
     if job.results:
@@ -123,16 +114,15 @@ def generative_table(job: Job[GenerativeResult], current: str) -> list[Renderabl
         ]
         parts.append(Table(heads, rows, align="rlrrl"))
     if job.succeeded:
-        what = "The model" if job.type == OPTIMIZATION.word else "Everything else"
-        parts.append(Text(f"{what} is in {job.output}", style="dim"))
+        parts.append(Text(f"The model is in {job.output}", style="dim"))
     return parts
 
 
-def _title(job: Job[Recommendation] | Job[GenerativeResult]) -> str:
+def _title(job: Job[Recommendation] | Job[OptimizedModel]) -> str:
     return f"{job.name} ({job.type}): {job.status}"
 
 
-def _without_results(job: Job[Recommendation] | Job[GenerativeResult]) -> list[RenderableType]:
+def _without_results(job: Job[Recommendation] | Job[OptimizedModel]) -> list[RenderableType]:
     reason = [Text(job.failure_reason)] if job.failure_reason else []
     return [Text(_title(job), style="bold"), *reason]
 
@@ -161,7 +151,7 @@ def _number(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
 
-def _details(result: GenerativeResult) -> Iterator[str]:
+def _details(result: OptimizedModel) -> Iterator[str]:
     yield from result.performance
     if result.description:
         yield result.description
