@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from .job_following import JobCommand, JobOptions, PreparedJob, opened
+from .job_command import JobCommand, JobOptions, opened
 from .options import ENDPOINT_YAML, SettingsFile, flag, grouped, option
 
 if TYPE_CHECKING:
-    from ..operate.recommend.jobs import Job
-    from ..operate.recommend.results import OptimizedModel
+    from ..operate.recommend.jobs import Job, JobRequest
 
 
 @dataclass
@@ -74,26 +73,25 @@ def optimize(
           --max-duration 48h --dry-run
       low-latency optimize llm.yaml --job NAME --result 1 --write
     """
-    options.check()
     if optimization.dry_run and (options.job is not None or options.list_):
         raise typer.BadParameter("--dry-run belongs to a new job: it excludes --job and --list.")
     command = opened("optimize", settings, options)
     if optimization.dry_run:
-        for line in _prepared(command, optimization).lines:
+        for line in _request(command, optimization).lines():
             typer.echo(line)
         return
-    from ..operate.recommend.jobs import OPTIMIZATION
+    from ..operate.recommend.optimization_requests import OPTIMIZATION
 
     command.run(
-        OPTIMIZATION, lambda: _prepared(command, optimization), lambda job: _show(command, job)
+        OPTIMIZATION, lambda: _request(command, optimization), lambda job: _show(command, job)
     )
 
 
-def _prepared(command: JobCommand, given: Optimization) -> PreparedJob:
+def _request(command: JobCommand, given: Optimization) -> JobRequest:
     from ..account.calls import Account
     from ..account.sessions import aws_errors_in_words
     from ..operate.recommend import optimization_requests as requests
-    from ..operate.recommend.view import price_lines
+    from ..operate.recommend.jobs import parse_limit
 
     techniques = requests.Techniques(
         quantize=given.quantize,
@@ -106,31 +104,38 @@ def _prepared(command: JobCommand, given: Optimization) -> PreparedJob:
     )
     instance_type = given.instance_type or command.endpoint.instance_type
     techniques.check_for(instance_type)
-    model = given.model_data
+    model, stated = given.model_data, command.endpoint.hugging_face
     if model is None:
         with aws_errors_in_words():
-            model = requests.model_prefix(
-                Account(command.client, once=False), command.settings, command.key
-            )
-    stated = command.endpoint.hugging_face
-    job = requests.optimization_job(
+            account = Account(command.client, once=False)
+            model = requests.model_prefix(account, command.settings, command.key)
+    return requests.optimization_job(
         command.new_name,
         given.role_arn or "",
         model,
         given.s3_output or "",
         instance_type,
         techniques,
-        max_runtime=requests.parse_runtime(given.max_duration),
+        max_runtime=parse_limit(given.max_duration, requests.RUNTIME),
         accept_eula=given.model_data is None and stated is not None and bool(stated.accept_license),
+        notes=list(requests.doubts(techniques, command.client, instance_type)),
     )
-    doubts = requests.doubts(techniques, command.client, instance_type)
-    return PreparedJob(job, price_lines(job, list(doubts)))
 
 
-def _show(command: JobCommand, job: Job[OptimizedModel]) -> None:
-    from ..operate.recommend.adopting_optimized import adopt_optimized
+def _show(command: JobCommand, job: Job) -> None:
+    from dataclasses import asdict
 
-    command.show_optimized(
+    from ..operate.recommend import optimized_model as found
+
+    results = found.optimized_models(job)
+    command.show(
         job,
-        lambda each: adopt_optimized(each, command.key, command.endpoint, command.settings.region),
+        found.optimized_table(job, command.endpoint.instance_type),
+        results,
+        lambda each: found.adopt_optimized(
+            each, command.key, command.endpoint, command.settings.region
+        ),
+        {"results": [{"number": 1, **asdict(each)} for each in results]},
     )
+    if job.done and not job.succeeded:
+        raise typer.Exit(1)

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .job_following import JobCommand, JobOptions, PreparedJob, opened
+from .job_command import JobCommand, JobOptions, opened
 from .options import ENDPOINT_YAML, SettingsFile, flag, grouped, option
-from .output import print_parts
 
 if TYPE_CHECKING:
-    from ..operate.recommend.jobs import Job
-    from ..operate.recommend.results import Recommendation
-    from ..operate.recommend.threshold import LatencyThreshold
+    from ..operate.recommend.inference_requests import LatencyThreshold
+    from ..operate.recommend.jobs import Job, JobRequest
+    from ..operate.recommend.recommendations import Recommendation
     from ..settings import RecommendationSettings
 
 
@@ -125,7 +124,6 @@ def recommend(
       low-latency recommend endpoint.yaml --job NAME --result 2 --write
       low-latency recommend endpoint.yaml --job NAME --stop
     """
-    options.check()
     if scaling and options.result is None:
         raise typer.BadParameter("--scaling goes with --result N.")
     if tests.any_type and tests.instance_type:
@@ -133,8 +131,7 @@ def recommend(
     stated = tests.target
     again = f" --target {stated}" if stated is not None else ""
     command = opened("recommend", settings, options, again)
-    from ..operate.recommend.jobs import INFERENCE
-    from ..operate.recommend.threshold import parse_threshold, threshold_of
+    from ..operate.recommend.inference_requests import INFERENCE, parse_threshold, threshold_of
 
     target = command.endpoint.latency
     threshold = (
@@ -144,55 +141,46 @@ def recommend(
     )
     command.run(
         INFERENCE,
-        lambda: _prepared(command, tests, model, threshold),
+        lambda: _request(command, tests, model, threshold),
         lambda job: _show(command, job, threshold, scaling),
     )
 
 
-def _prepared(
+def _request(
     command: JobCommand, tests: Tests, model: TestedModel, threshold: LatencyThreshold
-) -> PreparedJob:
-    """The job, what it sends, and what is doubtful about it."""
-    from ..operate.recommend.container import describe_container
-    from ..operate.recommend.job_requests import JOB_ROLE, check_types_to_try, inference_job
-    from ..operate.recommend.payload import sample_payload, upload
-    from ..operate.recommend.view import price_lines
+) -> JobRequest:
+    from ..operate.recommend.inference_requests import check_types_to_try, inference_job
+    from ..operate.recommend.jobs import JOB_ROLE
+    from ..operate.recommend.payload import sample_payload
+    from ..operate.recommend.tested_model import describe_container
 
-    JOB_ROLE.check(model.role_arn or "", "--role-arn")
+    role = JOB_ROLE.check(model.role_arn or "", "--role-arn")
     endpoint = command.endpoint
     stated = endpoint.recommendation
     types = tuple(tests.instance_type or ())
     if not (types or tests.any_type) and stated is not None:
         types = stated.instance_types or ()
-    container, assumed = describe_container(
-        endpoint,
-        {
-            "Domain": model.domain,
-            "Task": model.task,
-            "Framework": model.framework,
-            "FrameworkVersion": model.framework_version,
-        },
-    )
+    given = {
+        "Domain": model.domain,
+        "Task": model.task,
+        "Framework": model.framework,
+        "FrameworkVersion": model.framework_version,
+    }
+    container, assumed = describe_container(endpoint, given)
     payload = sample_payload(model.payload, model.upload_to, model.content_type, endpoint)
     test = _load_test(types, tests, threshold, stated)
-    doubts = check_types_to_try(types, endpoint)
-    if types and threshold.note:
-        doubts.insert(0, threshold.note)
+    notes = check_types_to_try(types, endpoint)
     if not types:
-        doubts.append("without --instance-type AWS chooses the types")
-    job = inference_job(
-        command.new_name,
-        model.role_arn or "",
-        _model(command, model.model_name, model.model_package_arn),
-        container,
-        payload,
-        types,
-        test,
-    )
-    lines = list(price_lines(job, doubts, assumed=assumed))
+        notes.append("without --instance-type AWS chooses the types")
+    elif threshold.note:
+        notes.insert(0, threshold.note)
+    if assumed:
+        notes.append(f"assumed: {', '.join(assumed).lower()}")
     if payload.archive is not None:
-        lines.append(f"The payload is uploaded to {payload.uri}.")
-    return PreparedJob(job, lines, lambda: upload(command.client, payload))
+        notes.append(f"the payload is uploaded to {payload.uri}")
+    return inference_job(
+        command.new_name, role, _model(command, model), container, payload, types, test, notes
+    )
 
 
 def _load_test(
@@ -201,13 +189,8 @@ def _load_test(
     threshold: LatencyThreshold,
     stated: RecommendationSettings | None,
 ) -> dict[str, Any] | None:
-    from ..operate.recommend.job_requests import (
-        DEFAULT_TRAFFIC,
-        Traffic,
-        load_test,
-        parse_limit,
-        parse_shape,
-    )
+    from ..operate.recommend import inference_requests as requests
+    from ..operate.recommend.jobs import parse_limit
     from ..settings.recommendation import PhaseSettings, StairsSettings
 
     if tests.phase and tests.stairs:
@@ -225,74 +208,74 @@ def _load_test(
         if not (name and equals and values):
             raise typer.BadParameter("write NAME=A,B", param_hint="--vary")
         environment[name] = values.split(",")
-    traffic: Traffic = (stated and (stated.stairs or stated.phases)) or DEFAULT_TRAFFIC
+    traffic = (stated and (stated.stairs or stated.phases)) or requests.DEFAULT_TRAFFIC
     if tests.stairs:
-        traffic = parse_shape(StairsSettings, tests.stairs, "--stairs")
+        traffic = requests.parse_shape(StairsSettings, tests.stairs, "--stairs")
     elif tests.phase:
-        traffic = [parse_shape(PhaseSettings, each, "--phase") for each in tests.phase]
-    return load_test(
+        traffic = tuple(
+            requests.parse_shape(PhaseSettings, each, "--phase") for each in tests.phase
+        )
+    return requests.load_test(
         types,
         threshold,
         traffic,
         max_invocations=tests.max_invocations,
-        max_duration=parse_limit(tests.max_duration, "--max-duration"),
+        max_duration=parse_limit(tests.max_duration, requests.JOB_SECONDS),
         max_parallel=tests.max_parallel,
         continue_when_flat=tests.continue_when_flat,
         environment=environment,
     )
 
 
-def _model(command: JobCommand, name: str | None, package: str | None) -> dict[str, Any]:
+def _model(command: JobCommand, given: TestedModel) -> dict[str, Any]:
     """The model to test, and its network."""
     from ..account.calls import Account
     from ..account.sessions import aws_errors_in_words
-    from ..operate.recommend.deployed_model import MODEL_TO_TEST, find_deployed_model, read_model
+    from ..operate.recommend.tested_model import MODEL_TO_TEST, find_deployed_model, read_model
 
-    if package is not None:
-        if name is not None:
+    if given.model_package_arn is not None:
+        if given.model_name is not None:
             raise MODEL_TO_TEST.error(got="both", allowed="--model-name or --model-package-arn")
-        return {"ModelPackageVersionArn": package}
+        return {"ModelPackageVersionArn": given.model_package_arn}
     with aws_errors_in_words():
         account = Account(command.client)
-        if name:
-            return read_model(account, name)
+        if given.model_name:
+            return read_model(account, given.model_name)
         return find_deployed_model(account, command.settings, command.key)
 
 
-def _show(
-    command: JobCommand, job: Job[Recommendation], threshold: LatencyThreshold, scaling: bool
-) -> None:
-    from ..operate.recommend.adopting import adopt
-    from ..operate.recommend.view import job_table
+def _show(command: JobCommand, job: Job, threshold: LatencyThreshold, scaling: bool) -> None:
+    from ..operate.recommend import recommendations as found
 
-    if not command.options.json:
-        parts = job_table(job, threshold, command.endpoint.instance_type)
-        print_parts(*parts, markdown=command.options.markdown)
-    shown: dict[str, Any] = {
-        "type": job.type,
-        "completed": job.ended.isoformat() if job.ended else None,
+    options, results = command.options, found.recommendations(job)
+    ended = found.stopping_threshold(job)
+    data: dict[str, Any] = {
         "target_ms": threshold.milliseconds,
-        "tests_ended_at_ms": job.threshold.milliseconds if job.threshold else None,
-        "results": [each.to_dict(threshold) for each in job.results],
+        "tests_ended_at_ms": ended.milliseconds if ended else None,
+        "results": [each.to_dict(threshold) for each in results],
     }
-    if scaling and command.options.result is not None:
-        shown["scaling"] = _scaling(command, job, command.options.result)
-    command.show(job, shown, lambda each: adopt(each, threshold, command.key, command.endpoint))
-    within = any(each.within(threshold) for each in job.results)
-    if job.done and not (job.succeeded and (within or command.options.result is not None)):
+    if scaling and options.result is not None:
+        data["scaling"] = _scaling(command, job, job.chosen(results, options.result))
+    command.show(
+        job,
+        found.job_table(job, results, threshold, command.endpoint.instance_type),
+        results,
+        lambda each: found.adopt(each, threshold, command.key, command.endpoint),
+        data,
+    )
+    within = any(each.within(threshold) for each in results)
+    if job.done and not (job.succeeded and (within or options.result is not None)):
         raise typer.Exit(1)
 
 
-def _scaling(command: JobCommand, job: Job[Recommendation], number: int) -> dict[str, Any]:
-    from ..operate.recommend.adopting import ask_for_scaling, chosen
-    from ..operate.recommend.view import scaling_lines
+def _scaling(command: JobCommand, job: Job, result: Recommendation) -> dict[str, Any]:
+    from ..operate.recommend.recommendations import ask_for_scaling, scaling_lines
     from ..plan.latency_plan import INVOCATIONS_METRIC
     from ..settings import plan_endpoint
 
     throughput = command.endpoint.throughput
-    advice = ask_for_scaling(
-        command.client, job, chosen(job, number), throughput.peak_tps if throughput else None
-    )
+    peak = throughput.peak_tps if throughput else None
+    advice = ask_for_scaling(command.client, job, result, peak)
     if not command.options.json:
         policy = plan_endpoint(command.settings, command.key).scaling
         planned = policy.target if policy and policy.metric == INVOCATIONS_METRIC else None

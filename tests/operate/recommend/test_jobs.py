@@ -12,20 +12,18 @@ import pytest
 from low_latency_endpoint.account.calls import Account as Reader
 from low_latency_endpoint.account.sessions import AwsUnavailable
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.operate.recommend.adopting import adopt, ask_for_scaling, chosen
-from low_latency_endpoint.operate.recommend.deployed_model import find_deployed_model
-from low_latency_endpoint.operate.recommend.jobs import (
-    INFERENCE,
-    Job,
-    newest_jobs,
-    read,
-    read_job,
-    stop,
-    wait,
-)
+from low_latency_endpoint.operate.recommend.inference_requests import INFERENCE, LatencyThreshold
+from low_latency_endpoint.operate.recommend.jobs import Job, follow, read
 from low_latency_endpoint.operate.recommend.payload import sample_payload, upload
-from low_latency_endpoint.operate.recommend.results import Recommendation, model_latency_ms
-from low_latency_endpoint.operate.recommend.threshold import LatencyThreshold
+from low_latency_endpoint.operate.recommend.recommendations import (
+    Recommendation,
+    adopt,
+    ask_for_scaling,
+    model_latency_ms,
+    recommendations,
+    stopping_threshold,
+)
+from low_latency_endpoint.operate.recommend.tested_model import find_deployed_model
 from low_latency_endpoint.settings import EndpointSettings, Settings, load_settings, parse_settings
 from low_latency_endpoint.settings.yaml_editing import edited_yaml
 from tests.pinned_models import EMBEDDER, written_lock
@@ -38,8 +36,8 @@ P95_200 = LatencyThreshold("P95", 200)
 RECORDED = result("ml.g4dn.xlarge", latency=171, invocations=1645)
 
 
-def job_of(*results: dict[str, Any], status: str = "COMPLETED") -> Job[Recommendation]:
-    return read_job(
+def job_of(*results: dict[str, Any], status: str = "COMPLETED") -> Job:
+    return Job.of(
         INFERENCE,
         {
             "JobName": "j",
@@ -49,6 +47,10 @@ def job_of(*results: dict[str, Any], status: str = "COMPLETED") -> Job[Recommend
             "InferenceRecommendations": list(results),
         },
     )
+
+
+def chosen(job: Job, number: int) -> Recommendation:
+    return job.chosen(recommendations(job), number)
 
 
 # --- reading -----------------------------------------------------------------------------------
@@ -68,15 +70,15 @@ def test_a_recorded_answer(account: Account) -> None:
         ],
     )
     job = read(account, INFERENCE, "sentiment-1")
-    fast, slow = job.results
+    fast, slow = recommendations(job)
     assert (fast.instance_type, fast.instance_count) == ("ml.g4dn.xlarge", 1)
     assert fast.cost_per_inference_usd == pytest.approx(7.456940238625975e-06)
     assert fast.tps_per_instance == pytest.approx(27.4167, abs=1e-4)
     assert fast.model_latency_ms == 171
     assert (fast.cpu_percent, fast.memory_percent) == (71.4, 22.5)
     assert slow.environment == {"OMP_NUM_THREADS": "2"}
-    assert job.threshold == P95_200
-    assert [each.within(job.threshold) for each in job.results] == [True, False]
+    assert stopping_threshold(job) == P95_200
+    assert [each.within(P95_200) for each in (fast, slow)] == [True, False]
 
 
 def test_values_that_aws_leaves_out() -> None:
@@ -85,7 +87,7 @@ def test_values_that_aws_leaves_out() -> None:
         "ModelConfiguration": {},
         "Metrics": {"CpuUtilization": float("nan")},
     }
-    [found] = job_of(serverless).results
+    [found] = recommendations(job_of(serverless))
     assert found.instance_type == ""
     assert found.cpu_percent is None
     assert found.within(P95_200) is None
@@ -111,48 +113,13 @@ def test_waiting(account: Account) -> None:
     account.steps("j", "COMPLETED", "IN_PROGRESS", "IN_PROGRESS")
     account.describes("j", "COMPLETED", results=[RECORDED])
     slept: list[float] = []
-    seen: list[tuple[str, str]] = []
-    job = wait(
-        account,
-        INFERENCE,
-        "j",
-        sleep=slept.append,
-        on_poll=lambda job, progress: seen.append((job.status, progress)),
-    )
-    assert job.succeeded
+    looks = list(follow(account, INFERENCE, "j", slept.append))
     assert slept == [30.0, 30.0]
-    assert seen == [
+    assert [(job.status, progress) for job, progress in looks] == [
         ("PENDING", ""),
         ("IN_PROGRESS", "1 completed, 2 in progress"),
         ("COMPLETED", ""),
     ]
-    account.all_asked()
-
-
-def test_stopping_and_listing(account: Account) -> None:
-    account.answers("sagemaker", "stop_inference_recommendations_job", {"JobName": "j"}, {})
-    account.answers(
-        "sagemaker",
-        "list_inference_recommendations_jobs",
-        {"SortBy": "CreationTime", "SortOrder": "Descending", "MaxResults": 50},
-        {
-            "InferenceRecommendationsJobs": [
-                {
-                    "JobName": "j",
-                    "JobDescription": "",
-                    "JobType": "Default",
-                    "Status": "STOPPING",
-                    "JobArn": "arn:aws:sagemaker:us-east-1:123456789012:inference-recommendations-job/j",
-                    "CreationTime": THEN,
-                    "LastModifiedTime": THEN,
-                    "RoleArn": "arn:aws:iam::123456789012:role/recommender",
-                }
-            ]
-        },
-    )
-    stop(account, INFERENCE, "j")
-    [found] = newest_jobs(account, INFERENCE)
-    assert (found.name, found.type, found.status) == ("j", "Default", "STOPPING")
     account.all_asked()
 
 
@@ -257,6 +224,7 @@ def test_a_file_and_an_archive(tmp_path: Path, endpoint: EndpointSettings) -> No
     one = sample_payload(str(tmp_path / "one.json"), "s3://b", None, endpoint)
     assert one.archive is not None
     (tmp_path / "all.tar.gz").write_bytes(one.archive)
+    assert sample_payload(str(tmp_path / "one.json"), "s3://b", None, endpoint) == one
     both = sample_payload(str(tmp_path / "all.tar.gz"), "s3://b/", None, endpoint)
     assert both.archive == one.archive
     assert both.uri == one.uri
@@ -382,50 +350,8 @@ def test_results_that_are_not_there(status: str, number: int) -> None:
 
 
 # --- scaling -----------------------------------------------------------------------------------
-def test_the_recommended_scaling(account: Account) -> None:
-    job = job_of(RECORDED)
-    account.answers(
-        "sagemaker",
-        "get_scaling_configuration_recommendation",
-        {
-            "InferenceRecommendationsJobName": "j",
-            "RecommendationId": "sentiment-1/ml.g4dn.xlarge",
-            "ScalingPolicyObjective": {"MaxInvocationsPerMinute": 60_000},
-        },
-        {
-            "DynamicScalingConfiguration": {
-                "MinCapacity": 2,
-                "MaxCapacity": 37,
-                "ScaleInCooldown": 300,
-                "ScaleOutCooldown": 60,
-                "ScalingPolicies": [
-                    {
-                        "TargetTracking": {
-                            "TargetValue": 1600.0,
-                            "MetricSpecification": {
-                                "Predefined": {
-                                    "PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"
-                                }
-                            },
-                        }
-                    }
-                ],
-            }
-        },
-    )
-    advice = ask_for_scaling(account, job, job.results[0], 1000)
-    assert advice == {
-        "min_instances": 2,
-        "max_instances": 37,
-        "scale_in_cooldown_seconds": 300,
-        "scale_out_cooldown_seconds": 60,
-        "targets": [{"metric": "SageMakerVariantInvocationsPerInstance", "value": 1600.0}],
-    }
-    account.all_asked()
-
-
 def test_a_result_without_an_id_has_no_scaling(account: Account) -> None:
     job = job_of({**RECORDED, "RecommendationId": ""})
     with pytest.raises(ConfigurationError) as caught:
-        ask_for_scaling(account, job, job.results[0], None)
+        ask_for_scaling(account, job, chosen(job, 1), None)
     assert caught.value.code == "LLR108"

@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 
 from local_sagemaker import LocalAws, RuntimeOptions
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.operate.recommend.adopting_optimized import adopt_optimized
-from low_latency_endpoint.operate.recommend.jobs import OPTIMIZATION, read_job
+from low_latency_endpoint.operate.recommend.jobs import Job, parse_limit
 from low_latency_endpoint.operate.recommend.optimization_requests import (
+    OPTIMIZATION,
+    RUNTIME,
     Techniques,
     optimization_job,
     parse_environment,
-    parse_runtime,
 )
+from low_latency_endpoint.operate.recommend.optimized_model import adopt_optimized, optimized_models
 from low_latency_endpoint.settings import load_settings
 from low_latency_endpoint.settings.yaml_editing import checked_edit
 from tests.pinned_models import QWEN, written_lock
@@ -211,7 +212,7 @@ def test_any_options(asked: dict[str, Any], instance_type: str, output: str, nam
 @pytest.mark.parametrize("text", ["1", "0s", "1.5s", "-1h", "soon", "1500ms"])
 def test_limits_that_are_none(text: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        parse_runtime(text)
+        parse_limit(text, RUNTIME)
     assert caught.value.code == "LLR111"
 
 
@@ -257,7 +258,7 @@ COMPILED = {
 
 def adopted(path: Path, said: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...], str]:
     """The endpoint after a result was adopted, the notes, and the text."""
-    [result] = read_job(OPTIMIZATION, said).results
+    [result] = optimized_models(Job.of(OPTIMIZATION, said))
     adoption = adopt_optimized(result, "llm", load_settings(path).endpoints["llm"], "us-west-2")
     edit, _ = checked_edit(path, adoption.values)
     return yaml.safe_load(edit.after)["endpoints"]["llm"], adoption.notes, edit.after

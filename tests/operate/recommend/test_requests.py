@@ -14,20 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.operate.recommend.container import describe_container
-from low_latency_endpoint.operate.recommend.job_requests import (
+from low_latency_endpoint.operate.recommend.inference_requests import (
+    JOB_SECONDS,
+    LatencyThreshold,
     check_types_to_try,
     inference_job,
     load_test,
-    parse_limit,
     parse_shape,
-)
-from low_latency_endpoint.operate.recommend.payload import SamplePayload
-from low_latency_endpoint.operate.recommend.threshold import (
-    LatencyThreshold,
     parse_threshold,
     threshold_of,
 )
+from low_latency_endpoint.operate.recommend.jobs import parse_limit
+from low_latency_endpoint.operate.recommend.payload import SamplePayload
+from low_latency_endpoint.operate.recommend.tested_model import describe_container
 from low_latency_endpoint.plan.instance_types import instance_types
 from low_latency_endpoint.settings import EndpointSettings, parse_settings
 from low_latency_endpoint.settings.recommendation import PhaseSettings, StairsSettings
@@ -263,7 +262,7 @@ def test_any_options(data: st.DataObject, wild: set[str]) -> None:
             if isinstance(traffic, tuple)
             else [phase("users={},spawn-rate={},duration={}s".format(*each)) for each in traffic],
             max_invocations=drawn["invocations"],
-            max_duration=parse_limit(f"{drawn['seconds']}s", "--max-duration"),
+            max_duration=parse_limit(f"{drawn['seconds']}s", JOB_SECONDS),
             max_parallel=drawn["parallel"],
             environment=drawn["environment"],
         )
@@ -306,7 +305,7 @@ HOUR = "users=1,spawn-rate=1,duration=1h"
         (lambda: stairs("steps=5,users-per-step=3,duration=3601s"), "LLR105"),
         (
             lambda: load_test(
-                ONE, P95_200, [phase(HOUR)] * 2, max_duration=parse_limit("7199s", "-")
+                ONE, P95_200, [phase(HOUR)] * 2, max_duration=parse_limit("7199s", JOB_SECONDS)
             ),
             "LLR105",
         ),
@@ -322,9 +321,9 @@ HOUR = "users=1,spawn-rate=1,duration=1h"
         (lambda: phase("users=1,spawn-rate=1,duration=2"), "LLR105"),
         (lambda: phase(""), "LLR105"),
         (lambda: stairs("steps=1,users-per-step=1,duration=120.5s"), "LLR105"),
-        (lambda: parse_limit("7200", "--max-duration"), "LLR106"),
-        (lambda: parse_limit("1.5s", "--max-duration"), "LLR106"),
-        (lambda: parse_limit("18001s", "--max-duration"), "LLR106"),
+        (lambda: parse_limit("7200", JOB_SECONDS), "LLR106"),
+        (lambda: parse_limit("1.5s", JOB_SECONDS), "LLR106"),
+        (lambda: parse_limit("18001s", JOB_SECONDS), "LLR106"),
         (lambda: parse_threshold("p50=10ms"), "LLR106"),
         (lambda: parse_threshold("p95=10"), "LLR106"),
         (lambda: parse_threshold("p95=0.4ms"), "LLR106"),

@@ -1,7 +1,6 @@
-"""AWS's own recommendation jobs, asked from the settings file and read back into it.
+"""SageMaker's jobs about a model, asked from the settings file and read back into it.
 
-Inference Recommender tests the deployed model on instance types; optimization jobs change the model.
-:mod:`.job_requests` and :mod:`.optimization_requests` say what is asked, :mod:`.jobs` starts and follows jobs of every kind,
-:mod:`.results` reads their answers, :mod:`.adopting` takes one over. Requests are pure functions of
-their options; nothing here prints or asks for consent.
+:mod:`.jobs` runs every job. Of Inference Recommender :mod:`.inference_requests` says what is asked
+and :mod:`.recommendations` what came back; of optimization jobs :mod:`.optimization_requests` and
+:mod:`.optimized_model`. Nothing here asks for consent or writes a file.
 """

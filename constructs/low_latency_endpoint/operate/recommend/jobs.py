@@ -1,104 +1,101 @@
-"""Recommendation jobs in AWS, of every kind: start, follow, list, stop."""
+"""SageMaker's jobs about a model, of every kind: say what one costs, start, follow, list, stop."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Generic, TypeVar
+from datetime import datetime, timedelta
+from textwrap import indent
+from typing import Any, TypeVar
 
+import yaml
 from botocore.exceptions import ClientError
+from rich.console import RenderableType
+from rich.text import Text
 
-from ...account.sessions import AwsUnavailable, ClientFactory, aws_errors_in_words
-from .results import OptimizedModel, Recommendation, optimized_model, recommendation
-from .threshold import LatencyThreshold
+from ...account.sessions import (
+    AwsUnavailable,
+    ClientFactory,
+    aws_errors_in_words,
+    error_code,
+    in_words,
+)
+from ...errors import rule
+from ...plan.limits import API, GUIDE, Pattern, Range
+from ...settings import EndpointSettings
+from ...settings.breach import Place
+from ...settings.fields import duration_of
 
-R = TypeVar("R", Recommendation, OptimizedModel)
-
+JOB_NAME = Pattern(
+    rule(
+        "LLR101",
+        "the name of a recommendation job is not valid",
+        fix="Choose another --job-name, or leave it out.",
+        source=API + "CreateInferenceRecommendationsJob.html",
+    ),
+    "the job's name",
+    r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}",
+    "letters, digits and inner hyphens",
+    max_length=63,
+)
+JOB_ROLE = Pattern(
+    rule(
+        "LLR102",
+        "a recommendation job needs a role of its own",
+        fix="Pass --role-arn, a role with AmazonSageMakerFullAccess and access to the payload.",
+        source=GUIDE + "inference-recommender-prerequisites.html",
+    ),
+    "the role's ARN",
+    r"arn:aws[a-z\-]*:iam::\d{12}:role/?[a-zA-Z_0-9+=,.@\-_/]+",
+    "an ARN such as arn:aws:iam::123456789012:role/recommender",
+    max_length=2048,
+)
+NO_SUCH_RESULT = rule(
+    "LLR108",
+    "the job has no such result",
+    fix="Choose a number from low-latency recommend SETTINGS --job NAME. Only a completed job "
+    "has results.",
+)
+NOT_ADOPTABLE = rule(
+    "LLR109",
+    "the result cannot be written into the settings",
+    fix="Choose another, or change the settings by hand.",
+)
 POLL_SECONDS = 30.0
-_ENDS = ("Completion", "End", "OptimizationEnd")
-
-
-@dataclass(frozen=True)
-class JobKind(Generic[R]):
-    """One of AWS's kinds of jobs: how boto3 and the answers name it, and how to read those.
-
-    Attributes
-    ----------
-    operation : str
-        boto3's operations, after their verb.
-    prefix : str
-        How the answers' fields begin.
-    jobs, results : str
-        Fields of a list of jobs, and of a job's results; without that field the completed job is
-        its one result.
-    result : callable
-        Number and answer to a result.
-    started : str
-        Its first status.
-    word : str
-        What people call it; empty where the answer says it.
-    steps : str
-        The operation that lists its tests, where there is one.
-    """
-
-    operation: str
-    prefix: str
-    jobs: str
-    results: str
-    result: Callable[[int, Mapping[str, Any]], R]
-    started: str
-    word: str = ""
-    steps: str = ""
-
-    def named(self, name: str) -> dict[str, str]:
-        """A job's name as its operations take it."""
-        return {f"{self.prefix}Name": name}
-
-    def type(self, answer: Mapping[str, Any]) -> str:
-        """What people call a job."""
-        return self.word or str(answer["JobType"])
-
-
-INFERENCE = JobKind(
-    "inference_recommendations_job",
-    "Job",
-    "InferenceRecommendationsJobs",
-    "InferenceRecommendations",
-    recommendation,
-    "PENDING",
-    steps="list_inference_recommendations_job_steps",
-)
-OPTIMIZATION = JobKind(
-    "optimization_job",
-    "OptimizationJob",
-    "OptimizationJobSummaries",
-    "",
-    optimized_model,
-    "STARTING",
-    "optimization",
-)
+_PRICES = "https://aws.amazon.com/sagemaker/ai/pricing/"
+_FIXES = {
+    "ResourceInUse": "Choose another --job-name: names are used once.",
+    "ResourceLimitExceeded": "Wait for a job to end, try fewer instance types, or ask for a "
+    "higher quota (Service Quotas, Amazon SageMaker).",
+    "ResourceNotFound": "See the names with --list; jobs are of one account and region.",
+}
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Job(Generic[R]):
-    """A job as AWS describes it.
+class JobKind:
+    """How boto3 and AWS's answers name a kind of job."""
 
-    Attributes
-    ----------
-    name, type, status, failure_reason : str
-        The status is AWS's own word.
-    created : datetime
-    ended : datetime or None
-    results : tuple
-        In AWS's order; empty before the job is complete.
-    threshold : LatencyThreshold or None
-        At which an Inference Recommender's job stops a test.
-    output : str
-        Prefix in S3 with the optimized model.
-    """
+    type: str  # what people call a job whose answer names no type
+    operation: str  # boto3's operations, after their verb
+    name: str  # these four are fields of the answers
+    status: str
+    ended: str
+    jobs: str
+    first_status: str
+    cost: str  # what AWS bills, in words
+    steps: bool = False  # whether AWS lists the tests of a job
+
+    def ask(self, client: ClientFactory, verb: str, request: Mapping[str, Any]) -> Any:
+        """AWS's answer to one of the operations."""
+        return getattr(client("sagemaker"), f"{verb}_{self.operation}")(**request)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as AWS describes it or lists it; the answer has its results."""
 
     name: str
     type: str
@@ -106,158 +103,188 @@ class Job(Generic[R]):
     failure_reason: str
     created: datetime
     ended: datetime | None
-    results: tuple[R, ...]
-    threshold: LatencyThreshold | None = None
-    output: str = ""
+    answer: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, kind: JobKind, answer: Mapping[str, Any]) -> Job:
+        """The job of an answer."""
+        return cls(
+            name=answer[kind.name],
+            type=answer.get("JobType", kind.type),
+            status=answer[kind.status],
+            failure_reason=answer.get("FailureReason", ""),
+            created=answer["CreationTime"],
+            ended=answer.get(kind.ended),
+            answer=answer,
+        )
 
     @property
     def done(self) -> bool:
         """Whether the job has ended, one way or the other."""
-        return self.status.upper() in ("COMPLETED", "FAILED", "STOPPED", "DELETED")
+        return self.status in ("COMPLETED", "FAILED", "STOPPED", "DELETED")
 
     @property
     def succeeded(self) -> bool:
         """Whether its results are there."""
-        return self.status.upper() == "COMPLETED"
+        return self.status == "COMPLETED"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {
+            "job": self.name,
+            "type": self.type,
+            "status": self.status,
+            "failure_reason": self.failure_reason or None,
+            "created": self.created.isoformat(),
+            "ended": self.ended.isoformat() if self.ended else None,
+        }
+
+    def heading(self) -> list[RenderableType]:
+        """Its name and status, and why it failed."""
+        title = Text(f"{self.name} ({self.type}): {self.status}", style="bold")
+        return [title, *([Text(self.failure_reason)] if self.failure_reason else [])]
+
+    def chosen(self, results: Sequence[R], number: int) -> R:
+        """The result of that number; LLR108 where the job is not complete or has no such result."""
+        if not self.succeeded:
+            raise NO_SUCH_RESULT.error(
+                got=f"job {self.name} is {self.status}", allowed="a job that is complete"
+            )
+        if not 1 <= number <= len(results):
+            allowed = f"1 to {len(results)}" if results else "none: the job has no results"
+            raise NO_SUCH_RESULT.error(got=str(number), allowed=allowed)
+        return results[number - 1]
 
 
-@dataclass(frozen=True, slots=True)
+class _Whole(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
 class JobRequest:
-    """What starts a job: boto3 is called with ``content``."""
+    """What starts a job; LLR101 for its name, LLR102 for the role."""
 
-    kind: JobKind[Any]
-    content: dict[str, Any]
+    def __init__(
+        self,
+        kind: JobKind,
+        name: str,
+        role_arn: str,
+        content: Mapping[str, Any],
+        *,
+        bound: str,
+        notes: Sequence[str] = (),
+        before: Callable[[ClientFactory], None] = lambda client: None,
+    ) -> None:
+        self.kind, self.bound, self.notes, self.before = kind, bound, notes, before
+        self.name: str = JOB_NAME.check(name, "--job-name")
+        self.content = {
+            kind.name: self.name,
+            "RoleArn": JOB_ROLE.check(role_arn, "--role-arn"),
+            **content,
+            "Tags": [{"Key": "created-by", "Value": "low-latency-endpoint"}],
+        }
 
-    @property
-    def name(self) -> str:
-        """What the job will be called."""
-        return str(self.content[f"{self.kind.prefix}Name"])
+    def lines(self) -> Iterator[str]:
+        """The request as AWS gets it, and what bounds its cost."""
+        given = {name: value for name, value in self.content.items() if name != "Tags"}
+        text = yaml.dump(given, Dumper=_Whole, sort_keys=False, default_flow_style=None, width=92)
+        type_ = self.content.get("JobType", self.kind.type)
+        yield f"Job {self.name} ({type_}), as AWS is asked for it:"
+        yield indent(text.rstrip(), "  ")
+        yield f"  duration limit   {self.bound}"
+        yield from (f"  note             {note}" for note in self.notes)
+        yield f"This costs money: {self.kind.cost} ({_PRICES})."
+
+    def start(self, client: ClientFactory) -> None:
+        """Start the job: it costs instance hours from now on."""
+        with job_errors_in_words(self.name):
+            self.before(client)
+            self.kind.ask(client, "create", self.content)
 
 
 @contextmanager
 def job_errors_in_words(name: str) -> Iterator[None]:
-    """Errors of the jobs' API in words, with what to do about those that are its own."""
+    """AWS's errors in words, with what to do about those that are the jobs' own."""
     with aws_errors_in_words():
         try:
             yield
         except ClientError as error:
-            code = error.response["Error"].get("Code", "")
-            message = error.response["Error"].get("Message", "")
-            fix = _FIXES.get(code.removesuffix("Exception"))
+            fix = _FIXES.get(error_code(error).removesuffix("Exception"))
             if fix is None:
                 raise
             raise AwsUnavailable(
-                f"AWS refused {error.operation_name} of {name}: {code}: {message}\n  fix:    {fix}"
+                f"AWS refused {error.operation_name} of {name}: {in_words(error)}\n  fix:    {fix}"
             ) from error
 
 
-_FIXES = {
-    "ResourceInUse": "Choose another --job-name: names are used once.",
-    "ResourceLimitExceeded": "Wait for a job to end, try fewer instance types, or ask for a "
-    "higher quota (Service Quotas, Amazon SageMaker).",
-    "ResourceNotFound": "See the names with --list; jobs are of one account and region.",
-}
-
-
-def start(client: ClientFactory, job: JobRequest) -> None:
-    """Start a job; it costs instance hours from now on.
-
-    Raises
-    ------
-    AwsUnavailable
-        When AWS refuses.
-    """
-    with job_errors_in_words(job.name):
-        _call(client, "create", job.kind, job.content)
-
-
-def read(client: ClientFactory, kind: JobKind[R], name: str) -> Job[R]:
-    """A job as it is now.
-
-    Raises
-    ------
-    AwsUnavailable
-        When there is no such job, or AWS refuses.
-    """
+def read(client: ClientFactory, kind: JobKind, name: str) -> Job:
+    """A job as it is now."""
     with job_errors_in_words(name):
-        return read_job(kind, _call(client, "describe", kind, kind.named(name)))
+        return Job.of(kind, kind.ask(client, "describe", {kind.name: name}))
 
 
-def read_job(kind: JobKind[R], answer: Mapping[str, Any]) -> Job[R]:
-    """A job from the answer that describes it."""
-    thresholds = answer.get("StoppingConditions", {}).get("ModelLatencyThresholds") or [{}]
-    milliseconds = thresholds[0].get("ValueInMilliseconds")
-    status = answer.get(f"{kind.prefix}Status") or answer["Status"]
-    results = answer.get(kind.results) or ()
-    if not kind.results and status == "COMPLETED" and "OutputConfig" in answer:  # no summary
-        results = (answer,)
-    return Job(
-        name=answer[f"{kind.prefix}Name"],
-        type=kind.type(answer),
-        status=status,
-        failure_reason=answer.get("FailureReason", ""),
-        created=answer["CreationTime"],
-        ended=next((answer[f"{name}Time"] for name in _ENDS if answer.get(f"{name}Time")), None),
-        results=tuple(kind.result(number, each) for number, each in enumerate(results, start=1)),
-        threshold=LatencyThreshold(thresholds[0].get("Percentile", "P95"), milliseconds)
-        if milliseconds
-        else None,
-        output=answer.get("OutputConfig", {}).get("S3OutputLocation", ""),
-    )
+def follow(
+    client: ClientFactory, kind: JobKind, name: str, sleep: Callable[[float], None]
+) -> Iterator[tuple[Job, str]]:
+    """A job at each look until it has ended, and how far its tests are."""
+    while True:
+        job = read(client, kind, name)
+        yield job, "" if job.done or not kind.steps else _progress(client, kind, name)
+        if job.done:
+            return
+        sleep(POLL_SECONDS)
 
 
-def progress_of(client: ClientFactory, kind: JobKind[R], name: str) -> str:
-    """How far the tests are, in words; empty before the first is listed."""
-    if not kind.steps:
-        return ""
+def _progress(client: ClientFactory, kind: JobKind, name: str) -> str:
+    pages = client("sagemaker").get_paginator(f"list_{kind.operation}_steps")
     with job_errors_in_words(name):
-        pages = client("sagemaker").get_paginator(kind.steps).paginate(**kind.named(name))
-        steps = [step for page in pages for step in page.get("Steps", ())]
+        steps = [step for page in pages.paginate(**{kind.name: name}) for step in page["Steps"]]
     counted = Counter(str(step["Status"]).lower().replace("_", " ") for step in steps)
     return ", ".join(f"{count} {status}" for status, count in sorted(counted.items()))
 
 
-def wait(
-    client: ClientFactory,
-    kind: JobKind[R],
-    name: str,
-    *,
-    sleep: Callable[[float], None],
-    on_poll: Callable[[Job[R], str], None] = lambda job, progress: None,
-) -> Job[R]:
-    """Follow a job to its end; interrupting the wait leaves the job running.
-
-    Parameters
-    ----------
-    client : callable
-    kind : JobKind
-    name : str
-    sleep : callable
-        Waits so many seconds: ``time.sleep``.
-    on_poll : callable
-        Told the job and the progress of its tests at each look.
-    """
-    while True:
-        job = read(client, kind, name)
-        on_poll(job, "" if job.done else progress_of(client, kind, name))
-        if job.done:
-            return job
-        sleep(POLL_SECONDS)
-
-
-def stop(client: ClientFactory, kind: JobKind[R], name: str) -> None:
-    """Stop a job: AWS ends its tests and deletes the endpoints that it made for them."""
+def stop(client: ClientFactory, kind: JobKind, name: str) -> None:
+    """Stop a job."""
     with job_errors_in_words(name):
-        _call(client, "stop", kind, kind.named(name))
+        kind.ask(client, "stop", {kind.name: name})
 
 
-def newest_jobs(client: ClientFactory, kind: JobKind[R], most: int = 50) -> list[Job[R]]:
-    """The newest jobs of one kind in the account and region, without their results."""
-    request = {"SortBy": "CreationTime", "SortOrder": "Descending", "MaxResults": most}
+def newest_jobs(client: ClientFactory, kind: JobKind) -> list[Job]:
+    """The newest fifty jobs of one kind in the account and region."""
+    request = {"SortBy": "CreationTime", "SortOrder": "Descending", "MaxResults": 50}
     with job_errors_in_words("the list"):
         answer = getattr(client("sagemaker"), f"list_{kind.operation}s")(**request)
-    return [read_job(kind, each) for each in answer[kind.jobs]]
+    return [Job.of(kind, each) for each in answer[kind.jobs]]
 
 
-def _call(client: ClientFactory, verb: str, kind: JobKind[R], request: Mapping[str, Any]) -> Any:
-    return getattr(client("sagemaker"), f"{verb}_{kind.operation}")(**request)
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """Values for places of the settings file, and what to know before they are written."""
+
+    values: Mapping[Place, Any]
+    notes: Sequence[str]
+
+
+def parse_limit(text: str, limit: Range) -> timedelta:
+    """How long a job may take, such as ``2h``; the limit's error for anything else."""
+    duration = duration_of(text)
+    if duration is None or not limit.holds(duration.total_seconds()):
+        raise limit.rule.error(
+            got=text,
+            allowed=f"whole seconds with a unit, such as 90m: {limit.allowed}",
+            where="--max-duration",
+        )
+    return duration
+
+
+def type_change(endpoint: EndpointSettings, after: str) -> list[str]:
+    """Why a new instance type takes two deploys, where the variant is a scalable target."""
+    before = endpoint.instance_type
+    if after == before or not endpoint.scaling.enabled or endpoint.throughput is None:
+        return []
+    return [
+        f"{before} to {after} under scaling takes two deploys: SageMaker refuses to change the "
+        "instance type of a scalable target. Deploy with scaling: {enabled: false, "
+        "keep_counts: true} first, then the new type with scaling on again "
+        "(docs/explanation/updates.md)."
+    ]

@@ -9,7 +9,7 @@ optimization.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -19,12 +19,24 @@ from ...account.sessions import ClientFactory
 from ...account.stacks import stack_ids
 from ...errors import rule
 from ...plan.instance_types import instance_facts
-from ...plan.limits import API, IMAGE_URI, INSTANCE_TYPE, MODEL_DATA_URI, Choice, Pattern
+from ...plan.limits import API, IMAGE_URI, INSTANCE_TYPE, MODEL_DATA_URI, Choice, Pattern, Range
 from ...settings import Settings
-from ...settings.fields import duration_of
-from .job_requests import JOB_NAME, JOB_ROLE, TAGS
-from .jobs import OPTIMIZATION, JobRequest
+from ...settings.fields import duration_text
+from .jobs import JobKind, JobRequest
 
+OPTIMIZATION = JobKind(
+    type="optimization",
+    operation="optimization_job",
+    name="OptimizationJobName",
+    status="OptimizationJobStatus",
+    ended="OptimizationEndTime",
+    jobs="OptimizationJobSummaries",
+    first_status="STARTING",
+    # model-optimize-create-job.html says of speculative decoding "no additional costs", and AWS's
+    # announcement of EAGLE "billed depending on the instance type and job duration".
+    cost="AWS chooses an instance to run the job on, of a type that may be a large one, and bills it "
+    "for as long as the job runs",
+)
 OPTIMIZATION_FORM = rule(
     "LLR111",
     "the request for an optimization job is not valid",
@@ -46,6 +58,7 @@ COMBINATION = rule(
     source="https://github.com/aws/sagemaker-python-sdk/blob/master/sagemaker-serve/src/"
     "sagemaker/serve/validations/optimization.py",
 )
+RUNTIME = Range(OPTIMIZATION_FORM, "the job's duration limit", 1, None, "seconds")
 QUANTIZATION = Choice(OPTIMIZATION_FORM, "the quantization", ("fp8", "awq", "smoothquant"))
 _PREFIX = Pattern(
     OPTIMIZATION_FORM,
@@ -59,35 +72,15 @@ DEFAULT_LIMIT = timedelta(hours=10)  # of ModelBuilder.optimize, sagemaker-pytho
 
 @dataclass(frozen=True)
 class Techniques:
-    """What is done to the model.
-
-    Parameters
-    ----------
-    quantize : str, optional
-        ``fp8``, ``awq`` or ``smoothquant``.
-    compile, shard, speculative : bool
-        Compile for the instance type; split into files that load quickly; train an EAGLE head.
-    training_data : str, optional
-        With ``speculative``: prefix in S3 with conversations (ShareGPT, OpenAI completions or chat
-        completions). By default AWS's own data.
-    image : str, optional
-        LMI container in which quantization, compilation and sharding run. By default AWS's choice.
-    environment : mapping of str to str
-        That container's environment, such as ``OPTION_TENSOR_PARALLEL_DEGREE``.
-
-    Raises
-    ------
-    ConfigurationError
-        LLR111 when nothing is asked, or something that belongs to another technique.
-    """
+    """What is done to the model; LLR111 for nothing, or what belongs to another technique."""
 
     quantize: str | None = None
     compile: bool = False
     shard: bool = False
-    speculative: bool = False
-    training_data: str | None = None
-    image: str | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
+    speculative: bool = False  # an EAGLE head is trained
+    training_data: str | None = None  # for that head, below a prefix in S3; by default AWS's own
+    image: str | None = None  # LMI's, of the container that does the rest; by default AWS's choice
+    environment: Mapping[str, str] = field(default_factory=dict)  # of that container
 
     def __post_init__(self) -> None:
         if not (self.quantize or self.in_container or self.speculative):
@@ -113,13 +106,7 @@ class Techniques:
         return bool(self.quantize) or self.compile or self.shard
 
     def configs(self) -> list[dict[str, Any]]:
-        """``OptimizationConfigs`` of the request.
-
-        Examples
-        --------
-        >>> Techniques(quantize="fp8").configs()
-        [{'ModelQuantizationConfig': {'OverrideEnvironment': {'OPTION_QUANTIZE': 'fp8'}}}]
-        """
+        """``OptimizationConfigs`` of the request."""
         image = {"Image": self.image} if self.image else {}
         asked = {
             # https://docs.aws.amazon.com/sagemaker/latest/dg/model-optimize-create-job.html
@@ -142,13 +129,7 @@ class Techniques:
         return found
 
     def check_for(self, instance_type: str) -> None:
-        """Refuse what AWS's client refuses for the accelerators of a type.
-
-        Raises
-        ------
-        ConfigurationError
-            LLR113, and LLE405 for the type's form.
-        """
+        """Refuse what AWS's client refuses for a type (LLR113), and a type's form (LLE405)."""
         INSTANCE_TYPE.check(instance_type, "--instance-type")
         facts = instance_facts(instance_type)
         kind = "nvidia" if facts is None else facts.accelerator
@@ -186,26 +167,12 @@ def optimization_job(
     *,
     max_runtime: timedelta = DEFAULT_LIMIT,
     accept_eula: bool = False,
+    notes: Sequence[str] = (),
 ) -> JobRequest:
-    """A job that writes an optimized copy of a model.
+    """A job that writes a copy of the model, optimized for an instance type, below ``output``.
 
-    Parameters
-    ----------
-    model : str
-        Prefix in S3 with the model's files.
-    output : str
-        Prefix in S3 that gets the optimized model, and nothing else.
-    instance_type : str
-        Where the result is to run; AWS chooses where the job does.
-    max_runtime : timedelta
-        After which AWS ends the job without a result. By default 10 hours.
-    accept_eula : bool
-        Whether the model's licence is accepted. By default nothing is said of it.
-
-    Raises
-    ------
-    ConfigurationError
-        LLR101, LLR102, LLR111, LLR112, LLR113, LLE304 for places of data, LLE405 for the type.
+    ``accept_eula`` accepts the model's licence; otherwise nothing is said of it. LLR101, LLR102,
+    LLR111, LLR112, LLR113, LLE304 for places of data, LLE405 for the type.
     """
     techniques.check_for(instance_type)
     _PREFIX.check(output, "--s3-output")
@@ -226,27 +193,18 @@ def optimization_job(
         source["ModelAccessConfig"] = {"AcceptEula": True}
     return JobRequest(
         OPTIMIZATION,
+        name,
+        role_arn,
         {
-            **OPTIMIZATION.named(JOB_NAME.check(name, "--job-name")),
-            "RoleArn": JOB_ROLE.check(role_arn, "--role-arn"),
             "ModelSource": {"S3": source},
             "DeploymentInstanceType": instance_type,
             "OptimizationConfigs": techniques.configs(),
             "OutputConfig": {"S3OutputLocation": output},
             "StoppingCondition": {"MaxRuntimeInSeconds": int(max_runtime.total_seconds())},
-            "Tags": TAGS,
         },
+        bound=f"{duration_text(max_runtime)}, then AWS ends the job without a result",
+        notes=notes,
     )
-
-
-def parse_runtime(text: str) -> timedelta:
-    """How long a job may take, such as ``12h``; ``LLR111`` for anything but whole seconds."""
-    limit = duration_of(text)
-    if limit is None or limit < timedelta(seconds=1) or limit % timedelta(seconds=1):
-        raise OPTIMIZATION_FORM.error(
-            got=text, allowed="whole seconds with a unit, such as 12h", where="--max-duration"
-        )
-    return limit
 
 
 def parse_environment(given: list[str]) -> dict[str, str]:
@@ -270,11 +228,8 @@ def model_prefix(account: Account, settings: Settings, key: str) -> str:
     Of a model of the Hugging Face Hub it is where the deployment staged it: in the bucket of the
     settings, or in the stack's own, which CloudFormation is asked for.
 
-    Raises
-    ------
-    ConfigurationError
-        LLR112 when the settings name no uncompressed model, or the stack has no bucket yet;
-        LLE343 to LLE346 for the lock file.
+    LLR112 when the settings name no uncompressed model, or the stack has no bucket yet; LLE343 to
+    LLE346 for the lock file.
     """
     endpoint = settings.endpoints[key]
     stated = endpoint.hugging_face

@@ -39,23 +39,10 @@ class SamplePayload:
 def sample_payload(
     given: str | None, upload_to: str | None, content_type: str | None, endpoint: EndpointSettings
 ) -> SamplePayload:
-    """Decide on the payload, without touching S3.
+    """Decide on the payload, without touching S3: LLR107.
 
-    Parameters
-    ----------
-    given : str or None
-        An ``s3://`` URI of a ``.tar.gz``, or a file on this machine; ``None`` takes the payload
-        of the settings' warm-up.
-    upload_to : str or None
-        Prefix in S3 for what is not there yet.
-    content_type : str or None
-        By default the warm-up payload's, else ``application/json``.
-    endpoint : EndpointSettings
-
-    Raises
-    ------
-    ConfigurationError
-        LLR107.
+    Given is an ``s3://`` URI of a ``.tar.gz``, or a file on this machine; without it the payload of
+    the settings' warm-up is taken. ``upload_to`` is the prefix in S3 for what is not there yet.
     """
     stated = endpoint.warm_up.payload if endpoint.warm_up else None
     if content_type is None and stated is not None:
@@ -94,13 +81,7 @@ def sample_payload(
 
 
 def packed(body: bytes, name: str) -> bytes:
-    """One file as a ``.tar.gz``, the same bytes for the same file.
-
-    Examples
-    --------
-    >>> packed(b"{}", "payload.json") == packed(b"{}", "payload.json")
-    True
-    """
+    """One file as a ``.tar.gz``, the same bytes for the same file."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         entry = tarfile.TarInfo(name)

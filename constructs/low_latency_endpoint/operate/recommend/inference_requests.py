@@ -1,4 +1,4 @@
-"""Requests to Inference Recommender: pure functions from options to what boto3 sends.
+"""What Inference Recommender is asked: pure functions from options to what boto3 sends.
 
 The traffic of a load test comes from closed-loop users, in phases or stairs: a user calls, waits
 for the answer and calls again, so the rate follows from the endpoint's speed. Source of the limits:
@@ -7,57 +7,52 @@ the developer guide's "Run a custom load test".
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from math import prod
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
 from ...errors import rule
 from ...plan.images import check_image_runs_on
 from ...plan.instance_types import instance_facts
-from ...plan.limits import API, GUIDE, INSTANCE_TYPE, Pattern, Range
+from ...plan.limits import GUIDE, INSTANCE_TYPE, Range
 from ...plan.recommendation_limits import MAX_TYPES, TRAFFIC_RULE, TYPES_TO_TRY
 from ...settings import EndpointSettings, served_containers
-from ...settings.fields import duration_of
+from ...settings.fields import duration_of, duration_text
 from ...settings.planned import images_of
 from ...settings.recommendation import PhaseSettings, StairsSettings
 from ...settings.yaml_source import scalar
-from .jobs import INFERENCE, JobRequest
-from .payload import SamplePayload
-from .threshold import STOPPING, LatencyThreshold
+from .jobs import JobKind, JobRequest
+from .payload import SamplePayload, upload
 
-JOB_NAME = Pattern(
-    rule(
-        "LLR101",
-        "the name of a recommendation job is not valid",
-        fix="Choose another --job-name, or leave it out.",
-        source=API + "CreateInferenceRecommendationsJob.html",
-    ),
-    "the job's name",
-    r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}",
-    "letters, digits and inner hyphens",
-    max_length=63,
+INFERENCE = JobKind(
+    type="",  # the answer tells: Default or Advanced
+    operation="inference_recommendations_job",
+    name="JobName",
+    status="Status",
+    ended="CompletionTime",
+    jobs="InferenceRecommendationsJobs",
+    first_status="PENDING",
+    cost="AWS bills the instances under test, by the second, at the hosting price of their types",
+    steps=True,
 )
-JOB_ROLE = Pattern(
-    rule(
-        "LLR102",
-        "a recommendation job needs a role of its own",
-        fix="Pass --role-arn, a role with AmazonSageMakerFullAccess and access to the payload.",
-        source=GUIDE + "inference-recommender-prerequisites.html",
-    ),
-    "the role's ARN",
-    r"arn:aws[a-z\-]*:iam::\d{12}:role/?[a-zA-Z_0-9+=,.@\-_/]+",
-    "an ARN such as arn:aws:iam::123456789012:role/recommender",
-    max_length=2048,
+STOPPING = rule(
+    "LLR106",
+    "a limit of the job is out of range",
+    fix="Change --max-duration, --max-invocations, --max-parallel or --target.",
+    source=GUIDE + "inference-recommender-load-test.html",
 )
 JOB_SECONDS = Range(STOPPING, "the job's duration limit", 1, 18_000, "seconds")
 MAX_INVOCATIONS = Range(STOPPING, "the most requests per minute", 1, 30_000, "requests per minute")
 MAX_PARALLEL = Range(STOPPING, "the tests at the same time", 1, 10)
 MAX_TESTS = Range(STOPPING, "the number of tests", 1, 10)
-TAGS = [{"Key": "created-by", "Value": "low-latency-endpoint"}]
+#: The statistics of a target, in the order in which one stands in for P95.
+_NEAREST = ("p95", "p99", "p99.9", "p90", "p50", "Average")
 
 Traffic = Sequence[PhaseSettings] | StairsSettings
 Shape = TypeVar("Shape", PhaseSettings, StairsSettings)
@@ -67,14 +62,57 @@ Shape = TypeVar("Shape", PhaseSettings, StairsSettings)
 DEFAULT_TRAFFIC = (PhaseSettings(users=1, spawn_rate=3, duration=timedelta(minutes=10)),)
 
 
-def parse_shape(kind: type[Shape], text: str, option: str) -> Shape:
-    """A phase or stairs as the AWS CLI writes structures; ``LLR105`` for anything else.
+class LatencyThreshold(NamedTuple):
+    """At which AWS stops a test; the note says where it differs from the settings' target."""
 
-    Examples
-    --------
-    >>> parse_shape(PhaseSettings, "users=1,spawn-rate=2,duration=2m", "--phase").spawn_rate
-    2
+    percentile: str
+    milliseconds: int
+    note: str = ""
+
+
+def threshold_of(targets: Mapping[str, float]) -> LatencyThreshold:
+    """The threshold for a latency target, statistic to milliseconds; LLR106 without one.
+
+    AWS's page on ``ModelLatencyThreshold`` takes P95 and P99, and asks for P95 in custom load
+    tests. The target's own p95 is used where there is one; else the target next above, which is
+    looser for p95, or next below, which is stricter.
     """
+    if not targets:
+        raise STOPPING.error(
+            got="no latency target in the settings",
+            allowed="--target p95=200ms, or latency in the settings",
+            where="--target",
+        )
+    name = next(statistic for statistic in _NEAREST if statistic in targets)
+    milliseconds = max(int(targets[name]), 1)
+    beyond = (
+        f"at {milliseconds} ms of p95 your {name} is already beyond its target. Confirm the choice "
+        "with low-latency load-test."
+    )
+    stricter = (
+        f"the target of {name.lower()} is stricter for it. Pass --target p95=... for another."
+    )
+    notes = []
+    if name != "p95":
+        reason = beyond if name.startswith("p99") else stricter
+        notes.append(f"AWS's load tests stop on p95 only: {reason}")
+    if targets[name] < 1:
+        notes.append("AWS takes whole milliseconds, 1 at least.")
+    return LatencyThreshold("P95", milliseconds, " ".join(notes))
+
+
+def parse_threshold(text: str) -> LatencyThreshold:
+    """A threshold from ``p95=150ms``; LLR106 for anything but P95 or P99 and whole milliseconds."""
+    match = re.fullmatch(r"[pP](95|99)=(.+)", text)
+    duration = duration_of(match[2]) if match else None
+    whole, rest = divmod(duration or timedelta(0), timedelta(milliseconds=1))
+    if match is None or rest or not 1 <= whole < 2**31:
+        raise STOPPING.error(got=text, allowed="p95=150ms, in whole milliseconds", where="--target")
+    return LatencyThreshold(f"P{match[1]}", whole)
+
+
+def parse_shape(kind: type[Shape], text: str, option: str) -> Shape:
+    """A phase or stairs as the AWS CLI writes structures; LLR105 for anything else."""
     given = [part.partition("=") for part in text.split(",")]
     try:
         return kind.model_validate(
@@ -85,16 +123,6 @@ def parse_shape(kind: type[Shape], text: str, option: str) -> Shape:
         raise TRAFFIC_RULE.error(
             got=text, allowed=",".join(f"{name}=..." for name in names), where=option
         ) from None
-
-
-def parse_limit(text: str, option: str) -> timedelta:
-    """How long a job may take, such as ``2h``; ``LLR106`` for anything but whole seconds."""
-    limit = duration_of(text)
-    if limit is None or not JOB_SECONDS.holds(limit.total_seconds()):
-        raise STOPPING.error(
-            got=text, allowed="whole seconds with a unit, such as 90m, at most 5h", where=option
-        )
-    return limit
 
 
 def load_test(
@@ -110,29 +138,8 @@ def load_test(
 ) -> dict[str, Any]:
     """What the request of an Advanced job has beyond a Default one's.
 
-    Parameters
-    ----------
-    threshold : LatencyThreshold
-        A test ends when the model's latency reaches it.
-    traffic : sequence of PhaseSettings, or StairsSettings
-        By default one user and three more each minute, for ten minutes.
-    max_invocations : int
-        A test ends at this many requests per minute. By default 30,000, the most.
-    max_duration : timedelta
-        AWS stops the job after this time, whatever is done by then. By default two hours.
-    max_parallel : int
-        Tests at the same time, each on an endpoint of its own. By default 3.
-    continue_when_flat : bool
-        Go on when the rate no longer rises with more users. By default the test ends there.
-    environment : mapping of str to sequence of str
-        Environment variables of the container to try with several values: each combination is a
-        test of each type.
-
-    Raises
-    ------
-    ConfigurationError
-        LLR104 for the instance types and variables, LLR105 for more traffic than time, LLR106 for a
-        limit or a number of tests out of range.
+    LLR104 for the instance types and variables, LLR105 for more traffic than time, LLR106 for a
+    limit or a number of tests out of range.
     """
     environment = environment or {}
     _check_count(instance_types, fewest=1)
@@ -195,9 +202,8 @@ def _traffic_pattern(traffic: Traffic) -> tuple[dict[str, Any], int]:
         }
         for phase in traffic
     ]
-    return {"TrafficType": "PHASES", "Phases": phases}, sum(
-        phase["DurationInSeconds"] for phase in phases
-    )
+    seconds = sum(phase["DurationInSeconds"] for phase in phases)
+    return {"TrafficType": "PHASES", "Phases": phases}, seconds
 
 
 def inference_job(
@@ -208,25 +214,11 @@ def inference_job(
     payload: SamplePayload,
     instance_types: Sequence[str] = (),
     test: Mapping[str, Any] | None = None,
+    notes: Sequence[str] = (),
 ) -> JobRequest:
-    """A job of Inference Recommender.
+    """An Advanced job of a :func:`load_test`; without, a Default one of these types, or AWS's.
 
-    Parameters
-    ----------
-    model : mapping
-        The model under test and its network, as :mod:`.deployed_model` reads them.
-    container : mapping
-        As :func:`.describe_container` describes it.
-    instance_types : sequence of str
-        A Default job without any lets AWS choose.
-    test : mapping, optional
-        A :func:`load_test` of these types, which makes it an Advanced job. By default it is a
-        Default one.
-
-    Raises
-    ------
-    ConfigurationError
-        LLR101 for the job's name, LLR102 for the role, LLR104 for too many instance types.
+    LLR101 for the job's name, LLR102 for the role, LLR104 for too many instance types.
     """
     _check_count(instance_types)
     described: dict[str, Any] = {
@@ -239,18 +231,29 @@ def inference_job(
     }
     if instance_types and test is None:
         described["SupportedInstanceTypes"] = list(instance_types)
-    test = test or {"InputConfig": {}}
+    given = test or {"InputConfig": {}}
+    content = {
+        "JobType": "Advanced" if test else "Default",
+        **given,
+        "InputConfig": {**model, "ContainerConfig": described, **given["InputConfig"]},
+    }
     return JobRequest(
         INFERENCE,
-        {
-            "JobName": JOB_NAME.check(name, "--job-name"),
-            "JobType": "Advanced" if test["InputConfig"] else "Default",
-            "RoleArn": JOB_ROLE.check(role_arn, "--role-arn"),
-            "Tags": TAGS,
-            **test,
-            "InputConfig": {**model, "ContainerConfig": described, **test["InputConfig"]},
-        },
+        name,
+        role_arn,
+        content,
+        bound=_bound(given["InputConfig"]),
+        notes=notes,
+        before=partial(upload, payload=payload),
     )
+
+
+def _bound(test: Mapping[str, Any]) -> str:
+    if not test:
+        return "AWS: within 45 minutes; a Default job takes no limit"
+    limit = timedelta(seconds=test["JobDurationInSeconds"])
+    hours = test["ResourceLimit"]["MaxParallelOfTests"] * (limit / timedelta(hours=1))
+    return f"{duration_text(limit)}, so at most {hours:g} instance hours"
 
 
 def _check_count(instance_types: Sequence[str], fewest: int = 0) -> None:
@@ -265,11 +268,8 @@ def _check_count(instance_types: Sequence[str], fewest: int = 0) -> None:
 def check_types_to_try(instance_types: Sequence[str], endpoint: EndpointSettings) -> list[str]:
     """Check the types against the endpoint's images before money is spent; doubts are returned.
 
-    Raises
-    ------
-    ConfigurationError
-        LLE405 for a malformed name, LLR104 for a type that is named twice or is burstable, and
-        the code of the image rule when the image cannot run on a type.
+    LLE405 for a malformed name, LLR104 for a type that is named twice or is burstable, and the code
+    of the image rule when the image cannot run on a type.
     """
     doubts: list[str] = []
     twice = [name for name, count in Counter(instance_types).items() if count > 1]
@@ -277,6 +277,7 @@ def check_types_to_try(instance_types: Sequence[str], endpoint: EndpointSettings
         raise TYPES_TO_TRY.error(
             got=f"{twice[0]} twice", allowed="each type once", where="--instance-type"
         )
+    images = images_of(served_containers(endpoint)).values()
     for name in instance_types:
         INSTANCE_TYPE.check(name, "--instance-type")
         facts = instance_facts(name)
@@ -288,9 +289,7 @@ def check_types_to_try(instance_types: Sequence[str], endpoint: EndpointSettings
                 allowed="types outside ml.t2",
                 where="--instance-type",
             )
-        for image in images_of(served_containers(endpoint)).values():
-            doubts += [
-                f"{name}: {doubt}"
-                for doubt in check_image_runs_on(image, name, where="--instance-type")
-            ]
+        for image in images:
+            found = check_image_runs_on(image, name, where="--instance-type")
+            doubts += [f"{name}: {doubt}" for doubt in found]
     return doubts

@@ -1,17 +1,73 @@
-"""From an optimized model to the settings file: its data, its image, its environment."""
+"""What an optimization job wrote: read, shown, and adopted into the settings file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from rich.console import RenderableType
+from rich.text import Text
+
 from ...plan.instance_types import instance_facts
+from ...report.tables import Table
 from ...settings import ContainerSettings, EndpointSettings, served_containers
 from ...settings.breach import Place
 from ...settings.entry_replacement import Entry
-from .adopting import NOT_ADOPTABLE, Adoption, type_change
-from .container import image_name
-from .results import OptimizedModel
+from .jobs import NOT_ADOPTABLE, Adoption, Job, type_change
+from .tested_model import image_name
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizedModel:
+    """The one result of a completed job."""
+
+    instance_type: str
+    image: str  # empty where AWS recommends none
+    model_data: str  # prefix in S3
+    environment: Mapping[str, str]
+    optimizations: tuple[str, ...]
+
+
+def optimized_models(job: Job) -> list[OptimizedModel]:
+    """What a completed job wrote, and how that is served; nothing before.
+
+    Environment of the container is what the job was given for the model and for its techniques,
+    as AWS's own client has it (sagemaker-python-sdk, ``ModelBuilder.optimize``).
+    """
+    answer = job.answer
+    if not job.succeeded:
+        return []
+    techniques = [pair for each in answer["OptimizationConfigs"] for pair in each.items()]
+    environment = dict(answer.get("OptimizationEnvironment") or {})
+    for _, stated in techniques:
+        environment |= stated.get("OverrideEnvironment") or {}
+    return [
+        OptimizedModel(
+            instance_type=answer["DeploymentInstanceType"],
+            image=(answer.get("OptimizationOutput") or {}).get("RecommendedInferenceImage", ""),
+            model_data=answer["OutputConfig"]["S3OutputLocation"].rstrip("/") + "/",
+            environment=environment,
+            optimizations=tuple(
+                name.removeprefix("Model").removesuffix("Config") for name, _ in techniques
+            ),
+        )
+    ]
+
+
+def optimized_table(job: Job, current: str) -> list[RenderableType]:
+    """The result, what it takes, and where it is."""
+    parts = job.heading()
+    for model in optimized_models(job):
+        takes = ["optimized: " + ", ".join(model.optimizations), model.image]
+        takes += [f"{name}={value}" for name, value in model.environment.items()]
+        type_ = model.instance_type + " (now)" * (model.instance_type == current)
+        row = ("1", type_, "\n".join(filter(None, takes)))
+        parts += [
+            Table(("#", "Instance type", "What it takes"), [row], align="rl"),
+            Text(f"The model is in {model.model_data}", style="dim"),
+        ]
+    return parts
 
 
 def adopt_optimized(
@@ -22,20 +78,7 @@ def adopt_optimized(
     A stated container gets the result's data, image and environment. A model of the Hub gives way
     to a container, for its lock file pins other bytes than those: it keeps what held of it besides
     (no network, the variables that keep servers from calling out), and the notes say what it lost.
-
-    Parameters
-    ----------
-    result : OptimizedModel
-    key : str
-        The endpoint's in the settings.
-    endpoint : EndpointSettings
-    region : str, optional
-        Of the stack, for images that AWS keeps in accounts of their own.
-
-    Raises
-    ------
-    ConfigurationError
-        LLR109 with several containers, and for a compiled model among instance pools.
+    LLR109 with several containers, and for a compiled model among instance pools.
     """
     if len(endpoint.containers) > 1:
         raise NOT_ADOPTABLE.error(
@@ -65,8 +108,7 @@ def adopt_optimized(
             "throughput.tps_per_instance is still the model's from before: measure it with "
             "low-latency load-test --find-limit."
         )
-    notes += type_change(endpoint, result.instance_type)
-    return Adoption(values | own, tuple(notes))
+    return Adoption(values | own, notes + type_change(endpoint, result.instance_type))
 
 
 def _container(
@@ -76,20 +118,20 @@ def _container(
     notes = []
     image = former.image
     source = next(name for name in ("uri", "dlc", "ecr", "asset") if getattr(image, name))
-    if result.image and source == "uri":
-        values[(*place, "image", "uri")] = result.image
-    elif result.image and source in ("dlc", "ecr"):
-        values[(*place, "image", source)] = Entry("uri", result.image)
-    elif result.image:
-        notes.append(f"Left to you: the image. The result is for image: {{uri: {result.image}}}.")
-    elif not result.image:
+    if not result.image:
         notes.append("AWS recommends no image: the settings' own stays.")
-    data, uri = former.data, result.model_data["model"]
+    elif source == "uri":
+        values[(*place, "image", "uri")] = result.image
+    elif source == "asset":
+        notes.append(f"Left to you: the image. The result is for image: {{uri: {result.image}}}.")
+    else:
+        values[(*place, "image", source)] = Entry("uri", result.image)
+    data = former.data
     stated = next((name for name in ("s3", "asset") if data and getattr(data, name)), None)
     if stated:
-        values[(*place, "data", stated)] = Entry("s3_prefix", uri)
+        values[(*place, "data", stated)] = Entry("s3_prefix", result.model_data)
     else:
-        values[(*place, "data", "s3_prefix")] = uri
+        values[(*place, "data", "s3_prefix")] = result.model_data
     for variable, value in result.environment.items():
         values[(*place, "environment", variable)] = value
     return values, notes
@@ -119,7 +161,7 @@ def _instead_of_hub(
             )
     container = {
         "image": dict(image),
-        "data": {"s3_prefix": result.model_data["model"]},
+        "data": {"s3_prefix": result.model_data},
         "environment": kept | dict(result.environment),
     }
     values: dict[Place, Any] = {(*here, "hugging_face"): Entry("containers", [container])}
@@ -139,14 +181,14 @@ def _compiled_for(result: OptimizedModel) -> Iterator[str]:
     if "Compilation" not in result.optimizations:
         return
     facts = instance_facts(result.instance_type)
-    if facts is not None and facts.accelerator != "nvidia":
-        yield (
-            f"Compiled by the Neuron SDK for {result.instance_type}: another instance type, number "
-            "of cores (OPTION_TENSOR_PARALLEL_DEGREE), sequence length or batch size, and another "
-            "SDK than the image's, need another job. Nothing is compiled when an instance starts."
-        )
-    else:
+    if facts is None or facts.accelerator == "nvidia":
         yield (
             f"Compiled by TensorRT-LLM for the GPUs of {result.instance_type}: another GPU or "
             "another image needs another job."
         )
+        return
+    yield (
+        f"Compiled by the Neuron SDK for {result.instance_type}: another instance type, number of "
+        "cores (OPTION_TENSOR_PARALLEL_DEGREE), sequence length or batch size, and another SDK than "
+        "the image's, need another job. Nothing is compiled when an instance starts."
+    )
