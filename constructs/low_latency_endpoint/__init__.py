@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from .hosting.images import ContainerImage
     from .hosting.inference_component import InferenceComponent
     from .hosting.instance_type import InstanceType
-    from .hosting.jumpstart_model import JumpStartModel
     from .hosting.metrics_publishing import MetricsPublishing
     from .hosting.model import Model
     from .hosting.model_data import ModelData
@@ -84,7 +83,6 @@ _MODULE_OF = {
         "hosting.images": "ContainerImage",
         "hosting.inference_component": "InferenceComponent",
         "hosting.instance_type": "InstanceType",
-        "hosting.jumpstart_model": "JumpStartModel",
         "hosting.model": "Model",
         "hosting.model_data": "ModelData",
         "hosting.model_interface": "IModel",
@@ -144,7 +142,6 @@ __all__ = [
     "InstancePool",
     "InstanceType",
     "InvocationScaling",
-    "JumpStartModel",
     "KeepWarmOptions",
     "LatencyAlarms",
     "LatencyDashboard",

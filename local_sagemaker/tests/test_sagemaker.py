@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from roles_under_test import give_hosting_role
 
 MODEL = "AWS::SageMaker::Model"
 CONFIG = "AWS::SageMaker::EndpointConfig"
@@ -55,6 +56,27 @@ TARGET = {
 
 def described(aws: Any, name: str) -> dict[str, Any]:
     return aws.client("sagemaker").describe_endpoint(EndpointName=name)
+
+
+def test_a_gated_model_asks_for_its_agreement(aws):
+    sagemaker, role = aws.client("sagemaker"), give_hosting_role(aws)
+    source = {
+        "S3Uri": "s3://jumpstart-private-cache-prod-us-east-1/llama/",
+        "S3DataType": "S3Prefix",
+        "CompressionType": "None",
+    }
+
+    def make(**agreement: Any) -> None:
+        data = {"S3DataSource": {**source, **agreement}}
+        container = {"Image": IMAGE, "ModelDataSource": data}
+        sagemaker.create_model(ModelName="guard", ExecutionRoleArn=role, PrimaryContainer=container)
+
+    for agreement in ({}, {"ModelAccessConfig": {"AcceptEula": False}}):
+        with pytest.raises(ClientError, match="AcceptEula value must be explicitly defined as"):
+            make(**agreement)
+    assert sagemaker.list_models(NameContains="guard")["Models"] == []
+    make(ModelAccessConfig={"AcceptEula": True})
+    sagemaker.delete_model(ModelName="guard")
 
 
 def test_model_keeps_every_setting(aws, stack, role):

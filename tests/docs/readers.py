@@ -27,9 +27,7 @@ from local_sagemaker import LocalAws, RuntimeOptions, deploy_template
 from local_sagemaker.model_servers import LanguageModelServer, ServiceTime, SimulatedModelServer
 from low_latency_endpoint.plan.price_file import ListedPrice, price_file_text
 from low_latency_endpoint.settings import parse_settings
-from tests import jumpstart_catalogue
 from tests.git_commands import git
-from tests.jumpstart_catalogue import LLAMA
 from tests.pinned_models import QWEN, written_lock
 
 from .console_blocks import ROOT
@@ -335,13 +333,9 @@ def _hugging_face(desk: Desk) -> None:
 
 
 def _jumpstart(desk: Desk) -> None:
-    assert desk.aws
-    s3 = desk.aws.client("s3")
-    s3.create_bucket(Bucket="jumpstart-cache-prod-us-east-1")
-    model = "meta-textgeneration-llama-3-1-8b-instruct"  # the page's, of the stand-in's form
-    for key, body in jumpstart_catalogue.documents().items():
-        key, body = key.replace(LLAMA, model), body.replace(LLAMA.encode(), model.encode())
-        s3.put_object(Bucket="jumpstart-cache-prod-us-east-1", Key=key, Body=body)
+    page = (ROOT / "docs" / "how-to" / "jumpstart.md").read_text("utf-8")
+    (shown,) = re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
+    desk.write("endpoint.yaml", shown)
 
 
 def _with_fleet(desk: Desk) -> None:
@@ -434,7 +428,7 @@ READERS: dict[str, Reader] = {
         server=LARGER,
         stands_for={**_INSTALLED, "body.json": "../body.json", "g5.json": "../g5.json"},
     ),
-    "docs/how-to/jumpstart.md": Reader(_jumpstart),
+    "docs/how-to/jumpstart.md": Reader(_jumpstart, needs_aws=False),
     "docs/how-to/language-model-on-a-gpu.md": Reader(
         _chat,
         needs_aws=False,

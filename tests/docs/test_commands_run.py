@@ -49,6 +49,7 @@ NOT_HERE = {
     "aws ssm start-session": "a shell in a task on Fargate",
     "aws cloudformation continue-update-rollback": "a stack that AWS failed to roll back",
     "aws cloudwatch put-alarm-mute-rule": "the local AWS has no such rules",
+    "aws sagemaker describe-hub-content": "JumpStart's hub is AWS's alone",
     "aws logs associate-kms-key": "the local AWS's logs have no keys",
     "low-latency recommend": "the local AWS has no recommender; tests/operate/recommend has one",
     "make accept": "a real account, and money",

@@ -495,6 +495,19 @@ BAD_ENDPOINT: list[Case] = [
     ({"tags": "{'aws:team': nlp}"}, "LLE918", "tags"),
     ({"tags": f"{{{', '.join(f'k{n}: v' for n in range(51))}}}"}, "LLE509", "tags"),
     ({"containers": "[{image: {uri: a/b:1, platform: linux/arm64}}]"}, "LLE928", "containers"),
+    (
+        {
+            "containers": "[{image: {uri: a/b:1}, data: {s3: s3://bkt/m/, accept_eula: true}, "
+            "multi_model: true}]"
+        },
+        "LLE318",
+        "containers",
+    ),
+    (
+        {"containers": "[{image: {uri: a/b:1}, data: {asset: m.tar.gz, accept_eula: true}}]"},
+        "LLE318",
+        "containers",
+    ),
     ({"containers": "[{image: {asset: examples, platform: linux/riscv}}]"}, "LLE312", "containers"),
     ({"alarms": "{minimum_invocations: -1}"}, "LLE704", "alarms"),
     ({"alarms": "{slow_requests: {threshold: 1s, objective: 0.5}}"}, "LLE726", "alarms"),

@@ -35,6 +35,14 @@ def test_the_shipped_file_satisfies_the_schema() -> None:
     assert list(VALIDATOR.iter_errors(yaml.safe_load(text))) == []
 
 
+def test_the_settings_of_the_jumpstart_page_are_valid() -> None:
+    page = (REPOSITORY / "docs" / "how-to" / "jumpstart.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
+    [container] = parse_settings(shown).endpoints["chat"].containers
+    assert container.data is not None
+    assert container.data.accept_eula
+
+
 @pytest.mark.parametrize(("group", "name"), PROPERTIES)
 def test_every_setting_is_described_and_shown(group: str, name: str) -> None:
     setting = GROUPS[group]["properties"][name]

@@ -252,7 +252,6 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "Container": lambda t: {"image": t.image},
     "Container.from_dlc": lambda t: {"repository": "pytorch-inference", "tag": "2.6.0-cpu"},
     "Container.from_hugging_face": lambda t: {"model": QWEN.model, "lock": t.lock},
-    "Container.from_jumpstart": lambda t: {"model": "acme-embedder", "lock": t.lock},
     "Container.from_uri": lambda t: {"image_uri": IMAGE},
     "ContainerImage.built_for": lambda t: {"architecture": "arm64"},
     "ContainerImage.from_asset": lambda t: {"directory": "."},
@@ -309,7 +308,6 @@ CALLS: dict[str, Callable[[Things], dict[str, Any]]] = {
     "EndpointConfiguration.variant": lambda t: {"name": "primary"},
     "FurtherVariant": lambda t: {"name": "challenger"},
     "HuggingFaceModel": lambda t: {"model": QWEN.model, "lock": t.lock},
-    "JumpStartModel": lambda t: {"model": "acme-embedder", "lock": t.lock},
     "InferenceAmi": lambda t: {"version": "al2-ami-sagemaker-inference-gpu-2"},
     "InferenceAmi.custom": lambda t: {"version": "al2-ami-sagemaker-inference-gpu-9"},
     "InferenceComponent": lambda t: {

@@ -1712,13 +1712,7 @@ ELSEWHERE = {
     "LLE325": "from_s3 takes an object or a prefix, told apart by the slash; the settings file "
     "says which one is meant",
     "LLE313": "the staging function's: tests/hugging_face/test_staging.py",
-    **dict.fromkeys(
-        ("LLE315", "LLE396", "LLE397", "LLE318"), "JumpStart's: tests/synth/test_jumpstart.py"
-    ),
-    **dict.fromkeys(
-        ("LLE316", "LLE317", "LLE395"),
-        "low-latency pin --jumpstart's: tests/hugging_face/test_jumpstart_catalogue.py",
-    ),
+    "LLE318": "test_model_data.py",
     "LLE319": "low-latency pin's: tests/hugging_face/test_pinning.py",
     "LLE320": "low-latency pin's: tests/hugging_face/test_pinning.py",
     "LLE340": "test_s3_gateway_policy.py",

@@ -17,8 +17,6 @@ from fuzzing.agreement import folder_of_files, synthesised, text_of
 from low_latency_endpoint.settings import Settings, load_settings, settings_json_schema
 from low_latency_endpoint.settings.update.comparison import Comparison, compare
 from low_latency_endpoint.settings.update.effects import Effect
-from tests.jumpstart_catalogue import EMBEDDER, written_jumpstart
-from tests.jumpstart_catalogue import LLAMA as GUARD
 from tests.pinned_models import LLAMA, QWEN, written_lock
 
 from .names_and_rights import narrowed, shared_by_an_update
@@ -128,12 +126,6 @@ GATED = {
     **HUB,
     ".hugging_face": {"model": "meta-llama/Llama-3.1-8B-Instruct", "accept_license": "llama3.1"},
 }
-JUMPSTART = {
-    ".containers": GONE,
-    ".jumpstart": {"model": GUARD, "accept_eula": True},
-    ".instance_type": "ml.g5.2xlarge",
-}
-OPEN = {**JUMPSTART, ".jumpstart": {"model": EMBEDDER}, ".instance_type": "ml.c5.xlarge"}
 SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-AbCdEf"
 KEEP_WARM = {".warm_up.keep_warm": {"every": "1m"}}
 CANARY = {".deployment": {"canary": {"size_percent": 10, "wait": "5m"}}}
@@ -355,10 +347,6 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {".shadow.hugging_face": HUB[".hugging_face"]},
         {**LOCAL, ".instance_type": "ml.g6e.xlarge", **SHADOWED},
     ),
-    (
-        {".shadow.jumpstart": JUMPSTART[".jumpstart"]},
-        {**LOCAL, ".instance_type": "ml.g5.2xlarge", **SHADOWED},
-    ),
     *(({f".shadow.{name}": value}, SHADOWED) for name, value, _ in FURTHER),
     ({".shadow.instance_type": "ml.m5.24xlarge"}, SHADOWED),
     *(
@@ -538,13 +526,6 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ),
     ({".tags.team": "nlp"}, {}),
     (HUB, {}),
-    (
-        {".jumpstart": {"model": GUARD, "accept_eula": True}, ".instance_type": "ml.g5.2xlarge"},
-        OPEN,
-    ),
-    ({".jumpstart.accept_eula": True}, OPEN),  # which an open model does not ask for
-    ({".jumpstart.lock": "another/models.lock.yaml"}, JUMPSTART),
-    ({".jumpstart.environment": {"A": "1"}}, JUMPSTART),
     ({".hugging_face": GATED[".hugging_face"]}, HUB),
     ({".hugging_face.accept_license": "apache-2.0"}, HUB),
     ({".hugging_face.lock": "another/models.lock.yaml"}, HUB),
@@ -585,7 +566,7 @@ BESIDE = {
 
 #: Groups of a variant beside the first that are the endpoint's, each of them a case as a whole.
 GROUP_OF_VARIANT = re.compile(
-    r"endpoints\.\*\.(variants\.\*|shadow)\.(containers|hugging_face|jumpstart|instances|scaling|routing)\."
+    r"endpoints\.\*\.(variants\.\*|shadow)\.(containers|hugging_face|instances|scaling|routing)\."
 )
 
 
@@ -610,8 +591,6 @@ def folder() -> Iterator[Path]:
         (made / "another").mkdir()
         newer = [replace(each, commit="8" * 40) for each in (QWEN, LLAMA)]
         written_lock(made / "another", *newer)
-        written_jumpstart(made)
-        written_jumpstart(made / "another", newer=True)
         (made / "another" / "Dockerfile").write_text("FROM busybox\n", encoding="utf-8")
         yield made
 

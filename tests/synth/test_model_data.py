@@ -10,7 +10,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
-from low_latency_endpoint import ModelData
+from low_latency_endpoint import Container, ContainerImage, ModelData
+from low_latency_endpoint.errors import ConfigurationError
 
 
 def served(stack, parts, template_of, data, **given):
@@ -61,6 +62,44 @@ def test_an_uncompressed_prefix_by_uri(stack, parts, template_of):
             "Condition": {"StringLike": {"s3:prefix": "llama/*"}},
         },
     ]
+
+
+@pytest.mark.parametrize(
+    ("tail", "kind", "compression"),
+    [("llama/", "S3Prefix", "None"), ("llama/model.tar.gz", "S3Object", "Gzip")],
+)
+def test_an_agreement_that_is_accepted(stack, parts, template_of, tail, kind, compression):
+    uri = f"s3://jumpstart-private-cache-prod-us-east-1/{tail}"
+    data = ModelData.from_uri(uri, accept_eula=True)
+    _, container, statements = served(stack, parts, template_of, data)
+    assert "ModelDataUrl" not in container  # which has no place for it
+    assert container["ModelDataSource"]["S3DataSource"] == {
+        "S3Uri": uri,
+        "S3DataType": kind,
+        "CompressionType": compression,
+        "ModelAccessConfig": {"AcceptEula": True},
+    }
+    assert [each["Action"] for each in statements] == (
+        ["s3:GetObject", "s3:ListBucket"] if kind == "S3Prefix" else ["s3:GetObject"]
+    )
+
+
+def test_an_agreement_for_data_of_a_bucket(stack, parts, template_of):
+    bucket = s3.Bucket.from_bucket_name(stack, "Models", "models")
+    data = ModelData.from_s3(bucket, "llama/", accept_eula=True)
+    _, container, _ = served(stack, parts, template_of, data)
+    source = container["ModelDataSource"]["S3DataSource"]
+    assert source["ModelAccessConfig"] == {"AcceptEula": True}
+
+
+@pytest.mark.parametrize(
+    "given", [{"multi_model": True}, {"model_package": "fraud"}], ids=["many", "package"]
+)
+def test_an_agreement_that_would_be_lost_is_refused(given):
+    data = ModelData.from_uri("s3://models/tenants/", accept_eula=True)
+    image = ContainerImage.from_uri("123456789012.dkr.ecr.us-east-1.amazonaws.com/a:1")
+    with pytest.raises(ConfigurationError, match="LLE318"):
+        Container(image=image, data=data, **given)
 
 
 def test_a_multi_model_prefix(stack, parts, template_of):

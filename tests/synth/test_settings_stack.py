@@ -352,8 +352,7 @@ def test_the_plan_of_another_request_is_refused(stack, parts):
 
 
 #: Words of people's remedies name options too: what a reader of an account says of them.
-# And JumpStart names what it pins alike.
-READERS = ("account", "operate", "load_test", "hugging_face")
+READERS = ("account", "operate", "load_test")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from .options import Json, Profile, Region, flag, grouped, option
+from .options import Json, flag, grouped, option
 from .output import print_json
 
 if TYPE_CHECKING:
@@ -38,16 +38,7 @@ class PinOptions:
         "Stage files like this too, as in '*Q4_K_M.gguf'. Repeat it.", metavar="PATTERN"
     )
     exclude: list[str] | None = option("Leave files like this out. Repeat it.", metavar="PATTERN")
-    jumpstart: list[str] | None = option(
-        "Instead of the Hub's: a model of SageMaker JumpStart by its ID. Repeat it.",
-        metavar="MODEL",
-    )
-    version: str | None = option(
-        "With --jumpstart: its version. Default: the newest.", metavar="VERSION"
-    )
     json: Json = False
-    profile: Profile = None
-    region: Region = None
 
 
 @grouped
@@ -62,9 +53,6 @@ def pin(
 ) -> None:
     """Pin models of the Hugging Face Hub: a commit, and each file by size and SHA-256.
 
-    Or models of SageMaker JumpStart: a version, and image, files and environment of each instance
-    type. Nothing vouches for their files' bytes: they are in AWS's own bucket.
-
     Alone needs the network, and a token for what is private or gated: HF_TOKEN, or hf auth login.
 
     \b
@@ -78,7 +66,6 @@ def pin(
       low-latency pin Qwen/Qwen3-8B
       low-latency pin Qwen/Qwen3-8B --revision b968826
       low-latency pin Qwen/Qwen3-8B-GGUF --include '*Q4_K_M.gguf'
-      low-latency pin --jumpstart meta-textgeneration-llama-3-1-8b-instruct --region us-east-1
       low-latency pin --check
     """
     from .output import progress_on_terminal
@@ -86,23 +73,13 @@ def pin(
 
     names = list(dict.fromkeys(models or ()))
     _check_usage(names, options)
-    from .pin_jumpstart import has_jumpstart_alone, jumpstart_differences, pin_models_of_jumpstart
-
-    if options.jumpstart and not options.check:
-        pin_models_of_jumpstart(options)
-        return
-    differing: dict[str, list[str]] = {}
-    if options.jumpstart or (options.check and not names and options.lock.exists()):
-        differing = jumpstart_differences(options)
-        if options.jumpstart or has_jumpstart_alone(options.lock):
-            _finish_check(differing, options)
     check_packages("huggingface_hub")
     _quieten()
     from ..hugging_face.hub_reading import Hub
 
     with progress_on_terminal("Reading the Hub") as say:
         if options.check:
-            differing |= _differences(Hub(say), names, options.lock, say)
+            differing = _differences(Hub(say), names, options.lock, say)
         else:
             done, changed = _pin(Hub(say), names, options, say)
     if options.check:
@@ -139,20 +116,8 @@ def _check_usage(names: list[str], options: PinOptions) -> None:
         options.revision or options.include or options.exclude or options.allow_pickle
     ):
         raise typer.BadParameter("--check compares what the lock file has: give models at most")
-    if not names and not options.check and not options.jumpstart:
-        raise typer.BadParameter("name a model, or give --jumpstart or --check")
-    if options.jumpstart and names:
-        raise typer.BadParameter("models of the Hub, or --jumpstart: one at a time")
-    if options.jumpstart and (
-        options.revision or options.include or options.exclude or options.allow_pickle
-    ):
-        raise typer.BadParameter("--jumpstart goes with --version and --region")
-    if (options.version or options.region or options.profile) and not options.jumpstart:
-        raise typer.BadParameter("--version, --region and --profile go with --jumpstart")
-    if options.check and (options.version or options.region):
-        raise typer.BadParameter("--check compares what the lock file has")
-    if options.version and len(set(options.jumpstart or ())) > 1:
-        raise typer.BadParameter("--version is of one model")
+    if not names and not options.check:
+        raise typer.BadParameter("name a model, or give --check")
     if options.revision and len(names) > 1:
         raise typer.BadParameter("--revision is of one model")
     if options.revision is not None and not options.revision.strip():

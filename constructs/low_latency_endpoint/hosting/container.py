@@ -10,7 +10,6 @@ from ..hugging_face import HUB
 from ..hugging_face.lock_file import LOCK_NAME
 from ..plan.argument_kinds import checked_arguments
 from ..plan.hugging_face_rules import HUB_MODEL_ALONE, INSTANCE_TYPE_NEEDED
-from ..plan.jumpstart_rules import EULA_OF_PREFIX
 from ..plan.limits import (
     CONTAINER_HOSTNAME,
     ENVIRONMENT_ENTRIES,
@@ -20,6 +19,7 @@ from ..plan.limits import (
 )
 from ..plan.rules import (
     CACHE_OF_MULTI_MODEL,
+    EULA_OF_PREFIX,
     IMAGE_OR_PACKAGE,
     MULTI_MODEL_DATA,
     PACKAGE_IS_SINGLE_MODEL,
@@ -29,7 +29,6 @@ from ..synthesis.validation import check, is_token
 from .hugging_face_model import HuggingFaceModel, served_on, serving_image
 from .images import ContainerImage
 from .instance_type import InstanceType
-from .jumpstart_model import JumpStartModel, jumpstart_image, jumpstart_on
 from .model_data import ModelData
 
 if TYPE_CHECKING:
@@ -65,9 +64,6 @@ class Container:
         Instead of ``data``: a pinned model of the Hub, staged into S3 at deployment. Image and
         environment follow from it and the instance type, unless ``image`` is given; what
         ``environment`` states wins. See :meth:`from_hugging_face`.
-    jumpstart : JumpStartModel, optional
-        Likewise a pinned model of SageMaker JumpStart, read from AWS's own bucket. See
-        :meth:`from_jumpstart`.
     model_package : str, optional
         ARN of a version in SageMaker's model registry (or a package's name), which says image and
         data by itself. ``image`` and ``data`` then say what it holds, for the role's rights and for
@@ -79,8 +75,7 @@ class Container:
     ConfigurationError
         LLE303, LLE305 to LLE307 for hostname and environment, LLE326 for a multi-model container
         without an S3 prefix, LLE318 for data whose agreement cannot be accepted here, LLE368 for
-        what a model of the Hub or of JumpStart excludes, LLE370 to LLE372, LLE374 for the model
-        package.
+        what a model of the Hub excludes, LLE370 to LLE372, LLE374 for the model package.
 
     Examples
     --------
@@ -98,7 +93,6 @@ class Container:
     model_cache: bool | None = None
     model_package: str | None = None
     hugging_face: HuggingFaceModel | None = None
-    jumpstart: JumpStartModel | None = None
 
     def __post_init__(self) -> None:
         check(CONTAINER_HOSTNAME, self.hostname)
@@ -108,8 +102,8 @@ class Container:
             ENVIRONMENT_KEY.check(key)  # a token too: CloudFormation has no keys that it computes
             if not is_token(value):
                 ENVIRONMENT_VALUE_BYTES.check(len(value.encode()), f"environment {key}")
-        if self.hugging_face is not None or self.jumpstart is not None:
-            self._check_alone("hugging_face" if self.hugging_face is not None else "jumpstart")
+        if self.hugging_face is not None:
+            self._check_alone(self.hugging_face)
         elif self.image is None and self.model_package is None:
             raise IMAGE_OR_PACKAGE.error(got="neither", allowed="image or model_package")
         if self.multi_model and self.model_package is not None:
@@ -131,26 +125,20 @@ class Container:
                 got=data.uri if data else "no data", allowed="an S3 prefix ending in /"
             )
 
-    def _check_alone(self, source: str) -> None:
-        """Nothing beside a model that comes with its files."""
+    def _check_alone(self, hub: HuggingFaceModel) -> None:
+        """Nothing beside a model that comes with its files; ``container_on`` adds its own data."""
         for name, given in (
             ("model_package", self.model_package is not None),
             ("multi_model", self.multi_model),
-            ("data", self.data is not None and not self._is_own(self.data)),
-            ("jumpstart", source == "hugging_face" and self.jumpstart is not None),
+            ("data", self.data is not None and self.data != hub.data),
         ):
             if given:
                 raise HUB_MODEL_ALONE.error(
-                    what="a model of the Hub or of JumpStart comes with its files, and is one model",
-                    got=f"{name} beside {source}",
+                    what="a model of the Hub comes with its files, and is one model",
+                    got=f"{name} beside hugging_face",
                     allowed="one of them",
-                    fix=f"Leave out {name} beside {source}.",
+                    fix=f"Leave out {name} beside hugging_face.",
                 )
-
-    def _is_own(self, data: ModelData | str) -> bool:
-        """Whether data is what :func:`container_on` has found for the model."""
-        source = self.hugging_face or self.jumpstart
-        return source is not None and data == source.data
 
     @classmethod
     def from_dlc(
@@ -254,59 +242,6 @@ class Container:
         )
         return made if instance_type is None else container_on(made, [str(instance_type)])
 
-    @classmethod
-    def from_jumpstart(
-        cls,
-        model: str,
-        *,
-        lock: str = LOCK_NAME,
-        accept_eula: bool = False,
-        instance_type: InstanceType | str | None = None,
-        environment: Mapping[str, str] | None = None,
-    ) -> Container:
-        """A model of SageMaker JumpStart: pinned, and read from AWS's own bucket.
-
-        ``low-latency pin --jumpstart MODEL`` writes the lock file, and synthesis reads that alone.
-        Nothing is staged: SageMaker reads the files from JumpStart's bucket in the stack's Region,
-        and the model's role may read exactly them.
-
-        Parameters
-        ----------
-        model, lock, accept_eula
-            As for :class:`JumpStartModel`.
-        instance_type : InstanceType or str, optional
-            What it runs on, which decides image, files and environment: on Inferentia and Trainium
-            the files may be compiled already. :class:`LowLatencyEndpoint` knows it; say it where a
-            :class:`Model` is made.
-        environment : mapping of str to str
-            Environment variables beside JumpStart's; they win over them.
-
-        Raises
-        ------
-        ConfigurationError
-            With an instance type LLE343 to LLE345 for the lock file, LLE396 for an agreement that
-            is not accepted, LLE315 for a type that JumpStart does not serve it on; where the model
-            is made LLE397 for a Region without JumpStart.
-
-        Examples
-        --------
-        >>> from low_latency_endpoint import Container
-        >>> Container.from_jumpstart(  # doctest: +SKIP
-        ...     "meta-textgeneration-llama-3-1-8b-instruct", accept_eula=True)
-        """
-        made = cls(
-            jumpstart=JumpStartModel(model=model, lock=lock, accept_eula=accept_eula),
-            environment=environment or {},
-        )
-        return made if instance_type is None else container_on(made, [str(instance_type)])
-
-    @property
-    def serves_isolated(self) -> bool:
-        """Whether it is known to serve without a network: then it does by default."""
-        if self.jumpstart is not None:
-            return self.jumpstart.pinned.network_isolation
-        return self.hugging_face is not None
-
     @property
     def model_data(self) -> ModelData | None:
         """What is served, in one form."""
@@ -324,11 +259,8 @@ def container_on(
     Raises
     ------
     ConfigurationError
-        LLE314 without a type, and as :meth:`Container.from_hugging_face` and
-        :meth:`Container.from_jumpstart` with one.
+        LLE314 without a type, and as :meth:`Container.from_hugging_face` with one.
     """
-    if container.jumpstart is not None and container.data is None:
-        return _jumpstart_on(container, container.jumpstart, instance_types, where)
     hub = container.hugging_face
     if hub is None or container.data is not None:
         return container
@@ -345,21 +277,6 @@ def container_on(
         container,
         hugging_face=served,
         image=serving_image(serving),
-        data=served.data,
-        environment={**serving.environment, **container.environment},
-    )
-
-
-def _jumpstart_on(
-    container: Container, jumpstart: JumpStartModel, instance_types: Sequence[str], where: str
-) -> Container:
-    served = jumpstart_on(jumpstart, instance_types, where)
-    serving = served.serving
-    assert serving is not None
-    return replace(
-        container,
-        jumpstart=served,
-        image=container.image or jumpstart_image(serving),
         data=served.data,
         environment={**serving.environment, **container.environment},
     )

@@ -26,7 +26,6 @@ from ..synthesis.safeguards import safeguards_of
 from ..synthesis.validation import check, is_token
 from .data_capture import DataCapture, capture_property
 from .instance_type import InstanceType
-from .jumpstart_model import check_jumpstart_on
 from .metrics_publishing import MetricsPublishing, metrics_property
 from .shadow import check_shadow
 from .tags import cfn_tags
@@ -350,8 +349,6 @@ def check_images(scope: Construct, variant: ProductionVariant) -> None:
             )
         for serving in model.hub_servings:
             also_on(serving, [instance_type.name], volume_gib=variant.volume_size_gib, where=where)
-        for jumpstart in model.jumpstart_models:
-            check_jumpstart_on(jumpstart, instance_type.name, where)
         for image in model.images:
             built_for = image.architecture
             doubt = (

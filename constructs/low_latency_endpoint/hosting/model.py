@@ -59,8 +59,7 @@ class Model(HostedInNetwork):
     network_isolation : bool, optional
         No network calls from or to the containers; SageMaker then fetches model data through the
         VPC, which the network's S3 gateway endpoint serves. By default on where all containers
-        serve models of the Hugging Face Hub, which are staged for that, or of JumpStart that
-        JumpStart itself isolates; else off.
+        serve models of the Hugging Face Hub, which are staged for that; else off.
     architecture : {"x86_64", "arm64"}, optional
         Of the instances, for images built from a Dockerfile without a platform of their own. By
         default they are built for the machine that builds them.
@@ -157,7 +156,7 @@ class Model(HostedInNetwork):
                 if several
                 else None
             ),
-            enable_network_isolation=all(each.serves_isolated for each in containers)
+            enable_network_isolation=all(each.hugging_face is not None for each in containers)
             if network_isolation is None
             else network_isolation,
             vpc_config=sagemaker.CfnModel.VpcConfigProperty(
@@ -177,7 +176,6 @@ class Model(HostedInNetwork):
             for each in containers
             if each.hugging_face and each.hugging_face.serving
         )
-        self.jumpstart_models = tuple(each.jumpstart for each in containers if each.jumpstart)
         self.shape = endpoint_shape(
             len(containers), multi_model=any(container.multi_model for container in containers)
         )

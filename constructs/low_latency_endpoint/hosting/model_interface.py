@@ -13,7 +13,6 @@ from constructs import IDependable
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..plan.hub_serving import HubServing
 from .images import ContainerImage
-from .jumpstart_model import JumpStartModel
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
@@ -39,8 +38,6 @@ class IModel(Resource):
         What endpoint configuration and variant have for it, by CloudFormation's names.
     hub_servings : sequence of HubServing
         How its models of the Hugging Face Hub are served, which the variant's time-outs follow.
-    jumpstart_models : sequence of JumpStartModel
-        Those of JumpStart, whose time-outs are the variant's by default.
     needed : sequence of IDependable
         What the endpoint configuration waits for.
     """
@@ -54,7 +51,6 @@ class IModel(Resource):
     configuration_properties: Mapping[str, Any] = MappingProxyType({})
     variant_properties: Mapping[str, Any] = MappingProxyType({})
     hub_servings: Sequence[HubServing] = ()
-    jumpstart_models: Sequence[JumpStartModel] = ()
     needed: Sequence[IDependable] = ()
 
     def grant_write(self, s3_uri: str, key: kms.IKey | None = None) -> list[IDependable]:

@@ -199,8 +199,7 @@ class VariantOptions:
         the latency target.
     startup_health_check_timeout : Duration, optional
         How long the container may take until ``/ping`` answers, 1 minute to 1 hour. By default
-        SageMaker's (4 minutes in AWS's guide), for a model of the Hugging Face Hub by its size,
-        for one of JumpStart as JumpStart deploys it.
+        SageMaker's (4 minutes in AWS's guide), for a model of the Hugging Face Hub by its size.
     model_data_download_timeout : Duration, optional
         How long fetching the model may take, 1 minute to 1 hour; raise it for models over 40 GB.
     volume_size_gib : int, optional
@@ -377,7 +376,7 @@ class ProductionVariant(VariantOptions):
         )
 
     def _seconds(self, stated: Duration | None, name: str, limit: Range) -> int | None:
-        """A time-out as stated; else what a model's size or JumpStart asks for."""
+        """A time-out as stated; else what a model of the Hub asks for by its size."""
         if stated is not None:
             return check_seconds(limit, stated, self.name)
         asked = [
@@ -385,12 +384,6 @@ class ProductionVariant(VariantOptions):
             for model in self.models
             for serving in model.hub_servings
             for container in serving.containers
-        ]
-        asked += [
-            timeout.total_seconds()
-            for model in self.models
-            for jumpstart in model.jumpstart_models
-            if (timeout := jumpstart.pinned.timeout(name)) is not None
         ]
         return int(max(asked)) if asked else None
 

@@ -5,21 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ..plan.hugging_face_rules import LOCK_FILE
-from ..plan.pinned_jumpstart import (
-    PinnedJumpStartModel,
-    jumpstart_document,
-    jumpstart_models_of,
-    pinned_jumpstart_in,
-)
 from ..plan.pinned_model import PinnedModel, lock_document, models_of, pinned_in
 
-_Models = TypeVar("_Models")
 LOCK_NAME = "models.lock.yaml"
 MOST_BYTES = 1_000_000
 """Of a lock file, as of a settings file: some 5,000 files of models."""
@@ -39,30 +32,6 @@ def read_lock(path: str | Path, *, without: Collection[str] = ()) -> dict[str, P
         LLE343 where there is none that can be read, LLE345 for a model that somebody changed.
     """
     return models_of(_document(path), str(path), without=without)
-
-
-def read_jumpstart_lock(
-    path: str | Path, *, without: Collection[str] = ()
-) -> dict[str, PinnedJumpStartModel]:
-    """The models of JumpStart in a lock file, by ID, `without` those that are pinned again.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE343 where there is no file that can be read, LLE345 for a model that somebody changed.
-    """
-    return jumpstart_models_of(_document(path), str(path), without=without)
-
-
-def pinned_jumpstart_model(path: str | Path, model: str) -> PinnedJumpStartModel:
-    """One model of JumpStart in a lock file.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE343 to LLE345.
-    """
-    return pinned_jumpstart_in(_as_it_is(path, read_jumpstart_lock), model, str(path))
 
 
 def _document(path: str | Path) -> Any:
@@ -103,25 +72,22 @@ def pinned_model(path: str | Path, model: str) -> PinnedModel:
     ConfigurationError
         LLE343 to LLE345.
     """
-    return pinned_in(_as_it_is(path, read_lock), model, str(path))
-
-
-def _as_it_is(path: str | Path, read: Callable[[str | Path], _Models]) -> _Models:
-    """The models of a file, read once for each change of it: settings ask several times."""
     try:
         facts = Path(path).stat()
     except (OSError, ValueError):
-        return read(path)  # which says what is wrong
-    models: _Models = _read(read, str(path), facts.st_mtime_ns, facts.st_size)
-    return models
+        models = read_lock(path)  # which says what is wrong
+    else:
+        models = _read(str(path), facts.st_mtime_ns, facts.st_size)
+    return pinned_in(models, model, str(path))
 
 
 @lru_cache(maxsize=32)
-def _read(read: Callable[[str | Path], Any], path: str, modified: int, size: int) -> Any:
-    return read(path)
+def _read(path: str, modified: int, size: int) -> dict[str, PinnedModel]:
+    """Read once for each change of a file: settings ask several times."""
+    return read_lock(path)
 
 
-def lock_text(models: Iterable[PinnedModel], jumpstart: Iterable[PinnedJumpStartModel] = ()) -> str:
+def lock_text(models: Iterable[PinnedModel]) -> str:
     """The lock file's text; the same models give the same bytes."""
     import yaml
 
@@ -130,33 +96,22 @@ def lock_text(models: Iterable[PinnedModel], jumpstart: Iterable[PinnedJumpStart
             return True
 
     document = lock_document(models)
-    if section := jumpstart_document(jumpstart):
-        document["jumpstart"] = section
     written = yaml.dump(document, Dumper=Plain, sort_keys=False, width=200, allow_unicode=True)
     return _HEAD + written
 
 
-def write_lock(
-    path: str | Path,
-    models: Iterable[PinnedModel] | None = None,
-    jumpstart: Iterable[PinnedJumpStartModel] | None = None,
-) -> bool:
+def write_lock(path: str | Path, models: Iterable[PinnedModel]) -> bool:
     """Write a lock file whole or not at all; gives whether it differs from before.
 
-    A link stays a link, and a file keeps its rights. Models of the kind that is not given stay.
+    A link stays a link, and a file keeps its rights.
 
     Raises
     ------
-    ConfigurationError
-        LLE343 to LLE345 where what stays cannot be read.
     OSError
         When it cannot be written; what was there is still there.
     """
     target = Path(path).resolve()
-    if target.exists():
-        models = read_lock(path).values() if models is None else models
-        jumpstart = read_jumpstart_lock(path).values() if jumpstart is None else jumpstart
-    text = lock_text(models or (), jumpstart or ()).encode()
+    text = lock_text(models).encode()
     if len(text) > MOST_BYTES:
         raise LOCK_FILE.error(
             got=f"{len(text):,} bytes for all models",

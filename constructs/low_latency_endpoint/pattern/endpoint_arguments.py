@@ -22,7 +22,6 @@ from ..hosting.deployment import DeploymentPolicy
 from ..hosting.hugging_face_model import HuggingFaceModel
 from ..hosting.images import ContainerImage
 from ..hosting.instance_type import InstanceType
-from ..hosting.jumpstart_model import JumpStartModel
 from ..hosting.metrics_publishing import MetricsPublishing
 from ..hosting.model_data import ModelData
 from ..hosting.variant import CoreDump, InferenceAmi, InstancePool, RoutingStrategy, VariantOptions
@@ -177,9 +176,6 @@ def _containers(
     if settings.hugging_face is not None:
         name = container_id(key, (*place, "hugging_face", 0))
         return [_from_hub(scope, name, settings.hugging_face)]
-    if settings.jumpstart is not None:
-        jumpstart = _stated(JumpStartModel, settings.jumpstart, lock=str(settings.jumpstart.lock))
-        return [Container(jumpstart=jumpstart, environment=settings.jumpstart.environment)]
     stated = settings.containers
     ids = [container_id(key, (*place, "containers", index)) for index, _ in enumerate(stated)]
     return [

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ..errors import ConfigurationError
 from .hugging_face_rules import LOCK_EDITED, LOCK_FILE, NOT_PINNED
 
-VERSION = 1
+_VERSION = 1
 """Of the lock file's form."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -152,7 +152,7 @@ def digest_of(name: str, contents: Mapping[str, Any]) -> str:
 def lock_document(models: Iterable[PinnedModel]) -> dict[str, Any]:
     """What a lock file holds, models and files in order."""
     return {
-        "version": VERSION,
+        "version": _VERSION,
         "models": {
             each.model: {**each.contents(), "digest": each.digest}
             for each in sorted(models, key=lambda pinned: pinned.model)
@@ -165,9 +165,9 @@ def models_of(
 ) -> dict[str, PinnedModel]:
     """The models that a lock file's document holds, by name."""
     models = document.get("models") if isinstance(document, Mapping) else None
-    if not isinstance(models, Mapping) or document.get("version") != VERSION:
+    if not isinstance(models, Mapping) or document.get("version") != _VERSION:
         raise LOCK_FILE.error(
-            got="something else", allowed=f"version: {VERSION}, and models by name", where=where
+            got="something else", allowed=f"version: {_VERSION}, and models by name", where=where
         )
     return {
         str(name): _model(str(name), stated, where)
@@ -189,19 +189,19 @@ def _model(name: str, stated: Any, where: str) -> PinnedModel:
     try:
         pinned = PinnedModel(
             model=name,
-            revision=stated_text(stated["revision"]),
-            commit=matching_text(_COMMIT, stated["commit"]),
+            revision=_text(stated["revision"]),
+            commit=_matching(_COMMIT, stated["commit"]),
             files=tuple(_file(path, facts) for path, facts in stated["files"].items()),
             task=_optional_text(stated.get("task")),
             library=_optional_text(stated.get("library")),
             license=_optional_text(stated.get("license")),
             gated=stated.get("gated", False) is not False,
             parameters={
-                stated_text(kind): _count(number)
+                _text(kind): _count(number)
                 for kind, number in (stated.get("parameters") or {}).items()
             },
             config=dict(stated.get("config") or {}),
-            left_out=tuple(map(stated_text, stated.get("left_out") or ())),
+            left_out=tuple(map(_text, stated.get("left_out") or ())),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
         raise _edited(name, f"not as pinned: {problem}", where) from None
@@ -225,7 +225,7 @@ def _file(path: str, facts: Mapping[str, Any]) -> PinnedFile:
     if any(part in ("", ".", "..") or "\0" in part or len(part.encode()) > 255 for part in parts):
         # https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_S3ModelDataSource.html
         raise ValueError(f"{path!r} is no file below the model's folder")
-    return PinnedFile(str(path), _count(facts["size"]), matching_text(_SHA256, facts["sha256"]))
+    return PinnedFile(str(path), _count(facts["size"]), _matching(_SHA256, facts["sha256"]))
 
 
 def _count(value: Any) -> int:
@@ -236,18 +236,16 @@ def _count(value: Any) -> int:
 
 
 def _optional_text(value: Any) -> str | None:
-    return None if value is None else stated_text(value)
+    return None if value is None else _text(value)
 
 
-def matching_text(pattern: re.Pattern[str], value: Any) -> str:
-    """A value of a lock file that is text of this form; ValueError for another."""
-    if not pattern.fullmatch(stated_text(value)):
+def _matching(pattern: re.Pattern[str], value: Any) -> str:
+    if not pattern.fullmatch(_text(value)):
         raise ValueError(f"{value!r}")
     return str(value)
 
 
-def stated_text(value: Any) -> str:
-    """A value of a lock file that is text; ValueError for another."""
+def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{value!r}")
     return value

@@ -181,6 +181,12 @@ PREFIX_ENDS_WITH_SLASH = rule(
     fix="End it with /.",
     source=API + "S3ModelDataSource.html",
 )
+EULA_OF_PREFIX = rule(
+    "LLE318",
+    "accept_eula is given with data that takes no license agreement",
+    fix="Leave it out; it is for one model's data in S3.",
+    source="/sagemaker/latest/APIReference/API_S3ModelDataSource.html",
+)
 MULTI_MODEL_DATA = rule(
     "LLE326",
     "a multi-model container needs compressed archives under one S3 prefix",

@@ -42,19 +42,16 @@ def container_checks(given: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def one_way_to_serve(given: Mapping[str, Any], *, needed: bool) -> Iterator[Finding]:
-    """Containers, or a model of the Hub or of JumpStart: not both, and one of them where it is needed."""
-    found = [name for name in ("containers", "hugging_face", "jumpstart") if name in given]
+    """Containers, or a model of the Hub: not both, and one of them where it is needed."""
+    found = [name for name in ("containers", "hugging_face") if name in given]
     if len(found) > 1:
         yield finding(
-            EXACTLY_ONE,
-            found[1],
-            got=" and ".join(found),
-            allowed="containers, hugging_face or jumpstart",
+            EXACTLY_ONE, found[1], got=" and ".join(found), allowed="containers or hugging_face"
         )
     elif needed and not found:
         yield finding(
             MISSING_SETTING,
-            got="none of containers, hugging_face and jumpstart",
+            got="neither containers nor hugging_face",
             allowed="one of them",
             what="what is served is missing",
             fix="Add containers, such as containers: [{image: {ecr: {repository: my-model}}}], or "

@@ -8,11 +8,11 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from ..plan import limits
-from ..plan.jumpstart_rules import EULA_OF_PREFIX
 from ..plan.rules import (
     ARCHIVE_NAME,
     ASSET_IS_ARCHIVE,
     CACHE_OF_MULTI_MODEL,
+    EULA_OF_PREFIX,
     MULTI_MODEL_DATA,
     PACKAGE_IS_SINGLE_MODEL,
     PREFIX_ENDS_WITH_SLASH,

@@ -20,7 +20,6 @@ from .fields import Limited
 from .hugging_face import HuggingFaceSettings
 from .inference_ami import InferenceAmi
 from .instance_pools import InstancePoolSettings, pool_checks
-from .jumpstart import JumpStartSettings
 from .model_base import SettingsModel, items_of, optional
 from .recommendation import RecommendationSettings
 from .rules import KMS_KEY_ARN, ROLE_ARN, SAMPLES_NOTHING, TAG_KEY, TAG_VALUE
@@ -126,8 +125,7 @@ class EndpointSettings(SettingsModel):
         example="sentiment",
     )
     containers: tuple[ContainerSettings, ...] = optional(
-        "The containers, one or several (up to 15). Needed unless hugging_face or "
-        "jumpstart is given.",
+        "The containers, one or several (up to 15). Needed unless hugging_face is given.",
         example=[
             {
                 "image": {"dlc": {"repository": "huggingface-pytorch-inference", "tag": "..."}},
@@ -141,11 +139,6 @@ class EndpointSettings(SettingsModel):
         "Instead of containers: a model of the Hugging Face Hub that low-latency pin has pinned. "
         "Image, environment and timeouts follow from it and the instance type.",
         example={"model": "Qwen/Qwen3-8B"},
-    )
-    jumpstart: JumpStartSettings | None = optional(
-        "Instead of containers: a JumpStart model that low-latency pin --jumpstart has pinned. "
-        "Image, files, environment and timeouts follow from it and the instance type.",
-        example={"model": "meta-textgeneration-llama-3-1-8b-instruct", "accept_eula": True},
     )
     inference_mode: Annotated[str, Limited(limits.INFERENCE_MODE)] | None = optional(
         "How several containers work: Serial pipes each answer into the next, Direct lets "
@@ -246,7 +239,7 @@ class EndpointSettings(SettingsModel):
     )
     network_isolation: bool | None = optional(
         "Cut the containers off from the network; model data still arrives. Default: true with "
-        "hugging_face, JumpStart's own choice with jumpstart, else false.",
+        "hugging_face, else false.",
         example=True,
     )
     role_arn: Annotated[str, Limited(ROLE_ARN)] | None = optional(

@@ -18,7 +18,6 @@ from ..plan.hugging_face_rules import (
     TOO_MANY_FILES,
 )
 from ..plan.images import check_image_folder
-from ..plan.jumpstart_rules import JUMPSTART_EULA
 from ..plan.latency_plan import Plan
 from ..plan.limits import ROLLBACK_ALARM_COUNT
 from ..plan.rules import ASSET_IS_ARCHIVE, SCALED_VARIANTS_ONLY
@@ -73,13 +72,6 @@ _PLACES_OF_HUB: dict[str, Place] = {
     SERVER.code: ("server",),
 }
 
-_PLACES_OF_JUMPSTART: dict[str, Place] = {
-    LOCK_FILE.code: ("lock",),
-    LOCK_EDITED.code: ("lock",),
-    NOT_PINNED.code: ("model",),
-    JUMPSTART_EULA.code: ("accept_eula",),
-}
-
 
 def plan_checks(settings: Settings, *, files: bool = True) -> Iterator[Finding]:
     """What the planning rules refuse, and what the stack of these plans would not hold.
@@ -123,10 +115,6 @@ def _place(error: ConfigurationError, stated: EndpointSettings | FurtherSettings
     """The setting that an error of the plan is about, below the endpoint's or the variant's."""
     if error.code == SUBNET_HOLDS_FLEET.code:
         return _PLACES["max_instances"]
-    if stated.jumpstart is not None and (
-        error.where == "jumpstart" or error.code in _PLACES_OF_JUMPSTART
-    ):
-        return ("jumpstart", *_PLACES_OF_JUMPSTART.get(error.code, ()))
     if error.where == "hugging_face" or error.code in _PLACES_OF_HUB:
         return ("hugging_face", *_PLACES_OF_HUB.get(error.code, ()))
     places = {

@@ -163,9 +163,6 @@ def _of_model(
         assert serving is not None
         yield from pulling(_repository(settings, serving.container.repository, _ACCOUNT))
         yield from _staged(settings, stated.hugging_face)
-    elif stated.jumpstart:
-        yield from pulling(_repository(settings, f"jumpstart-{stated.jumpstart.model}", _ACCOUNT))
-        yield from reading(_BUCKET.format("jumpstart"), f"{stated.jumpstart.model}/")
     else:
         for container in stated.containers:
             yield from _image(settings, container.image)

@@ -1,36 +1,26 @@
-"""What the models of an endpoint are made of: stated containers, or a model of Hub or JumpStart."""
+"""What the models of an endpoint are made of: stated containers, or a model of the Hub."""
 
 from __future__ import annotations
 
 from ..plan.hub_serving import HubServing, hub_serving
-from ..plan.pinned_jumpstart import check_jumpstart_region, jumpstart_bucket
 from ..plan.staging_calls import staging_calls
 from .breach import Place
-from .containers import (
-    ContainerSettings,
-    DeepLearningContainerSettings,
-    ImageSettings,
-    ModelDataSettings,
-)
+from .containers import ContainerSettings, DeepLearningContainerSettings, ImageSettings
 from .endpoint import EndpointSettings
 from .hugging_face import HuggingFaceSettings
-from .jumpstart import JumpStartSettings
 from .variants import FurtherSettings, further_variants, volume_of
 
 
 def environment_place(endpoint: EndpointSettings) -> Place:
     """Where an endpoint of one container states environment variables, below the endpoint's."""
-    for name in ("hugging_face", "jumpstart"):
-        if getattr(endpoint, name) is not None:
-            return (name, "environment")
+    if endpoint.hugging_face is not None:
+        return ("hugging_face", "environment")
     return ("containers", 0, "environment")
 
 
 def has_own_model(further: FurtherSettings | None) -> bool:
     """Whether a variant beside the first has a model of its own."""
-    return further is not None and bool(
-        further.containers or further.hugging_face or further.jumpstart
-    )
+    return further is not None and bool(further.containers or further.hugging_face)
 
 
 def hub_models(endpoint: EndpointSettings) -> list[HuggingFaceSettings]:
@@ -70,13 +60,9 @@ def served_containers(
     Raises
     ------
     ConfigurationError
-        As :func:`hub_serving_of`; LLE396 for an agreement of JumpStart's that is not accepted,
-        LLE315 and LLE314 for types that it does not serve its model on, or not alike, LLE397 for
-        a Region without JumpStart.
+        As :func:`hub_serving_of`.
     """
     of = endpoint if further is None else further
-    if of.jumpstart is not None:
-        return (_jumpstart_container(of.jumpstart, _types(endpoint, further), region),)
     serving = hub_serving_of(endpoint, further)
     if serving is None or of.hugging_face is None:
         return of.containers
@@ -88,31 +74,6 @@ def served_containers(
     )
     environment = {**container.environment, **of.hugging_face.environment}
     return (ContainerSettings(image=ImageSettings(dlc=image), environment=environment),)
-
-
-def _jumpstart_container(
-    stated: JumpStartSettings, types: list[str], region: str | None
-) -> ContainerSettings:
-    pinned = stated.pinned
-    serving = pinned.served_on(types, accept_eula=stated.accept_eula, where="jumpstart")
-    known = serving.deep_learning_container
-    image = ImageSettings(uri=serving.image)
-    if known is not None:
-        image = ImageSettings(
-            dlc=DeepLearningContainerSettings(repository=known[0], tag=known[1], account=None)
-        )
-    if region is not None:
-        check_jumpstart_region(region, "jumpstart")
-    bucket = jumpstart_bucket(region or pinned.region, gated=pinned.gated)
-    uri = f"s3://{bucket}/{serving.artifact}"
-    data = ModelDataSettings(
-        s3_prefix=uri if uri.endswith("/") else None,
-        s3=None if uri.endswith("/") else uri,
-        accept_eula=stated.accept_eula and pinned.requires_eula,
-    )
-    return ContainerSettings(
-        image=image, data=data, environment={**serving.environment, **stated.environment}
-    )
 
 
 def _types(endpoint: EndpointSettings, further: FurtherSettings | None) -> list[str]:

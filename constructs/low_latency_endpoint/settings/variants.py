@@ -17,7 +17,6 @@ from .containers import ContainerSettings
 from .fields import Limited
 from .hugging_face import HuggingFaceSettings
 from .inference_ami import InferenceAmi
-from .jumpstart import JumpStartSettings
 from .model_base import SettingsModel, optional
 from .rules import SHADOW_SHARE
 from .traffic import InstanceCountSettings, PrefixAwareRouting, Routing, ScalingSettings
@@ -40,10 +39,6 @@ class FurtherSettings(SettingsModel):
     hugging_face: HuggingFaceSettings | None = optional(
         "A model of its own from the Hugging Face Hub, instead of containers.",
         example={"model": "Qwen/Qwen3-8B"},
-    )
-    jumpstart: JumpStartSettings | None = optional(
-        "A model of its own from SageMaker JumpStart, instead of containers.",
-        example={"model": "meta-textgeneration-llama-3-1-8b-instruct", "accept_eula": True},
     )
     inference_mode: Annotated[str, Limited(limits.INFERENCE_MODE)] | None = optional(
         "How several containers of its own work, as for the endpoint.", example="Serial"

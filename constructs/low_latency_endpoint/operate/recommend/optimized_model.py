@@ -90,12 +90,6 @@ def adopt_optimized(
             allowed="one instance type",
             fix="Remove instance_pools: a compiled model runs on the type of its job.",
         )
-    if endpoint.jumpstart is not None:
-        raise NOT_ADOPTABLE.error(
-            got="a model of JumpStart in the settings",
-            allowed="containers or hugging_face",
-            fix="State image and data yourself: containers.",
-        )
     here: Place = ("endpoints", key)
     values: dict[Place, Any] = {(*here, "instance_type"): result.instance_type}
     if endpoint.hugging_face is None:
