@@ -207,20 +207,14 @@ def opened(command: str, path: Path, options: JobOptions, further: str = "") -> 
     """The settings, the endpoint meant and the account; what is ``further`` given comes again."""
     from ..account.sessions import open_clients
     from ..settings import load_settings
+    from .stated_endpoints import stated_key
 
     options.check()
     settings = load_settings(path)
-    endpoints, wanted = list(settings.endpoints), options.endpoint
-    if wanted is None and len(endpoints) == 1:
-        wanted = endpoints[0]
-    if wanted is None or wanted not in endpoints:
-        got = f"there is no endpoint {wanted}" if wanted else "the file has several endpoints"
-        raise typer.BadParameter(
-            f"{got}: choose one of {', '.join(endpoints)}.", param_hint="--endpoint"
-        )
-    _say_variants(settings.endpoints[wanted], wanted)
+    key = stated_key(settings, options.endpoint, path)
+    _say_variants(settings.endpoints[key], key)
     client, _ = open_clients(options.profile, options.region, settings.region)
-    return JobCommand(command, path, settings, wanted, client, options, further)
+    return JobCommand(command, path, settings, key, client, options, further)
 
 
 def _say_variants(endpoint: EndpointSettings, key: str) -> None:

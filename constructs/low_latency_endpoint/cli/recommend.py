@@ -269,7 +269,9 @@ def _show(command: JobCommand, job: Job, threshold: LatencyThreshold, scaling: b
 
 
 def _scaling(command: JobCommand, job: Job, result: Recommendation) -> dict[str, Any]:
-    from ..operate.recommend.recommendations import ask_for_scaling, scaling_lines
+    """AWS's recommendation of the scaling, beside the plan's."""
+    from ..operate.recommend.jobs import as_yaml
+    from ..operate.recommend.recommendations import ask_for_scaling
     from ..plan.latency_plan import INVOCATIONS_METRIC
     from ..settings import plan_endpoint
 
@@ -277,8 +279,9 @@ def _scaling(command: JobCommand, job: Job, result: Recommendation) -> dict[str,
     peak = throughput.peak_tps if throughput else None
     advice = ask_for_scaling(command.client, job, result, peak)
     if not command.options.json:
+        typer.echo("AWS recommends this scaling (GetScalingConfigurationRecommendation):")
+        typer.echo(as_yaml(advice))
         policy = plan_endpoint(command.settings, command.key).scaling
-        planned = policy.target if policy and policy.metric == INVOCATIONS_METRIC else None
-        for line in scaling_lines(advice, planned):
-            typer.echo(line)
+        if policy and policy.metric == INVOCATIONS_METRIC:
+            typer.echo(f"The plan's target: {policy.target:g} invocations per instance and minute")
     return advice

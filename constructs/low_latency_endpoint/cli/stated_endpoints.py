@@ -46,17 +46,21 @@ def stated_name(
     ConfigurationError
         ``LLT111`` for a file with several endpoints, or one that is not deployed.
     """
-    from ..load_test.search.endpoint_settings import endpoint_key
     from ..settings import load_settings
 
     settings = load_settings(path)
-    key = (
-        _only(list(settings.endpoints), path)
-        if given is None
-        else endpoint_key(settings, given, str(path))
-    )
+    key = stated_key(settings, given, path)
     name = settings.endpoints[key].endpoint_name
     return name or _deployed_name(settings, key, profile, region), settings.region
+
+
+def stated_key(settings: Settings, given: str | None, path: Path) -> str:
+    """The key of the endpoint that is meant, by its key or its name; ``LLT111`` among several."""
+    from ..load_test.search.endpoint_settings import endpoint_key
+
+    if given is None:
+        return _only(list(settings.endpoints), path)
+    return endpoint_key(settings, given, str(path))
 
 
 def stated_sides(
@@ -92,10 +96,8 @@ def stated_sides(
 
 
 def _key(settings: Settings, endpoints: Sequence[str], path: Path) -> str:
-    from ..load_test.search.endpoint_settings import endpoint_key
-
     if endpoints:
-        return endpoint_key(settings, endpoints[0], str(path))
+        return stated_key(settings, endpoints[0], path)
     several = [key for key, each in settings.endpoints.items() if each.variants]
     return _only(several or list(settings.endpoints), path)
 

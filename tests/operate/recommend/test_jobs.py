@@ -158,7 +158,7 @@ def test_an_endpoint_named_by_cloudformation(account: Account) -> None:
         {
             "StackResourceSummaries": [
                 {
-                    "LogicalResourceId": "Endpoint",
+                    "LogicalResourceId": "sentimentEndpoint0A1B2C3D",
                     "ResourceType": "AWS::SageMaker::Endpoint",
                     "PhysicalResourceId": "arn:aws:sagemaker:us-east-1:123456789012:endpoint/made-1",
                     "ResourceStatus": "CREATE_COMPLETE",

@@ -328,8 +328,6 @@ def test_scaling_beside_the_plan(low_latency: Command, account: Account) -> None
             "DynamicScalingConfiguration": {
                 "MinCapacity": 2,
                 "MaxCapacity": 9,
-                "ScaleInCooldown": 300,
-                "ScaleOutCooldown": 60,
                 "ScalingPolicies": [
                     {
                         "TargetTracking": {
@@ -347,10 +345,9 @@ def test_scaling_beside_the_plan(low_latency: Command, account: Account) -> None
     )
     done = low_latency("recommend", str(SHIPPED), "--job", "j", "--result", "1", "--scaling")
     assert done.status == 0, done
-    assert "  instances        2 to 9\n" in done.out
-    assert "5400 (SageMakerVariantInvocationsPerInstance)" in done.out
-    assert "in 300, out 60 seconds" in done.out
-    assert "plan's target    7800 invocations" in done.out  # 200 * 0.65 * 60, of the old type
+    assert "  MinCapacity: 2\n  MaxCapacity: 9\n" in done.out
+    assert "TargetValue: 5400.0" in done.out
+    assert "plan's target: 7800 invocations" in done.out  # 200 * 0.65 * 60, of the old type
     account.all_asked()
 
 
@@ -389,7 +386,7 @@ def test_listing_and_stopping(low_latency: Command, account: Account) -> None:
         (("--result", "1", "--write"), "add --job NAME"),
         (("--list", "--job", "j"), "exclude each other"),
         (("--job", "j", "--stop", "--result", "1", "--write"), "--stop excludes"),
-        (("--endpoint", "other"), "there is no endpoint other"),
+        (("--endpoint", "other"), "LLT111"),
         ((), "LLR102"),
         (("--role-arn", "me"), "LLR102"),
         (("--role-arn", ROLE), "LLR107"),

@@ -161,6 +161,12 @@ class _Whole(yaml.SafeDumper):
         return True
 
 
+def as_yaml(value: Mapping[str, Any]) -> str:
+    """What AWS is sent, or sends, in lines for people."""
+    text = yaml.dump(value, Dumper=_Whole, sort_keys=False, default_flow_style=None, width=92)
+    return indent(text.rstrip(), "  ")
+
+
 class JobRequest:
     """What starts a job; LLR101 for its name, LLR102 for the role."""
 
@@ -187,10 +193,9 @@ class JobRequest:
     def lines(self) -> Iterator[str]:
         """The request as AWS gets it, and what bounds its cost."""
         given = {name: value for name, value in self.content.items() if name != "Tags"}
-        text = yaml.dump(given, Dumper=_Whole, sort_keys=False, default_flow_style=None, width=92)
         type_ = self.content.get("JobType", self.kind.type)
         yield f"Job {self.name} ({type_}), as AWS is asked for it:"
-        yield indent(text.rstrip(), "  ")
+        yield as_yaml(given)
         yield f"  duration limit   {self.bound}"
         yield from (f"  note             {note}" for note in self.notes)
         yield f"This costs money: {self.kind.cost} ({_PRICES})."

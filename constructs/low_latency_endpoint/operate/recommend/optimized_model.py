@@ -135,7 +135,7 @@ def _instead_of_hub(
     result: OptimizedModel, here: Place, endpoint: EndpointSettings, region: str | None
 ) -> tuple[dict[Place, Any], list[str]]:
     former = served_containers(endpoint, region=region)[0]
-    name, _ = image_name(former.image)
+    name, _ = image_name(former)
     image: Mapping[str, Any] = {"uri": result.image}
     kept = {variable: str(value) for variable, value in former.environment.items()}
     notes = []

@@ -247,7 +247,7 @@ def _row(each: Recommendation, threshold: LatencyThreshold, current: str) -> Ite
 def ask_for_scaling(
     client: ClientFactory, job: Job, recommendation: Recommendation, peak_tps: float | None
 ) -> dict[str, Any]:
-    """AWS's scaling for one result of a completed job; ``None`` where it leaves a value out.
+    """AWS's scaling for one result of a completed job, in AWS's form.
 
     ``peak_tps`` are the requests per second to hold. LLR108 for a result without an ID of its own.
     """
@@ -261,44 +261,8 @@ def ask_for_scaling(
         "RecommendationId": recommendation.recommendation_id,
     }
     if peak_tps is not None:
-        request["ScalingPolicyObjective"] = {
-            "MaxInvocationsPerMinute": max(round(peak_tps * 60), 1)
-        }
+        most = max(round(peak_tps * 60), 1)
+        request["ScalingPolicyObjective"] = {"MaxInvocationsPerMinute": most}
     with job_errors_in_words(job.name):
         answer = client("sagemaker").get_scaling_configuration_recommendation(**request)
-    found: Mapping[str, Any] = answer.get("DynamicScalingConfiguration") or {}
-    return {
-        "min_instances": found.get("MinCapacity"),
-        "max_instances": found.get("MaxCapacity"),
-        "scale_in_cooldown_seconds": found.get("ScaleInCooldown"),
-        "scale_out_cooldown_seconds": found.get("ScaleOutCooldown"),
-        "targets": [
-            _target(policy["TargetTracking"])
-            for policy in found.get("ScalingPolicies") or ()
-            if policy.get("TargetTracking", {}).get("TargetValue") is not None
-        ],
-    }
-
-
-def _target(tracking: Mapping[str, Any]) -> dict[str, Any]:
-    specification = tracking.get("MetricSpecification") or {}
-    metric = (
-        specification.get("Predefined", {}).get("PredefinedMetricType")
-        or specification.get("Customized", {}).get("MetricName")
-        or "a metric"
-    )
-    return {"metric": metric, "value": tracking["TargetValue"]}
-
-
-def scaling_lines(advice: Mapping[str, Any], planned_target: float | None) -> Iterator[str]:
-    """AWS's recommendation of the scaling, beside the plan's."""
-    shown = {name: "-" if value is None else value for name, value in advice.items()}
-    yield "AWS recommends this scaling (GetScalingConfigurationRecommendation):"
-    yield "  instances        {min_instances} to {max_instances}".format_map(shown)
-    for target in advice["targets"]:
-        yield "  target           {value:g} ({metric})".format_map(target)
-    yield (
-        "  cooldown         in {scale_in_cooldown_seconds}, out {scale_out_cooldown_seconds} seconds"
-    ).format_map(shown)
-    if planned_target is not None:
-        yield f"  plan's target    {planned_target:g} invocations per instance and minute"
+    return dict(answer.get("DynamicScalingConfiguration") or {})

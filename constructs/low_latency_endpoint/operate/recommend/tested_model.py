@@ -8,10 +8,11 @@ from typing import Any
 
 from ...account.calls import Account
 from ...account.endpoints import find_model, read_endpoint
-from ...account.stacks import stack_ids
+from ...account.stacks import ENDPOINT_TYPE, made_at, stack_ids
 from ...errors import rule
 from ...plan.limits import API
-from ...settings import EndpointSettings, ImageSettings, Settings, served_containers
+from ...settings import ContainerSettings, EndpointSettings, Settings, served_containers
+from ...settings.planned import images_of
 
 MODEL_TO_TEST = rule(
     "LLR103",
@@ -53,8 +54,12 @@ _VERSION = re.compile(r"([0-9]\.[A-Za-z0-9.]{1,8})(?:-|$)")
 
 
 def find_deployed_model(account: Account, settings: Settings, key: str) -> dict[str, Any]:
-    """The model that an endpoint of the settings runs; LLR103 without one that could be meant."""
-    name = _endpoint_name(account, settings, key)
+    """The model that an endpoint of the settings runs; LLR103 without one."""
+    name = settings.endpoints[key].endpoint_name
+    if name is None:  # which the stack alone knows, by the endpoint's ARN
+        made = stack_ids(account, settings.stack_name, ENDPOINT_TYPE)
+        arn = _found(made_at(f"{key}/Endpoint", made), f"endpoint {key} in {settings.stack_name}")
+        name = str(arn.rpartition("/")[2])
     variants = _found(read_endpoint(account, name), f"endpoint {name}").variants
     variant = variants.get(settings.endpoints[key].variant_name, next(iter(variants.values())))
     if not variant.model_name:
@@ -77,25 +82,6 @@ def _found(found: Any, what: str) -> Any:
     return found
 
 
-def _endpoint_name(account: Account, settings: Settings, key: str) -> str:
-    """The deployed endpoint's name: stated, or that of the stack's only endpoint."""
-    named = settings.endpoints[key].endpoint_name
-    if named:
-        return named
-    if len(settings.endpoints) > 1:
-        raise MODEL_TO_TEST.error(
-            got=f"{key} has no endpoint_name",
-            allowed="endpoint_name in the settings",
-            fix="State endpoint_name, or pass --model-name with the deployed model's name.",
-        )
-    found = list(stack_ids(account, settings.stack_name, "AWS::SageMaker::Endpoint").values())
-    if len(found) != 1:
-        raise MODEL_TO_TEST.error(
-            got=f"{len(found)} endpoints in stack {settings.stack_name}", allowed="one endpoint"
-        )
-    return str(found[0].rpartition("/")[2])  # the physical ID is the endpoint's ARN
-
-
 def describe_container(
     endpoint: EndpointSettings, given: Mapping[str, str | None]
 ) -> tuple[dict[str, str], list[str]]:
@@ -105,10 +91,11 @@ def describe_container(
     what is given, by the API's names, wins. Where nothing says more, AWS takes a general value.
     """
     said: dict[str, str] = {}
-    task = str(served_containers(endpoint)[0].environment.get("HF_TASK", ""))
+    first = served_containers(endpoint)[0]
+    task = str(first.environment.get("HF_TASK", ""))
     if task in _HUGGING_FACE:
         said["Domain"], said["Task"] = _HUGGING_FACE[task]
-    repository, tag = image_name(served_containers(endpoint)[0].image)
+    repository, tag = image_name(first)
     framework = next((name for part, name in _IN_REPOSITORY if part in repository), None)
     if framework:
         said["Framework"] = framework
@@ -118,12 +105,8 @@ def describe_container(
     return {**_GENERAL, **said}, [name for name in _GENERAL if name not in said]
 
 
-def image_name(image: ImageSettings) -> tuple[str, str]:
-    """Repository and tag of an image, as far as the settings say them."""
-    if image.dlc is not None:
-        return image.dlc.repository, image.dlc.tag
-    if image.ecr is not None:
-        return image.ecr.repository, image.ecr.tag
-    name = (image.uri or "").rpartition("@")[0] or image.uri or ""
+def image_name(container: ContainerSettings) -> tuple[str, str]:
+    """Last part of the repository's name and tag of an image, as far as the settings say them."""
+    name = images_of([container]).get(0, "").partition("@")[0]
     repository, _, tag = name.rpartition("/")[2].partition(":")
     return repository, tag
