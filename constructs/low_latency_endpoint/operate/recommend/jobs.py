@@ -243,7 +243,9 @@ def follow(
 def _progress(client: ClientFactory, kind: JobKind, name: str) -> str:
     pages = client("sagemaker").get_paginator(f"list_{kind.operation}_steps")
     with job_errors_in_words(name):
-        steps = [step for page in pages.paginate(**{kind.name: name}) for step in page["Steps"]]
+        steps = [
+            step for page in pages.paginate(**{kind.name: name}) for step in page.get("Steps", ())
+        ]
     counted = Counter(str(step["Status"]).lower().replace("_", " ") for step in steps)
     return ", ".join(f"{count} {status}" for status, count in sorted(counted.items()))
 
