@@ -149,12 +149,32 @@ def test_the_page_is_whole_and_has_the_answer(tmp_path: Path) -> None:
     assert not re.search(r'<(script|link|img)[^>]+(src|href)="(?!data:)', text), "from elsewhere"
 
 
+def test_the_page_leaves_out_what_the_runs_cannot_tell(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    page = tmp_path / "page.html"
+    run(SHIPPED, *MEASURED, "--requests", "50000", "--html", str(page))  # too few for p99.9
+    text = page.read_text(encoding="utf-8")
+    assert "too short to tell" in text
+    assert ">p99<" in text
+    assert ">p99.9<" not in text.split("<table")[0]
+
+
 def test_prefix_routing_says_how_it_is_simulated() -> None:
     answer = json.loads(
         run(SHIPPED, *MEASURED, "--routing", "prefix-aware", "--json", "--replications", "3")
     )
     assert answer["steady"]["routing"] == "LEAST_OUTSTANDING_REQUESTS"
     assert any(each.startswith("PREFIX_AWARE is simulated as") for each in answer["assumed"])
+
+
+def test_a_language_model_is_refused(tmp_path: Path) -> None:
+    settings = tmp_path / "endpoint.yaml"
+    settings.write_text(
+        Path(SHIPPED).read_text() + "    tokens: {input: 512, output: 64}\n", encoding="utf-8"
+    )
+    done = CliRunner().invoke(app, ["simulate", str(settings), *MEASURED])
+    assert isinstance(done.exception, ConfigurationError)
+    assert done.exception.code == "LLS147"
 
 
 GOAL = ("--search", "--target", "p99=200ms", "--tps", "20")

@@ -25,7 +25,6 @@ from low_latency_endpoint.simulate import (
     ShapedLoop,
     StepScaling,
     TargetTracking,
-    TokenCount,
     ZoneOutage,
     Zones,
     shape,
@@ -687,11 +686,10 @@ def test_mistakes_have_codes(code: str, build) -> None:
     "law",
     [
         Lognormal(0.2, 1.5),
-        TokenCount(100, 0.01, cv=0.8, first_token_seconds=0.1, max_tokens=300),
         Empirical.of_quantiles({0.0: 0.1, 0.5: 0.2, 0.99: 0.9, 1.0: 2.0}),
         Constant(0.2),
     ],
-    ids=["lognormal", "tokens", "empirical", "constant"],
+    ids=["lognormal", "empirical", "constant"],
 )
 def test_a_law_has_the_mean_that_it_says(law) -> None:
     """One request at a time: the latency is the law."""

@@ -25,7 +25,6 @@ from low_latency_endpoint.simulate import (
     Shape,
     ShapedLoop,
     TargetTracking,
-    TokenCount,
     ZoneOutage,
     Zones,
     compilation,
@@ -57,7 +56,7 @@ SCENARIOS = {
         traffic=ClosedLoop(12, think=Exponential(2.0)),
     ),
     "batching": Scenario(
-        service=TokenCount(200, 0.01, cv=1.5, first_token_seconds=0.2),
+        service=Lognormal(2.2, 1.5),
         traffic=ClosedLoop(24),
         instances=4,
         concurrency=8,
@@ -149,7 +148,7 @@ def test_machine_code_is_kept_for_what_it_was_made_of(
     pytest.importorskip("numba")
     made: list[bytes] = []
 
-    def compiled(loops: object) -> bytes:
+    def compiled() -> bytes:
         made.append(b"code\n%d" % len(made))
         return made[-1]
 

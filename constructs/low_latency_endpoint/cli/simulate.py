@@ -21,7 +21,6 @@ from .options import (
     option,
 )
 from .process import check_packages
-from .simulate_tokens import LanguageModelOptions
 
 if TYPE_CHECKING:
     from ..plan.latency_plan import Plan
@@ -43,7 +42,7 @@ class SimulationOptions:
     fastest: bool = flag("With --search: the fastest instead of the cheapest.")
     target: list[str] | None = option(
         "With --search: how long callers may wait, such as p99=200ms. Default: the settings', of "
-        "its highest percentile. With --tokens, repeated: ttft-p95=500ms, itl-p95=50ms.",
+        "its highest percentile.",
         metavar="STAT=TIME",
     )
     traffic: str | None = option(
@@ -108,7 +107,7 @@ class SimulationOptions:
     )
     write: bool = flag("With --search: write the result into the settings file; comments stay.")
 
-    def check(self, *, of_tokens: bool = False) -> None:
+    def check(self) -> None:
         """Refuse what would be dropped in silence."""
         over_time = self.traffic is not None or self.traffic_from is not None
         if self.traffic is not None and self.traffic_from is not None:
@@ -120,8 +119,6 @@ class SimulationOptions:
                 *("target", "fastest", "result", "write"),
                 *("safety_factor", "without_zone_reserve"),
             ):
-                if of_tokens and name == "target":
-                    continue
                 if getattr(self, name) not in (None, False):
                     raise typer.BadParameter(f"--{name.replace('_', '-')} goes with --search")
         else:
@@ -154,9 +151,7 @@ class SimulationOptions:
 
 
 @grouped
-def simulate(
-    options: SimulationOptions, tokens: LanguageModelOptions, settings: SettingsFile = ENDPOINT_YAML
-) -> None:
+def simulate(options: SimulationOptions, settings: SettingsFile = ENDPOINT_YAML) -> None:
     """Say what would happen: latency, use and cost of an endpoint, without renting it.
 
     Answers with a sentence, then a table, then what it assumed. Quicker with the extra
@@ -175,9 +170,6 @@ def simulate(
       low-latency simulate endpoint.yaml --search --target p99=200ms --tps 1000
       low-latency simulate endpoint.yaml --search --result 3 --write
       low-latency simulate endpoint.yaml --traffic spike --html spike.html
-      low-latency simulate chat.yaml --tokens input=512,output=128,shared_prefix=0.5 \
-        --iteration-ms 1=23.9,128=30.3,2048=259 --kv-tokens 28000 \
-        --target ttft-p95=500ms --target itl-p95=50ms --compare-routing
     """
     import os
 
@@ -189,17 +181,8 @@ def simulate(
 
     if options.html is not None:
         check_packages("jinja2")
-    if tokens.asked:
-        options.check(of_tokens=True)
-        tokens.check(options)
-        name, plan, stated = _planned(settings, options.endpoint)
-        tokens.simulate(options, settings, name, plan, stated)
-        return
     options.check()
     name, plan, stated = _planned(settings, options.endpoint)
-    if stated.tokens is not None and not options.search:
-        tokens.simulate(options, settings, name, plan, stated)
-        return
     goal = _goal(options, stated) if options.search else None
     load_test = read_load_test_result(options.from_load_test) if options.from_load_test else None
     model = model_of_plan(

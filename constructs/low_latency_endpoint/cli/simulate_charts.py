@@ -18,16 +18,17 @@ def latency_chart(results: Mapping[str, SimulationResult], model: SimulatedEndpo
     """Percentiles of the client latency, by strategy, with intervals."""
     lines = []
     for name, result in results.items():
-        values = [result.percentile(at).scaled(1000) for at in _PERCENTILES]
+        found = {at: result.percentile(at).scaled(1000) for at in _PERCENTILES}
+        told = {at: value for at, value in found.items() if value.tells}
         lines.append(
             Line(
                 name,
-                [f"p{at:g}" for at in _PERCENTILES],
-                [each.mean for each in values],
+                [f"p{at:g}" for at in told],
+                [each.mean for each in told.values()],
                 _COLOURS.get(name, "purple"),
                 "bars",
-                low=[each.low for each in values],
-                high=[each.high for each in values],
+                low=[each.low for each in told.values()],
+                high=[each.high for each in told.values()],
             )
         )
     return Chart(

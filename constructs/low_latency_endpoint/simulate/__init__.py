@@ -20,15 +20,11 @@ if TYPE_CHECKING:
         TargetTracking,
         ZoneOutage,
     )
-    from .iteration_times import iteration_profile, iteration_profiles
     from .recorded_traffic import read_recorded_traffic
     from .replication import Replication
     from .scenario import PrefixCache, Scenario, Zones
-    from .service_laws import Constant, Empirical, Exponential, Gamma, Lognormal, TokenCount
+    from .service_laws import Constant, Empirical, Exponential, Gamma, Lognormal
     from .simulating import Comparison, SimulationResult, compare, simulate
-    from .token_search import TokenTargets, largest_rate
-    from .token_serving import IterationTime, TokenScenario, TokenServer, TokenTrace
-    from .token_simulating import TokenReplication, TokenResult, compare_tokens, simulate_tokens
     from .traffic import (
         ArrivalTrace,
         ClosedLoop,
@@ -51,7 +47,6 @@ __all__ = [
     "Gamma",
     "InstanceFailure",
     "InstanceStart",
-    "IterationTime",
     "Lognormal",
     "OpenLoop",
     "PrefixCache",
@@ -64,26 +59,14 @@ __all__ = [
     "SimulationResult",
     "StepScaling",
     "TargetTracking",
-    "TokenCount",
-    "TokenReplication",
-    "TokenResult",
-    "TokenScenario",
-    "TokenServer",
-    "TokenTargets",
-    "TokenTrace",
     "ZoneOutage",
     "Zones",
     "compare",
-    "compare_tokens",
-    "iteration_profile",
-    "iteration_profiles",
-    "largest_rate",
     "read_recorded_traffic",
     "shape",
     "shape_of_counts",
     "shapes",
     "simulate",
-    "simulate_tokens",
 ]
 
 _MODULES = (
@@ -95,10 +78,6 @@ _MODULES = (
     "recorded_traffic",
     "replication",
     "simulating",
-    "token_serving",
-    "iteration_times",
-    "token_simulating",
-    "token_search",
 )
 
 

@@ -25,6 +25,13 @@ THROUGHPUT_NEEDED = rule(
     fix="State throughput in the settings, or pass --from-load-test or --service-time.",
 )
 
+LANGUAGE_MODEL = rule(
+    "LLS147",
+    "an endpoint that serves tokens is not simulated",
+    fix="low-latency plan counts its memory and its requests in flight; low-latency load-test "
+    "--find-limit measures what an instance holds.",
+)
+
 BUSY_AT_MEASURED = 0.9  # how busy an instance is at the throughput that it held
 SERVICE_SHARE = 0.6  # of the model's part of the target that the service time's own p99 takes
 VARIATION_ASSUMED = 0.5
@@ -302,8 +309,13 @@ def model_of_plan(
     Raises
     ------
     ConfigurationError
-        ``LLS125`` when nothing says what an instance serves; the codes of values out of range.
+        ``LLS125`` when nothing says what an instance serves; ``LLS147`` for a language model; the
+        codes of values out of range.
     """
+    if plan.request.tokens is not None:
+        raise LANGUAGE_MODEL.error(
+            got=plan.request.tokens.text, allowed="an endpoint without tokens", where="tokens"
+        )
     assumed: list[str] = []
     targets = tuple(
         ModelTarget(float(each.statistic[1:]), each.target / 1000, each.milliseconds / 1000)

@@ -17,18 +17,17 @@ import re
 import sys
 import tempfile
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 from ..errors import rule
-from . import core, kernels, token_blocks, token_core
+from . import core, kernels
 
 EXTRA_NEEDED = rule(
     "LLS126",
@@ -49,10 +48,6 @@ _PLAIN: dict[str, Callable[..., Any]] = {
         kernels.total,
     )
 }
-#: The loop of language models, in a file of its own: who simulates none does not wait for it.
-_OF_TOKENS: dict[str, Callable[..., Any]] = {"serve": token_core.serve}
-#: What it calls, compiled into it.
-_PARTS = ("count_gaps", "set_end", "take_blocks", "leave_line", "release", "share_prefix")
 #: What an annotation is in machine code: numba's name of it, and its type for the call.
 _KINDS: dict[str, tuple[str, Any]] = {
     "int": ("int64", ctypes.c_int64),
@@ -62,6 +57,7 @@ _KINDS: dict[str, tuple[str, Any]] = {
     "None": ("void", ctypes.c_void_p),
 }
 _PREFIX = "low_latency_"  # of the names in the machine code
+_FILE = "loops.o"
 
 
 @dataclass(frozen=True)
@@ -121,35 +117,25 @@ def loops(compiled: bool | None = None) -> Loops:
     return _loops(compiled)
 
 
-def token_loop(compiled: bool | None = None) -> Callable[..., int]:
-    """The loop of :mod:`.token_core`, for the arrays of :func:`loops`; errors as there."""
-    return _token_loop(loops(compiled).compiled)
-
-
 @cache
 def _loops(compiled: bool) -> Loops:
-    return Loops(compiled, **(_loaded(_PLAIN, "loops.o") if compiled else _PLAIN))
-
-
-@cache
-def _token_loop(compiled: bool) -> Callable[..., int]:
-    return (_loaded(_OF_TOKENS, "token_loops.o") if compiled else _OF_TOKENS)["serve"]
+    return Loops(compiled, **(_loaded() if compiled else _PLAIN))
 
 
 # --- calling machine code ------------------------------------------------------------------------
 
 
-def _loaded(plain: dict[str, Callable[..., Any]], file: str) -> dict[str, Callable[..., Any]]:
-    """Loops from their file of machine code."""
+def _loaded() -> dict[str, Callable[..., Any]]:
+    """The loops from their file of machine code."""
     from llvmlite import binding
 
-    code = _machine_code(plain, file)
+    code = _machine_code()
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine())
     engine.add_object_file(binding.ObjectFileRef.from_data(code))
     engine.finalize_object()
     return {
         name: _callable(engine.get_function_address(_PREFIX + name), loop, engine)
-        for name, loop in plain.items()
+        for name, loop in _PLAIN.items()
     }
 
 
@@ -199,7 +185,7 @@ def _machine() -> Any:
 # --- making it and keeping it --------------------------------------------------------------------
 
 
-def _machine_code(plain: dict[str, Callable[..., Any]] = _PLAIN, name: str = "loops.o") -> bytes:
+def _machine_code() -> bytes:
     """The kept machine code, or else newly compiled, where it may be kept."""
     made_of = _made_of()
     stated = os.environ.get("NUMBA_CACHE_DIR")
@@ -209,16 +195,16 @@ def _machine_code(plain: dict[str, Callable[..., Any]] = _PLAIN, name: str = "lo
             folders.append(Path.home() / ".cache" / "low-latency-endpoint")
     for folder in folders:
         with contextlib.suppress(OSError):
-            kept_of, _, code = (folder / name).read_bytes().partition(b"\n")
+            kept_of, _, code = (folder / _FILE).read_bytes().partition(b"\n")
             if kept_of == made_of:
                 return code
-    code = _compiled(plain)
+    code = _compiled()
     for folder in folders:
         with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
                 file.write(made_of + b"\n" + code)
-            Path(file.name).replace(folder / name)
+            Path(file.name).replace(folder / _FILE)
             break
     return code
 
@@ -227,11 +213,8 @@ def _made_of() -> bytes:
     """What decides about the machine code: the sources, the compilers and the processor."""
     from llvmlite import binding
 
-    parts = [
-        Path(str(module.__file__)).read_bytes()
-        for module in (core, kernels, token_blocks, token_core)
-    ]
-    parts += [Path(__file__).read_bytes()]
+    sources = (str(core.__file__), str(kernels.__file__), __file__)
+    parts = [Path(each).read_bytes() for each in sources]
     parts += [version(name).encode() for name in ("numba", "llvmlite")]
     parts += [
         f"{binding.get_process_triple()} {binding.get_host_cpu_name()} "
@@ -240,24 +223,24 @@ def _made_of() -> bytes:
     return hashlib.sha256(b"\n".join(parts)).hexdigest().encode()
 
 
-def _compiled(plain: dict[str, Callable[..., Any]]) -> bytes:
-    """Machine code of loops, made on two processors where a process can be forked safely.
+def _compiled() -> bytes:
+    """Machine code of the loops, made on two processors where a process can be forked safely.
 
     The event loop takes as long as all the others: another process compiles those meanwhile. It is
     forked once numba has loaded what it needs for any loop, which takes as long again.
     """
     from llvmlite import binding
 
-    *most, smallest = plain.values()
+    event_loop, *most, smallest = _PLAIN.values()
     gc.disable()  # a sixth of the time: numba makes millions of objects, and most of them stay
     try:
         texts = _in_llvms_language([smallest])
-        if most and sys.platform == "linux":
+        if sys.platform == "linux":
             with ProcessPoolExecutor(1, get_context("fork")) as pool:
-                meanwhile = pool.submit(_in_llvms_language, most[1:])
-                texts += [*_in_llvms_language(most[:1]), *meanwhile.result()]
+                meanwhile = pool.submit(_in_llvms_language, most)
+                texts += [*_in_llvms_language([event_loop]), *meanwhile.result()]
         else:
-            texts += _in_llvms_language(most)
+            texts += _in_llvms_language([event_loop, *most])
     finally:
         gc.enable()
     machine = _machine()
@@ -267,7 +250,7 @@ def _compiled(plain: dict[str, Callable[..., Any]]) -> bytes:
     return bytes(machine.emit_object(whole))
 
 
-def _in_llvms_language(loops: Iterable[Callable[..., Any]]) -> list[str]:
+def _in_llvms_language(loops: Sequence[Callable[..., Any]]) -> list[str]:
     """What numba makes of loops, as optimised text that LLVM reads."""
     import numba
 
@@ -275,12 +258,7 @@ def _in_llvms_language(loops: Iterable[Callable[..., Any]]) -> list[str]:
     texts = []
     for loop in loops:
         *parameters, result = (_KINDS[each][0] for each in loop.__annotations__.values())
-        known = {
-            name: numba.njit(part, **without) if name in _PARTS else part
-            for name, part in loop.__globals__.items()
-        }
-        itself = FunctionType(loop.__code__, known, loop.__name__)
-        made = numba.njit(f"{result}({', '.join(parameters)})", **without)(itself)
+        made = numba.njit(f"{result}({', '.join(parameters)})", **without)(loop)
         (text,) = made.inspect_llvm().values()
         symbol = re.search(rf"^define .*? (@[^(\s]*\d{loop.__name__}[^(\s]*)\(", text, re.MULTILINE)
         assert symbol, text

@@ -2,9 +2,9 @@
 
 :func:`advance` runs as it stands on lists of Python, or compiled by numba on arrays of machine
 numbers, with the same results to the last bit: it allocates nothing, calls nothing, and takes all
-that is random from arrays filled beforehand. Its annotations say what numba compiles it for. It is resumable: it returns when it needs something (more requests,
-emptied results, larger tables) or has reached a time, so that everything that happens rarely
-(scaling, failures, deployments) is ordinary Python between two calls.
+that is random from arrays filled beforehand. Its annotations say what numba compiles it for. It
+returns when it needs something (more requests, emptied results, larger tables) or has reached a
+time: all that happens rarely (scaling, failures, deployments) is plain Python between two calls.
 
 The server
 ----------
@@ -72,18 +72,6 @@ RANDOM, POWER_OF_TWO, LEAST_OUTSTANDING, PREFIX = range(4)
 )
 
 NEVER = float("inf")
-
-
-def set_end(at: int, end: float, ends: Floats, ends_at: Wholes) -> None:
-    """Note when an instance's work ends next, in the tree whose root is the next one to end."""
-    ends[at] = end
-    while at > 1:
-        at -= at & 1
-        if ends[at + 1] < ends[at]:
-            at += 1
-        above = at >> 1
-        ends[above], ends_at[above] = ends[at], ends_at[at]
-        at = above
 
 
 def advance(
@@ -382,7 +370,15 @@ def advance(
         progress[k] = done
         updated[k] = now
         end = now + (mark[base] - done) * slow[n] if n > 0 else NEVER
-        set_end(leaves + k, end, ends, ends_at)
+        at = leaves + k
+        ends[at] = end
+        while at > 1:
+            at -= at & 1
+            if ends[at + 1] < ends[at]:
+                at += 1
+            parent = at >> 1
+            ends[parent], ends_at[parent] = ends[at], ends_at[at]
+            at = parent
 
     state[ENTRY], state[RESULTS], state[FREE_JOB] = entry, results, free
     state[IN_SYSTEM], state[AT_WORK], state[BUSY] = in_system, at_work, busy

@@ -12,7 +12,7 @@ import math
 from .core import Floats, Wholes
 
 # Kinds of law
-CONSTANT, EXPONENTIAL, LOGNORMAL, GAMMA, TOKENS, EMPIRICAL = range(6)
+CONSTANT, EXPONENTIAL, LOGNORMAL, GAMMA, EMPIRICAL = range(5)
 
 # Histogram of times: PER_OCTAVE equal bins for each doubling, from 2**(LOWEST-1) s on
 PER_OCTAVE, LOWEST, OCTAVES = 1024, -23, 46
@@ -55,11 +55,9 @@ def fill_law(
 
     One number gives one draw, rising with it: so two simulations with the same numbers see the
     same slow requests. ``CONSTANT``: value. ``EXPONENTIAL``: mean. ``LOGNORMAL``: mean and sigma of
-    the logarithm. ``TOKENS``: the same of the token count, with ``table`` = (largest count, seconds
-    before the first token, seconds for each). ``EMPIRICAL``: ``table`` holds the quantile at equal
-    steps of probability. ``GAMMA``: scale, then first value and inverse step of the normal
-    quantile at which ``table`` holds the cube root of the standard gamma's, nearly a straight line
-    (Wilson and Hilferty 1931).
+    the logarithm. ``EMPIRICAL``: ``table`` holds the quantile at equal steps of probability.
+    ``GAMMA``: scale, then first value and inverse step of the normal quantile at which ``table``
+    holds the cube root of the standard gamma's, nearly a straight line (Wilson and Hilferty 1931).
     """
     for i in range(size):
         u = out[i]
@@ -258,11 +256,6 @@ def fill_law(
                 out[i] = one * x * x * x
                 continue
             x = math.exp(one + two * z)
-            if kind == TOKENS:
-                tokens: float = math.ceil(x)
-                if tokens > table[0]:
-                    tokens = table[0]
-                x = table[1] + table[2] * tokens
         out[i] = x
 
 

@@ -20,8 +20,7 @@ VARIATION = number_range(
     0,
     20,
     whole=False,
-    fix="Give standard deviation divided by mean: 0 for equal times, 1 for exponential ones, "
-    "more for language models.",
+    fix="Give standard deviation divided by mean: 0 for equal times, 1 for exponential ones.",
 )
 SECONDS = number_range("LLS111", "a time of the simulation", 0, 1e9, unit="seconds", whole=False)
 SHARE = number_range("LLS112", "a share", 0, 1, whole=False)
@@ -181,83 +180,6 @@ class Gamma(ServiceLaw):
         shape = 1 / (self.cv * self.cv)
         lowest, step, roots = _gamma_roots(shape)
         return LawParameters(kernels.GAMMA, self.mean / shape, lowest, 1 / step, roots)
-
-
-@dataclass(frozen=True, slots=True)
-class TokenCount(ServiceLaw):
-    """A language model's answer: a time to the first token, then a time for each token.
-
-    Parameters
-    ----------
-    mean_tokens : float
-        Mean number of tokens of the lognormal law behind the count (before rounding up and
-        before the limit).
-    seconds_per_token : float
-        Decode time of one token on an instance that decodes nothing else.
-    cv : float
-        Coefficient of variation of the count. By default 1.
-    first_token_seconds : float
-        Prefill: time before the first token. By default 0.
-    max_tokens : int
-        Longest answer. By default 4096.
-    """
-
-    mean_tokens: float
-    seconds_per_token: float
-    cv: float = 1.0
-    first_token_seconds: float = 0.0
-    max_tokens: int = 4096
-
-    def __post_init__(self) -> None:
-        MEAN_SECONDS.check(self.mean_tokens, "mean_tokens")
-        MEAN_SECONDS.check(self.seconds_per_token, "seconds_per_token")
-        VARIATION.check(self.cv, "cv")
-        if self.cv == 0:
-            raise VARIATION.rule.error(got=0, allowed="above 0 for token counts", where="cv")
-        SECONDS.check(self.first_token_seconds, "first_token_seconds")
-        MEAN_SECONDS.check(self.max_tokens, "max_tokens")
-
-    def _moments(self) -> tuple[float, float]:
-        """Mean and mean square, from the distribution of the rounded and limited count."""
-        middle, sigma = self._logarithm()
-        normal = NormalDist(middle, sigma)
-        mean = square = 0.0
-        above = 1.0  # chance of more than `count` tokens
-        for count in range(int(self.max_tokens)):
-            # E[N] and E[N^2] as sums over tails: no difference of nearly equal numbers
-            mean += above
-            square += (2 * count + 1) * above
-            above = 1.0 - normal.cdf(math.log(count + 1))
-            if above < 1e-15:
-                break
-        base, each = self.first_token_seconds, self.seconds_per_token
-        return base + each * mean, base * base + 2 * base * each * mean + each * each * square
-
-    def _logarithm(self) -> tuple[float, float]:
-        spread = math.log1p(self.cv * self.cv)
-        return math.log(self.mean_tokens) - spread / 2, math.sqrt(spread)
-
-    @property
-    def mean_seconds(self) -> float:
-        return self._moments()[0]
-
-    @property
-    def variation(self) -> float:
-        mean, square = self._moments()
-        return math.sqrt(max(square - mean * mean, 0.0)) / mean
-
-    def parameters(self) -> LawParameters:
-        middle, sigma = self._logarithm()
-        return LawParameters(
-            kernels.TOKENS,
-            middle,
-            sigma,
-            table=(
-                float(self.max_tokens),
-                float(self.first_token_seconds),
-                float(self.seconds_per_token),
-            ),
-        )
 
 
 @dataclass(frozen=True, slots=True)
