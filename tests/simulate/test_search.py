@@ -73,7 +73,7 @@ def test_goals_are_made_or_refused() -> None:
 
 def test_what_the_plan_keeps_in_reserve_is_kept(model: SimulatedEndpoint) -> None:
     """700 / (200 x 0.65) are 6 instances; a lost zone leaves 3 of 6 and 3 of 7, which hold 600."""
-    result = search(model, Goal(99.0, 0.2, 700), over=RISE, requests=9000)
+    result = search(model, Goal(99.0, 0.2, 700), over=(RISE,), requests=9000)
     best = result.best
     assert best
     assert best.candidate.maximum == 8
@@ -89,13 +89,13 @@ def test_what_the_plan_keeps_in_reserve_is_kept(model: SimulatedEndpoint) -> Non
 def test_the_goal_is_the_callers_and_the_model_has_its_part(model: SimulatedEndpoint) -> None:
     """Slow requests alone need 120.8 ms; of 150 ms the model has 120, of 152 ms 121.6."""
     for limit, holds in ((145, False), (160, True)):
-        result = search(model, Goal(99.0, limit / 1000, 100), over=(), requests=20_000)
+        result = search(model, Goal(99.0, limit / 1000, 100), requests=20_000)
         assert bool(result.best) is holds
         assert f"({0.8 * limit:g} ms of it for the model)" in search_sentences(result)[0]
 
 
 def test_a_fleet_of_a_service_time_that_nobody_measured_is_conditional() -> None:
-    result = search(model_of(), Goal(99.0, 0.2, 100), over=(), requests=9000)
+    result = search(model_of(), Goal(99.0, 0.2, 100), requests=9000)
     assert search_sentences(result)[0].startswith("If a call takes 36 ms on average: ")
 
 
@@ -103,7 +103,6 @@ def test_a_fleet_near_its_limit_is_too_short_to_tell(model: SimulatedEndpoint) -
     result = search(
         model,
         Goal(99.0, 0.4, 1300),  # 97.5 % of what 6 serve when never idle
-        over=(),
         requests=4000,
         safety_factor=1.0,
         zone_reserve=False,
@@ -117,7 +116,7 @@ def test_a_fleet_near_its_limit_is_too_short_to_tell(model: SimulatedEndpoint) -
 
 
 def test_the_cheapest_fleet_is_the_cheapest(model: SimulatedEndpoint) -> None:
-    result = search(model, Goal(99.0, 0.2, 700), over=(), safety_factor=1.0, zone_reserve=False)
+    result = search(model, Goal(99.0, 0.2, 700), safety_factor=1.0, zone_reserve=False)
     best = result.best
     assert best
     assert best.latency.high < 0.16
@@ -142,7 +141,6 @@ def test_between_the_steps_of_a_large_fleet_the_step_is_halved() -> None:
     result = search(
         model,
         Goal(99.0, needed.percentile(99.0).high / 0.8, 20_000.0),
-        over=(),
         processes=2,
         safety_factor=1.0,
         zone_reserve=False,
@@ -164,14 +162,14 @@ def test_the_upper_end_rises_while_the_latency_falls() -> None:
     slow = model_of(concurrency=8, slope=0.4)
     alone = simulate(slow.steady(instances=50), requests=20_000).percentile(99.0).mean
     goal = Goal(99.0, 1.02 * alone / 0.8, 400.0)
-    result = search(slow, goal, over=(), replications=4)
+    result = search(slow, goal, replications=4)
     counts = [each.candidate.minimum for each in result.steady]
     assert result.best
     assert result.best.candidate.minimum > 1.7 * min(counts) + 1
 
 
 def test_an_impossible_goal_finds_nothing_and_ends(model: SimulatedEndpoint) -> None:
-    result = search(model, Goal(99.0, 0.02, 100), over=(), requests=10_000)
+    result = search(model, Goal(99.0, 0.02, 100), requests=10_000)
     assert result.best is None
     assert max(each.candidate.maximum for each in result.steady) <= 20
     assert re.match(
@@ -187,7 +185,7 @@ def test_no_fleet_is_smaller_than_a_plan_takes(model: SimulatedEndpoint) -> None
         result = search(
             replace(model, zones=zones),
             Goal(99.0, 0.13, 20),
-            over=RISE,
+            over=(RISE,),
             requests=5000,
             replications=4,
         )
@@ -207,7 +205,7 @@ def test_fewer_than_four_replications_are_refused(model: SimulatedEndpoint) -> N
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_nothing_seen_once_is_an_answer_or_on_a_front(model: SimulatedEndpoint, seed: int) -> None:
     # 126 ms, the model's part, is near what the quickest policies give: the cheapest is in question.
-    result = search(model, Goal(99.0, 0.1575, 300), over=RISE, requests=10_000, seed=seed)
+    result = search(model, Goal(99.0, 0.1575, 300), over=(RISE,), requests=10_000, seed=seed)
     assert all(
         each.verdict in (ONCE, MISSES) and not each.holds
         for each in result.over_time
@@ -237,7 +235,9 @@ def test_several_shapes_are_judged_by_the_worst() -> None:
     goal = Goal(99.0, 0.25, 700)
     options = {"requests": 5000, "safety_factor": 1.0, "zone_reserve": False}
     both = search(model, goal, over=(calm, RISE), **options)
-    alone = {each.candidate: each for each in search(model, goal, over=RISE, **options).over_time}
+    alone = {
+        each.candidate: each for each in search(model, goal, over=(RISE,), **options).over_time
+    }
     assert both.best_over_time
     assert {each.shape for each in both.over_time} >= {"short"}
     for each in both.over_time:
@@ -263,7 +263,7 @@ def test_a_hopeless_run_is_given_up(model: SimulatedEndpoint) -> None:
 
 
 def test_what_is_hopeless_is_not_shown(model: SimulatedEndpoint) -> None:
-    result = search(model, Goal(99.0, 0.2, 1000), over=RISE, requests=9000)
+    result = search(model, Goal(99.0, 0.2, 1000), over=(RISE,), requests=9000)
     assert result.best_over_time
     assert all(each.latency.mean < 10 * 0.16 for each in result.over_time)
 
@@ -272,7 +272,7 @@ def test_requests_in_flight_in_a_lost_zone_do_not_count_against_a_fleet(
     model: SimulatedEndpoint,
 ) -> None:
     lost = Shape("lost", "a zone is lost", ((900.0, 1.0),), zone_lost_at=300.0)
-    result = search(model, Goal(99.0, 0.4, 200), over=lost, requests=5000)
+    result = search(model, Goal(99.0, 0.4, 200), over=(lost,), requests=5000)
     assert result.best_over_time
     assert result.best_over_time.failed > 0
 

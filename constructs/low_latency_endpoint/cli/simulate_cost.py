@@ -14,20 +14,7 @@ from ..plan.prices import HOURS_PER_MONTH
 
 @dataclass(frozen=True)
 class SimulatedCost:
-    """One endpoint of a settings file, with numbers of instances that a simulation gives.
-
-    Examples
-    --------
-    >>> from low_latency_endpoint.plan.hourly_cost import EndpointCost
-    >>> from low_latency_endpoint.plan.prices import your_price
-    >>> mood = EndpointCost(instance_type="ml.g5.xlarge", at_least=2, at_first=8, at_most=12,
-    ...                     in_an_update=24, price=your_price(1.5))
-    >>> cost = SimulatedCost(StackCost(endpoints={"mood": mood}), "mood")
-    >>> cost.sentence(4.0, 500)  # 6 an hour, which has 1.8 million requests
-    '4 instances: 6.00 US dollars per hour, 3.33 for a million requests.'
-    >>> cost.cells(4.0, 500)
-    ('6.00', '3.33')
-    """
+    """One endpoint of a settings file, with numbers of instances that a simulation gives."""
 
     stack: StackCost
     key: str
@@ -38,14 +25,7 @@ class SimulatedCost:
         return self.stack.endpoints[self.key].price is not None
 
     def sentence(self, instances: float, tps: float, *, month: bool = False) -> str:
-        """What so many instances cost, on average, at so many requests a second.
-
-        Parameters
-        ----------
-        instances, tps : float
-        month : bool
-            Whether it is of a day that repeats, so that a month can be told.
-        """
+        """What so many instances cost at so many requests a second; by the month of a day."""
         counted = counted_instances(instances)
         hour = self.stack.usd_for(self.key, instances)
         million = self.stack.usd_per_million(self.key, instances, tps)
@@ -82,16 +62,7 @@ def with_cost(
     fleets: Sequence[tuple[float, float]],
     cost: SimulatedCost,
 ) -> list[tuple[str, list[str], list[list[str]]]]:
-    """A search's tables with what each point costs, beside the instances that are paid for.
-
-    Parameters
-    ----------
-    tables : sequence of (title, heads, rows)
-        The first column names the point, the second one the instances.
-    fleets : sequence of (float, float)
-        Of all rows in order: instances paid for, requests per second.
-    cost : SimulatedCost
-    """
+    """A search's tables with what each point costs, beside the instances that are paid for."""
     left = iter(fleets)
     return [
         (

@@ -1,8 +1,4 @@
-"""What would happen: instances behind a router, simulated request by request.
-
-It imports ``plan``. Names are loaded when they are first used: the plan does not pay for the
-simulator.
-"""
+"""What would happen: instances behind a router, simulated request by request; loaded lazily."""
 
 from __future__ import annotations
 

@@ -40,14 +40,11 @@ _Z99 = 2.3263478740408408  # normal quantile
 
 
 class ModelTarget(NamedTuple):
-    """A target in seconds, and the part that the plan leaves the model of it.
-
-    The simulation knows neither network nor SageMaker's overhead: it is held to the part.
-    """
+    """A percentile's target in seconds, and the part that the plan leaves the model of it."""
 
     percentile: float
     callers: float
-    model: float
+    model: float  # the simulation knows neither network nor SageMaker's overhead
 
     def __str__(self) -> str:
         if self.model == self.callers:
@@ -60,57 +57,29 @@ class ModelTarget(NamedTuple):
 
 @dataclass(frozen=True)
 class SimulatedEndpoint:
-    """An endpoint that can be simulated, and the sentences that say what was assumed.
-
-    Attributes
-    ----------
-    service, concurrency, slope
-        See :class:`.scenario.Scenario`.
-    instances, minimum, maximum : int
-        At the peak, and between which scaling moves.
-    cooldowns : tuple of float
-        Out and in, seconds.
-    scales : bool
-        Whether the fleet follows the load; it keeps ``instances`` otherwise.
-    invocations_target : float or None
-        Invocations per instance and minute that scaling aims at, where the settings state it.
-    concurrency_target : float or None
-        Requests in flight per instance that scaling aims at; ``None`` when it aims at invocations.
-    deployment : Rollout
-        How a new version takes over; when, a shape says.
-    targets : tuple of ModelTarget
-        By percentile: what callers must see, and what the plan leaves the model of it.
-    measured : bool
-        Whether the service time was measured or stated. Otherwise it was assumed, from the target
-        itself: nothing can be said about the target then, only what happens *if* a call takes so
-        long.
-    instance_seconds : float
-        From the decision until a new instance serves.
-    assumed, assumed_service : tuple of str
-        Everything that was assumed, and of it what concerns the service time.
-    """
+    """An endpoint that can be simulated, and the sentences that say what was assumed."""
 
     service: ServiceLaw
     concurrency: int
     slope: float
     peak_tps: float
-    instances: int
+    instances: int  # at the peak
     minimum: int
     maximum: int
     zones: int
     routing: str
     tps_per_instance: float
     safety_factor: float
-    cooldowns: tuple[float, float]
+    cooldowns: tuple[float, float]  # out and in, seconds
     scales: bool
-    concurrency_target: float | None
-    invocations_target: float | None
-    deployment: Rollout
+    concurrency_target: float | None  # requests in flight per instance; `None` for invocations
+    invocations_target: float | None  # per instance and minute, where the settings state it
+    deployment: Rollout  # how a new version takes over; when, a shape says
     targets: tuple[ModelTarget, ...]
-    measured: bool
+    measured: bool  # else the service time is made from the target, and says nothing about it
     assumed: tuple[str, ...]
-    assumed_service: tuple[str, ...]
-    instance_seconds: float = float(INSTANCE_SECONDS)
+    assumed_service: tuple[str, ...]  # of these, what concerns the service time
+    instance_seconds: float = float(INSTANCE_SECONDS)  # from the decision until it serves
     left_out: tuple[str, ...] = ()
 
     @property
@@ -262,13 +231,7 @@ def _left_out(plan: Plan) -> Iterator[str]:
 
 
 def _in_words(how: Rollout) -> str:
-    """A deployment.
-
-    Examples
-    --------
-    >>> _in_words(Rollout(at=0.0, kind="rolling", step_share=0.1, wait_seconds=1200.0))
-    'rolling, in batches of 10 %, 1200 s apart'
-    """
+    """A deployment."""
     share, wait = f"{100 * how.step_share:g} %", f"{how.wait_seconds:g} s"
     text = {
         "all_at_once": "blue/green, all at once",
@@ -301,17 +264,7 @@ def model_of_plan(
     deployment: Rollout | None = None,
     start: InstanceStart | None = None,
 ) -> SimulatedEndpoint:
-    """A plan as a model; what is given here goes before what the plan says.
-
-    ``deployment`` says how a new version takes over; by default as the library does it. ``start``
-    says what a new instance does until it serves; by default it takes 300 s.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLS125`` when nothing says what an instance serves; ``LLS147`` for a language model; the
-        codes of values out of range.
-    """
+    """A plan as a model; what is given here goes before what the plan says."""
     if plan.request.tokens is not None:
         raise LANGUAGE_MODEL.error(
             got=plan.request.tokens.text, allowed="an endpoint without tokens", where="tokens"

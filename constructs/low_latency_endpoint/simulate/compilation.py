@@ -1,9 +1,4 @@
-"""The loops, as machine code where numba is installed, plain Python where it is not.
-
-To import numba and to read what it keeps takes longer than most simulations. So it compiles the
-loops once, for pointers and numbers alone, and their machine code is kept in a file that llvmlite,
-numba's way to LLVM, loads in milliseconds.
-"""
+"""The loops as machine code, kept in a file, where numba is installed; else plain Python."""
 
 from __future__ import annotations
 
@@ -98,18 +93,7 @@ def have_numba() -> bool:
 
 
 def loops(compiled: bool | None = None) -> Loops:
-    """The loops.
-
-    Parameters
-    ----------
-    compiled : bool, optional
-        Whether they are compiled; results are the same. By default if numba is installed.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLS126`` for ``compiled=True`` without numba.
-    """
+    """The loops, by default compiled where numba is installed; ``LLS126`` where it is not."""
     if compiled is None:
         compiled = have_numba()
     elif compiled and not have_numba():
@@ -140,12 +124,9 @@ def _loaded() -> dict[str, Callable[..., Any]]:
 
 
 def _callable(address: int, loop: Callable[..., Any], engine: Any) -> Callable[..., Any]:
-    """Machine code as the function that it was made of.
-
-    numba's own convention (``CPUCallConv`` in its ``core/callconv.py``): the first two arguments are
-    where to put the result and the exception, and what is returned is 0, or says that there is an
-    exception. Its public ``cfunc`` would need numba in memory whenever the code runs.
-    """
+    """Machine code as the function that it was made of, by numba's convention (CPUCallConv)."""
+    # The first two arguments say where result and exception go; what is returned is 0, or says that
+    # there is an exception. numba's public `cfunc` would need numba in memory when it runs.
     *parameters, (_, result) = (_KINDS[each] for each in loop.__annotations__.values())
     native = ctypes.CFUNCTYPE(
         ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *(kind for _, kind in parameters)
@@ -224,13 +205,11 @@ def _made_of() -> bytes:
 
 
 def _compiled() -> bytes:
-    """Machine code of the loops, made on two processors where a process can be forked safely.
-
-    The event loop takes as long as all the others: another process compiles those meanwhile. It is
-    forked once numba has loaded what it needs for any loop, which takes as long again.
-    """
+    """Machine code of the loops, made on two processors where a process can be forked safely."""
     from llvmlite import binding
 
+    # The event loop takes as long as the others: another process compiles those. It is forked once
+    # numba has loaded what it needs for any loop, which takes as long again.
     event_loop, *most, smallest = _PLAIN.values()
     gc.disable()  # a sixth of the time: numba makes millions of objects, and most of them stay
     try:

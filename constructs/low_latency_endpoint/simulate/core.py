@@ -1,31 +1,4 @@
-"""The event loop: one plain function over flat arrays.
-
-:func:`advance` runs as it stands on lists of Python, or compiled by numba on arrays of machine
-numbers, with the same results to the last bit: it allocates nothing, calls nothing, and takes all
-that is random from arrays filled beforehand. Its annotations say what numba compiles it for. It
-returns when it needs something (more requests, emptied results, larger tables) or has reached a
-time: all that happens rarely (scaling, failures, deployments) is plain Python between two calls.
-
-The server
-----------
-Every instance works on up to ``room`` requests at once, the others wait in line. With *n* at work
-each takes ``slow[n]`` times as long as alone. ``slow[n] = 1`` is a server with ``room`` workers
-(M/M/c and its kin); ``slow[n] = 1 + alpha (n - 1)`` is continuous batching. An instance keeps the
-work that each request at work has received since the beginning of time (``progress``); a request
-ends when that reaches the ``mark`` it was given at its start, so a change of speed moves no mark.
-
-Finding the next event
-----------------------
-Each instance has one next end. A tournament over the instances keeps the earliest: ``ends[1]`` is
-the time and ``ends_at[1]`` the instance, leaves start at ``leaves``. A change costs as many steps
-as the number of instances has binary digits, and often fewer.
-
-Least outstanding without a scan
---------------------------------
-For each router, ``order`` holds its instances by their number of outstanding requests, and
-``first[c]`` the first place with at least *c* of them. One request more or less is one exchange of
-two places and one step of one boundary; the instances with fewest are a prefix of ``order``.
-"""
+"""The event loop: one plain function over flat arrays (docs/explanation/simulation.md)."""
 
 from __future__ import annotations
 
@@ -118,11 +91,7 @@ def advance(
     out_wait: Floats,
     out_hop: Floats,
 ) -> int:
-    """Run events up to and including the time ``until``; return why it stopped.
-
-    The arrays are described where they are made, in :mod:`.world`. ``state`` and ``clock`` hold
-    the scalars that survive between two calls.
-    """
+    """Run events up to and including ``until``; return why it stopped. Arrays: :mod:`.world`."""
     entry, filled, results, free = state[ENTRY], state[FILLED], state[RESULTS], state[FREE_JOB]
     in_system, at_work, busy = state[IN_SYSTEM], state[AT_WORK], state[BUSY]
     thinkers, pending, lost, hits = state[THINKING], state[PENDING], state[LOST], state[CACHE_HITS]

@@ -62,26 +62,8 @@ class Estimate:
 def estimate(
     values: Sequence[float], *, confidence: float = 0.99, controls: Sequence[Sequence[float]] = ()
 ) -> Estimate:
-    """The mean of independent values with its confidence interval.
-
-    Parameters
-    ----------
-    values : sequence of float
-        One for each replication.
-    confidence : float
-        Chance that the interval holds the true mean. By default 0.99.
-    controls : sequence of sequences of float
-        Quantities that chance moves along with the values and whose true mean is zero, such as
-        the mean service time drawn less the law's: what they explain by regression is taken out of
-        the values and of the interval (control variates; Lavenberg and Welch 1981). Needs at
-        least three more replications than controls, and controls that are not the same but for a
-        factor; without, the interval is the plain one.
-
-    Raises
-    ------
-    ValueError
-        For fewer than two values.
-    """
+    """The mean of independent values with its interval; ``controls`` have true means of zero."""
+    # What controls explain by regression is taken out; three more replications than controls.
     count = len(values)
     if count < 2:
         raise ValueError("an interval needs at least two replications")
@@ -102,12 +84,7 @@ def estimate(
 def _controlled(
     values: Sequence[float], used: Sequence[Sequence[float]], confidence: float
 ) -> Estimate | None:
-    """The mean at controls of zero; ``None`` when the controls do not say apart.
-
-    Least squares of the values on 1 and the controls, of which the intercept is the estimate: each
-    control less its mean and less what the ones before explain of it (Gram and Schmidt), so that
-    each has its slope on its own.
-    """
+    """The intercept of least squares on the controls (Gram and Schmidt); none if they coincide."""
     count = len(values)
     middle = fmean(values)
     rest, variance = [value - middle for value in values], 1 / count
@@ -135,13 +112,7 @@ def _controlled(
 
 @lru_cache(maxsize=256)
 def student_quantile(confidence: float, freedom: int) -> float:
-    """How many standard errors lie between the mean and either end of a two-sided interval.
-
-    Examples
-    --------
-    >>> round(student_quantile(0.99, 9), 4), round(student_quantile(0.95, 1), 3)
-    (3.2498, 12.706)
-    """
+    """How many standard errors lie between the mean and either end of a two-sided interval."""
     outside = 1 - confidence
     low, high = 0.0, 2 * NormalDist().inv_cdf(1 - outside / 2)
     while _outside(high, freedom) > outside:

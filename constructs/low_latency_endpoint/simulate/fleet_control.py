@@ -1,11 +1,4 @@
-"""What happens to the fleet while requests run: scaling, failures, deployments.
-
-A deployment makes two fleets of one: the *old* instances, and all others. ``desired`` is what the
-endpoint shall have when nothing is under way any more; meanwhile ``desired - pending`` new ones
-shall be launched and ``staying`` old ones stay. Whatever is missing of either when a failure is
-noticed is replaced in its own fleet, so nothing that dies is ever replaced twice, and no more
-serve than are desired.
-"""
+"""What happens to the fleet while requests run: scaling, failures, deployments."""
 
 from __future__ import annotations
 
@@ -13,26 +6,17 @@ import heapq
 import math
 from collections.abc import Callable, Iterable
 from itertools import count
-from typing import Protocol
 
 from .fleet_changes import InstanceFailure, Rollout, ScheduledAction, TargetTracking, ZoneOutage
 from .scenario import Scenario
+from .workload import Workload
 from .world import World
-
-
-class ArrivalProcess(Protocol):
-    """What the control needs of the workload."""
-
-    @property
-    def entered(self) -> int:
-        """Requests that have arrived so far."""
-        ...
 
 
 class FleetControl:
     """Acts on the fleet at its times; between them the event loop runs alone."""
 
-    def __init__(self, scenario: Scenario, world: World, workload: ArrivalProcess) -> None:
+    def __init__(self, scenario: Scenario, world: World, workload: Workload) -> None:
         self.scenario, self.world, self.workload = scenario, world, workload
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
@@ -41,11 +25,11 @@ class FleetControl:
         self._kept: list[int] = []  # of the old fleet of a blue/green deployment, until its end
         self._old: set[int] = set()  # the fleet that a deployment replaces
         self._staying = 0  # of those, how many shall still serve
-        self._pending = 0  # new ones that a rolling deployment has yet to launch
+        self._pending = 0  # of the desired, what a rolling deployment has yet to launch
         self._ready: dict[int, float] = {}  # by place that is starting: when it can serve
         self._dead: set[int] = set()  # places that died while starting; not noticed yet
         self.updating = False  # a deployment or a scaling activity is under way
-        self.desired = scenario.instances
+        self.desired = scenario.instances  # when nothing is under way any more
         self._lost_zones: set[int] = set()
         for _ in range(scenario.instances):
             world.start(len(world.starting))
@@ -194,14 +178,11 @@ class FleetControl:
         self.at(self._now + policy.period, self._end_of_period)
 
     def _see(self, value: float, load: float) -> None:
-        """A period's value has reached the alarms.
-
-        In the cooldown after a scale-out, what it added counts as part of a further one: a step is
-        taken from the number before it.
-        """
+        """A period's value has reached the alarms."""
         policy = self.scenario.scaling
         assert policy
         self._values.append((value, load))
+        # In the cooldown after a scale-out a further step is taken from the number before it.
         out = self._values[-policy.out_datapoints :]
         if len(out) == policy.out_datapoints and min(out)[0] > policy.out_above:
             resting = self._now < self._no_out_before
@@ -233,15 +214,11 @@ class FleetControl:
             self._scale(self.desired)
 
     def _scale(self, wanted: int) -> None:
-        """Change the number, as one update of the endpoint.
-
-        In the cooldown after a scale-out a larger one is made all the same (AWS: "unless either a
-        larger scale out is triggered or the cooldown period ends"). What target tracking wants is
-        the whole capacity, so more than is desired is larger; what a step adds, :meth:`_see` counts
-        from before the last one.
-        """
+        """Change the number, as one update of the endpoint."""
         policy = self.scenario.scaling
         assert policy
+        # AWS: no increase "unless either a larger scale out is triggered or the cooldown period
+        # ends". Target tracking wants the whole capacity, so more than is desired is larger.
         wanted = max(self._limits[0], min(self._limits[1], wanted))
         now = self._now
         if self.updating or wanted == self.desired:

@@ -1,9 +1,4 @@
-"""Filling the blocks of requests, and counting results: plain functions that numba can compile.
-
-Like :func:`.core.advance` they call none of each other, allocate nothing, and give the same
-results with and without numba: whole numbers stay below 2**63, logarithm and root are the C
-library's in both.
-"""
+"""Filling the blocks of requests, and counting results: plain functions that numba can compile."""
 
 from __future__ import annotations
 
@@ -11,7 +6,8 @@ import math
 
 from .core import Floats, Wholes
 
-# Kinds of law
+# Kinds of law, with their numbers: the value; the mean; mean and deviation of the logarithm; scale,
+# first normal quantile and inverse step of a table of cube roots; a table of quantiles
 CONSTANT, EXPONENTIAL, LOGNORMAL, GAMMA, EMPIRICAL = range(5)
 
 # Histogram of times: PER_OCTAVE equal bins for each doubling, from 2**(LOWEST-1) s on
@@ -20,11 +16,7 @@ BINS = PER_OCTAVE * OCTAVES
 
 
 def fill_uniform(words: Wholes, out: Floats, size: int) -> None:
-    """Numbers above 0 and below 1 by sfc32, two 32-bit words for each; ``words`` is its state.
-
-    sfc32 is Chris Doty-Humphrey's small fast counting generator from PractRand. It needs additions
-    and shifts of 32 bits alone, which are the same in Python's whole numbers and in int64.
-    """
+    """Numbers above 0 and below 1 by sfc32 (PractRand), 64 bits each; ``words`` is its state."""
     a, b, c, d = words[0], words[1], words[2], words[3]
     for i in range(size):
         high = (a + b + d) & 0xFFFFFFFF
@@ -51,14 +43,7 @@ def fill_law(
     out: Floats,
     size: int,
 ) -> None:
-    """Turn uniform numbers in ``out`` into draws of a law, one for one (inversion).
-
-    One number gives one draw, rising with it: so two simulations with the same numbers see the
-    same slow requests. ``CONSTANT``: value. ``EXPONENTIAL``: mean. ``LOGNORMAL``: mean and sigma of
-    the logarithm. ``EMPIRICAL``: ``table`` holds the quantile at equal steps of probability.
-    ``GAMMA``: scale, then first value and inverse step of the normal quantile at which ``table``
-    holds the cube root of the standard gamma's, nearly a straight line (Wilson and Hilferty 1931).
-    """
+    """Turn uniform numbers in ``out`` into draws of a law, each rising with its number."""
     for i in range(size):
         u = out[i]
         if kind == CONSTANT:
@@ -75,174 +60,51 @@ def fill_law(
             q = u - 0.5
             if -0.425 <= q <= 0.425:
                 r = 0.180625 - q * q
-                z = (
-                    q
-                    * (
-                        (
-                            (
-                                (
-                                    (
-                                        (
-                                            (2509.0809287301226727 * r + 33430.575583588128105) * r
-                                            + 67265.770927008700853
-                                        )
-                                        * r
-                                        + 45921.953931549871457
-                                    )
-                                    * r
-                                    + 13731.693765509461125
-                                )
-                                * r
-                                + 1971.5909503065514427
-                            )
-                            * r
-                            + 133.14166789178437745
-                        )
-                        * r
-                        + 3.387132872796366608
-                    )
-                    / (
-                        (
-                            (
-                                (
-                                    (
-                                        (
-                                            (5226.495278852545925 * r + 28729.085735721942674) * r
-                                            + 39307.89580009271061
-                                        )
-                                        * r
-                                        + 21213.794301586595867
-                                    )
-                                    * r
-                                    + 5394.1960214247511077
-                                )
-                                * r
-                                + 687.1870074920579083
-                            )
-                            * r
-                            + 42.313330701600911252
-                        )
-                        * r
-                        + 1.0
-                    )
-                )
+                above = (
+                    2509.0809287301226727 * r + 33430.575583588128105
+                ) * r + 67265.770927008700853
+                above = (above * r + 45921.953931549871457) * r + 13731.693765509461125
+                above = (above * r + 1971.5909503065514427) * r + 133.14166789178437745
+                above = above * r + 3.387132872796366608
+                below = (
+                    5226.495278852545925 * r + 28729.085735721942674
+                ) * r + 39307.89580009271061
+                below = (below * r + 21213.794301586595867) * r + 5394.1960214247511077
+                below = (below * r + 687.1870074920579083) * r + 42.313330701600911252
+                below = below * r + 1.0
+                z = q * above / below
             else:
                 r = u if q < 0 else 1.0 - u
                 r = math.sqrt(-math.log(r))
                 if r <= 5.0:
                     r -= 1.6
-                    z = (
-                        (
-                            (
-                                (
-                                    (
-                                        (
-                                            (
-                                                7.7454501427834140764e-4 * r
-                                                + 0.0227238449892691845833
-                                            )
-                                            * r
-                                            + 0.24178072517745061177
-                                        )
-                                        * r
-                                        + 1.27045825245236838258
-                                    )
-                                    * r
-                                    + 3.64784832476320460504
-                                )
-                                * r
-                                + 5.7694972214606914055
-                            )
-                            * r
-                            + 4.6303378461565452959
-                        )
-                        * r
-                        + 1.42343711074968357734
-                    ) / (
-                        (
-                            (
-                                (
-                                    (
-                                        (
-                                            (
-                                                1.05075007164441684324e-9 * r
-                                                + 5.475938084995344946e-4
-                                            )
-                                            * r
-                                            + 0.0151986665636164571966
-                                        )
-                                        * r
-                                        + 0.14810397642748007459
-                                    )
-                                    * r
-                                    + 0.68976733498510000455
-                                )
-                                * r
-                                + 1.6763848301838038494
-                            )
-                            * r
-                            + 2.05319162663775882187
-                        )
-                        * r
-                        + 1.0
-                    )
+                    above = (
+                        7.7454501427834140764e-4 * r + 0.0227238449892691845833
+                    ) * r + 0.24178072517745061177
+                    above = (above * r + 1.27045825245236838258) * r + 3.64784832476320460504
+                    above = (above * r + 5.7694972214606914055) * r + 4.6303378461565452959
+                    above = above * r + 1.42343711074968357734
+                    below = (
+                        1.05075007164441684324e-9 * r + 5.475938084995344946e-4
+                    ) * r + 0.0151986665636164571966
+                    below = (below * r + 0.14810397642748007459) * r + 0.68976733498510000455
+                    below = (below * r + 1.6763848301838038494) * r + 2.05319162663775882187
+                    below = below * r + 1.0
                 else:
                     r -= 5.0
-                    z = (
-                        (
-                            (
-                                (
-                                    (
-                                        (
-                                            (
-                                                2.01033439929228813265e-7 * r
-                                                + 2.71155556874348757815e-5
-                                            )
-                                            * r
-                                            + 0.0012426609473880784386
-                                        )
-                                        * r
-                                        + 0.026532189526576123093
-                                    )
-                                    * r
-                                    + 0.29656057182850489123
-                                )
-                                * r
-                                + 1.7848265399172913358
-                            )
-                            * r
-                            + 5.4637849111641143699
-                        )
-                        * r
-                        + 6.6579046435011037772
-                    ) / (
-                        (
-                            (
-                                (
-                                    (
-                                        (
-                                            (
-                                                2.04426310338993978564e-15 * r
-                                                + 1.4215117583164458887e-7
-                                            )
-                                            * r
-                                            + 1.8463183175100546818e-5
-                                        )
-                                        * r
-                                        + 7.868691311456132591e-4
-                                    )
-                                    * r
-                                    + 0.0148753612908506148525
-                                )
-                                * r
-                                + 0.13692988092273580531
-                            )
-                            * r
-                            + 0.59983220655588793769
-                        )
-                        * r
-                        + 1.0
-                    )
+                    above = (
+                        2.01033439929228813265e-7 * r + 2.71155556874348757815e-5
+                    ) * r + 0.0012426609473880784386
+                    above = (above * r + 0.026532189526576123093) * r + 0.29656057182850489123
+                    above = (above * r + 1.7848265399172913358) * r + 5.4637849111641143699
+                    above = above * r + 6.6579046435011037772
+                    below = (
+                        2.04426310338993978564e-15 * r + 1.4215117583164458887e-7
+                    ) * r + 1.8463183175100546818e-5
+                    below = (below * r + 7.868691311456132591e-4) * r + 0.0148753612908506148525
+                    below = (below * r + 0.13692988092273580531) * r + 0.59983220655588793769
+                    below = below * r + 1.0
+                z = above / below
                 if q < 0:
                     z = -z
             if kind == GAMMA:
@@ -260,12 +122,8 @@ def fill_law(
 
 
 def fill_steps(levels: Floats, pairs: int, at: Floats, out: Floats, size: int) -> None:
-    """Turn unit-exponential draws in ``out`` into the gaps of Poisson arrivals of varying rate.
-
-    ``levels`` holds ``pairs`` (end in seconds, requests per second) one after the other, the rate
-    constant up to each end, the whole repeated for ever; ``at`` holds where the last arrival was:
-    (index of the pair, time within the pattern).
-    """
+    """Turn unit-exponential draws in ``out`` into gaps of Poisson arrivals of varying rate."""
+    # levels: ends in seconds and rates in turn, repeated for ever; at: a pair, and the time in it
     pair = int(at[0])
     now = at[1]
     for i in range(size):
@@ -292,10 +150,7 @@ def fill_steps(levels: Floats, pairs: int, at: Floats, out: Floats, size: int) -
 
 
 def choose(shares: Floats, last: int, numbers: Floats, out: Wholes, size: int) -> None:
-    """Turn uniform numbers into indices of ``shares``, which holds cumulated shares up to 1.
-
-    ``last`` is the last index.
-    """
+    """Turn uniform numbers into indices of ``shares``: cumulated up to 1 at index ``last``."""
     for i in range(size):
         u = numbers[i]
         low = 0
@@ -319,11 +174,8 @@ def tally(
     waits: Wholes,
     sums: Floats,
 ) -> None:
-    """Count results into the histograms of latencies and waits, and into the sums.
-
-    ``sums``: requests, sum of latency, its largest, sum of waits, requests that waited not at all,
-    requests slower than the target, sum of the time on the network.
-    """
+    """Count results into the histograms of latencies and waits, and into the sums."""
+    # sums: requests, latency, its largest, waits, requests that waited not, slow ones, network
     total, largest, waited, at_once, slow = sums[1], sums[2], sums[3], sums[4], sums[5]
     network = sums[6]
     power, top = 0, 1.0  # the octave of the value before: the next is mostly in it or near

@@ -1,24 +1,4 @@
-"""The file in which a load test hands its result to the simulator (and to whom it concerns).
-
-One JSON object; times in milliseconds, rates in requests per second::
-
-    {
-      "schema": "low-latency-endpoint/load-test-result/1",
-      "source": "load test of sentiment on ml.m5.12xlarge, 2026-11-20",
-      "instances": 1,
-      "rate": 200.0,
-      "concurrency": 10,
-      "slope": 0.0,
-      "service_time_ms": {"quantiles": {"0": 31, "0.5": 42, "0.99": 118, "1": 160}}
-    }
-
-``service_time_ms`` holds ``quantiles`` (time by probability, 0 and 1 included) or ``samples`` (a
-list), measured with one request at a time, so that no wait is in them. ``rate`` is what the
-instances held together. ``concurrency`` and ``slope`` may be missing.
-
-``low-latency load-test`` writes more, of which ``limit`` and ``verdicts`` are heeded: an invalid
-result is refused, and without a limit ``rate`` only says what was offered, so it is not taken.
-"""
+"""A load test's file as the simulator reads it (docs/explanation/simulation.md)."""
 
 from __future__ import annotations
 
@@ -44,34 +24,15 @@ LOAD_TEST_FILE = rule(
 
 @dataclass(frozen=True)
 class LoadTestResult:
-    """What a load test found of one fleet.
-
-    Attributes
-    ----------
-    source : str
-        Where it comes from, in words.
-    rate : float or None
-        Requests per second that ``instances`` held together; ``None`` for a load test that looked
-        for no limit.
-    service : Empirical
-        Law of the service time of one request that has the instance to itself.
-    concurrency : int or None
-        Requests that one instance works on at once; ``None`` when not measured.
-    slope : float
-        See :class:`.scenario.Scenario`.
-    lower_bound : bool
-        Whether the instances hold more than ``rate``, and nobody looked how much.
-    endpoint, instance_type : str
-        What was tested; empty where the file does not say.
-    """
+    """What a load test found of one fleet."""
 
     source: str
-    rate: float | None
-    service: Empirical
+    rate: float | None  # of all instances; `None` where it looked for no limit
+    service: Empirical  # of one request that has the instance to itself
     instances: int = 1
     concurrency: int | None = None
     slope: float = 0.0
-    lower_bound: bool = False
+    lower_bound: bool = False  # it did not reach its limit
     endpoint: str = ""
     instance_type: str = ""
 
@@ -82,15 +43,7 @@ class LoadTestResult:
 
 
 def read_load_test_result(path: str | Path) -> LoadTestResult:
-    """Read a load test's result.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLS123`` for a file that is missing or of another form; ``LLT114`` for a result that says
-        nothing about the endpoint, as a plan refuses it; the codes of the values for values out of
-        range.
-    """
+    """Read a load test's result; ``LLS123`` for another form, ``LLT114`` for an invalid one."""
     return load_test_result_of(read_result(path, LOAD_TEST_FILE), str(path))
 
 

@@ -1,23 +1,4 @@
-"""Read recorded numbers of requests, such as CloudWatch's Invocations, as a traffic shape.
-
-Four forms::
-
-    # CSV: time (ISO 8601, or seconds) and requests in the period that begins there
-    2026-11-20T10:00:00Z,5210
-    2026-11-20T10:01:00Z,5473
-
-    # JSON of `aws cloudwatch get-metric-statistics --metric-name Invocations --statistics Sum ...`
-    {"Label": "Invocations", "Datapoints": [{"Timestamp": "2026-11-20T10:00:00Z", "Sum": 5210.0}]}
-
-    # JSON of `aws cloudwatch get-metric-data` with one query
-    {"MetricDataResults": [{"Timestamps": ["2026-11-20T10:00:00Z"], "Values": [5210.0]}]}
-
-    # JSON, counts one after the other, and the length of a period
-    {"seconds": 60, "counts": [5210, 5473]}
-
-Times may come in any order, as CloudWatch gives them. The period is the shortest step; periods
-without a line had no requests: CloudWatch keeps no data point for them.
-"""
+"""Read recorded numbers of requests as a traffic shape (docs/explanation/simulation.md)."""
 
 from __future__ import annotations
 
@@ -57,7 +38,9 @@ def read_recorded_traffic(path: str | Path) -> Shape:
     Parameters
     ----------
     path : str or Path
-        ``.csv`` or JSON; the forms are described above.
+        Lines of time and count, JSON of ``aws cloudwatch get-metric-statistics`` (sums) or
+        ``get-metric-data`` (one query), or ``{"seconds": 60, "counts": [...]}``. The period is the
+        shortest step; periods without a line had no requests.
 
     Raises
     ------
@@ -75,16 +58,7 @@ def read_recorded_traffic(path: str | Path) -> Shape:
 
 
 def recorded_traffic(text: str, name: str, where: str = "") -> Shape:
-    """The same from the file's text.
-
-    Examples
-    --------
-    >>> shape = recorded_traffic("0,600\\n60,1200\\n180,300", "mine")
-    >>> shape.levels  # nothing came in the third minute
-    ((60.0, 0.5), (120.0, 1.0), (180.0, 0.0), (240.0, 0.25))
-    >>> shape.description
-    'recorded: 4 periods of 60 s, at most 20 requests per second'
-    """
+    """The same from the file's text."""
     try:
         if text.lstrip()[:1] in ("{", "["):
             counts, seconds = _of_json(json.loads(text))

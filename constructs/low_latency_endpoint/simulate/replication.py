@@ -5,24 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from . import core
 from .compilation import Loops
-from .core import (
-    AT_WORK,
-    BUSY,
-    BUSY_AREA,
-    CACHE_HITS,
-    COUNTS_FULL,
-    IN_SYSTEM,
-    JOBS_FULL,
-    LOST,
-    NEEDS_REQUESTS,
-    NEXT_ARRIVAL,
-    NOW,
-    PENDING,
-    RESULTS_FULL,
-    SYSTEM_AREA,
-    WORK_AREA,
-)
 from .counting import PERCENTILES, Counter, TimelineWindow
 from .fleet_changes import ZoneOutage
 from .fleet_control import FleetControl
@@ -30,34 +14,19 @@ from .scenario import Scenario
 from .workload import Workload
 from .world import World
 
+_AREAS = (core.SYSTEM_AREA, core.WORK_AREA, core.BUSY_AREA)
 _FOREVER = 1e300  # finite, so that an event that never comes is later
 
 
 @dataclass(frozen=True, slots=True)
 class RunLength:
-    """How long a run lasts and what is not counted of it.
+    """How long a run lasts and what is not counted of it."""
 
-    Attributes
-    ----------
-    requests : int or None
-        Requests to count; ``None`` when ``seconds`` says how long.
-    seconds : float or None
-        Simulated seconds, from the start.
-    discard : float
-        What is simulated at the start but not counted, as an empty system is quicker than a busy
-        one: a share of the seconds, or requests per request counted (2.0 for twice as many).
-    window : float or None
-        Length of the lines of the timeline in seconds; ``None`` for no timeline.
-    most_late : float
-        When more answers than so many were later than the latency target, a run over seconds ends:
-        it is no use to who states this.
-    """
-
-    requests: int | None
-    seconds: float | None = None
-    discard: float = 0.1
-    window: float | None = None
-    most_late: float = math.inf
+    requests: int | None  # to count; `None` when `seconds` says how long
+    seconds: float | None = None  # simulated, from the start
+    discard: float = 0.1  # at the start: share of the seconds, or of the requests to count
+    window: float | None = None  # seconds of a line of the timeline
+    most_late: float = math.inf  # with more answers later than the target, a run over seconds ends
 
     @property
     def block(self) -> int:
@@ -105,6 +74,10 @@ class Replication:
         times there: 0 but for rounding.
     entered : int
         Requests that arrived, counted or not.
+    timeline : tuple of TimelineWindow
+        For each window ``begin`` and ``end``, requests answered, their ``p50`` and ``p99``, those
+        slower than the latency target and those that failed; at its end, instances ``serving``
+        and ``launched`` (paid for), and requests ``in_flight``.
     """
 
     requests: int
@@ -170,7 +143,6 @@ class _Run:
                 self._run_to(length.discard * length.seconds)
                 self._start_counting()
             if length.window:
-                self.counter.by_window = True
                 time = self.world.now if length.discard else 0.0
                 self.window_begin = time
                 while time < length.seconds:
@@ -202,8 +174,8 @@ class _Run:
         world = self.world
         return (
             world.ends[1] == math.inf
-            and world.clock[NEXT_ARRIVAL] == math.inf
-            and not world.state[PENDING]
+            and world.clock[core.NEXT_ARRIVAL] == math.inf
+            and not world.state[core.PENDING]
         )
 
     def _step(self, until: float) -> bool:
@@ -211,16 +183,16 @@ class _Run:
         world, control = self.world, self.control
         due = control.next_time
         status = world.advance(min(due, until, _FOREVER))
-        if status == NEEDS_REQUESTS:
+        if status == core.NEEDS_REQUESTS:
             self._take()
             self._add_drawn()
             self.workload.refill()
             self.added = 0
-        elif status == RESULTS_FULL:
+        elif status == core.RESULTS_FULL:
             self._take()
-        elif status == JOBS_FULL:
+        elif status == core.JOBS_FULL:
             world.more_jobs()
-        elif status == COUNTS_FULL:
+        elif status == core.COUNTS_FULL:
             world.more_counts()
         elif due <= until and due < math.inf:
             self._move_to(due)
@@ -241,12 +213,12 @@ class _Run:
     def _move_to(self, time: float) -> None:
         """Let time pass in which nothing happens."""
         clock, state = self.world.clock, self.world.state
-        passed = time - clock[NOW]
+        passed = time - clock[core.NOW]
         if passed > 0:
-            clock[SYSTEM_AREA] += state[IN_SYSTEM] * passed
-            clock[WORK_AREA] += state[AT_WORK] * passed
-            clock[BUSY_AREA] += state[BUSY] * passed
-            clock[NOW] = time
+            clock[core.SYSTEM_AREA] += state[core.IN_SYSTEM] * passed
+            clock[core.WORK_AREA] += state[core.AT_WORK] * passed
+            clock[core.BUSY_AREA] += state[core.BUSY] * passed
+            clock[core.NOW] = time
 
     def _take(self) -> None:
         size = self.world.take_results()
@@ -255,7 +227,7 @@ class _Run:
 
     @property
     def _failed(self) -> int:
-        return self.world.failed + int(self.world.state[LOST])
+        return self.world.failed + int(self.world.state[core.LOST])
 
     def _close_window(self, time: float) -> None:
         self.counter.close_window(
@@ -264,7 +236,7 @@ class _Run:
             failed=self._failed - self.failed_before,
             serving=len(self.world.serving),
             launched=self.control.launched,
-            in_flight=int(self.world.state[IN_SYSTEM]),
+            in_flight=int(self.world.state[core.IN_SYSTEM]),
         )
         self.window_begin = time
         self.failed_before = self._failed
@@ -273,11 +245,11 @@ class _Run:
         world = self.world
         self.counter.forget()
         self.began = world.now
-        self.areas = [float(world.clock[at]) for at in (SYSTEM_AREA, WORK_AREA, BUSY_AREA)]
-        self.ages = world.ages() if world.state[IN_SYSTEM] else 0.0
+        self.areas = [float(world.clock[at]) for at in _AREAS]
+        self.ages = world.ages() if world.state[core.IN_SYSTEM] else 0.0
         self.failures = self.failed_before = self._failed
         self.failed_time = world.failed_time
-        self.hits = int(world.state[CACHE_HITS])
+        self.hits = int(world.state[core.CACHE_HITS])
         self.entered_before = self.workload.entered
         self.drawn = [0.0, 0.0]
         self.added = world.entered
@@ -291,12 +263,11 @@ class _Run:
         seconds = world.now - self.began
         requests = counter.requests
         areas = [
-            float(world.clock[at]) - before
-            for at, before in zip((SYSTEM_AREA, WORK_AREA, BUSY_AREA), self.areas, strict=True)
+            float(world.clock[at]) - before for at, before in zip(_AREAS, self.areas, strict=True)
         ]
         instance_seconds = control.instance_seconds or 1e-300
         total = float(counter.sums[1])
-        hop = self._hop_time
+        hop = float(counter.sums[6])  # on the network, where they are in no instance
         spent = total - hop + world.ages() - self.ages + world.failed_time - self.failed_time
         entered = self.workload.entered - self.entered_before
         return Replication(
@@ -313,18 +284,13 @@ class _Run:
             slow_share=float(counter.sums[5]) / requests if requests else 0.0,
             failed=self._failed - self.failures,
             instance_hours=control.instance_seconds / 3600,
-            cache_hits=(int(world.state[CACHE_HITS]) - self.hits) / max(entered, 1),
+            cache_hits=(int(world.state[core.CACHE_HITS]) - self.hits) / max(entered, 1),
             mean_service=self.drawn[0] / entered if entered else None,
             mean_gap=self.drawn[1] / entered if entered else None,
             littles_law=abs(areas[0] - spent) / areas[0] if areas[0] else 0.0,
             entered=self.workload.entered,
             timeline=tuple(counter.windows),
         )
-
-    @property
-    def _hop_time(self) -> float:
-        """Time of the counted requests on the network: there, they are in no instance."""
-        return float(self.counter.sums[6])
 
 
 def replicate(

@@ -1,19 +1,4 @@
-"""How long a run must be until its intervals hold: longer, the nearer the fleet is to its limit.
-
-A queue forgets slowly. Near its limit one busy spell makes thousands of requests late together, so
-a run of many requests may hold few spells: its percentiles then come out too low, and so does the
-spread between replications. Heavy traffic theory says how slowly. The work that waits in a queue
-moves like Brownian motion with a downward drift and a wall at zero (Kingman 1962; Whitt,
-"Planning queueing simulations", Management Science 35, 1989). With a load of *rho*, and variations
-*ca* of the gaps and *cs* of the service times, in requests of that queue:
-
-- it forgets its start after about ``2 (ca^2 + cs^2) / (1 - rho)^2``, the relaxation time;
-- requests beyond a high percentile come in spells of ``(ca^2 + cs^2) / (2 (1 - rho)^2)``.
-
-So a run is long enough for a percentile when it holds :data:`SPELLS` spells beyond it. This follows
-from the scenario alone, before the run: a rule that looked at the results would let exactly those
-runs pass that missed the rare spells.
-"""
+"""How long a run must be until its intervals hold (docs/explanation/simulation.md)."""
 
 from __future__ import annotations
 
@@ -47,51 +32,27 @@ WARM_UP = rule(
 )
 
 DEFAULT_REQUESTS = 200_000
+MOST_REQUESTS = 2_000_000  # of a replication, up to which a run is lengthened by itself
+PATIENCE = 500_000  # up to which it is lengthened for p99.9 as well
 _MOST_LINES = 1_000_000
 _FULL = 0.999  # offered load from which on a steady queue has no end
-
+# Spells beyond a percentile that all replications must hold together. Against the exact law of M/M/1
+# the 95 % interval of eight replications holds p99 and p99.9 in 94 to 95 % of 200 seeds with 100
+# spells, in 88 % with 40, in 80 % with 10.
 SPELLS = 320
-"""Spells beyond a percentile that all replications of a run must hold together.
-
-Found by simulating M/M/1 against its exact law: with 100 the 95 % interval of eight replications
-holds p99 and p99.9 in 94 to 95 % of 200 seeds, with 40 in 88 %, with 10 in 80 %."""
-
-SPELLS_EACH = 20
-"""And each replication: the percentile of fewer lies below the truth in the mean."""
-
+SPELLS_EACH = 20  # in a replication: the percentile of fewer lies below the truth in the mean
 _SHARE_OF_MEAN = 0.1  # of the requests makes the mean: it needs runs as long as a p90
-
-RELAXATIONS = 3
-"""Relaxation times of a warm-up: what is left of the start is then a twentieth, and falls."""
-
-MOST_REQUESTS = 2_000_000
-"""Requests of a replication up to which a run is lengthened by itself."""
-
-NEVER = 1e12
-"""The spell of a queue that grows for ever: no run is long enough."""
-
-PATIENCE = 500_000
-"""Requests up to which a run is lengthened for p99.9 as well."""
+RELAXATIONS = 3  # times, of a warm-up: what is left of the start is then a twentieth, and falls
+NEVER = 1e12  # the spell of a queue that grows for ever: no run is long enough
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """How slowly a steady system forgets.
+    """How slowly a steady system forgets; in requests of one of its queues."""
 
-    Attributes
-    ----------
-    queues : int
-        Queues that fill and empty each by itself: the instances under ``RANDOM``; one, where
-        routing sees them all.
-    spell : float
-        Requests of one queue that are late together.
-    tail : float
-        Requests among which the rare long ones even out in a mean.
-    """
-
-    queues: int
-    spell: float
-    tail: float = 1.0
+    queues: int  # that fill and empty each by itself
+    spell: float  # requests of one queue that are late together
+    tail: float = 1.0  # requests among which the rare long ones even out in a mean
 
     @property
     def warm_up(self) -> int:
@@ -99,13 +60,7 @@ class Memory:
         return math.ceil(RELAXATIONS * 4 * self.spell * self.queues)
 
     def requests(self, percentile: float | None, replications: int) -> int:
-        """Requests that each replication must count for a percentile, or for the means.
-
-        Examples
-        --------
-        >>> Memory(queues=1, spell=100.0).requests(99.0, replications=8)  # M/M/1 at 90 %
-        400000
-        """
+        """Requests that each replication must count for a percentile, or for the means."""
         spells = max(SPELLS_EACH, SPELLS / replications)
         if percentile is None:
             return math.ceil(spells * max(self.spell, self.tail) / _SHARE_OF_MEAN)
@@ -113,18 +68,7 @@ class Memory:
 
 
 def memory(scenario: Scenario) -> Memory | None:
-    """How slowly a scenario forgets; ``None`` where traffic or fleet change over time.
-
-    What changes over time has no steady state to come to: its start belongs to it, and each
-    replication is one whole course of it.
-
-    Examples
-    --------
-    >>> from low_latency_endpoint.simulate import Exponential
-    >>> found = memory(Scenario(service=Exponential(1.0), traffic=OpenLoop(0.9)))
-    >>> found.queues, round(found.spell)
-    (1, 100)
-    """
+    """How slowly a scenario forgets; ``None`` where traffic or fleet change over time."""
     traffic = scenario.traffic
     if (
         not isinstance(traffic, (OpenLoop, ClosedLoop))
@@ -184,12 +128,7 @@ def _highest_load(scenario: Scenario, traffic: OpenLoop) -> float:
 
 
 def _in_batches(scenario: Scenario, load: float) -> float:
-    """Requests that pass until those in the batches are others, over the fleet.
-
-    An instance that works on *n* at once ends n / (1 + slope (n - 1)) in the time of one alone:
-    more with each neighbour, but ever less so. The less a larger batch ends more, the longer it
-    takes to shrink. Workers of their own (slope 0) do not meet: nobody's size is another's time.
-    """
+    """Requests that pass until those in the batches are others, over the fleet."""
     slope = scenario.slope
     if not slope:
         return 1.0
@@ -210,18 +149,7 @@ def warm_up_requests(scenario: Scenario, requests: int) -> int:
 def default_requests(
     scenario: Scenario, replications: int, percentile: float, least: int, patience: int = PATIENCE
 ) -> int:
-    """Requests for each replication when nobody states them.
-
-    Enough for the percentile asked for as far as :data:`MOST_REQUESTS` go, and for p99.9 where that
-    takes little more.
-
-    Parameters
-    ----------
-    least : int
-        At least so many.
-    patience : int
-        For p99.9 as well where it takes no more than so many.
-    """
+    """Requests for each replication when nobody states them; for p99.9 within ``patience``."""
     found = memory(scenario)
     if found is None or found.spell >= NEVER:
         return least
@@ -279,22 +207,19 @@ def _run_length(
         )
     if window is None and isinstance(traffic, ShapedLoop):
         window = 60.0
-    if window is not None and seconds is None:
-        raise WARM_UP.error(
-            got="a timeline without an end in seconds",
-            where="window",
-            allowed="seconds with window",
-        )
-    if (
-        window is not None
-        and seconds is not None
-        and not (window > 0 and seconds / window <= _MOST_LINES)
-    ):
-        raise TIMELINE.error(
-            got=f"{window!r} seconds of {seconds:g}",
-            where="window",
-            allowed=f"{seconds / _MOST_LINES:g} seconds or more, above 0",
-        )
+    if window is not None:
+        if seconds is None:
+            raise WARM_UP.error(
+                got="a timeline without an end in seconds",
+                where="window",
+                allowed="seconds with window",
+            )
+        if not (window > 0 and seconds / window <= _MOST_LINES):
+            raise TIMELINE.error(
+                got=f"{window!r} seconds of {seconds:g}",
+                where="window",
+                allowed=f"{seconds / _MOST_LINES:g} seconds or more, above 0",
+            )
     if by_load and requests is not None and seconds is None:
         discard = warm_up_requests(scenario, requests) / requests
     return RunLength(requests, seconds, discard, window)

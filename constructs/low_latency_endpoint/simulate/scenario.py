@@ -20,7 +20,7 @@ from .fleet_changes import (
     ZoneOutage,
 )
 from .service_laws import MEAN_SECONDS, SECONDS, SHARE, VARIATION, ServiceLaw
-from .traffic import RATE, ArrivalTrace, ClosedLoop, OpenLoop, ShapedLoop, Traffic
+from .traffic import RATE, ArrivalTrace, OpenLoop, ShapedLoop, Traffic
 
 ROUTINGS = ("RANDOM", "LEAST_OUTSTANDING_REQUESTS", "PREFIX_AWARE", "POWER_OF_TWO")
 CONCURRENCY = number_range(
@@ -175,7 +175,8 @@ class Scenario:
     Raises
     ------
     ConfigurationError
-        ``LLE85x`` to ``LLE87x`` for numbers out of range and parts that do not fit together.
+        ``LLS103`` to ``LLS135`` for numbers out of range, ``LLE423``, ``LLE621``, ``LLS129`` and
+        ``LLS135`` for parts that do not fit together.
     """
 
     service: ServiceLaw
@@ -283,19 +284,8 @@ class Scenario:
         return replace(self, **changes)
 
 
-def is_closed(scenario: Scenario) -> bool:
-    """Whether users wait for their answers."""
-    return isinstance(scenario.traffic, ClosedLoop)
-
-
 def cumulated(shares: tuple[float, ...]) -> tuple[float, ...]:
-    """Sums of shares, the last exactly 1.
-
-    Examples
-    --------
-    >>> cumulated((0.25, 0.25, 0.5))
-    (0.25, 0.5, 1.0)
-    """
+    """Sums of shares, the last exactly 1."""
     sums, total = [], 0.0
     for each in shares:
         total += each

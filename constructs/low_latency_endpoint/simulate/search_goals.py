@@ -23,24 +23,12 @@ _PERCENTILES = ("p50", "p90", "p95", "p99", "p99.9")
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a search is for.
+    """What a search is for: at a rate a percentile under some seconds; cheapest or fastest."""
 
-    Attributes
-    ----------
-    percentile : float
-        Of the client latency.
-    seconds : float
-        What it must stay under.
-    tps : float
-        At this peak.
-    wish : str
-        ``cheapest`` or ``fastest`` among those that hold it.
-    """
-
-    percentile: float
+    percentile: float  # of the client latency
     seconds: float
-    tps: float
-    wish: str = "cheapest"
+    tps: float  # at the peak
+    wish: str = "cheapest"  # or fastest
 
     def __str__(self) -> str:
         return (
@@ -49,27 +37,7 @@ class Goal:
 
 
 def goal(targets: Mapping[str, float], tps: float | None, *, fastest: bool = False) -> Goal:
-    """The goal that a latency target and a peak make.
-
-    Parameters
-    ----------
-    targets : mapping of str to float
-        Milliseconds by statistic; the highest percentile counts.
-    tps : float or None
-        Requests per second at the peak.
-    fastest : bool
-        By default the cheapest is looked for.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLS124`` without a peak, or a percentile that a search can estimate.
-
-    Examples
-    --------
-    >>> goal({"p50": 40, "p99": 200}, 1000)
-    Goal(percentile=99.0, seconds=0.2, tps=1000, wish='cheapest')
-    """
+    """The goal that targets in milliseconds make, the highest percentile of them (``LLS124``)."""
     known = {name: ms for name, ms in targets.items() if name in _PERCENTILES}
     if not known or not tps or tps <= 0:
         raise SEARCH_GOAL.error(
@@ -83,23 +51,13 @@ def goal(targets: Mapping[str, float], tps: float | None, *, fastest: bool = Fal
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A fleet to try: fixed when minimum and maximum are the same.
-
-    Attributes
-    ----------
-    minimum, maximum : int
-        Instances.
-    safety_factor : float or None
-        Share of the measured throughput that scaling aims at; ``None`` for a fixed fleet.
-    scale_out_cooldown : float or None
-        Seconds.
-    """
+    """A fleet to try; fixed without a safety factor."""
 
     routing: str
     minimum: int
     maximum: int
     safety_factor: float | None = None
-    scale_out_cooldown: float | None = None
+    scale_out_cooldown: float | None = None  # seconds
 
     @property
     def fixed(self) -> bool:
@@ -108,15 +66,7 @@ class Candidate:
 
     @property
     def brief(self) -> str:
-        """For a table: instances, routing, safety factor, scale-out cooldown.
-
-        Examples
-        --------
-        >>> Candidate("RANDOM", 4, 4).brief
-        '4, random'
-        >>> Candidate("LEAST_OUTSTANDING_REQUESTS", 3, 14, 0.65, 60.0).brief
-        '3 to 14, least, 0.65, 60 s'
-        """
+        """For a table: instances, routing, safety factor, scale-out cooldown."""
         strategy = "least" if self.routing == "LEAST_OUTSTANDING_REQUESTS" else self.routing.lower()
         if self.fixed:
             return f"{self.minimum}, {strategy}"
@@ -141,29 +91,12 @@ SHORT = "too short to tell"
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """How near to the measured limit a fleet runs at the goal's peak.
+    """How much of its measured limit a fleet uses at the peak, and after a zone is lost."""
 
-    Attributes
-    ----------
-    serving : int
-        Instances at the peak: those that scaling comes to there.
-    load : float
-        Share of their measured limit; 1 is the rate that a load test found to be the most.
-    left : int
-        Instances that are left when the fullest zone fails; 0 for a fleet in one zone.
-    load_left : float
-        Share of the measured limit of those; infinite where none is left.
-
-    Examples
-    --------
-    >>> Reserve.of(serving=8, tps=1000, tps_per_instance=200, zones=2)
-    Reserve(serving=8, load=0.625, left=4, load_left=1.25)
-    """
-
-    serving: int
-    load: float
-    left: int
-    load_left: float
+    serving: int  # at the peak
+    load: float  # share of the measured limit
+    left: int  # when the fullest zone fails; 0 for a fleet in one zone
+    load_left: float  # share of the measured limit of those; infinite where none is left
 
     @classmethod
     def of(cls, serving: int, tps: float, tps_per_instance: float, zones: int) -> Reserve:
@@ -175,36 +108,16 @@ class Reserve:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A candidate and what it gave.
-
-    Attributes
-    ----------
-    latency : Estimate
-        The goal's percentile, in seconds; on several shapes that of the worst.
-    cost : float
-        Mean number of paid instances: instance hours per hour; on several shapes their mean.
-    failed : int
-        Requests, in all replications.
-    replications : int
-        On each shape; 1 for a first look, which has no interval.
-    verdict : str
-        ``yes``: the whole interval is under the goal and nothing failed (on a shape that loses a
-        zone: next to nothing). ``no``: the whole interval is above it, or requests failed. ``too
-        near to tell``, ``too short to tell``, or ``seen once``, otherwise.
-    reserve : Reserve
-        How much of the measured limit it uses.
-    shape : str
-        On which the latency was the worst; empty at the steady peak.
-    """
+    """A candidate and what it gave: the worst latency and the mean cost on several shapes."""
 
     candidate: Candidate
-    latency: Estimate
-    cost: float
-    failed: int
-    replications: int
-    verdict: str
+    latency: Estimate  # the goal's percentile, in seconds
+    cost: float  # mean number of paid instances
+    failed: int  # requests, in all replications
+    replications: int  # on each shape; 1 for a first look, which has no interval
+    verdict: str  # HOLDS, MISSES, NEAR, ONCE or SHORT
     reserve: Reserve
-    shape: str = ""
+    shape: str = ""  # on which the latency was the worst; none at the steady peak
 
     @property
     def holds(self) -> bool:
@@ -219,25 +132,7 @@ class Found:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found.
-
-    Attributes
-    ----------
-    steady : tuple of Found
-        Fixed fleets at the steady peak, by cost.
-    over_time : tuple of Found
-        Scaling policies and the best fixed fleets on the shapes, by cost; empty without shapes.
-    replications, shape_replications : int
-        At the steady peak, and on each shape.
-    model_share : float
-        Share of the goal's time that the model may take; network and overhead take the rest.
-    safety_factor : float
-        Share of the measured limit up to which fleets were tried.
-    zone_reserve : bool
-        Whether every fleet tried holds the peak when its fullest zone fails.
-    condition : str
-        What it all rests on where nobody measured the service time; else empty.
-    """
+    """What a search found: fixed fleets at the steady peak, policies on shapes, each by cost."""
 
     goal: Goal
     steady: tuple[Found, ...]
@@ -248,10 +143,10 @@ class SearchResult:
     shape_replications: int
     tps_per_instance: float
     assumed: tuple[str, ...]
-    model_share: float = 1.0
-    safety_factor: float = 1.0
-    zone_reserve: bool = False
-    condition: str = ""
+    model_share: float = 1.0  # of the goal's time; network and overhead take the rest
+    safety_factor: float = 1.0  # share of the measured limit up to which fleets were tried
+    zone_reserve: bool = False  # whether each holds the peak when its fullest zone fails
+    condition: str = ""  # what it all rests on where nobody measured the service time
 
     @property
     def best(self) -> Found | None:
@@ -275,11 +170,7 @@ class SearchResult:
 
     @property
     def points(self) -> tuple[Found, ...]:
-        """What can be adopted: both fronts with the best of each, numbered from 1 in this order.
-
-        The best may lie off its front: behind a fleet that seems as quick and costs less, but
-        does not certainly hold the goal.
-        """
+        """What can be adopted, numbered from 1: both fronts with the best of each."""
         return (*_with(self.front, self.best), *_with(self.front_over_time, self.best_over_time))
 
 

@@ -11,15 +11,7 @@ from .wording import milliseconds
 
 
 def traffic_name(result: SearchResult) -> str:
-    """The shapes in words.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace as Of
-    >>> traffic_name(Of(shapes=[Of(name="spike")])), traffic_name(
-    ...     Of(shapes=[Of(name="spike"), Of(name="deploy")]))
-    ("the shape 'spike'", "the worst of the shapes 'spike' and 'deploy'")
-    """
+    """The shapes in words."""
     names = [f"'{each.name}'" for each in result.shapes]
     if len(names) == 1:
         return f"the shape {names[0]}"

@@ -28,7 +28,7 @@ from .search_goals import (
     pareto_front,
 )
 from .simulating import REPLICATIONS, Replicated, SimulationResult, over_processes
-from .traffic import Shape, shape
+from .traffic import Shape
 
 STRATEGIES = ("LEAST_OUTSTANDING_REQUESTS", "RANDOM")
 FEWEST_REPLICATIONS = 4  # with two or three Student's interval is wider than what it is about
@@ -49,7 +49,7 @@ def search(
     model: SimulatedEndpoint,
     goal: Goal,
     *,
-    over: Shape | Sequence[Shape] | None = None,
+    over: Sequence[Shape] = (),
     seed: int = 1,
     replications: int = 8,
     shape_replications: int = 4,
@@ -58,38 +58,7 @@ def search(
     safety_factor: float | None = None,
     zone_reserve: bool = True,
 ) -> SearchResult:
-    """Walk instance counts, strategies, safety factors and cooldowns.
-
-    Fixed fleets at the steady peak first: in steps, then halving the step between the largest that
-    fails and the smallest that holds, for each strategy; when none holds, further up for as long as
-    the latency falls. Then scaling policies on the shapes: each once, and again with all
-    replications what lies on the front or may be the answer, so that the answer has an interval.
-
-    Parameters
-    ----------
-    model : SimulatedEndpoint
-        The endpoint; its peak becomes the goal's.
-    over : Shape or sequence of Shape, optional
-        On which scaling policies are judged: by the worst latency and the mean cost. By default
-        ``spike``; with an empty sequence none are.
-    seed, requests, processes
-        As for :func:`.simulating.simulate`; ``requests`` for each fixed fleet, by default as many
-        as its load needs.
-    replications, shape_replications : int
-        Independent runs at the steady peak, and on each shape. By default 8 and 4; what is too near
-        to the goal to tell gets up to four times as many.
-    safety_factor : float, optional
-        Share of an instance's measured limit that it may be loaded with at the peak. By default
-        the plan's: a fleet beyond it is one that the plan would refuse.
-    zone_reserve : bool
-        Whether what is left must hold the peak at the measured limit when the fullest zone fails.
-        By default yes, where there are several zones.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLS109`` for fewer than 4 replications, ``LLE603`` for a safety factor out of range.
-    """
+    """Walk instance counts, strategies, safety factors and cooldowns."""
     for given, where in (
         (replications, "replications"),
         (shape_replications, "shape_replications"),
@@ -105,9 +74,7 @@ def search(
     allowed = model.safety_factor if safety_factor is None else safety_factor
     SAFETY_FACTOR.check(allowed, "safety_factor")
     limits = Limits(model, allowed, zone_reserve)
-    shapes = (
-        (shape("spike"),) if over is None else ((over,) if isinstance(over, Shape) else tuple(over))
-    )
+    shapes = tuple(over)
     with over_processes(processes) as replicated:
         runs = _Runs(model, goal, seed, requests, replicated)
         steady = _steady(limits, goal, runs, replications)
@@ -133,19 +100,11 @@ def search(
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a fleet must keep in reserve to be tried.
-
-    Attributes
-    ----------
-    safety_factor : float
-        Share of its measured limit that an instance may be loaded with at the peak.
-    zone_reserve : bool
-        Whether those that a lost zone leaves must hold the peak at their measured limit.
-    """
+    """What a fleet must keep in reserve to be tried."""
 
     model: SimulatedEndpoint
-    safety_factor: float
-    zone_reserve: bool
+    safety_factor: float  # share of its measured limit that an instance may have at the peak
+    zone_reserve: bool  # whether those that a lost zone leaves must hold the peak at their limit
 
     @property
     def fewest(self) -> int:

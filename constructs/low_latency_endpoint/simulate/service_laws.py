@@ -111,16 +111,8 @@ class Exponential(ServiceLaw):
 
 
 @dataclass(frozen=True, slots=True)
-class Lognormal(ServiceLaw):
-    """The usual law of measured service times: never below zero, a long tail to the right.
-
-    Parameters
-    ----------
-    mean : float
-        Mean in seconds.
-    cv : float
-        Coefficient of variation (standard deviation / mean), above 0.
-    """
+class _OfMeanAndVariation(ServiceLaw):
+    """A law that is stated by both."""
 
     mean: float
     cv: float
@@ -137,6 +129,19 @@ class Lognormal(ServiceLaw):
     def variation(self) -> float:
         return self.cv
 
+
+@dataclass(frozen=True, slots=True)
+class Lognormal(_OfMeanAndVariation):
+    """The usual law of measured service times: never below zero, a long tail to the right.
+
+    Parameters
+    ----------
+    mean : float
+        Mean in seconds.
+    cv : float
+        Coefficient of variation (standard deviation / mean), above 0.
+    """
+
     def parameters(self) -> LawParameters:
         if self.cv == 0:
             return Constant(self.mean).parameters()
@@ -145,7 +150,7 @@ class Lognormal(ServiceLaw):
 
 
 @dataclass(frozen=True, slots=True)
-class Gamma(ServiceLaw):
+class Gamma(_OfMeanAndVariation):
     """Erlang-like below a coefficient of variation of 1, bursty above, with a lighter tail than
     the lognormal law of the same variation.
 
@@ -157,24 +162,12 @@ class Gamma(ServiceLaw):
         Coefficient of variation, 0.05 to 5.
     """
 
-    mean: float
-    cv: float
-
     def __post_init__(self) -> None:
-        MEAN_SECONDS.check(self.mean, "mean")
-        VARIATION.check(self.cv, "cv")
+        _OfMeanAndVariation.__post_init__(self)  # `super` knows no class that has slots
         if not 0.05 <= self.cv <= 5:
             raise VARIATION.rule.error(
                 got=self.cv, allowed="0.05 to 5 for the gamma law", where="cv"
             )
-
-    @property
-    def mean_seconds(self) -> float:
-        return self.mean
-
-    @property
-    def variation(self) -> float:
-        return self.cv
 
     def parameters(self) -> LawParameters:
         shape = 1 / (self.cv * self.cv)

@@ -17,15 +17,7 @@ _GIVES_UP = 60.0  # seconds that SageMaker waits for a container
 
 
 def milliseconds(value: Estimate) -> str:
-    """A time with its interval; in seconds from ten seconds on.
-
-    Examples
-    --------
-    >>> milliseconds(Estimate(0.19732, 0.0012)), milliseconds(Estimate(612.5, 12))
-    ('197 ± 1.2 ms', '612 ± 12 s')
-    >>> milliseconds(Estimate(0.19732, float("inf")))
-    'too short to tell'
-    """
+    """A time with its interval; in seconds from ten seconds on."""
     if not value.tells:
         return TOO_SHORT
     factor, unit = (1, "s") if value.mean >= 10 else (1000, "ms")
@@ -41,13 +33,7 @@ def milliseconds(value: Estimate) -> str:
 
 
 def minutes(seconds: Estimate) -> str:
-    """A time in minutes, with its interval.
-
-    Examples
-    --------
-    >>> minutes(Estimate(1230.0, 45.0)), minutes(Estimate(1200.0, 0.0))
-    ('20.5 ± 0.75', '20')
-    """
+    """A time in minutes, with its interval."""
     value = seconds.scaled(1 / 60)
     return f"{value.mean:.4g}" + (f" ± {value.half_width:.2g}" if value.half_width else "")
 
@@ -60,13 +46,7 @@ def percent(value: Estimate) -> str:
 
 
 def verdict(p99: Estimate, target: float | None) -> str | None:
-    """Where a p99 lies against a target; ``None`` without one.
-
-    Examples
-    --------
-    >>> verdict(Estimate(0.1, 0.01), 0.2), verdict(Estimate(0.1, 0.2), 0.2)
-    ('within', 'too near to tell')
-    """
+    """Where a p99 lies against a target; ``None`` without one."""
     if target is None:
         return None
     if not p99.tells:
@@ -122,13 +102,7 @@ def _too_short(result: SimulationResult, percentile: float) -> str:
 
 
 def _rounded_up(requests: int) -> int:
-    """Two digits and zeros.
-
-    Examples
-    --------
-    >>> _rounded_up(4_014_217), _rounded_up(200_000)
-    (4100000, 200000)
-    """
+    """Two digits and zeros."""
     unit = int(10 ** max(0, len(str(requests)) - 2))
     return -(-requests // unit) * unit
 
@@ -162,13 +136,7 @@ def _column(result: SimulationResult) -> dict[str, str]:
 def conditional_sentences(
     model: SimulatedEndpoint, found: Mapping[tuple[float, float], Estimate]
 ) -> list[str]:
-    """What can be said where nobody measured how long a call takes: only what follows if.
-
-    Parameters
-    ----------
-    found : mapping of (float, float) to Estimate
-        p99 by mean service time in seconds and its coefficient of variation.
-    """
+    """What follows if a call takes so long, where nobody measured it."""
     target = next((each for each in model.targets if each.percentile == 99.0), None)
     first = (
         "Nobody has measured how long a call takes on one of these instances, so there is no "

@@ -1,8 +1,4 @@
-"""Fill the blocks of requests: every purpose has its own stream of random numbers.
-
-So two scenarios with the same seed meet the same arrivals and the same work, request by request,
-whatever the routing does: their difference is the strategies' and not the luck's.
-"""
+"""Fill the blocks of requests: every purpose has its own stream of random numbers."""
 
 from __future__ import annotations
 

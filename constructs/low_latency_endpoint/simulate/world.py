@@ -3,67 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
+from . import core
 from .compilation import Loops
-from .core import (
-    AT_WORK,
-    BUSY,
-    CACHE_FACTOR,
-    CACHE_SIZE,
-    CAPACITY,
-    CLOCK_SIZE,
-    CLOSED,
-    COUNTS,
-    ENTRY,
-    FREE_JOB,
-    IN_SYSTEM,
-    INSTANCES,
-    LEAST_OUTSTANDING,
-    LEAVES,
-    NEVER,
-    NEXT_ARRIVAL,
-    NOW,
-    POWER_OF_TWO,
-    PREFIX,
-    PREFIXES,
-    RANDOM,
-    RESULTS,
-    RETRY_SECONDS,
-    ROUTING,
-    SLOTS,
-    SOURCES,
-    STATE_SIZE,
-    THINKING,
-    THRESHOLD,
-    ZONES,
-)
-from .scenario import Scenario, is_closed
+from .scenario import Scenario
+from .traffic import ClosedLoop
 
 ROUTING_NUMBERS = {
-    "RANDOM": RANDOM,
-    "POWER_OF_TWO": POWER_OF_TWO,
-    "LEAST_OUTSTANDING_REQUESTS": LEAST_OUTSTANDING,
-    "PREFIX_AWARE": PREFIX,
+    "RANDOM": core.RANDOM,
+    "POWER_OF_TWO": core.POWER_OF_TWO,
+    "LEAST_OUTSTANDING_REQUESTS": core.LEAST_OUTSTANDING,
+    "PREFIX_AWARE": core.PREFIX,
 }
+_ARRAYS = tuple(core.advance.__annotations__)[1:-1]  # but for the time, and what it returns
 _MIX = 0x9E3779B97F4A7C15  # spreads neighbouring numbers; odd, near 2**64 / golden ratio
 _WORD = (1 << 64) - 1
 
 
 class World:
-    """One endpoint while it is simulated.
-
-    Instances are numbered places; a place is free, starting, serving, hanging (dead, but no router
-    knows), draining or lost (dead while it drained). Requests in flight are numbered jobs. Routers
-    see instances through *groups*: one for each router, or with zone-local routing one for each
-    router and zone.
-    """
+    """One endpoint while it is simulated: numbered places of instances, numbered jobs in flight."""
 
     def __init__(self, scenario: Scenario, loops: Loops, places: int, block: int) -> None:
         self.scenario, self.loops = scenario, loops
         self.places = places
         routers, zones = scenario.routers, scenario.zones.count
         self.sources = routers * zones
+        # Routers see instances through groups: one for each router, by zone where routing is local.
         self.groups = self.sources if scenario.zones.local_routing else routers
         slots = scenario.concurrency
         cache = scenario.prefix_cache
@@ -74,27 +41,27 @@ class World:
             leaves *= 2
         wholes, same_whole, same_float = loops.wholes, loops.same_whole, loops.same_float
 
-        self.state = same_whole(0, STATE_SIZE)
-        self.clock = same_float(0.0, CLOCK_SIZE)
+        self.state = same_whole(0, core.STATE_SIZE)
+        self.clock = same_float(0.0, core.CLOCK_SIZE)
         self.counts = 64
         for at, value in (
-            (ROUTING, ROUTING_NUMBERS[scenario.routing]),
-            (CLOSED, int(is_closed(scenario))),
-            (INSTANCES, places),
-            (LEAVES, leaves),
-            (SLOTS, slots),
-            (ZONES, zones),
-            (COUNTS, self.counts),
-            (PREFIXES, prefixes),
-            (SOURCES, self.sources),
-            (THRESHOLD, scenario.concurrency_threshold or 0),
-            (CACHE_SIZE, cache.remembered if cache else 0),
-            (THINKING, users),
-            (CAPACITY, block),
+            (core.ROUTING, ROUTING_NUMBERS[scenario.routing]),
+            (core.CLOSED, int(isinstance(scenario.traffic, ClosedLoop))),
+            (core.INSTANCES, places),
+            (core.LEAVES, leaves),
+            (core.SLOTS, slots),
+            (core.ZONES, zones),
+            (core.COUNTS, self.counts),
+            (core.PREFIXES, prefixes),
+            (core.SOURCES, self.sources),
+            (core.THRESHOLD, scenario.concurrency_threshold or 0),
+            (core.CACHE_SIZE, cache.remembered if cache else 0),
+            (core.THINKING, users),
+            (core.CAPACITY, block),
         ):
             self.state[at] = value
-        self.clock[CACHE_FACTOR] = 1 - cache.saved_share if cache else 1.0
-        self.clock[RETRY_SECONDS] = scenario.retry_seconds
+        self.clock[core.CACHE_FACTOR] = 1 - cache.saved_share if cache else 1.0
+        self.clock[core.RETRY_SECONDS] = scenario.retry_seconds
 
         # With n at work each request takes slow[n] times as long, so progresses at rate[n].
         slowness = [1.0] + [1 + scenario.slope * (n - 1) for n in range(1, slots + 1)]
@@ -137,7 +104,7 @@ class World:
         self.line_tail = same_whole(-1, places)
         self.progress = same_float(0.0, places)
         self.updated = same_float(0.0, places)
-        self.ends = same_float(NEVER, 2 * leaves)
+        self.ends = same_float(core.NEVER, 2 * leaves)
         self.ends_at = wholes([0] * leaves + [min(at, places - 1) for at in range(leaves)])
         self.thinking = same_float(0.0, users + 1)
         self.out_latency = same_float(0.0, block)
@@ -154,57 +121,15 @@ class World:
             self.zone[k] = k % zones
         self.serving: list[int] = []
         self.starting: list[int] = []
-        self.hanging: list[int] = []
+        self.hanging: list[int] = []  # dead, but no router knows
         self.draining: list[int] = []
-        self.lost: list[int] = []
+        self.lost: list[int] = []  # dead while they drained
         self.failed = 0
         self.failed_time = 0.0
         self._arguments = self._listed()
 
     def _listed(self) -> tuple[Any, ...]:
-        return (
-            self.state,
-            self.clock,
-            self.slow,
-            self.rate,
-            self.gap,
-            self.demand,
-            self.pick,
-            self.source,
-            self.prefix,
-            self.redirect,
-            self.hop,
-            self.zone,
-            self.members,
-            self.order,
-            self.place,
-            self.count,
-            self.first,
-            self.home,
-            self.seen,
-            self.served,
-            self.job_arrival,
-            self.job_demand,
-            self.job_extra,
-            self.job_think,
-            self.job_wait,
-            self.job_next,
-            self.job_group,
-            self.mark,
-            self.mark_job,
-            self.running,
-            self.room,
-            self.line_head,
-            self.line_tail,
-            self.progress,
-            self.updated,
-            self.ends,
-            self.ends_at,
-            self.thinking,
-            self.out_latency,
-            self.out_wait,
-            self.out_hop,
-        )
+        return tuple(getattr(self, name) for name in _ARRAYS)
 
     def advance(self, until: float) -> int:
         """Run events up to a time; see :func:`.core.advance`."""
@@ -213,7 +138,7 @@ class World:
     @property
     def now(self) -> float:
         """The time of the last event, in seconds."""
-        return float(self.clock[NOW])
+        return float(self.clock[core.NOW])
 
     # --- tables that were too small ------------------------------------------------------------
 
@@ -229,14 +154,16 @@ class World:
             longer = self.loops.same_whole(0, self.jobs)
             longer[:old] = getattr(self, name)
             setattr(self, name, longer)
-        self.job_next[old:] = self.loops.wholes([*range(old + 1, self.jobs), self.state[FREE_JOB]])
-        self.state[FREE_JOB] = old
+        self.job_next[old:] = self.loops.wholes(
+            [*range(old + 1, self.jobs), self.state[core.FREE_JOB]]
+        )
+        self.state[core.FREE_JOB] = old
         self._arguments = self._listed()
 
     def more_counts(self) -> None:
         """Double the number of outstanding requests that an instance can have."""
         self.counts *= 2
-        self.state[COUNTS] = self.counts
+        self.state[core.COUNTS] = self.counts
         self.first = self.loops.same_whole(0, self.groups * self.counts)
         for group in range(self.groups):
             self._bounds(group)
@@ -273,8 +200,8 @@ class World:
     def start(self, k: int) -> None:
         """Launch an instance; it serves from :meth:`join` on."""
         self.starting.append(k)
-        if self.state[PREFIXES]:
-            prefixes = int(self.state[PREFIXES])
+        if self.state[core.PREFIXES]:
+            prefixes = int(self.state[core.PREFIXES])
             self.seen[k * prefixes : (k + 1) * prefixes] = self.loops.same_whole(0, prefixes)
             self.served[k] = 0
         self.room[k] = self.scenario.concurrency
@@ -301,8 +228,7 @@ class World:
         self.regroup()
 
     def hang(self, places: list[int]) -> None:
-        """Instances die that serve or drain; no router knows yet, so requests there wait for
-        nothing."""
+        """Instances die, and no router knows yet: requests there wait for nothing."""
         for k in places:
             if k in self.serving:
                 self.serving.remove(k)
@@ -311,7 +237,7 @@ class World:
                 self.draining.remove(k)
                 self.lost.append(k)
             self.room[k] = 0
-            self._set_end(k, NEVER)
+            self._set_end(k, core.NEVER)
 
     def fail(self, places: list[int]) -> None:
         """The routers learn of dead instances: the requests there fail."""
@@ -319,8 +245,8 @@ class World:
         for k in places:
             (self.hanging if k in self.hanging else self.lost).remove(k)
             jobs = [int(self.mark_job[k * slots + at]) for at in range(self.running[k])]
-            self.state[AT_WORK] -= len(jobs)
-            self.state[BUSY] -= bool(jobs)
+            self.state[core.AT_WORK] -= len(jobs)
+            self.state[core.BUSY] -= bool(jobs)
             j = int(self.line_head[k])
             while j >= 0:
                 jobs.append(j)
@@ -334,26 +260,26 @@ class World:
     def _fail_job(self, j: int, k: int) -> None:
         self.failed += 1
         self.failed_time += self.now - float(self.job_arrival[j])
-        self.state[IN_SYSTEM] -= 1
-        if self.state[ROUTING] != RANDOM:
+        self.state[core.IN_SYSTEM] -= 1
+        if self.state[core.ROUTING] != core.RANDOM:
             self.count[self.job_group[j] * self.places + k] -= 1
-        if self.state[CLOSED]:
+        if self.state[core.CLOSED]:
             self._pause_until(self.now + float(self.job_think[j]) + self.scenario.retry_seconds)
-        self.job_next[j] = self.state[FREE_JOB]
-        self.state[FREE_JOB] = j
+        self.job_next[j] = self.state[core.FREE_JOB]
+        self.state[core.FREE_JOB] = j
 
     def _pause_until(self, time: float) -> None:
         """One more user in the heap of pauses."""
-        at = int(self.state[THINKING])
-        self.state[THINKING] = at + 1
+        at = int(self.state[core.THINKING])
+        self.state[core.THINKING] = at + 1
         while at > 0 and self.thinking[(at - 1) // 2] > time:
             self.thinking[at] = self.thinking[(at - 1) // 2]
             at = (at - 1) // 2
         self.thinking[at] = time
-        self.clock[NEXT_ARRIVAL] = self.thinking[0]
+        self.clock[core.NEXT_ARRIVAL] = self.thinking[0]
 
     def _set_end(self, k: int, end: float) -> None:
-        at = int(self.state[LEAVES]) + k
+        at = int(self.state[core.LEAVES]) + k
         self.ends[at] = end
         while at > 1:
             at -= at & 1
@@ -373,7 +299,7 @@ class World:
             if zones.local_routing:
                 own = [k for k in known if self.zone[k] == group // routers]
             begin = group * self.places
-            if self.state[ROUTING] != RANDOM:
+            if self.state[core.ROUTING] != core.RANDOM:
                 own = sorted(
                     own,
                     key=lambda k, begin=begin: (  # type: ignore[misc]
@@ -387,7 +313,7 @@ class World:
             for at, k in enumerate(own):
                 self.place[begin + k] = at
             self._bounds(group)
-            if self.state[PREFIXES]:
+            if self.state[core.PREFIXES]:
                 self._find_homes(group, own)
         for source in range(self.sources):
             self.redirect[source] = self._group_of(source)
@@ -416,10 +342,10 @@ class World:
 
     def _find_homes(self, group: int, instances: list[int]) -> None:
         """Each prefix lives where a hash of both is highest: a change moves few prefixes."""
-        prefixes = int(self.state[PREFIXES])
+        prefixes = int(self.state[core.PREFIXES])
         if not instances:
             return
-        homes = [home_of(prefix, instances) for prefix in range(prefixes)]
+        homes = [max(instances, key=partial(_hash, prefix)) for prefix in range(prefixes)]
         self.home[group * prefixes : (group + 1) * prefixes] = self.loops.wholes(homes)
 
     # --- what there is to read -----------------------------------------------------------------
@@ -439,18 +365,13 @@ class World:
     @property
     def entered(self) -> int:
         """Requests taken from the present block."""
-        return int(self.state[ENTRY])
+        return int(self.state[core.ENTRY])
 
     def take_results(self) -> int:
         """The number of results that stand in the ``out`` arrays, which are free again then."""
-        results = int(self.state[RESULTS])
-        self.state[RESULTS] = 0
+        results = int(self.state[core.RESULTS])
+        self.state[core.RESULTS] = 0
         return results
-
-
-def home_of(prefix: int, instances: Iterable[int]) -> int:
-    """The instance at which a prefix lives: the one with the highest hash of both."""
-    return max(instances, key=lambda k: _hash(prefix, k))
 
 
 def _hash(prefix: int, k: int) -> int:

@@ -1,0 +1,60 @@
+"""How numbers, fleets and deployments are written, and small values by hand."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from low_latency_endpoint.simulate import Rollout
+from low_latency_endpoint.simulate.assumptions import _in_words
+from low_latency_endpoint.simulate.estimates import Estimate, student_quantile
+from low_latency_endpoint.simulate.run_length import Memory
+from low_latency_endpoint.simulate.scenario import cumulated
+from low_latency_endpoint.simulate.search_goals import Candidate, Reserve
+from low_latency_endpoint.simulate.search_wording import traffic_name
+from low_latency_endpoint.simulate.wording import _rounded_up, milliseconds, minutes, verdict
+
+
+def traffic(*names: str) -> Any:
+    return SimpleNamespace(shapes=[SimpleNamespace(name=each) for each in names])
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (milliseconds(Estimate(0.19732, 0.0012)), "197 ± 1.2 ms"),
+        (milliseconds(Estimate(612.5, 12)), "612 ± 12 s"),
+        (milliseconds(Estimate(0.19732, math.inf)), "too short to tell"),
+        (minutes(Estimate(1230.0, 45.0)), "20.5 ± 0.75"),
+        (minutes(Estimate(1200.0, 0.0)), "20"),
+        (verdict(Estimate(0.1, 0.01), 0.2), "within"),
+        (verdict(Estimate(0.1, 0.2), 0.2), "too near to tell"),
+        (_rounded_up(4_014_217), 4_100_000),
+        (_rounded_up(200_000), 200_000),
+        (
+            _in_words(Rollout(at=0.0, kind="rolling", step_share=0.1, wait_seconds=1200.0)),
+            "rolling, in batches of 10 %, 1200 s apart",
+        ),
+        (Candidate("RANDOM", 4, 4).brief, "4, random"),
+        (
+            Candidate("LEAST_OUTSTANDING_REQUESTS", 3, 14, 0.65, 60.0).brief,
+            "3 to 14, least, 0.65, 60 s",
+        ),
+        (traffic_name(traffic("spike")), "the shape 'spike'"),
+        (traffic_name(traffic("spike", "deploy")), "the worst of the shapes 'spike' and 'deploy'"),
+        (cumulated((0.25, 0.25, 0.5)), (0.25, 0.5, 1.0)),
+        (
+            Reserve.of(serving=8, tps=1000, tps_per_instance=200, zones=2),
+            Reserve(8, 0.625, 4, 1.25),
+        ),
+        (Memory(queues=1, spell=100.0).requests(99.0, replications=8), 400_000),  # M/M/1 at 90 %
+        (round(student_quantile(0.99, 9), 4), 3.2498),
+        (round(student_quantile(0.95, 1), 3), 12.706),
+    ],
+    ids=str,
+)
+def test_values(found: object, expected: object) -> None:
+    assert found == expected
