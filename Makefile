@@ -95,10 +95,6 @@ node_modules/.installed: $(VENV)/.installed package.json package-lock.json
 demo: setup  ## Deploy into a local AWS, read back, change, destroy: no AWS account
 	@$(OFFLINE) python -m examples.demo $(ARGS)
 
-.PHONY: demo-hub
-demo-hub: setup  ## A tiny model of a Hub on loopback: pin, deploy, call, scale without the Hub
-	@$(OFFLINE) python -m examples.hub_demo
-
 .PHONY: test
 test: setup  ## Run the test suite but for what needs real time (ARGS="-k network" for a part)
 	@$(OFFLINE) pytest -n $(WORKERS) --dist loadfile -m "not realtime" $(ARGS)

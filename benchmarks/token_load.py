@@ -122,7 +122,9 @@ def beside_aiperf(program: str, turns: int) -> None:
     from local_sagemaker.model_servers import LanguageModelServer
     from low_latency_endpoint.load_test.engine.arrivals import PoissonArrivals
 
-    server = LanguageModelServer(step_seconds=0.0239, seconds_per_token=0.00013, kv_tokens=13_840)
+    server = LanguageModelServer(
+        gap_seconds=0.0239, seconds_per_prompt_token=0.00013, kv_tokens=13_840
+    )
     rows: dict[str, list[dict[str, float]]] = {"AIPerf": [], "load-test": []}
     seconds = _REQUESTS / _RATE
     with LocalAws.start(region="us-east-1", model_servers={"*": server}) as aws:

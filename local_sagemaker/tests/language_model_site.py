@@ -30,22 +30,20 @@ class Caller:
     chunks: list[tuple[float, bytes]] = field(default_factory=list)
     lost: Callable[[], None] | None = None
     ended: bool = False
-    at: float = 0.0
+    began: float = field(default_factory=lambda: asyncio.get_running_loop().time())
 
     def send(self, status: int, headers: Iterable[tuple[str, str]], body: bytes) -> None:
-        self.status, self.headers, self.body = status, dict(headers), body
-        self.at, self.ended = asyncio.get_running_loop().time(), True
+        self.status, self.headers, self.body, self.ended = status, dict(headers), body, True
 
     def start_stream(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
         self.status, self.headers = status, dict(headers)
 
-    def write(self, data: bytes) -> None:
-        size, _, rest = data.partition(b"\r\n")
-        count = int(size, 16)
-        assert rest[count:] in (b"\r\n", b"\r\n0\r\n\r\n"), "one chunk, and perhaps the end"
+    async def send_chunk(self, data: bytes) -> None:
         assert not self.ended
-        self.ended = rest[count:] != b"\r\n"
-        self.chunks.append((asyncio.get_running_loop().time(), rest[:count]))
+        self.chunks.append((asyncio.get_running_loop().time(), data))
+
+    def end_stream(self) -> None:
+        self.ended = True
 
     # -------------------------------------------------------------------------- read independently
 
@@ -63,15 +61,13 @@ class Caller:
 
     def tokens(self) -> list[tuple[float, str]]:
         """Each chunk with content, with its moment."""
-        found = []
-        for moment, event in self.events():
-            for choice in (
-                event["choices"] if isinstance(event, dict) and "choices" in event else ()
-            ):
-                text = choice["delta"].get("content") if "delta" in choice else choice["text"]
-                if text:
-                    found.append((moment, text))
-        return found
+        return [
+            (moment, choice["delta"]["content"])
+            for moment, event in self.events()
+            if isinstance(event, dict)
+            for choice in event.get("choices", ())
+            if choice["delta"]["content"]
+        ]
 
     def times(self) -> list[float]:
         return [moment for moment, _ in self.tokens()]
@@ -100,8 +96,7 @@ class Server:
         **body: Any,
     ) -> Caller:
         """Ask, and come back when it is answered."""
-        if not {"messages", "prompt"} & body.keys():
-            body["messages"] = [{"role": "user", "content": content}]
+        body.setdefault("messages", [{"role": "user", "content": content}])
         return await self.post(path, json.dumps(body).encode(), caller, headers)
 
     async def post(

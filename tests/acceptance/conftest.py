@@ -21,10 +21,10 @@ from local_sagemaker import (
     delete_stack,
     deploy_template,
 )
-from local_sagemaker.hub import FakeHub, FakeModel
 from local_sagemaker.model_servers import CommandModelServer
 from low_latency_endpoint.plan.image_names import dlc_account, tei_accounts
 from low_latency_endpoint.plan.serving_containers import serving_images
+from tests.hub_of_files import FakeHub, FakeModel
 
 REGION = "us-east-1"
 SPEED = 120.0

@@ -21,7 +21,7 @@ from acceptance.evidence import FOLDER, evidence_files
 from acceptance.run import NotThisRun, read_state
 from acceptance.world import ROOT, World
 from local_sagemaker import LocalAws
-from local_sagemaker.hub import FakeHub
+from tests.hub_of_files import FakeHub
 
 from .conftest import HUB_MODEL, REGION, SPEED, started, two_commits
 

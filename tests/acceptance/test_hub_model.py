@@ -9,8 +9,8 @@ import pytest
 from acceptance.hub_model import HubModel, NotPinned
 from acceptance.steps import Run, StepFailed, steps_of
 from acceptance.world import World
-from local_sagemaker.hub import FakeHub
 from low_latency_endpoint.hugging_face.lock_file import pinned_model
+from tests.hub_of_files import FakeHub
 
 from .conftest import HUB_MODEL, two_commits
 

@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from local_sagemaker import LocalAws
-from local_sagemaker.hub import FakeHub, FakeModel
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.hugging_face.lock_file import lock_text
 from low_latency_endpoint.plan.pinned_model import PinnedFile, PinnedModel
+from tests.hub_of_files import FakeHub, FakeModel
 
 TOKEN = "hf_granted"
 FILES = {"config.json": b"{}", "a.safetensors": b"a" * 20_000_000, "b.safetensors": b"b" * 9}

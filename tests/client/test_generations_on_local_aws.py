@@ -19,7 +19,7 @@ from low_latency_endpoint.client.generations import GenerationFailedError, Gener
 from low_latency_endpoint.client.runtime_client import RuntimeClient
 
 PATIENCE = timedelta(seconds=30)
-FAST: dict[str, Any] = {"step_seconds": 0.002, "seconds_per_token": 1e-6, "output_tokens": 6}
+FAST: dict[str, Any] = {"gap_seconds": 0.002, "seconds_per_prompt_token": 1e-6, "output_tokens": 6}
 MESSAGES: Any = [{"role": "user", "content": "what does the river do"}]
 
 
@@ -104,7 +104,7 @@ def test_a_failure_in_the_middle(aws: LocalAws) -> None:
         ({"extra_first_token_seconds": 60}, {"first_token_timeout": 0.4}, "first_token_timeout"),
         ({"extra_gap_seconds": 60}, {"gap_timeout": 0.4}, "gap_timeout"),
         (
-            {"step_seconds": 0.05, "output_tokens": 1000},
+            {"gap_seconds": 0.05, "output_tokens": 1000},
             {"total_timeout": 1, "gap_timeout": 30},
             "total_timeout",
         ),

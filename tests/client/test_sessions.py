@@ -22,7 +22,7 @@ from low_latency_endpoint.errors import ConfigurationError
 
 INSTANCES = 4
 LM = LanguageModelServer(
-    step_seconds=0.002, seconds_per_token=1e-6, output_tokens=3, stateful_sessions=True
+    gap_seconds=0.002, seconds_per_prompt_token=1e-6, output_tokens=3, stateful_sessions=True
 )
 BODY: dict[str, Any] = {"messages": [{"role": "user", "content": "what does the river do"}]}
 OPTIONS: dict[str, Any] = {
@@ -100,7 +100,7 @@ def test_a_conversation_stays_on_the_instance_that_opened_its_session(
 
 @both
 def test_a_container_without_sessions_says_so(aws: LocalAws, use: Use) -> None:
-    without = LanguageModelServer(step_seconds=0.002, output_tokens=3)
+    without = LanguageModelServer(gap_seconds=0.002, output_tokens=3)
     with pytest.raises(ClientError, match="stateful sessions not enabled") as raised:
         use(options_of(aws), ("open_session", {"EndpointName": endpoint_of(aws, without)}))
     assert raised.value.response["Error"]["Code"] == "ModelError"

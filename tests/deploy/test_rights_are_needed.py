@@ -32,7 +32,6 @@ from local_sagemaker import (
     deploy_template,
     lambda_runner,
 )
-from local_sagemaker.hub import FakeHub, FakeModel
 from local_sagemaker.permissions import judge
 from local_sagemaker.permissions.evaluator import (
     Asked,
@@ -55,6 +54,7 @@ from low_latency_endpoint import (
     WarmUpPayload,
 )
 from low_latency_endpoint.plan.pinned_model import PinnedFile, PinnedModel
+from tests.hub_of_files import FakeHub, FakeModel
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 REGISTRY = f"{ACCOUNT}.dkr.ecr.{REGION}.amazonaws.com"

@@ -15,7 +15,6 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
 
 from local_sagemaker import LocalAws, delete_stack, deploy_template, lambda_runner
-from local_sagemaker.hub import FakeHub, FakeModel
 from low_latency_endpoint import (
     ClientZones,
     Container,
@@ -26,6 +25,7 @@ from low_latency_endpoint import (
 )
 from low_latency_endpoint.hosting.staged_model import StagedModel
 from low_latency_endpoint.plan.pinned_model import PinnedFile, PinnedModel
+from tests.hub_of_files import FakeHub, FakeModel
 
 pytestmark = pytest.mark.realtime
 

@@ -40,7 +40,7 @@ SMALL = SimulatedModelServer(service_time=ServiceTime.constant(0.05), concurrenc
 #: 100 of them, for two instances and the warm-up of settings that `init` wrote.
 LARGER = SimulatedModelServer(service_time=ServiceTime.constant(0.02), concurrency=2)
 #: Of containers with vLLM.
-CHAT = LanguageModelServer(step_seconds=0.001, seconds_per_token=1e-5)
+CHAT = LanguageModelServer(gap_seconds=0.001, seconds_per_prompt_token=1e-5)
 
 
 def settings(**changes: Any) -> str:
@@ -413,7 +413,7 @@ READERS: dict[str, Reader] = {
     "docs/how-to/hugging-face.md": Reader(
         _hugging_face,
         needs_aws=False,
-        # Deploying copies 16 GB: `make demo-hub` does it with a tiny model.
+        # Deploying copies 16 GB: tests/deploy/test_staged_model.py does it with a small model.
         stands_for={"npm install && npx cdk deploy": "npx cdk synth --quiet"},
     ),
     "docs/how-to/in-your-app.md": Reader(

@@ -14,19 +14,38 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from local_sagemaker.hub import FakeHub, FakeModel, tiny_safetensors
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.hugging_face.file_choice import choose_files
 from low_latency_endpoint.hugging_face.hub_reading import Hub
 from low_latency_endpoint.hugging_face.lock_file import pinned_model, read_lock
 from low_latency_endpoint.hugging_face.pinning import pin
+from tests.hub_of_files import FakeHub, FakeModel
 
 pytest.importorskip("huggingface_hub")
 TOKEN, STRANGER = "hf_SECRETtoken", "hf_SECRETstranger"
 TINY = "acme/tiny"
-FILES = dict(tiny_safetensors().files)
-CONFIG = json.loads(FILES["config.json"])
+CONFIG: dict[str, Any] = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "num_attention_heads": 4,
+    "num_hidden_layers": 2,
+    "num_key_value_heads": 2,
+    "rms_norm_eps": 1e-05,
+}
+SHARDS = [f"model-{number:05}-of-00002.safetensors" for number in (1, 2)]
+#: A model of two shards, as transformers writes it.
+FILES = {
+    ".gitattributes": b"*.safetensors filter=lfs diff=lfs merge=lfs -text\n",
+    "README.md": b"# A tiny llama\n",
+    "config.json": json.dumps(CONFIG).encode(),
+    "generation_config.json": b'{"bos_token_id": 1}',
+    "tokenizer_config.json": b'{"tokenizer_class": "PreTrainedTokenizerFast"}',
+    "model.safetensors.index.json": json.dumps(
+        {"weight_map": {"model.embed_tokens.weight": SHARDS[0], "lm_head.weight": SHARDS[1]}}
+    ).encode(),
+    **{shard: b"weights of " + shard.encode() for shard in SHARDS},
+}
 
 
 def with_auto_map(reference: Any) -> dict[str, bytes]:
@@ -36,7 +55,11 @@ def with_auto_map(reference: Any) -> dict[str, bytes]:
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeHub]:
     """A Hub that the environment names, a folder to be in, and nobody's token."""
-    tiny = {"card": {"license": "apache-2.0"}, "pipeline_tag": "text-generation"}
+    tiny: dict[str, Any] = {
+        "card": {"license": "apache-2.0"},
+        "pipeline_tag": "text-generation",
+        "parameters": {"BF16": 107_000},
+    }
     models = {
         TINY: FakeModel(files=FILES, branches={"v1": FILES | {"a.txt": b"1"}}, **tiny),
         "acme/gated": FakeModel(
@@ -99,8 +122,7 @@ def test_each_served_file_is_pinned_by_its_size_and_sha256(hub: FakeHub) -> None
     }
     assert pinned.left_out == (".gitattributes", "README.md")
     assert (pinned.task, pinned.license, pinned.gated) == ("text-generation", "apache-2.0", False)
-    # 2 x 259 x 64 of embeddings and head, and so on: test_hub.py of local_sagemaker.
-    assert list(pinned.parameters) == ["BF16"]
+    assert pinned.parameters == {"BF16": 107_000}
     assert pinned.config["num_key_value_heads"] == 2
     assert "rms_norm_eps" not in pinned.config
 

@@ -14,12 +14,12 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local_sagemaker import LocalAws
-from local_sagemaker.hub import FakeHub, FakeModel
 from low_latency_endpoint.hugging_face.staging_function import handler as function
 from low_latency_endpoint.hugging_face.staging_function import hub as hub_reading
 from low_latency_endpoint.hugging_face.staging_function.addresses import StagingFailed, hub_endpoint
 from low_latency_endpoint.hugging_face.staging_function.bucket import Bucket, Commit, File
 from low_latency_endpoint.hugging_face.staging_function.hub import Hub
+from tests.hub_of_files import FakeHub, FakeModel
 
 TOKEN = "hf_granted"
 PART = 5 * 1024 * 1024  # S3's smallest

@@ -423,7 +423,7 @@ def test_on_the_openai_path_the_messages_characters_count() -> None:
 # ------------------------------------------------------------------ the sides, at a local AWS
 
 #: An instance has room for half of the prefixes, with what the prompts have of their own.
-SERVER = LanguageModelServer(kv_tokens=4096, step_seconds=0.005, seconds_per_token=1e-5)
+SERVER = LanguageModelServer(kv_tokens=4096, gap_seconds=0.005, seconds_per_prompt_token=1e-5)
 TOKENS = "input=320,output=4,shared_prefix=0.8,prefixes=25"
 
 

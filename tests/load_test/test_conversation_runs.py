@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import LanguageModelServer
+from local_sagemaker.model_servers.language_model import BLOCK
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
@@ -27,10 +28,10 @@ from .servers import serve_sentiment
 pytestmark = pytest.mark.realtime
 
 MODEL = LanguageModelServer(
-    step_seconds=0.005, seconds_per_token=1e-6, kv_tokens=100_000, stateful_sessions=True
+    gap_seconds=0.005, seconds_per_prompt_token=1e-6, kv_tokens=100_000, stateful_sessions=True
 )
 RATE, SECONDS, TURNS, AT_ONCE = 20, 6, 4, 20
-QUESTION, ANSWER = 4 * MODEL.block_tokens, MODEL.block_tokens
+QUESTION, ANSWER = 4 * BLOCK, BLOCK
 LENGTHS = f"input={QUESTION},output={ANSWER},turns={TURNS},conversations={AT_ONCE}"
 
 

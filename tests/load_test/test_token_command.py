@@ -19,7 +19,7 @@ from .servers import serve_sentiment
 
 pytestmark = pytest.mark.realtime
 
-MODEL = LanguageModelServer(step_seconds=0.01, seconds_per_token=0.00005, kv_tokens=30_000)
+MODEL = LanguageModelServer(gap_seconds=0.01, seconds_per_prompt_token=0.00005, kv_tokens=30_000)
 TOKENS = "input=120,output=10,shared_prefix=0.5"
 
 

@@ -131,18 +131,3 @@ def test_the_model_s_bucket_is_in_the_settings_region() -> None:
             place = s3.get_bucket_location(Bucket="demo-models")["LocationConstraint"]
             assert place == "eu-west-1"
         assert "demo-models" not in [each["Name"] for each in s3.list_buckets()["Buckets"]]
-
-
-@pytest.mark.realtime  # deploys twice with the CDK CLI
-def test_a_model_of_the_hub_is_pinned_staged_served_and_scaled_without_it(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "examples.hub_demo"],
-        cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "by pin and the first deployment, 0 since." in done.stdout
-    assert not list(tmp_path.iterdir())

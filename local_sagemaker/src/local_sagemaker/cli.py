@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
 _SERVER = (
     "What answers for endpoints with that image (URI, repository, or with *): simulated, "
-    "language-model (continuous batching, tokens in a stream), sentiment (scikit-learn), llama-cpp "
-    "(xllamacpp), a URL on loopback, a command such as 'python serve.py', a script with SageMaker's "
-    "model_fn, or a JSON file."
+    "language-model (tokens in a stream), sentiment (scikit-learn), a URL on loopback, a command such "
+    "as 'python serve.py', a script with SageMaker's model_fn, or a JSON file."
 )
 
 
@@ -201,40 +200,6 @@ def add_image(
         with _running() as aws:
             for one in uri:
                 aws.add_image(one)
-
-
-@app.command("hub")
-def hub(
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port on loopback; 0 takes a free one.")
-    ] = 0,
-) -> None:
-    """Run a Hugging Face Hub with two tiny models until Ctrl-C; nothing leaves this machine.
-
-    Prints the variable that points huggingface_hub, and what uses it, at it.
-
-    \b
-    Example:
-      local-sagemaker hub --port 5001
-    """
-    from .hub import FakeHub, tiny_models
-
-    stopped = _stopped_by_signals()
-    try:
-        models = tiny_models()
-        with FakeHub(models, port=port) as running:
-            typer.echo(f"export HF_ENDPOINT={running.endpoint}")
-            typer.echo(f"# Models: {', '.join(models)}; Ctrl-C stops it.", err=True)
-            while not stopped.wait(0.2):
-                pass
-    except ModuleNotFoundError as error:
-        if error.name not in ("gguf", "numpy"):
-            raise
-        typer.echo("The tiny models are written with gguf: pip install gguf", err=True)
-        raise typer.Exit(2) from None
-    except OSError as error:
-        typer.echo(f"Port {port} cannot be had: {error.strerror}", err=True)
-        raise typer.Exit(2) from None
 
 
 @contextlib.contextmanager

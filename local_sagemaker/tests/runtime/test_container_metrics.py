@@ -57,7 +57,7 @@ def models(site):
     """An endpoint of two instances of a language model in a local AWS with enrichment."""
 
     def start(**options: Any):
-        fast = LanguageModelServer(step_seconds=0.001, seconds_per_token=0.0, output_tokens=4)
+        fast = LanguageModelServer(gap_seconds=0.001, seconds_per_prompt_token=0.0, output_tokens=4)
         here = site({"model": fast}, **options)
         enrich(here.aws)
         return here

@@ -23,7 +23,7 @@ from local_sagemaker.runtime.http_server import Connection, Request, listening
 pytestmark = pytest.mark.realtime
 
 STEP = 0.02
-LM = LanguageModelServer(step_seconds=STEP, seconds_per_token=1e-6, output_tokens=10)
+LM = LanguageModelServer(gap_seconds=STEP, seconds_per_prompt_token=1e-6, output_tokens=10)
 EXACT = {"ignore_eos": True, "stream": True}
 
 
@@ -54,7 +54,7 @@ def gaps(moments: list[float]) -> list[float]:
 
 @pytest.mark.parametrize("in_process", [True, False])
 def test_tokens_come_through_the_event_stream_at_their_pace(site: Any, in_process: bool) -> None:
-    settings = LanguageModelServer(step_seconds=STEP, in_process=in_process)
+    settings = LanguageModelServer(gap_seconds=STEP, in_process=in_process)
     here = site({"model": settings})
     name = here.endpoint()
     moments, sent = stream(here, name, 30)
@@ -70,12 +70,12 @@ def test_a_fault_is_put_on_and_taken_off_while_it_serves(site: Any) -> None:
     name = here.endpoint()
     stream(here, name, 2)
     first, _ = stream(here, name, 5)
-    fault = LanguageModelServer(step_seconds=STEP, extra_first_token_seconds=0.4)
+    fault = LanguageModelServer(gap_seconds=STEP, extra_first_token_seconds=0.4)
     here.aws.set_model_servers({"model": fault})
     late, _ = stream(here, name, 5)
     assert late[0] >= 0.4
     assert late[0] - first[0] > 0.3
-    fault = LanguageModelServer(step_seconds=STEP, extra_gap_seconds=0.2)
+    fault = LanguageModelServer(gap_seconds=STEP, extra_gap_seconds=0.2)
     here.aws.set_model_servers({"model": fault})
     slow, _ = stream(here, name, 5)
     assert min(gaps(slow)) > 0.1
@@ -84,7 +84,7 @@ def test_a_fault_is_put_on_and_taken_off_while_it_serves(site: Any) -> None:
 
 
 def test_an_error_in_the_middle_is_no_error_of_the_stream(site: Any) -> None:
-    failing = LanguageModelServer(step_seconds=STEP, failure_share=1.0, mid_stream_share=1.0)
+    failing = LanguageModelServer(gap_seconds=STEP, failure_share=1.0, mid_stream_share=1.0)
     here = site({"model": failing})
     name = here.endpoint()
     moments, sent = stream(here, name, 10)
@@ -147,7 +147,7 @@ def test_whoever_hangs_up_is_noticed_and_its_blocks_are_free(port: int) -> None:
         assert value(port, "kv_cache_usage_perc") > 0
     until(port, "num_requests_running", 0)
     assert value(port, "kv_cache_usage_perc") == 0
-    assert value(port, "generation_tokens_total") < 5000
+    assert value(port, "inter_token_latency_seconds_count") < 5000
 
 
 def test_a_connection_is_kept_from_one_stream_to_the_next(port: int) -> None:
@@ -163,7 +163,7 @@ def test_a_connection_is_kept_from_one_stream_to_the_next(port: int) -> None:
                 got += part
             assert got.count(b"HTTP/1.1 200 OK") == 1
             assert got.count(b"data: [DONE]") == 1
-    until(port, "generation_tokens_total", 9)
+    until(port, "inter_token_latency_seconds_count", 6)
 
 
 @pytest.mark.parametrize("reaches", [True, False])
@@ -178,7 +178,7 @@ def test_a_hang_up_reaches_the_model_or_does_not(site: Any, port: int, reaches: 
     next(iter(answer["Body"]))
     answer["Body"].close()
     until(port, "num_requests_running", 0)
-    generated = value(port, "generation_tokens_total")
+    generated = 1 + value(port, "inter_token_latency_seconds_count")
     assert generated < 150 if reaches else generated == 150
     # Nobody has an error: the model had none, and the caller has gone.
     assert here.statistics(name, "MidStreamErrors", "Sum") == {"Sum": 0}

@@ -20,7 +20,7 @@ from signed_requests import signed
 from local_sagemaker.bearer_tokens import BadToken, check_token, region_of_token
 from local_sagemaker.model_servers import LanguageModelServer, SimulatedModelServer
 
-FAST = LanguageModelServer(step_seconds=0.002, seconds_per_token=1e-6, output_tokens=6)
+FAST = LanguageModelServer(gap_seconds=0.002, seconds_per_prompt_token=1e-6, output_tokens=6)
 CHAT = {"messages": [{"role": "user", "content": "what does the river do"}]}
 
 

@@ -45,7 +45,7 @@ def aws(request: pytest.FixtureRequest) -> Iterator[LocalAws]:
     """A local AWS that has the endpoint `chat` on a clock that stands still."""
     names, histograms = request.param.split()
     options = RuntimeOptions(clock_speed=0.0, metric_names=names, metric_histograms=histograms)
-    model = LanguageModelServer(step_seconds=0.001, seconds_per_token=0.0, output_tokens=4)
+    model = LanguageModelServer(gap_seconds=0.001, seconds_per_prompt_token=0.0, output_tokens=4)
     with LocalAws.in_process(model_servers={"model": model}, runtime=options) as running:
         running.reset()
         sagemaker = running.client("sagemaker")

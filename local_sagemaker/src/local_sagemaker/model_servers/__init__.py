@@ -9,15 +9,14 @@ server that runs.
 from __future__ import annotations
 
 from .command_line import parse_model_server
-from .language_model_settings import LanguageModelServer
 from .service_times import ServiceTime
 from .specifications import (
     CommandModelServer,
+    LanguageModelServer,
     ModelServer,
     SimulatedModelServer,
     UrlModelServer,
     handlers_model_server,
-    llama_cpp_model_server,
     sentiment_model_server,
 )
 
@@ -29,7 +28,6 @@ __all__ = [
     "SimulatedModelServer",
     "UrlModelServer",
     "handlers_model_server",
-    "llama_cpp_model_server",
     "parse_model_server",
     "sentiment_model_server",
 ]

@@ -9,21 +9,20 @@ import shlex
 import shutil
 from pathlib import Path
 
-from .language_model_settings import LanguageModelServer
 from .specifications import (
     CommandModelServer,
+    LanguageModelServer,
     ModelServer,
     SimulatedModelServer,
     UrlModelServer,
     from_document,
     handlers_model_server,
-    llama_cpp_model_server,
     sentiment_model_server,
 )
 
 _HANDLERS = {"model_fn", "input_fn", "predict_fn", "output_fn", "transform_fn"}
 _CHOICES = (
-    "a server is simulated, language-model, sentiment, llama-cpp, a URL on loopback, a command such "
+    "a server is simulated, language-model, sentiment, a URL on loopback, a command such "
     "as 'python serve.py', a script with model_fn, or a JSON file"
 )
 
@@ -35,7 +34,7 @@ def parse_model_server(text: str) -> tuple[str, ModelServer]:
     ----------
     text
         The image as for `model_server_for`, and what stands behind it: ``simulated``,
-        ``language-model``, ``sentiment``, ``llama-cpp``, a URL on loopback, a file with the JSON
+        ``language-model``, ``sentiment``, a URL on loopback, a file with the JSON
         document of `from_document`, a Python file with the handlers of SageMaker's inference
         toolkits, or a command with its arguments. Commands run in the current folder.
 
@@ -44,7 +43,7 @@ def parse_model_server(text: str) -> tuple[str, ModelServer]:
     ValueError
         When it is none of these, or could be two of them.
     ModuleNotFoundError
-        For ``sentiment`` without scikit-learn, ``llama-cpp`` without xllamacpp.
+        For ``sentiment`` without scikit-learn.
 
     Examples
     --------
@@ -63,8 +62,6 @@ def parse_model_server(text: str) -> tuple[str, ModelServer]:
         return image, LanguageModelServer()
     if what == "sentiment":
         return image, sentiment_model_server()
-    if what == "llama-cpp":
-        return image, llama_cpp_model_server()
     if what.lower().startswith(("http://", "https://")):
         return image, UrlModelServer(what)
     path = Path(what)

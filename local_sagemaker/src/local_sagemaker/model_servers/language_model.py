@@ -1,72 +1,73 @@
-"""The language model's server: `batching` in real time, behind OpenAI's paths and `/invocations`.
-
-An iteration's tokens go out together when its time has come. The times of iterations that follow
-each other are added up, so that a late wake-up does not move the next one; a server that the
-machine holds up for longer than `_LATEST` goes on from there.
-"""
+"""The language model's server: tokens in the time that its settings say, in OpenAI's format."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import random
-from collections.abc import Awaitable, Callable
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ..runtime.http_server import Connection, Request, chunk
-from .batching import Generation, Iteration, Scheduler, word
+from ..runtime.http_server import Connection, Request
 from .language_model_metrics import Metrics
-from .language_model_settings import LanguageModelServer
-from .openai_format import Answer, Asked, Wrong, error_document, read, usage_of
+from .openai_format import Answer, Asked, Wrong, error_document, read, word
+from .specifications import LanguageModelServer
 from .stateful_sessions import Sessions
 
-_PATHS = ("/invocations", "/v1/chat/completions", "/v1/completions")
+BLOCK = 16
+"""Tokens of a block, in which beginnings of prompts are found again; vLLM's default."""
 _JSON = [("content-type", "application/json")]
 _FAILURE = "simulated failure"
-_LATEST = 0.5
-"""Seconds."""
-_COARSE = 0.0012
-"""Seconds: epoll, with which asyncio waits on Linux, rounds up to whole milliseconds."""
 
 
-async def until(moment: float) -> None:
-    """Wait for a moment of the event loop's clock, to some tens of microseconds."""
-    loop = asyncio.get_running_loop()
-    await asyncio.sleep(moment - loop.time() - _COARSE)
-    while (now := loop.time()) < moment:
-        await asyncio.sleep(0)
-        if loop.time() == now:  # a clock that only moves from timer to timer
-            await asyncio.sleep(moment - now)
-            return
+class Prefixes:
+    """The beginnings of prompts and answers that an instance has computed lately, by block."""
+
+    def __init__(self, tokens: int) -> None:
+        self._most = tokens // BLOCK
+        self._known: OrderedDict[int, None] = OrderedDict()
+
+    def find(self, tokens: Sequence[Hashable]) -> int:
+        """Count the first tokens that are known; the last one is computed in any case."""
+        found = 0
+        for block in _blocks(tokens[:-1]):
+            if block not in self._known:
+                break
+            found += BLOCK
+        return found
+
+    def keep(self, tokens: Sequence[Hashable]) -> None:
+        """Know these from now on; what was used longest ago is forgotten, ends before beginnings."""
+        for block in reversed([*_blocks(tokens)]):
+            self._known[block] = None
+            self._known.move_to_end(block)
+        while len(self._known) > self._most:
+            self._known.popitem(last=False)
+
+
+def _blocks(tokens: Sequence[Hashable]) -> Iterable[int]:
+    """Give a number for each whole block, which stands for all before it too."""
+    known_as = 0
+    for end in range(BLOCK, len(tokens) + 1, BLOCK):
+        known_as = hash((known_as, *tokens[end - BLOCK : end]))
+        yield known_as
 
 
 @dataclass(eq=False)
 class _Call:
-    """A request with what is generated for it."""
+    """A request that is being answered."""
 
-    generation: Generation
-    answer: Answer
+    asked: Asked
     connection: Connection
     arrived: float
     fails_after: int | None
-    done: asyncio.Future[None] = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
-    held: asyncio.TimerHandle | None = None
-    admitted: bool = False
-    first: float = 0.0
-    last: float = 0.0
-    sent: int = 0
+    turn: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
-    def asked(self) -> Asked:
-        return self.answer.asked
-
-    def text(self, generated: int) -> str:
-        """Give the text of what was not sent yet of so many tokens."""
-        numbers = range(self.sent, generated)
-        self.sent = generated
-        return "".join(map(word, numbers))
+    def size(self) -> int:
+        """Tokens that it takes of the KV cache."""
+        return len(self.asked.tokens) + self.asked.output_tokens
 
 
 class LanguageModel:
@@ -74,8 +75,6 @@ class LanguageModel:
 
     Parameters
     ----------
-    settings
-        How it behaves.
     place
         The instance's place in its variant.
     sleep
@@ -89,49 +88,44 @@ class LanguageModel:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._settings = settings
-        self._slowness = settings.slow_instances.get(place, 1.0)
         self._place = place
         self._random = random.Random(f"{settings.seed}/{place}")
         self._sleep = sleep
-        self._scheduler = Scheduler(
-            kv_tokens=settings.kv_tokens,
-            max_batched_tokens=settings.max_batched_tokens,
-            max_sequences=settings.max_sequences,
-            block_tokens=settings.block_tokens,
-            prefix_cache=settings.prefix_cache,
-        )
         self._sessions = Sessions()
-        self._metrics = Metrics(settings.model_name or "language-model")
-        self._calls: dict[Generation, _Call] = {}
-        self._work = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._metrics = Metrics()
+        self._prefixes = Prefixes(settings.kv_tokens)
+        self._calls: set[_Call] = set()
+        self._queue: deque[_Call] = deque()
+        self._running: set[_Call] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._ready = settings.cold_start == 0
-        self._busy = 0.0
-        self._told_at = 0.0
+        self._busy = self._busy_since = self._told_at = 0.0
 
     def change(self, settings: LanguageModelServer) -> None:
-        """Behave otherwise from now on; the KV cache stays as it is, and what it holds."""
+        """Behave otherwise from now on; what is known of prompts stays."""
         self._settings = settings
-        self._slowness = settings.slow_instances.get(self._place, 1.0)
-        self._scheduler.change_limits(settings.max_batched_tokens, settings.max_sequences)
+        self._admit()
 
     def start(self) -> None:
-        """Begin the cold start, and to compute."""
-        loop = asyncio.get_running_loop()
-        self._told_at = loop.time()
-        self._tasks = [loop.create_task(self._run()), loop.create_task(self._warm())]
+        """Begin the cold start."""
+        self._told_at = asyncio.get_running_loop().time()
+        if not self._ready:
+            self._begin(self._warm())
 
     async def _warm(self) -> None:
-        if not self._ready:
-            await self._sleep(self._settings.cold_start)
-            self._ready = True
+        await self._sleep(self._settings.cold_start)
+        self._ready = True
+
+    def _begin(self, work: Awaitable[None]) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     def stop(self) -> None:
         """Give up the cold start and whatever is under way."""
         for task in self._tasks:
             task.cancel()
-        for call in list(self._calls.values()):
-            self._give_up(call)
 
     # ---------------------------------------------------------------------------------- requests
 
@@ -145,11 +139,11 @@ class LanguageModel:
         elif path == "/metrics":
             kind = [("content-type", "text/plain; version=0.0.4; charset=utf-8")]
             connection.send(200, kind, self.metrics().encode())
-        elif path in _PATHS and request.method == "POST":
+        elif path in ("/invocations", "/v1/chat/completions") and request.method == "POST":
             try:
                 if path == "/invocations" and self._is_of_session(request, connection):
                     return
-                await self._answer(path, request, connection)
+                await self._answer(request.body, connection)
             except Wrong as wrong:
                 told = error_document(str(wrong), wrong.status, wrong.kind)
                 connection.send(wrong.status, _JSON, told)
@@ -164,157 +158,121 @@ class LanguageModel:
             connection.send(200, [told[0]], told[1])
         return told is not None
 
-    async def _answer(self, path: str, request: Request, connection: Connection) -> None:
+    async def _answer(self, body: bytes, connection: Connection) -> None:
         settings = self._settings
-        asked = read(request.body, path, settings)
+        asked = read(body, settings)
         fails_after = None
         if settings.failure_share and self._random.random() < settings.failure_share:
             half = asked.output_tokens // 2
             if not asked.stream or not half or self._random.random() >= settings.mid_stream_share:
                 raise Wrong(_FAILURE, settings.failure_status, "InternalServerError")
             fails_after = half
-        loop = asyncio.get_running_loop()
-        call = _Call(
-            Generation(asked.tokens, asked.output_tokens),
-            Answer(asked),
-            connection,
-            loop.time(),
-            fails_after,
-        )
-        if asked.stream:
-            connection.start_stream(200, [("content-type", "text/event-stream; charset=utf-8")])
-        connection.lost = lambda: self._give_up(call)
-        self._calls[call.generation] = call
-        if settings.extra_first_token_seconds:
-            call.held = loop.call_later(settings.extra_first_token_seconds, self._admit, call)
-        else:
-            self._admit(call)
-        await call.done
-        if not asked.stream and call.generation.generated == asked.output_tokens:
-            one = call.generation
-            usage = usage_of(one.prompt_tokens, one.generated, one.cached_tokens)
-            text = call.text(one.generated)
-            connection.send(200, _JSON, call.answer.whole(text, usage))
+        call = _Call(asked, connection, asyncio.get_running_loop().time(), fails_after)
+        task = self._begin(self._generate(call))
+        connection.lost = task.cancel
+        await asyncio.wait([task])
 
-    def _admit(self, call: _Call) -> None:
-        call.held = None
-        self._scheduler.add(call.generation)
-        self._work.set()
+    async def _generate(self, call: _Call) -> None:
+        """Send a request's tokens, each at its time; a late one moves none of the next."""
+        asked, connection = call.asked, call.connection
+        answer, loop = Answer(asked), asyncio.get_running_loop()
+        self._calls.add(call)
+        try:
+            if asked.stream:
+                connection.start_stream(200, [("content-type", "text/event-stream; charset=utf-8")])
+            await asyncio.sleep(self._settings.extra_first_token_seconds)
+            self._queue.append(call)
+            self._admit()
+            await call.turn.wait()
+            cached = self._prefixes.find(asked.tokens)
+            due = last = loop.time()
+            for number in range(asked.output_tokens):
+                due += self._seconds(len(asked.tokens) - cached, number)
+                await asyncio.sleep(due - loop.time())
+                now = loop.time()
+                self._metrics.observe(now - (last if number else call.arrived), first=not number)
+                last = now
+                if number == call.fails_after:
+                    await connection.send_chunk(answer.failing(_FAILURE))
+                    break
+                said = answer.token(number)
+                if number + 1 == asked.output_tokens:
+                    self._leave(call, generated=number)
+                    said += answer.ending(cached)
+                elif not number:
+                    self._prefixes.keep(asked.tokens)
+                if asked.stream:
+                    await connection.send_chunk(said)
+            if asked.stream:
+                connection.end_stream()
+            else:
+                connection.send(200, _JSON, answer.whole(cached))
+        finally:
+            self._leave(call)
 
-    def _give_up(self, call: _Call) -> None:
-        """End a call that nobody waits for; its blocks are free from now on."""
-        if self._calls.pop(call.generation, None) is None:
-            return
-        if call.held is not None:
-            call.held.cancel()
-        self._scheduler.abort(call.generation)
-        self._metrics.finished["abort"] += 1
-        if not call.done.done():
-            call.done.set_result(None)
-
-    # -------------------------------------------------------------------------------- iterations
-
-    def seconds(self, iteration: Iteration) -> float:
-        """Give the time that an iteration takes."""
+    def _seconds(self, prompt: int, number: int) -> float:
+        """Give the time of one token: of the first from the prompt, of another from the neighbours."""
         settings = self._settings
-        computing = max(settings.step_seconds, settings.seconds_per_token * iteration.tokens)
-        reading = settings.seconds_per_cached_token * iteration.cached_tokens
-        fault = settings.extra_gap_seconds if iteration.decodes else 0.0
-        return (computing + reading) * self._slowness + fault
+        slowness = settings.slow_instances.get(self._place, 1.0)
+        if number == 0:
+            return slowness * max(settings.gap_seconds, settings.seconds_per_prompt_token * prompt)
+        neighbours = len(self._running) - 1
+        gap = settings.gap_seconds + settings.seconds_per_neighbour * neighbours
+        return slowness * gap + settings.extra_gap_seconds
 
-    async def _run(self) -> None:
-        """Compute one iteration after the other, as long as there is any."""
-        loop = asyncio.get_running_loop()
-        end = loop.time()
-        while True:
-            iteration = self._scheduler.schedule()
-            if iteration is None:
-                self._work.clear()
-                await self._work.wait()
-                end = loop.time()
-                continue
-            for one, _ in iteration.parts:
-                call = self._calls[one]
-                if not call.admitted:
-                    call.admitted = True
-                    self._metrics.queue.observe(loop.time() - call.arrived)
-            seconds = self.seconds(iteration)
-            end = max(end, loop.time() - _LATEST) + seconds
-            # Written before, sent at once: the last stream waits for as little as can be.
-            streams = [self._calls[one] for one in iteration.growing()]
-            chunks = [(each, self._chunk(each)) for each in streams if each.asked.stream]
-            await until(end)
-            now = loop.time()
-            for call, data in chunks:
-                if data and not call.generation.ended:
-                    call.connection.write(data)
-            self._busy += seconds
-            for one in self._scheduler.complete(iteration):
-                self._count(self._calls[one], now)
+    def _admit(self) -> None:
+        """Let those begin that wait, in their order, as long as there is room."""
+        settings = self._settings
+        while self._queue and len(self._running) < settings.max_sequences:
+            call = self._queue[0]
+            if self._held + call.size > settings.kv_tokens:
+                return
+            if not self._running:
+                self._busy_since = asyncio.get_running_loop().time()
+            self._running.add(self._queue.popleft())
+            call.turn.set()
 
-    def _chunk(self, call: _Call) -> bytes:
-        """Write what goes out with the next token: the first, the last, else when a chunk is full."""
-        one, answer = call.generation, call.answer
-        first, generated = one.generated == 0, one.generated + 1
-        last = generated == one.output_tokens
-        if not (first or last or generated - call.sent >= self._settings.tokens_per_chunk):
-            return b""
-        data = answer.opening() if first else b""
-        data += answer.content(call.text(generated))
-        if call.fails_after is not None and generated >= call.fails_after:
-            return chunk(data + answer.failing(_FAILURE), last=True)
-        if last:
-            data += answer.ending(usage_of(one.prompt_tokens, generated, one.cached_tokens))
-        return chunk(data, last=last)
-
-    def _count(self, call: _Call, now: float) -> None:
-        """Count one more token of a sequence, and end its call with the last one."""
-        one, metrics = call.generation, self._metrics
-        metrics.generation_tokens += 1
-        if one.generated == 1:
-            call.first = now
-            metrics.prompt_tokens += one.prompt_tokens
-            metrics.first_token.observe(now - call.arrived)
-        else:
-            metrics.between_tokens.observe(now - call.last)
-        call.last = now
-        if call.fails_after is not None and call.sent >= call.fails_after:
-            self._give_up(call)
-        elif one.ended:
-            del self._calls[one]
-            metrics.finished[call.asked.finish_reason] += 1
-            metrics.whole.observe(now - call.arrived)
-            # 0 for a single token, as vLLM counts it.
-            metrics.per_output_token.observe((now - call.first) / max(1, one.generated - 1))
-            if not call.done.done():
-                call.done.set_result(None)
+    def _leave(self, call: _Call, generated: int | None = None) -> None:
+        """End a request, which the next one may have the room of."""
+        if call not in self._calls:
+            return
+        self._calls.discard(call)
+        if generated is not None:
+            # The last token's keys and values are never computed.
+            self._prefixes.keep([*call.asked.tokens, *map(word, range(generated))])
+        if call in self._running:
+            self._running.discard(call)
+            if not self._running:
+                self._busy += asyncio.get_running_loop().time() - self._busy_since
+        elif call in self._queue:
+            self._queue.remove(call)
+        self._admit()
 
     # ------------------------------------------------------------------------------- what it tells
 
+    @property
+    def _held(self) -> int:
+        """Tokens of the KV cache that are taken."""
+        return sum(call.size for call in self._running)
+
     def metrics(self) -> str:
         """Write its metrics as Prometheus reads them."""
-        scheduler = self._scheduler
-        held = sum(call.held is not None for call in self._calls.values())
+        running = len(self._running)
         return self._metrics.text(
-            {
-                "num_requests_running": len(scheduler.running),
-                "num_requests_waiting": len(scheduler.waiting) + held,
-                "kv_cache_usage_perc": scheduler.usage,
-            },
-            {
-                "num_preemptions_total": scheduler.preemptions,
-                "prefix_cache_queries_total": scheduler.prefix_queries,
-                "prefix_cache_hits_total": scheduler.prefix_hits,
-            },
+            num_requests_running=running,
+            num_requests_waiting=len(self._calls) - running,
+            kv_cache_usage_perc=self._held / self._settings.kv_tokens,
         )
 
     def utilization(self) -> dict[str, float]:
         """Tell utilisation since the last time it was asked, in AWS's names and percent.
 
-        The GPU is busy while an iteration is computed. Its memory is taken at the start, whatever
-        is in it: 92 % of it is vLLM's default. A core is busy with giving it work.
+        The GPU is busy while there are requests; of its memory vLLM takes 92 % at the start.
         """
         now = asyncio.get_running_loop().time()
+        if self._running:
+            self._busy += now - self._busy_since
+            self._busy_since = now
         share = min(1.0, self._busy / max(now - self._told_at, 1e-9))
         self._busy, self._told_at = 0.0, now
         return {

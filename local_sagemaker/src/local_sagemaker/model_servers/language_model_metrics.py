@@ -1,16 +1,14 @@
 """What a language model's server tells Prometheus: names, labels and buckets of vLLM v1.
 
-Source: vllm-project/vllm, `vllm/v1/metrics/loggers.py`. Times are seconds inside the server: from a
-request's arrival, without the network and without SageMaker.
+Source: vllm-project/vllm, `vllm/v1/metrics/loggers.py`. Times are seconds inside the server.
 """
 
 from __future__ import annotations
 
 import bisect
-import json
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
+_LABELS = 'engine="0",model_name="language-model"'
 _FIRST_TOKEN = (
     *(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75),
     *(1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0, 160.0, 640.0, 2560.0),
@@ -19,103 +17,44 @@ _BETWEEN_TOKENS = (
     *(0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75),
     *(1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0),
 )
-_WHOLE = (
-    *(0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0),
-    *(120.0, 240.0, 480.0, 960.0, 1920.0, 7680.0),
-)
 
 
-class Histogram:
-    """Counts by upper limit.
+class _Histogram:
+    """Counts by upper limit, in ascending order; infinity goes without saying."""
 
-    Parameters
-    ----------
-    limits
-        In ascending order; infinity goes without saying.
-    """
-
-    def __init__(self, limits: Sequence[float]) -> None:
-        self._limits = limits
+    def __init__(self, name: str, limits: Sequence[float]) -> None:
+        self._name, self._limits = name, limits
         self._counts = [0] * (len(limits) + 1)
         self._sum = 0.0
 
     def observe(self, value: float) -> None:
-        """Count a value in."""
         self._counts[bisect.bisect_left(self._limits, value)] += 1
         self._sum += value
 
-    def samples(self) -> Iterator[tuple[str, dict[str, str], float]]:
-        """Give suffix, further labels and value of each line."""
+    def lines(self) -> Iterator[str]:
+        yield f"# TYPE {self._name} histogram"
         total = 0
-        for limit, count in zip((*self._limits, None), self._counts, strict=True):
+        for limit, count in zip((*self._limits, "+Inf"), self._counts, strict=True):
             total += count
-            yield "_bucket", {"le": "+Inf" if limit is None else str(limit)}, total
-        yield "_count", {}, total
-        yield "_sum", {}, self._sum
+            yield f'{self._name}_bucket{{{_LABELS},le="{limit}"}} {total}'
+        yield f"{self._name}_count{{{_LABELS}}} {total}"
+        yield f"{self._name}_sum{{{_LABELS}}} {self._sum}"
 
 
 class Metrics:
-    """What is counted of the requests.
+    """The times of all tokens, and what runs and waits now."""
 
-    Parameters
-    ----------
-    model_name
-        The label of that name.
-    """
+    def __init__(self) -> None:
+        self._first = _Histogram("vllm:time_to_first_token_seconds", _FIRST_TOKEN)
+        self._between = _Histogram("vllm:inter_token_latency_seconds", _BETWEEN_TOKENS)
 
-    def __init__(self, model_name: str) -> None:
-        self._labels = {"engine": "0", "model_name": model_name}
-        self.first_token = Histogram(_FIRST_TOKEN)
-        self.between_tokens = Histogram(_BETWEEN_TOKENS)
-        self.per_output_token = Histogram(_BETWEEN_TOKENS)
-        self.whole = Histogram(_WHOLE)
-        self.queue = Histogram(_WHOLE)
-        self.prompt_tokens = 0
-        self.generation_tokens = 0
-        self.finished: Counter[str] = Counter(stop=0, length=0, abort=0)
+    def observe(self, seconds: float, *, first: bool) -> None:
+        """Count a token that came so long after the one before, the first after its request."""
+        (self._first if first else self._between).observe(seconds)
 
-    def text(self, gauges: Mapping[str, float], counters: Mapping[str, float]) -> str:
-        """Write everything in Prometheus's text format.
-
-        Parameters
-        ----------
-        gauges, counters
-            The scheduler's, by name without ``vllm:``.
-        """
-        histograms = {
-            "time_to_first_token_seconds": self.first_token,
-            "inter_token_latency_seconds": self.between_tokens,
-            "request_time_per_output_token_seconds": self.per_output_token,
-            "e2e_request_latency_seconds": self.whole,
-            "request_queue_time_seconds": self.queue,
-        }
-        counted = {
-            **counters,
-            "prompt_tokens_total": self.prompt_tokens,
-            "generation_tokens_total": self.generation_tokens,
-        }
+    def text(self, **gauges: float) -> str:
+        """Write everything in Prometheus's text format."""
         lines = []
         for name, value in gauges.items():
-            lines += [_kind(name, "gauge"), self._line(name, value)]
-        for name, value in counted.items():
-            lines += [_kind(name, "counter"), self._line(name, value)]
-        lines.append(_kind("request_success_total", "counter"))
-        for reason, count in self.finished.items():
-            lines.append(self._line("request_success_total", count, finished_reason=reason))
-        for name, histogram in histograms.items():
-            lines.append(_kind(name, "histogram"))
-            for suffix, labels, value in histogram.samples():
-                lines.append(self._line(name + suffix, value, **labels))
-        return "\n".join([*lines, ""])
-
-    def _line(self, name: str, value: float, **labels: str) -> str:
-        # JSON escapes a quote, a backslash and a new line as the format does.
-        written = ",".join(
-            f"{key}={json.dumps(text, ensure_ascii=False)}"
-            for key, text in {**self._labels, **labels}.items()
-        )
-        return f"vllm:{name}{{{written}}} {float(value)}"
-
-
-def _kind(name: str, kind: str) -> str:
-    return f"# TYPE vllm:{name} {kind}"
+            lines += [f"# TYPE vllm:{name} gauge", f"vllm:{name}{{{_LABELS}}} {value}"]
+        return "\n".join([*lines, *self._first.lines(), *self._between.lines(), ""])

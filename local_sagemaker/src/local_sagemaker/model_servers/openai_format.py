@@ -1,4 +1,4 @@
-"""OpenAI's chat and text completions, as vLLM reads and writes them.
+"""OpenAI's chat completions, as vLLM reads and writes them.
 
 Sources: vllm-project/vllm, `vllm/entrypoints/openai` (fields, the order of a stream's events, errors,
 also in the middle of a stream); the API reference of OpenAI, "Chat completions" and "Streaming".
@@ -10,12 +10,21 @@ import json
 import time
 import uuid
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from .language_model_settings import LanguageModelServer
+from .specifications import LanguageModelServer
 
-DONE = b"data: [DONE]\n\n"
+_TEXT = (
+    "the river went on through the town and under the bridge where two boys sat with their lines in "
+    "the water and said little until the light began to fade"
+)
+_WORDS = _TEXT.split()
+
+
+def word(number: int) -> str:
+    """Give a generated token, which needs no escaping in JSON."""
+    return _WORDS[number % len(_WORDS)]
 
 
 class Wrong(Exception):
@@ -37,7 +46,6 @@ def error_document(message: str, status: int, kind: str) -> bytes:
 class Asked:
     """What a request asks for."""
 
-    chat: bool
     model: str
     tokens: list[Hashable]
     output_tokens: int
@@ -46,8 +54,8 @@ class Asked:
     include_usage: bool
 
 
-def read(body: bytes, path: str, settings: LanguageModelServer) -> Asked:
-    """Read a request; at `/invocations` its fields say which of both it is.
+def read(body: bytes, settings: LanguageModelServer) -> Asked:
+    """Read a request.
 
     Raises
     ------
@@ -60,18 +68,11 @@ def read(body: bytes, path: str, settings: LanguageModelServer) -> Asked:
         raise Wrong("the body is no JSON document") from None
     if not isinstance(document, dict):
         raise Wrong("the body is no JSON object")
-    chat = "messages" in document if path == "/invocations" else path == "/v1/chat/completions"
-    model = document.get("model") or settings.model_name or "language-model"
-    if settings.model_name not in (None, model):
-        raise Wrong(f"The model `{model}` does not exist.", 404, "NotFoundError")
-    if document.get("n") not in (None, 1):
-        raise Wrong("n: this server gives one answer to a prompt")
-    tokens = _of_messages(document.get("messages")) if chat else _of_prompt(document.get("prompt"))
+    tokens = _tokens(document.get("messages"))
     count, reason = _output(document, len(tokens), settings)
-    options = document.get("stream_options") or {}
+    options = document.get("stream_options")
     return Asked(
-        chat,
-        str(model),
+        str(document.get("model") or "language-model"),
         tokens,
         count,
         reason,
@@ -80,7 +81,7 @@ def read(body: bytes, path: str, settings: LanguageModelServer) -> Asked:
     )
 
 
-def _of_messages(messages: object) -> list[Hashable]:
+def _tokens(messages: object) -> list[Hashable]:
     """Split a chat into tokens: its words, the first of each message told apart by its role.
 
     An answer's first word is not, so that the next prompt, which has it within, is found to begin
@@ -100,24 +101,12 @@ def _of_messages(messages: object) -> list[Hashable]:
 
 
 def _text(content: object) -> str:
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        return " ".join(part for part in parts if isinstance(part, str))
+    if not isinstance(content, str | None):
         raise Wrong("messages: a content is a text or a list of parts")
-    parts = [part.get("text", "") for part in content if isinstance(part, dict)]
-    return " ".join(part for part in parts if isinstance(part, str))
-
-
-def _of_prompt(prompt: object) -> list[Hashable]:
-    if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], (str, list)):
-        prompt = prompt[0]
-    if isinstance(prompt, str):
-        return [*prompt.split()] or [""]
-    if isinstance(prompt, list) and prompt and all(isinstance(one, int) for one in prompt):
-        return [*prompt]
-    raise Wrong("send messages, or a prompt: one text, or one list of token numbers")
+    return content or ""
 
 
 def _output(
@@ -127,7 +116,7 @@ def _output(
     limits = [_number(document, name) for name in ("max_completion_tokens", "max_tokens")]
     limit = next((each for each in limits if each is not None), None)
     least = _number(document, "min_tokens") or 0
-    longest = settings.longest
+    longest = settings.context_tokens or settings.kv_tokens
     if limit is not None and limit < 1:
         raise Wrong(f"max_tokens must be at least 1, got {limit}.")
     if prompt + (limit or 1) > longest:
@@ -151,74 +140,70 @@ def _number(document: Mapping[str, Any], name: str) -> int | None:
     return value
 
 
-@dataclass
+def _compact(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
 class Answer:
     """Writes what a request is answered with."""
 
-    asked: Asked
-    id: str = field(default_factory=lambda: uuid.uuid4().hex)
-    created: int = field(default_factory=lambda: int(time.time()))
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        self._said = {
+            "id": f"chatcmpl-{uuid.uuid4().hex}",
+            "object": "chat.completion.chunk",
+            "created": int(time.time()),
+            "model": asked.model,
+        }
+        # What all events have in common is written once: many streams are written at a time.
+        self._head = b"data: " + _compact(self._said)[:-1] + b',"choices":['
 
-    def __post_init__(self) -> None:
-        self.id = ("chatcmpl-" if self.asked.chat else "cmpl-") + self.id
-        # What all events have in common is written once: many streams are written at a time, and
-        # the last of them waits for the first.
-        kind = "chat.completion.chunk" if self.asked.chat else "text_completion"
-        said = {"id": self.id, "object": kind, "created": self.created, "model": self.asked.model}
-        self._head = b"data: " + json.dumps(said, separators=(",", ":")).encode()[:-1]
-        key = b'"delta":{"content":"' if self.asked.chat else b'"text":"'
-        close = b'"}' if self.asked.chat else b'"'
-        self._before = self._head + b',"choices":[{"index":0,' + key
-        self._after = close + b',"logprobs":null,"finish_reason":null}]}\n\n'
-
-    def opening(self) -> bytes:
-        """Write the event that says whose turn it is, which comes with the first token."""
-        if not self.asked.chat:
-            return b""
+    def _event(self, delta: str, reason: str = "null") -> bytes:
         return (
-            self._head + b',"choices":[{"index":0,"delta":{"role":"assistant","content":""},'
-            b'"logprobs":null,"finish_reason":null}]}\n\n'
+            self._head
+            + (
+                f'{{"index":0,"delta":{delta},"logprobs":null,"finish_reason":{reason}}}]}}\n\n'
+            ).encode()
         )
 
-    def content(self, text: str) -> bytes:
-        """Write an event with text, which must need no escaping."""
-        return self._before + text.encode() + self._after
+    def token(self, number: int) -> bytes:
+        """Write the event of one token, the first behind the one that says whose turn it is."""
+        if number == 0:
+            opening = self._event('{"role":"assistant","content":""}')
+            return opening + self._event(f'{{"content":"{word(0)}"}}')
+        return self._event(f'{{"content":" {word(number)}"}}')
 
-    def ending(self, usage: Mapping[str, Any]) -> bytes:
+    def ending(self, cached: int) -> bytes:
         """Write the last events of a stream."""
-        reason = b'"finish_reason":"%b"' % self.asked.finish_reason.encode()
-        last = self._before + self._after.replace(b'"finish_reason":null', reason)
-        if self.asked.include_usage:
-            last += self._head + b',"choices":[],"usage":%b}\n\n' % json.dumps(usage).encode()
-        return last + DONE
+        last = self._event('{"content":""}', f'"{self._asked.finish_reason}"')
+        if self._asked.include_usage:
+            last += self._head + b'],"usage":%b}\n\n' % _compact(self._usage(cached))
+        return last + b"data: [DONE]\n\n"
 
     def failing(self, message: str) -> bytes:
         """Write the events that end a stream in its middle."""
-        return b"data: " + error_document(message, 500, "InternalServerError") + b"\n\n" + DONE
+        error = error_document(message, 500, "InternalServerError")
+        return b"data: " + error + b"\n\ndata: [DONE]\n\n"
 
-    def whole(self, text: str, usage: Mapping[str, Any]) -> bytes:
+    def whole(self, cached: int) -> bytes:
         """Write an answer in one piece."""
-        said: dict[str, Any] = {"text": text}
-        if self.asked.chat:
-            said = {"message": {"role": "assistant", "content": text}}
-        choice = {"index": 0, **said, "logprobs": None, "finish_reason": self.asked.finish_reason}
-        kind = "chat.completion" if self.asked.chat else "text_completion"
-        document = {
-            "id": self.id,
-            "object": kind,
-            "created": self.created,
-            "model": self.asked.model,
-            "choices": [choice],
-            "usage": usage,
+        asked = self._asked
+        text = " ".join(map(word, range(asked.output_tokens)))
+        choice = {
+            "index": 0,
+            "message": {"role": "assistant", "content": text},
+            "logprobs": None,
+            "finish_reason": asked.finish_reason,
         }
-        return json.dumps(document).encode()
+        document = {**self._said, "object": "chat.completion", "choices": [choice]}
+        return json.dumps({**document, "usage": self._usage(cached)}).encode()
 
-
-def usage_of(prompt: int, completion: int, cached: int) -> dict[str, Any]:
-    """Write a usage; cached tokens only where there are any, as vLLM does."""
-    return {
-        "prompt_tokens": prompt,
-        "total_tokens": prompt + completion,
-        "completion_tokens": completion,
-        "prompt_tokens_details": {"cached_tokens": cached} if cached else None,
-    }
+    def _usage(self, cached: int) -> dict[str, Any]:
+        """Count tokens; cached ones only where there are any, as vLLM does."""
+        prompt, completion = len(self._asked.tokens), self._asked.output_tokens
+        return {
+            "prompt_tokens": prompt,
+            "total_tokens": prompt + completion,
+            "completion_tokens": completion,
+            "prompt_tokens_details": {"cached_tokens": cached} if cached else None,
+        }

@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 from pydantic import TypeAdapter, ValidationError
 
 from .checks import check_places, check_ranges
-from .language_model_settings import LanguageModelServer
 from .service_times import ServiceTime
 
 CHOICE = "LOCAL_MODEL_SERVER"
@@ -112,6 +111,99 @@ class SimulatedModelServer:
     def __post_init__(self) -> None:
         check_ranges(self, _RANGES)
         check_places(self.slow_instances)
+
+
+_TOKEN_RANGES = {
+    **dict.fromkeys(("gap_seconds", "seconds_per_neighbour"), (0, math.inf)),
+    **dict.fromkeys(("seconds_per_prompt_token", "cold_start"), (0, math.inf)),
+    **dict.fromkeys(("extra_first_token_seconds", "extra_gap_seconds"), (0, math.inf)),
+    **dict.fromkeys(("max_sequences", "kv_tokens", "output_tokens"), (1, math.inf)),
+    **dict.fromkeys(("failure_share", "mid_stream_share"), (0, 1)),
+    "context_tokens": (1, math.inf),
+    "failure_status": (400, 599),
+}
+
+
+@dataclass(frozen=True)
+class LanguageModelServer:
+    """A language model's server that computes nothing: it streams tokens in the time it is told.
+
+    It speaks OpenAI's chat completions as vLLM does, streamed or whole, at `/invocations` and
+    `/v1/chat/completions`. A token is a word: text is split at white space.
+
+    Parameters
+    ----------
+    seconds_per_prompt_token
+        The first token takes so long for each token of the prompt that is not cached, and at least
+        `gap_seconds`; by default 0.1 ms.
+    gap_seconds, seconds_per_neighbour
+        Each further token takes ``gap_seconds + seconds_per_neighbour x n`` beside n other
+        requests; by default 20 ms and nothing.
+    max_sequences
+        Requests at a time; others wait for their first token. By default 256.
+    kv_tokens
+        Tokens of prompts and answers at a time, beyond which requests wait; the beginnings of so
+        many tokens of prompts are known again. By default 32,768.
+    context_tokens
+        Tokens of a prompt and its answer together, at most; by default `kv_tokens`.
+    output_tokens
+        Where the model ends its answer by itself, unless the request has ``ignore_eos`` or a
+        larger ``min_tokens``; ``max_tokens`` may end it before. By default 128.
+    extra_first_token_seconds, extra_gap_seconds
+        Faults: the first token, and each further one, comes later by so much. By default 0.
+    failure_share
+        That share of requests fails; by default none.
+    mid_stream_share
+        Share of the failing streams that fail in their middle, with an error event, half of the
+        tokens sent; the others fail with `failure_status` before anything is sent. By default half.
+    failure_status
+        By default 500.
+    cold_start
+        Seconds until `/ping` answers 200, by the runtime's clock; by default 0.
+    slow_instances
+        Factor of a token's time by the instance's place in its variant, counted from 0.
+    stateful_sessions
+        Whether `/invocations` keeps sessions, as AWS's vLLM and SGLang images do with
+        `SAGEMAKER_ENABLE_STATEFUL_SESSIONS=true`: `{"requestType": "NEW_SESSION"}` opens one,
+        `{"requestType": "CLOSE"}` closes it. By default it does not, as theirs, and refuses both
+        and any `SessionId`.
+    in_process
+        True: a task of the local AWS. False: a process of its own for each instance.
+    seed
+        Of the random draws; each instance adds its place.
+
+    Examples
+    --------
+    >>> LanguageModelServer(kv_tokens=28_000, context_tokens=8_192).max_sequences
+    256
+    """
+
+    seconds_per_prompt_token: float = 0.0001
+    gap_seconds: float = 0.02
+    seconds_per_neighbour: float = 0.0
+    max_sequences: int = 256
+    kv_tokens: int = 32_768
+    context_tokens: int | None = None
+    output_tokens: int = 128
+    extra_first_token_seconds: float = 0.0
+    extra_gap_seconds: float = 0.0
+    failure_share: float = 0.0
+    mid_stream_share: float = 0.5
+    failure_status: int = 500
+    cold_start: float = 0.0
+    slow_instances: Mapping[int, float] = field(default_factory=dict)
+    stateful_sessions: bool = False
+    in_process: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_ranges(self, _TOKEN_RANGES)
+        check_places(self.slow_instances)
+        if self.context_tokens is not None and self.context_tokens > self.kv_tokens:
+            # Source: vllm/v1/core/kv_cache_utils.py, which refuses to start.
+            raise ValueError(
+                f"context_tokens must fit into kv_tokens, {self.kv_tokens}: {self.context_tokens}"
+            )
 
 
 @dataclass(frozen=True)
@@ -209,22 +301,6 @@ def sentiment_model_server() -> CommandModelServer:
             name="sklearn",
         )
     return handlers_model_server(Path(__file__).with_name("sentiment.py"))
-
-
-def llama_cpp_model_server() -> CommandModelServer:
-    """Give llama.cpp without a GPU: it serves the GGUF file of the model's data, also in streams.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        Without xllamacpp, which the ``llama-cpp`` extra brings.
-    """
-    if importlib.util.find_spec("xllamacpp") is None:
-        raise ModuleNotFoundError(
-            "the llama-cpp model server needs xllamacpp: pip install 'local-sagemaker[llama-cpp]'",
-            name="xllamacpp",
-        )
-    return CommandModelServer((sys.executable, "-m", f"{__package__}.llama_cpp"))
 
 
 def handlers_model_server(script: str | Path) -> CommandModelServer:

@@ -10,9 +10,8 @@ from collections.abc import Awaitable, Callable
 
 from ..runtime.http_server import Listener, listen
 from .language_model import LanguageModel
-from .language_model_settings import LanguageModelServer
 from .simulated import Simulation
-from .specifications import ModelServer, SimulatedModelServer, from_document
+from .specifications import LanguageModelServer, ModelServer, SimulatedModelServer, from_document
 
 Task = Simulation | LanguageModel
 SETTINGS = "LOCAL_SIMULATION"

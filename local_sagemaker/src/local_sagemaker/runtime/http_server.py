@@ -120,7 +120,7 @@ class Connection(asyncio.Protocol):
         self._keep = True
         self._paused = False
         self._refusal = 0
-        self.lost: Callable[[], None] | None = None
+        self.lost: Callable[[], object] | None = None
         """Called when the client has gone before the request under way is answered."""
         # of the request that comes in
         self._request: Request | None = None
@@ -380,12 +380,8 @@ class Connection(asyncio.Protocol):
     async def send_chunk(self, data: bytes) -> None:
         """Send one chunk; waits while the client does not read."""
         if data:
-            self._write(chunk(data))
+            self._write(b"%x\r\n%b\r\n" % (len(data), data))
             await self._read_by_client()
-
-    def write(self, data: bytes) -> None:
-        """Send what `chunk` gave, without waiting for anything; for answers of some size."""
-        self._write(data)
 
     def end_stream(self) -> None:
         """Send the last chunk."""
@@ -396,11 +392,6 @@ class Connection(asyncio.Protocol):
         self._keep = False
         if self._transport is not None:
             self._transport.close()
-
-
-def chunk(data: bytes, *, last: bool = False) -> bytes:
-    """Write one chunk, which must not be empty, and the end of the answer after the last one."""
-    return b"%x\r\n%b\r\n%b" % (len(data), data, b"0\r\n\r\n" if last else b"")
 
 
 def _head(status: int, headers: Iterable[tuple[str, str]], reason: str = "") -> bytes:
