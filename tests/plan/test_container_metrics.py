@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from local_sagemaker.promql.evaluation import parse
+from local_sagemaker.promql.queries import parse
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.plan.container_metrics import (
     ENDPOINT_LABEL,
@@ -63,7 +63,7 @@ def queries():
             yield from (data, above(data, 0.5))
 
 
-def test_every_query_is_promql_that_selects_by_name_one_endpoint_and_variant():
+def test_every_query_is_known_and_selects_by_name_one_endpoint_and_variant():
     for query in queries():
         parse(query)
         selectors = query.count("{")

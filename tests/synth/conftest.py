@@ -17,6 +17,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Template
 
+from local_sagemaker.promql.queries import parse
 from low_latency_endpoint import (
     ClientZones,
     Container,
@@ -105,6 +106,20 @@ class Synthesised(dict[str, Any]):
             for statement in policy["PolicyDocument"]["Statement"]
         ]
 
+    @property
+    def queries(self) -> list[str]:
+        """Every PromQL query of alarms and dashboards."""
+        found = [
+            alarm["EvaluationCriteria"]["PromQLCriteria"]["Query"]
+            for alarm in self.of_type("AWS::CloudWatch::Alarm").values()
+            if "EvaluationCriteria" in alarm
+        ]
+        for dashboard in self.of_type("AWS::CloudWatch::Dashboard").values():
+            for widget in json.loads(_text(dashboard["DashboardBody"]))["widgets"]:
+                if widget["type"] == "chart":
+                    found += [each["query"] for each in widget["properties"]["data"]["queries"]]
+        return [_text(query) for query in found]
+
     def function_of(self, resource_type: str) -> dict[str, Any]:
         """The properties of the function behind a custom resource's type."""
         token = self.only(resource_type)["ServiceToken"]
@@ -115,6 +130,14 @@ class Synthesised(dict[str, Any]):
     def types(self) -> set[str]:
         """The resource types in the template."""
         return {resource["Type"] for resource in self.get("Resources", {}).values()}
+
+
+def _text(value: Any) -> str:
+    """A property's text, with a word for what CloudFormation puts in."""
+    if isinstance(value, dict):
+        separator, parts = value.get("Fn::Join", ("", ["1"]))
+        return separator.join(map(_text, parts))
+    return str(value)
 
 
 def make_stack(
@@ -134,7 +157,12 @@ def make_stack(
 
 def make_template(stack: cdk.Stack) -> Synthesised:
     """The stack's template; the app is synthesised, so nothing can be added afterwards."""
-    return Synthesised(Template.from_stack(stack).to_json())
+    template = Synthesised(Template.from_stack(stack).to_json())
+    for query in template.queries:
+        parse(
+            query
+        )  # in every template of the suite the local AWS knows all that CloudWatch is asked
+    return template
 
 
 class Parts:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import threading
 from collections.abc import Iterator
@@ -13,10 +12,12 @@ from typing import Any
 import pytest
 from prometheus_requests import prometheus, values
 
+from local_sagemaker.cloudwatch.state import state_at
 from local_sagemaker.model_servers import LanguageModelServer, SimulatedModelServer, UrlModelServer
 
 TTFT = "vllm:time_to_first_token_seconds"
-WAITING = '{{"vllm:num_requests_waiting", "aws.sagemaker.endpoint.name"="{}"}}'
+ENDPOINT = "aws.sagemaker.endpoint.name"
+WAITING = f'max(avg_over_time({{{{"vllm:num_requests_waiting", "{ENDPOINT}"="{{}}"}}}}[300s]))'
 DETAILED_OFF = {"MetricsConfig": {"EnableDetailedObservability": False}}
 
 PAGE = "# TYPE own_gauge gauge\nown_gauge{} 7\n"
@@ -93,12 +94,12 @@ def scraped(here: Any) -> None:
     [
         (
             {"metric_histograms": "exponential"},
-            'histogram_quantile(0.5, sum(rate({{"{0}", "aws.sagemaker.endpoint.name"="{1}"}}[5m])))',
+            'histogram_quantile(0.5, sum(rate({{"{0}", "aws.sagemaker.endpoint.name"="{1}"}}[300s])))',
         ),
         (
             {"metric_names": "underscores", "metric_histograms": "explicit"},
             "histogram_quantile(0.5, sum by (le) "
-            "(rate({0}_bucket{{'aws.sagemaker.endpoint.name'=\"{1}\"}}[5m])))",
+            '(rate({{"{0}_bucket", "aws.sagemaker.endpoint.name"="{1}"}}[300s])))',
         ),
     ],
     ids=["c", "b"],
@@ -123,17 +124,16 @@ def test_the_labels_are_sagemakers_and_the_metrics_own(models):
     here = models()
     name = here.endpoint({"InitialInstanceCount": 2, "InstanceType": "ml.g5.xlarge"})
     scraped(here)
-    _, found = prometheus(here.aws, "query", query=WAITING.format(name))
-    rows = [row["metric"] for row in found["data"]["result"]]
-    assert len({row["@resource.host.id"] for row in rows}) == 2
-    assert {row["@resource.cloud.availability_zone"] for row in rows} == {
-        "us-east-1a",
-        "us-east-1b",
-    }
-    for row in rows:
-        assert row["aws.sagemaker.variant.name"] == "primary"
-        assert row["@resource.host.type"] == "ml.g5.xlarge"
-        assert row["model_name"] == "language-model"
+
+    def told(label: str) -> list[str]:
+        match = {"match[]": f'{{"vllm:num_requests_waiting", "{ENDPOINT}"="{name}"}}'}
+        return prometheus(here.aws, f"label/{label}/values", "GET", **match)[1]["data"]
+
+    assert len(told("@resource.host.id")) == 2
+    assert told("@resource.cloud.availability_zone") == ["us-east-1a", "us-east-1b"]
+    assert told("aws.sagemaker.variant.name") == ["primary"]
+    assert told("@resource.host.type") == ["ml.g5.xlarge"]
+    assert told("model_name") == ["language-model"]
 
 
 def test_nothing_is_found_until_enrichment_is_started(models):
@@ -143,7 +143,7 @@ def test_nothing_is_found_until_enrichment_is_started(models):
     name = here.endpoint()
     scraped(here)
     assert values(here.aws, WAITING.format(name)) == []
-    assert prometheus(here.aws, "labels")[1]["data"] == []
+    assert prometheus(here.aws, "label/__name__/values", "GET")[1]["data"] == []
     assert cloudwatch.get_otel_enrichment()["Status"] == "Stopped"
     cloudwatch.start_otel_enrichment()
     assert values(here.aws, WAITING.format(name)) == [0]
@@ -173,9 +173,14 @@ def test_it_is_published_as_often_as_the_configuration_says(models):
     here.to_full_minute()
     here.aws.advance(600)
     # Those of the last 290 s, the moment before included: each full minute, each half of it.
-    points = "count_over_time({}[290s])"
-    assert values(here.aws, points.format(WAITING.format(often))) == [10]
-    assert values(here.aws, points.format(WAITING.format(default))) == [5]
+    now = here.aws.runtime_time().timestamp()
+    points = {
+        series.labels[ENDPOINT]: len(series.between(now - 290, now))
+        for series in state_at(("123456789012", "us-east-1")).series.named(
+            "vllm:num_requests_waiting"
+        )
+    }
+    assert (points[often], points[default]) == (10, 5)
 
 
 def test_a_container_names_its_own_page(site):
@@ -187,7 +192,7 @@ def test_a_container_names_its_own_page(site):
         named = here.endpoint({"ModelName": here.model(ContainerMetricsConfig=own)})
         default = here.endpoint()
         scraped(here)
-        query = '{{"own_gauge", "aws.sagemaker.endpoint.name"="{}"}}'
+        query = WAITING.replace("vllm:num_requests_waiting", "own_gauge")
         assert values(here.aws, query.format(named)) == [7]
         assert values(here.aws, query.format(default)) == []
 
@@ -207,31 +212,34 @@ def test_a_container_without_a_page_has_no_series_and_is_asked_once(site):
     assert not {name, simulated} & set(names["data"])
 
 
-def test_an_alarm_follows_the_runtimes_clock_at_its_own_interval(models):
-    here = models()
-    name = here.endpoint(MetricsConfig={"MetricPublishFrequencyInSeconds": 10})
+def test_an_alarm_follows_the_runtimes_clock_at_its_own_interval(site):
+    here = site()
+    enrich(here.aws)
     cloudwatch = here.aws.client("cloudwatch")
-    query = f"sum({WAITING.format(name)}) >= 0"
-    here.to_full_minute()
-    cloudwatch.put_metric_alarm(
-        AlarmName="waiting",
-        EvaluationCriteria={"PromQLCriteria": {"Query": query, "PendingPeriod": 40}},
-        EvaluationInterval=20,
-    )
-    try:
+    with container() as (server, _):
+        here.aws.set_model_servers({"model": server})
+        name = here.endpoint(MetricsConfig={"MetricPublishFrequencyInSeconds": 10})
+        query = f"({WAITING.replace('vllm:num_requests_waiting', 'own_gauge').format(name)}) > 6"
+        here.to_full_minute()
+        cloudwatch.put_metric_alarm(
+            AlarmName="waiting",
+            EvaluationCriteria={"PromQLCriteria": {"Query": query, "PendingPeriod": 40}},
+            EvaluationInterval=20,
+        )
+        try:
 
-        def state() -> str:
-            (found,) = cloudwatch.describe_alarms(AlarmNames=["waiting"])["MetricAlarms"]
-            return str(found["StateValue"])
+            def state() -> str:
+                (found,) = cloudwatch.describe_alarms(AlarmNames=["waiting"])["MetricAlarms"]
+                return str(found["StateValue"])
 
-        # Judged at 10, 30 and 50 s: 40 s after it breached first.
-        assert state() == "OK"
-        here.aws.advance(40)
-        assert state() == "OK"
-        here.aws.advance(10)
-        assert state() == "ALARM"
-    finally:
-        cloudwatch.delete_alarms(AlarmNames=["waiting"])
+            # Judged at 10, 30 and 50 s: 40 s after it breached first.
+            assert state() == "OK"
+            here.aws.advance(40)
+            assert state() == "OK"
+            here.aws.advance(10)
+            assert state() == "ALARM"
+        finally:
+            cloudwatch.delete_alarms(AlarmNames=["waiting"])
 
 
 def test_another_region_has_series_of_its_own(models):
@@ -248,16 +256,13 @@ def test_without_a_key_of_the_local_aws_nothing_is_answered(site):
     aws = here.aws
     keys, aws.credentials = aws.credentials, type(aws.credentials)("AKIAWRONG", "x", "y")
     try:
-        status, _ = prometheus(aws, "query", "GET", query="vector(1)")
+        status, _ = prometheus(aws, "query", "GET", query=WAITING.format("any"))
     finally:
         aws.credentials = keys
     assert status == 403
 
 
-def test_get_and_post_answer_the_same(shared):
-    for method, _ in itertools.product(("GET", "POST"), range(2)):
-        status, found = prometheus(shared, "query", method, query="vector(0.5)", time="60")
-        assert (status, found["data"]["result"]) == (200, [{"metric": {}, "value": [60, "0.5"]}])
+def test_what_is_not_known_is_a_bad_query(shared):
     assert prometheus(shared, "query", query="topk(1, x)") == (
         400,
         {"status": "error", "errorType": "bad_data", "error": "topk is not known to the local AWS"},

@@ -171,12 +171,6 @@ def test_data_of_an_hour_ago_is_no_data_now(aws: LocalAws, look: Look) -> None:
     assert "in the last 3 hours, and has none now" in found.evidence
 
 
-def test_a_query_whose_data_cannot_be_told_is_unknown(aws: LocalAws, look: Look) -> None:
-    enrich(aws)
-    found = look(Odd="max(a) > 1 or max(b) > 2")["Odd"]
-    assert found.status is Status.UNKNOWN
-
-
 def test_alarms_on_metrics_are_not_its_affair(look: Look) -> None:
     assert look(Waiting=WAITING).keys() == {"Waiting"}
 

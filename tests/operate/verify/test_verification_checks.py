@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from local_sagemaker import LocalAws
+from local_sagemaker.cloudwatch.state import state_at
+from local_sagemaker.promql.series import SeriesStore
 from low_latency_endpoint.client.client_zone import ClientZone
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.operate.checking.results import Report
@@ -20,7 +23,7 @@ from tests.operate.preflight.fake_aws import REFUSED
 from tests.operate.verify.conftest import NAME, STACK
 from tests.operate.verify.tampered import Change, Tampered
 
-REGION = "us-east-1"
+ACCOUNT, REGION = "123456789012", "us-east-1"
 RUNTIME = f"runtime.sagemaker.{REGION}.amazonaws.com"
 
 # The interface endpoint's addresses, as the changed answers give them: one in each client zone.
@@ -179,8 +182,11 @@ def template(change: Any) -> Change:
     return changed
 
 
-def asking(query: str) -> dict[str, Change]:
-    """Every alarm of the stack asks this, by the template and by CloudWatch."""
+GAUGE = 'max(avg_over_time({"vllm:x"}[300s]))'
+
+
+def asking(query: str, data: float | None = None) -> dict[str, Change]:
+    """Every alarm of the stack asks this, by the template and by CloudWatch, which has the data."""
     criteria = {"PromQLCriteria": {"Query": query}}
 
     def in_template(resources: dict[str, Any]) -> None:
@@ -191,6 +197,10 @@ def asking(query: str) -> dict[str, Change]:
     def in_cloudwatch(parsed: dict[str, Any]) -> None:
         for each in parsed["MetricAlarms"]:
             each["EvaluationCriteria"] = criteria
+        if data is not None:
+            cloudwatch = state_at((ACCOUNT, REGION))
+            cloudwatch.enrichment.needed = False
+            cloudwatch.series.put("vllm:x", {}, time.time() - 1, data)
 
     return {
         "cloudformation.GetTemplate": template(in_template),
@@ -836,8 +846,8 @@ CASES = [
         {"cloudwatch.GetMetricData": data, "cloudwatch.DescribeAlarms": deploying},
     ),
     # What is found, and why nothing is, test_query_alarm_checks.py asks a server that has metrics.
-    Case("LLV504", "pass", ("finds 1 now",), asking("vector(1) > 0")),
-    Case("LLV504", "fail", ("enrichment is stopped",), asking('max({"vllm:x"}) > 1')),
+    Case("LLV504", "pass", ("finds 1 now",), asking(f"({GAUGE}) > 0", data=1.0)),
+    Case("LLV504", "fail", ("enrichment is stopped",), asking(f"({GAUGE}) > 1")),
     Case("LLV504", "unknown", ("cannot be told",), asking("a > 1 or b > 1")),
 ]
 
@@ -845,6 +855,13 @@ CASES = [
 def run(aws: LocalAws, case: Case, *, live: bool = False) -> tuple[Report, Tampered]:
     client = Tampered(aws, case.changes, live=live)
     return run_verification(STACK, client, REGION, machine=case.machine), client
+
+
+@pytest.fixture(autouse=True)
+def nothing_scraped() -> Iterator[None]:
+    yield
+    cloudwatch = state_at((ACCOUNT, REGION))
+    cloudwatch.enrichment.needed, cloudwatch.series = True, SeriesStore()
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

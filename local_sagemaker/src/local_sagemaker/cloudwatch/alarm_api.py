@@ -81,7 +81,7 @@ def _put(state: CloudWatchState, request: Request, *, composite: bool) -> None:
             alarm.waiting_since = alarm.suppressor_left = alarm.pending = None
             alarm.suppressor_was_on = False
         if alarm.settings.get("EvaluationCriteria") != request.get("EvaluationCriteria"):
-            alarm.contributors, alarm.judged = {}, None
+            alarm.differs_since = alarm.judged = None
         alarm.settings = {
             "ActionsEnabled": True,
             **{key: value for key, value in request.items() if key != "Tags"},
@@ -164,18 +164,6 @@ def describe_alarms_for_metric(state: CloudWatchState, request: Request) -> dict
     with state.lock:
         found = [a.described() for a in state.alarms.values() if matches(a.settings)]
     return {"MetricAlarms": found}
-
-
-def describe_alarm_contributors(state: CloudWatchState, request: Request) -> dict[str, Any]:
-    """DescribeAlarmContributors: the series of a PromQL alarm that are in ALARM."""
-    with state.lock:
-        alarm = state.alarms.get(request["AlarmName"])
-        if alarm is None:
-            raise ResourceNotFound(f"Unknown alarm {request['AlarmName']}")
-        page, token = paged(
-            query_alarms.contributors_of(alarm), request, query_alarms.MOST_IN_ALARM
-        )
-    return {"AlarmContributors": page, "NextToken": token}
 
 
 def delete_alarms(state: CloudWatchState, request: Request) -> None:

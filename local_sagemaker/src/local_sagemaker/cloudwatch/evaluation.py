@@ -7,13 +7,12 @@ import threading
 from datetime import datetime, timedelta
 from typing import Any
 
-from ..promql.vectors import QueryError
 from . import composite_alarms, metric_alarms, query_alarms
 from .alarm_api import check_set_state
 from .expression_parser import ExpressionError
 from .metric_store import as_seconds
 from .state import AlarmRecord, CloudWatchState, all_states, now
-from .transitions import act, act_for_contributor, change_state
+from .transitions import act, change_state
 
 logger = logging.getLogger(__name__)
 MINUTE = timedelta(minutes=1)
@@ -81,24 +80,10 @@ def _evaluate(state: CloudWatchState, at: datetime) -> None:
 
 
 def _evaluate_query(state: CloudWatchState, alarm: AlarmRecord, at: datetime) -> None:
-    """Judge a PromQL alarm, whose series notify one by one."""
-    if not query_alarms.is_due(alarm, at):
-        return
-    try:
-        changes = list(query_alarms.judge(state, alarm, at))
-    except QueryError as error:
-        # As above. The state stays: "EVALUATION_ERROR ... configuration errors in alarm setup".
-        logger.warning("alarm %s not evaluated: %s", alarm.name, error)
-        alarm.outcome["EvaluationState"] = "EVALUATION_ERROR"
-        return
-    new = "ALARM" if query_alarms.in_alarm(alarm) else "OK"
-    change = change_state(state, alarm, new, query_alarms.state_reason(alarm), "{}", at)
-    for one in changes:
-        act_for_contributor(
-            state, alarm, one.state, query_alarms.contributor_id(one.labels), one.labels, at
-        )
-    if change:
-        act(state, alarm, change, at, topics=False)
+    """Judge a PromQL alarm, when its interval has passed."""
+    if query_alarms.is_due(alarm, at):
+        new = query_alarms.judge(state, alarm, at)
+        _move(state, alarm, new, query_alarms.state_reason(new), "{}", at)
 
 
 def _move(

@@ -1,27 +1,20 @@
-"""PromQL alarms: every series that the query returns breaches, and is judged by itself.
+"""PromQL alarms: a query that returns anything breaches, and one that returns nothing is a good one.
 
-Sources: CloudWatch user guide, "PromQL alarms", "Alarm actions" and "Limits"; API reference,
-PutMetricAlarm and AlarmPromQLCriteria. A query that returns nothing is a good one: a name that does
-not exist never alarms.
+Sources: CloudWatch user guide, "PromQL alarms"; API reference, PutMetricAlarm and
+AlarmPromQLCriteria. So a name that does not exist never alarms.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from ..promql.evaluation import evaluate, parse
-from ..promql.exposition import Labels
-from ..promql.http_api import MOST_SERIES
-from ..promql.vectors import QueryError
+from ..promql.queries import QueryError, parse
 from .metric_store import as_seconds
-from .state import AlarmRecord, CloudWatchState, Contributor
+from .state import AlarmRecord, CloudWatchState
 
 LONGEST_PERIOD = 86_400
-MOST_IN_ALARM = 100
 
 # Source: API reference, PutMetricAlarm, EvaluationCriteria.
 _EXCLUDED = (
@@ -41,14 +34,6 @@ _EXCLUDED = (
 )
 
 
-@dataclass(frozen=True)
-class ContributorChange:
-    """A series that went into ALARM, or out of it."""
-
-    labels: Mapping[str, str]
-    state: str
-
-
 def problem_of(settings: Mapping[str, Any]) -> str | None:
     """Say why PutMetricAlarm refuses a PromQL alarm; None when it does not."""
     for name in _EXCLUDED:
@@ -66,12 +51,13 @@ def problem_of(settings: Mapping[str, Any]) -> str | None:
         if not 0 <= int(criteria.get(name) or 0) <= LONGEST_PERIOD:
             return f"{name} must be between 0 and {LONGEST_PERIOD}"
     try:
-        parse(criteria["Query"])
-        found = evaluate(CloudWatchState("", "", {}).series, criteria["Query"], 0.0)
+        query = parse(criteria["Query"])
     except QueryError as error:
         return f"The PromQL query is not valid: {error}"
-    if not isinstance(found, list):
-        return "The PromQL query must return a result of vector type"
+    if query.above is None or query.by:
+        return (
+            "An alarm on all that a query finds, or on many series, is not known to the local AWS"
+        )
     return None
 
 
@@ -85,73 +71,23 @@ def is_due(alarm: AlarmRecord, at: datetime) -> bool:
     return alarm.judged is None or not alarm.judged <= at < alarm.judged + interval
 
 
-def judge(state: CloudWatchState, alarm: AlarmRecord, at: datetime) -> Iterator[ContributorChange]:
-    """Ask the query, and give the series that changed their state.
-
-    Raises
-    ------
-    QueryError
-        When the query cannot be evaluated on what there is.
-    """
-    alarm.judged = at
+def judge(state: CloudWatchState, alarm: AlarmRecord, at: datetime) -> str:
+    """Ask the query, and give the alarm's state: a change has to last for its period."""
     criteria = alarm.settings["EvaluationCriteria"]["PromQLCriteria"]
-    found = evaluate(state.queryable(), criteria["Query"], as_seconds(at))
-    assert isinstance(found, list)
-    if len(found) > MOST_SERIES:
-        alarm.outcome["EvaluationState"] = "PARTIAL_DATA"
-    else:
-        alarm.outcome.pop("EvaluationState", None)
-    breaching = {_key(one.labels): dict(one.labels) for one in found[:MOST_SERIES]}
-    pending, recovery = (
-        timedelta(seconds=int(criteria.get(name) or 0))
-        for name in ("PendingPeriod", "RecoveryPeriod")
-    )
-    for key, labels in breaching.items():
-        one = alarm.contributors.setdefault(key, Contributor(at))
-        one.gone = None
-        full = in_alarm(alarm) >= MOST_IN_ALARM
-        if one.in_alarm is None and at - one.since >= pending and not full:
-            one.in_alarm = at
-            yield ContributorChange(labels, "ALARM")
-    for key, one in list(alarm.contributors.items()):
-        if key in breaching:
-            continue
-        one.gone = one.gone or at
-        if one.in_alarm is None or at - one.gone >= recovery:
-            del alarm.contributors[key]
-            if one.in_alarm is not None:
-                yield ContributorChange(dict(key), "OK")
+    breaches = bool(parse(criteria["Query"]).evaluate(state.queryable(), as_seconds(at)))
+    before = alarm.state if alarm.judged else "OK"  # another query forgets what the former saw
+    alarm.judged = at
+    if breaches == (before == "ALARM"):
+        alarm.differs_since = None
+        return before
+    alarm.differs_since = alarm.differs_since or at
+    period = criteria.get("PendingPeriod" if breaches else "RecoveryPeriod") or 0
+    if at - alarm.differs_since < timedelta(seconds=int(period)):
+        return before
+    alarm.differs_since = None
+    return "ALARM" if breaches else "OK"
 
 
-def in_alarm(alarm: AlarmRecord) -> int:
-    """Count its series in ALARM."""
-    return sum(one.in_alarm is not None for one in alarm.contributors.values())
-
-
-def state_reason(alarm: AlarmRecord) -> str:
+def state_reason(state: str) -> str:
     """Say how many series are in ALARM, in CloudWatch's words."""
-    count = in_alarm(alarm)
-    return f"{f'{count}+' if count >= MOST_IN_ALARM else count} time series evaluated to ALARM"
-
-
-def contributor_id(labels: Mapping[str, str]) -> str:
-    """Give the 16 hexadecimal digits that stand for a series."""
-    return hashlib.sha256(repr(_key(labels)).encode()).hexdigest()[:16]
-
-
-def contributors_of(alarm: AlarmRecord) -> list[dict[str, Any]]:
-    """Give the series in ALARM as DescribeAlarmContributors does."""
-    return [
-        {
-            "ContributorId": contributor_id(dict(key)),
-            "ContributorAttributes": dict(key),
-            "StateReason": "",  # "PromQL alarms do not include a state reason"
-            "StateTransitionedTimestamp": one.in_alarm,
-        }
-        for key, one in alarm.contributors.items()
-        if one.in_alarm is not None
-    ]
-
-
-def _key(labels: Mapping[str, str]) -> Labels:
-    return tuple(sorted(labels.items()))
+    return f"{int(state == 'ALARM')} time series evaluated to ALARM"

@@ -9,30 +9,10 @@ from typing import Any
 
 from moto.cloudwatch.models import cloudwatch_backends
 
-from ..promql.exposition import Labels
 from ..promql.series import SeriesStore
 from .metric_store import MetricStore
 
 INITIAL_REASON = "Unchecked: Initial alarm creation"
-
-
-@dataclass
-class Contributor:
-    """One series that a PromQL alarm's query returned.
-
-    Attributes
-    ----------
-    since : datetime
-        From when on it has been returned without a break.
-    in_alarm : datetime, optional
-        When it went into ALARM; None while it is pending.
-    gone : datetime, optional
-        From when on it has not been returned.
-    """
-
-    since: datetime
-    in_alarm: datetime | None = None
-    gone: datetime | None = None
 
 
 @dataclass
@@ -51,8 +31,8 @@ class AlarmRecord:
         When a composite's suppressor last went out of ALARM.
     pending : list of dict
         What the composite would have done had it not been suppressed: the latest change only.
-    contributors : dict of labels to Contributor
-        Of a PromQL alarm: the series that breach, or have breached and not recovered yet.
+    differs_since : datetime, optional
+        From when on a PromQL alarm's query has told something else than its state.
     judged : datetime, optional
         When a PromQL alarm was judged last.
     """
@@ -66,7 +46,7 @@ class AlarmRecord:
     suppressor_left: datetime | None = None
     waiting_since: datetime | None = None
     pending: dict[str, Any] | None = None
-    contributors: dict[Labels, Contributor] = field(default_factory=dict)
+    differs_since: datetime | None = None
     judged: datetime | None = None
 
     @property

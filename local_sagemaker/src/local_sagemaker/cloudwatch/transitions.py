@@ -52,49 +52,16 @@ def change_state(
 
 
 def act(
-    state: CloudWatchState,
-    alarm: AlarmRecord,
-    change: Mapping[str, Any],
-    at: datetime,
-    *,
-    topics: bool = True,
+    state: CloudWatchState, alarm: AlarmRecord, change: Mapping[str, Any], at: datetime
 ) -> None:
-    """Take the actions of an alarm's present state; those on topics only when told to."""
+    """Take the actions of an alarm's present state."""
     for action in _actions(alarm, alarm.state):
-        if topics or not _is_topic(action):
-            _act(state, alarm, alarm.state, change, action, at)
-
-
-def act_for_contributor(
-    state: CloudWatchState,
-    alarm: AlarmRecord,
-    new: str,
-    contributor: str,
-    attributes: Mapping[str, str],
-    at: datetime,
-) -> None:
-    """Notify of one series of a PromQL alarm: SNS hears of each, and of no reason.
-
-    Source: CloudWatch user guide, "Alarm actions and notifications".
-    """
-    change = {
-        "OldStateValue": "OK" if new == "ALARM" else "ALARM",
-        "StateChangeTime": at,
-        "AlarmContributorId": contributor,
-        "AlarmContributorAttributes": dict(attributes),
-    }
-    for action in _actions(alarm, new):
-        if _is_topic(action):
-            _act(state, alarm, new, change, action, at)
+        _act(state, alarm, alarm.state, change, action, at)
 
 
 def _actions(alarm: AlarmRecord, new: str) -> list[str]:
     enabled = alarm.settings["ActionsEnabled"]
     return list(alarm.settings.get(_ACTIONS[new]) or []) if enabled else []
-
-
-def _is_topic(action: str) -> bool:
-    return action.split(":")[2:3] == ["sns"]
 
 
 def _act(

@@ -19,20 +19,11 @@ _SAMPLE = re.compile(
 )
 _LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
 _ESCAPES = {"\\n": "\n", '\\"': '"', "\\\\": "\\"}
-_TYPES = ("counter", "gauge", "histogram", "summary", "untyped", "unknown", "info")
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One line.
-
-    Attributes
-    ----------
-    type : str
-        Of its family, untyped where the text says none.
-    family : str
-        The name that ``# TYPE`` gives: without ``_bucket``, ``_sum`` and ``_count``.
-    """
+    """One line; its family is the name that ``# TYPE`` gives, without ``_bucket`` and so on."""
 
     name: str
     labels: Labels
@@ -56,26 +47,24 @@ def samples_of(text: str) -> Iterator[Sample]:
         line = line.strip()
         if line.startswith("#"):
             words = line.split()
-            if len(words) == 4 and words[1] == "TYPE" and words[3] in _TYPES:
+            if len(words) == 4 and words[1] == "TYPE":
                 types[words[2]] = words[3]
             continue
         found = _SAMPLE.fullmatch(line)
-        if not found:
+        labels = _labels(found["labels"] or "") if found else None
+        if found is None or labels is None:
             continue
-        labels, value = _labels(found["labels"] or ""), _number(found["value"])
-        if labels is None or value is None:
-            continue
-        family = _family(found["name"], types)
-        yield Sample(found["name"], labels, value, types.get(family, "untyped"), family)
-
-
-def _family(name: str, types: dict[str, str]) -> str:
-    if name in types:
-        return name
-    for ending in ("_bucket", "_sum", "_count", "_total", "_created"):
-        if name.endswith(ending) and name.removesuffix(ending) in types:
-            return name.removesuffix(ending)
-    return name
+        name, value = found["name"], _number(found["value"])
+        if value is not None:
+            family = next(
+                (
+                    name.removesuffix(ending)
+                    for ending in ("", "_bucket", "_sum", "_count")
+                    if name.endswith(ending) and name.removesuffix(ending) in types
+                ),
+                name,
+            )
+            yield Sample(name, labels, value, types.get(family, "untyped"), family)
 
 
 def _labels(text: str) -> Labels | None:
