@@ -24,6 +24,7 @@ from typing import Any
 
 # What commands load: so that no run has to.
 import boto3
+import huggingface_hub
 import pydantic  # noqa: F401
 import rich.table  # noqa: F401
 import typer.main
@@ -46,8 +47,11 @@ def main() -> None:
 
 
 def _make_the_same_things_once() -> None:
-    """Typer's commands and boto3's models of services: two thirds of what a run costs, and the
-    same in all."""
+    """Typer's commands, boto3's models of services and what registers codes: most of what a run
+    costs, and the same in all."""
+    cli.errors._registering = functools.cache(cli.errors._registering)
+    cli.errors.all_codes()
+    huggingface_hub.HfApi()
     built = typer.main.get_command(cli.app)
     typer.main.get_command = lambda _: built
     loaded: dict[str, Any] = {}
