@@ -258,17 +258,9 @@ def test_json_holds_the_time_over_the_target_and_the_timeline() -> None:
 def test_a_command_answers_with_nothing_compiled_yet(tmp_path: Path) -> None:
     """A search is many runs of what the other commands run. How long it takes, `make bench` says."""
     pytest.importorskip("numba")
+    program = "from low_latency_endpoint.cli import app; app()"
     done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "from low_latency_endpoint.cli import app; app()",
-            "simulate",
-            SHIPPED,
-            "--processes",
-            "2",
-            *GOAL,
-        ],
+        [sys.executable, "-c", program, "simulate", SHIPPED, "--processes", "2", *GOAL],
         capture_output=True,
         text=True,
         env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},

@@ -91,18 +91,8 @@ def test_the_plan_and_the_simulation_agree_on_a_day(small: Path) -> None:
 
 
 def test_each_point_of_a_search() -> None:
-    found = answer(
-        *PRICED,
-        "--search",
-        "--target",
-        "p99=200ms",
-        "--tps",
-        "1000",
-        "--replications",
-        "4",
-        "--requests",
-        "2000",
-    )["search"]
+    goal = ("--search", "--target", "p99=200ms", "--tps", "1000")
+    found = answer(*PRICED, *goal, "--replications", "4", "--requests", "2000")["search"]
     points = [*found["front"], *found["front_on_shapes"]]
     assert len(points) <= len(found["cost"])
     by_number = {each["result"]: each for each in found["cost"]}

@@ -8,7 +8,7 @@ shorter says that it is too short to tell.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -24,6 +24,8 @@ from low_latency_endpoint.simulate import (
 from low_latency_endpoint.simulate.estimates import Estimate
 from low_latency_endpoint.simulate.run_length import MOST_REQUESTS, memory
 from low_latency_endpoint.simulate.simulating import SimulationResult
+
+from .exact_values import erlang_c, mg1_wait
 
 SEEDS = 200
 MEAN = None
@@ -46,11 +48,7 @@ def mm1(load: float, instances: int = 1) -> System:
 
 def mmc(load: float, workers: int) -> System:
     """Erlang's C; the latency is a service time, and with that chance an exponential wait more."""
-    offered, blocked = load * workers, 1.0
-    for each in range(1, workers + 1):
-        blocked = offered * blocked / (each + offered * blocked)
-    waits = blocked / (1 - load * (1 - blocked))
-    spare = workers * (1 - load)
+    offered, spare, waits = load * workers, workers * (1 - load), erlang_c(workers, load)
 
     def beyond(time: float) -> float:
         rest = (math.exp(-time) - math.exp(-spare * time)) / (spare - 1)
@@ -71,16 +69,16 @@ def mmc(load: float, workers: int) -> System:
 
 def mg1(load: float, variation: float) -> System:
     """Pollaczek and Khinchine."""
-    wait = load * (1 + variation**2) / (2 * (1 - load))
     return System(
-        Scenario(service=Lognormal(1.0, variation), traffic=OpenLoop(load)), {MEAN: 1 + wait}
+        Scenario(service=Lognormal(1.0, variation), traffic=OpenLoop(load)),
+        {MEAN: 1 + mg1_wait(load, variation**2)},
     )
 
 
 def md1(load: float) -> System:
     """The same with a constant service time."""
     return System(
-        Scenario(service=Constant(1.0), traffic=OpenLoop(load)), {MEAN: 1 + load / (2 - 2 * load)}
+        Scenario(service=Constant(1.0), traffic=OpenLoop(load)), {MEAN: 1 + mg1_wait(load, 0.0)}
     )
 
 
@@ -210,33 +208,16 @@ def test_what_was_counted_from_an_empty_start_is_told_when_it_weighs_little() ->
 
 
 @pytest.mark.parametrize(
-    ("scenario", "queues"),
+    ("options", "queues"),
     [
-        (Scenario(service=Exponential(1.0), traffic=OpenLoop(4.0), instances=8), 8),
-        (
-            Scenario(
-                service=Exponential(1.0),
-                traffic=OpenLoop(4.0),
-                instances=8,
-                routing="LEAST_OUTSTANDING_REQUESTS",
-            ),
-            1,
-        ),
-        (
-            Scenario(
-                service=Exponential(1.0),
-                traffic=OpenLoop(4.0),
-                instances=8,
-                routing="LEAST_OUTSTANDING_REQUESTS",
-                routers=3,
-            ),
-            3,
-        ),
+        ({}, 8),
+        ({"routing": "LEAST_OUTSTANDING_REQUESTS"}, 1),
+        ({"routing": "LEAST_OUTSTANDING_REQUESTS", "routers": 3}, 3),
     ],
 )
 def test_queues_that_nobody_evens_out_forget_each_by_itself(
-    scenario: Scenario, queues: int
+    options: dict[str, Any], queues: int
 ) -> None:
-    found = memory(scenario)
+    found = memory(mm1(0.5, 8).scenario.with_(**options))
     assert found
     assert found.queues == queues

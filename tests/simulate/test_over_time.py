@@ -36,6 +36,12 @@ LEAST = "LEAST_OUTSTANDING_REQUESTS"
 SPREAD = {"replications": 2, "seed": 3}
 
 
+def even(rate: float, **changes: Any) -> Scenario:
+    """Requests of 10 ms at equal gaps, by default on two instances."""
+    parts = {"service": Constant(0.01), "traffic": OpenLoop(rate, poisson=False), "instances": 2}
+    return Scenario(**{**parts, **changes})
+
+
 def timeline(scenario: Scenario, seconds: float, window: float = 60.0):
     found = simulate(scenario, seconds=seconds, window=window, discard=0.0, **SPREAD)
     for run in found.replications:
@@ -165,15 +171,7 @@ def policy(**changes: float) -> TargetTracking:
 
 def test_scaling_out_takes_three_minutes_a_delay_and_a_start() -> None:
     """4 requests a second on 2 instances: 120 per instance and minute, twice the target."""
-    run = timeline(
-        Scenario(
-            service=Constant(0.01),
-            traffic=OpenLoop(4.0, poisson=False),
-            instances=2,
-            scaling=policy(),
-        ),
-        1200.0,
-    )
+    run = timeline(even(4.0, scaling=policy()), 1200.0)
     serving = [line.serving for line in run.timeline]
     launched = [line.launched for line in run.timeline]
     assert launched[:3] == [2, 2, 2]  # up to 180 s: three values, the third not yet seen
@@ -184,15 +182,7 @@ def test_scaling_out_takes_three_minutes_a_delay_and_a_start() -> None:
 
 
 def test_scaling_in_takes_fifteen_minutes_below_nine_tenths() -> None:
-    run = timeline(
-        Scenario(
-            service=Constant(0.01),
-            traffic=OpenLoop(4.0, poisson=False),
-            instances=8,
-            scaling=policy(),
-        ),
-        1800.0,
-    )
+    run = timeline(even(4.0, instances=8, scaling=policy()), 1800.0)
     serving = [line.serving for line in run.timeline]
     assert serving[14] == 8  # 900 s: the fifteenth value is seen at 960 s
     assert serving[16:] == [4] * 14
@@ -200,15 +190,7 @@ def test_scaling_in_takes_fifteen_minutes_below_nine_tenths() -> None:
 
 def test_taking_instances_away_takes_time_and_money() -> None:
     """Seen at 960 s, 120 s of update: four leave at once, and are paid for until 1,080 s."""
-    run = timeline(
-        Scenario(
-            service=Constant(0.01),
-            traffic=OpenLoop(4.0, poisson=False),
-            instances=8,
-            scaling=policy(scale_in_seconds=120.0),
-        ),
-        1800.0,
-    )
+    run = timeline(even(4.0, instances=8, scaling=policy(scale_in_seconds=120.0)), 1800.0)
     assert [line.serving for line in run.timeline][15:] == [4] * 15
     assert run.instance_hours == pytest.approx((8 * 1080 + 4 * (1800 - 1080)) / 3600)
 
@@ -300,10 +282,8 @@ def test_in_the_cooldown_a_larger_step_adds_the_difference() -> None:
 
 def test_a_schedule_moves_the_limits() -> None:
     run = timeline(
-        Scenario(
-            service=Constant(0.01),
-            traffic=OpenLoop(2.0, poisson=False),
-            instances=2,
+        even(
+            2.0,
             scaling=policy(scale_in_seconds=120.0),
             schedule=(ScheduledAction(600.0, minimum=6), ScheduledAction(1800.0, 2, 4)),
         ),
@@ -360,15 +340,7 @@ def test_what_aws_published_of_a_scale_out() -> None:
 
 @pytest.mark.parametrize("seconds", [258.0, 525.0])
 def test_a_quicker_start_is_in_service_sooner(seconds: float) -> None:
-    run = timeline(
-        Scenario(
-            service=Constant(0.01),
-            traffic=OpenLoop(4.0, poisson=False),
-            instances=2,
-            scaling=policy(instance_seconds=seconds),
-        ),
-        1200.0,
-    )
+    run = timeline(even(4.0, scaling=policy(instance_seconds=seconds)), 1200.0)
     first = next(line.end for line in run.timeline if line.serving > 2)
     assert first - 60 <= 240 + seconds <= first  # seen at 240 s
 
@@ -396,10 +368,8 @@ def test_the_fleet_keeps_within_its_bounds() -> None:
 def test_requests_on_a_dead_instance_fail_and_the_others_go_on() -> None:
     """Ten a second on two instances, one dead for ten seconds unseen: half of 100 fail."""
     run = timeline(
-        Scenario(
-            service=Constant(0.01),
-            traffic=OpenLoop(10.0, poisson=False),
-            instances=2,
+        even(
+            10.0,
             faults=(InstanceFailure(at=100.05, detection_seconds=10.0, replacement_seconds=60.0),),
         ),
         300.0,
@@ -413,14 +383,7 @@ def test_requests_on_a_dead_instance_fail_and_the_others_go_on() -> None:
 def test_least_outstanding_keeps_away_from_an_instance_that_hangs() -> None:
     def failed(routing: str) -> int:
         return timeline(
-            Scenario(
-                service=Constant(0.01),
-                traffic=OpenLoop(10.0, poisson=False),
-                instances=2,
-                routing=routing,
-                faults=(InstanceFailure(at=100.05),),
-            ),
-            200.0,
+            even(10.0, routing=routing, faults=(InstanceFailure(at=100.05),)), 200.0
         ).failed
 
     assert failed(LEAST) <= 2 < 20 < failed("RANDOM")
@@ -496,9 +459,9 @@ def test_time_over_target_is_counted_over_all_replications() -> None:
 
 def test_a_minute_in_which_calls_fail_is_over_the_target() -> None:
     found = simulate(
-        Scenario(
-            service=Constant(0.01),
-            traffic=OpenLoop(10.0, poisson=False),
+        even(
+            10.0,
+            instances=1,
             latency_target=1.0,
             faults=(InstanceFailure(at=100.0, replacement_seconds=200.0),),
         ),
@@ -549,15 +512,7 @@ def test_a_deployment_costs_what_it_holds_twice(
     kind: str, share: float, extra: float, ready: float
 ) -> None:
     plan = Rollout(at=600.0, kind=kind, step_share=share, wait_seconds=120.0, bake_seconds=60.0)
-    run = timeline(
-        Scenario(
-            service=Constant(0.01),
-            traffic=OpenLoop(4.0, poisson=False),
-            instances=4,
-            deployment=plan,
-        ),
-        3600.0,
-    )
+    run = timeline(even(4.0, instances=4, deployment=plan), 3600.0)
     assert run.failed == 0
     assert {line.serving for line in run.timeline} == {4}  # one in, one out, at the same time
     assert run.instance_hours * 3600 == pytest.approx(4 * 3600 + extra)
@@ -567,14 +522,7 @@ def test_a_deployment_costs_what_it_holds_twice(
 
 def test_scaling_stands_still_during_a_deployment() -> None:
     run = timeline(
-        Scenario(
-            service=Constant(0.01),
-            traffic=OpenLoop(4.0, poisson=False),
-            instances=2,
-            scaling=policy(),
-            deployment=Rollout(at=100.0, instance_seconds=600.0),
-        ),
-        2400.0,
+        even(4.0, scaling=policy(), deployment=Rollout(at=100.0, instance_seconds=600.0)), 2400.0
     )
     serving = [line.serving for line in run.timeline]
     assert serving[:16] == [2] * 16  # without it four would serve from 540 s on
@@ -603,6 +551,7 @@ def test_a_trace_arrives_when_it_says() -> None:
 
 
 QUIET = Scenario(service=Constant(0.01), traffic=OpenLoop(1.0))
+ALONE = Scenario(service=Constant(1.0), traffic=ClosedLoop(1))
 
 
 @pytest.mark.parametrize(
@@ -610,49 +559,25 @@ QUIET = Scenario(service=Constant(0.01), traffic=OpenLoop(1.0))
     [
         ("LLS101", lambda: Exponential(0.0)),
         ("LLS102", lambda: Lognormal(1.0, -1.0)),
-        ("LLS103", lambda: Scenario(service=Constant(1.0), traffic=OpenLoop(1.0), instances=0)),
-        ("LLS104", lambda: Scenario(service=Constant(1.0), traffic=OpenLoop(1.0), concurrency=0)),
-        ("LLS105", lambda: Scenario(service=Constant(1.0), traffic=OpenLoop(1.0), slope=-0.1)),
+        ("LLS103", lambda: QUIET.with_(instances=0)),
+        ("LLS104", lambda: QUIET.with_(concurrency=0)),
+        ("LLS105", lambda: QUIET.with_(slope=-0.1)),
         ("LLS106", lambda: OpenLoop(0.0)),
         ("LLS107", lambda: ClosedLoop(0)),
-        (
-            "LLS108",
-            lambda: Scenario(service=Constant(1.0), traffic=OpenLoop(1.0), routing="FASTEST"),
-        ),
-        (
-            "LLE423",
-            lambda: Scenario(service=Constant(1.0), traffic=OpenLoop(1.0), routing="PREFIX_AWARE"),
-        ),
+        ("LLS108", lambda: QUIET.with_(routing="FASTEST")),
+        ("LLE423", lambda: QUIET.with_(routing="PREFIX_AWARE")),
         ("LLE621", lambda: TargetTracking(60.0, 5, 4)),
         ("LLS120", lambda: Empirical.of_samples([0.1])),
         ("LLS120", lambda: Empirical.of_quantiles({0.5: 1.0, 1.0: 2.0})),
         ("LLS121", lambda: ArrivalTrace((2.0, 1.0))),
         ("LLS122", lambda: shape("weekend")),
+        ("LLS129", lambda: QUIET.with_(faults=(ZoneOutage(at=1.0, zone=1),))),
         (
             "LLS129",
-            lambda: Scenario(
-                service=Constant(1.0), traffic=OpenLoop(1.0), faults=(ZoneOutage(at=1.0, zone=1),)
-            ),
+            lambda: QUIET.with_(instances=2, faults=(InstanceFailure(at=1.0, instances=3),)),
         ),
-        (
-            "LLS129",
-            lambda: Scenario(
-                service=Constant(1.0),
-                traffic=OpenLoop(1.0),
-                instances=2,
-                faults=(InstanceFailure(at=1.0, instances=3),),
-            ),
-        ),
-        (
-            "LLS109",
-            lambda: simulate(
-                Scenario(service=Constant(1.0), traffic=ClosedLoop(1)), replications=1
-            ),
-        ),
-        (
-            "LLS113",
-            lambda: simulate(Scenario(service=Constant(1.0), traffic=ClosedLoop(1)), requests=10),
-        ),
+        ("LLS109", lambda: simulate(ALONE, replications=1)),
+        ("LLS113", lambda: simulate(ALONE, requests=10)),
         ("LLS101", lambda: Scenario(service=Constant(0.0), traffic=OpenLoop(1.0))),
         ("LLS131", lambda: Shape("x", "", ())),
         ("LLS131", lambda: Shape("x", "", ((600.0, 0.0),))),
@@ -670,10 +595,7 @@ QUIET = Scenario(service=Constant(0.01), traffic=OpenLoop(1.0))
         ("LLS116", lambda: simulate(QUIET, requests=100, replications=2).percentile(75)),
         ("LLS116", lambda: simulate(QUIET, requests=100, replications=2).wait_percentile(0.99)),
         ("LLS127", lambda: simulate(Scenario(service=Constant(1.0), traffic=OpenLoop(1.1)))),
-        (
-            "LLS128",
-            lambda: simulate(Scenario(service=Constant(1.0), traffic=ClosedLoop(1)), discard=1.0),
-        ),
+        ("LLS128", lambda: simulate(ALONE, discard=1.0)),
     ],
 )
 def test_mistakes_have_codes(code: str, build) -> None:

@@ -37,7 +37,7 @@ from low_latency_endpoint.simulate.search_goals import (
 )
 from low_latency_endpoint.simulate.search_wording import search_data, search_sentences
 from low_latency_endpoint.simulate.searching import search
-from low_latency_endpoint.simulate.traffic import Shape, shape
+from low_latency_endpoint.simulate.traffic import Shape, shape, shapes
 
 SHIPPED = Path(__file__).parents[2] / "endpoint.yaml"
 RISE = Shape("short", "a rise", ((600.0, 0.3), (1200.0, 1.0)))
@@ -290,17 +290,8 @@ def _found(count: int, milliseconds: float, half: float, verdict: str, failed: i
 
 
 def test_what_is_too_near_to_tell_is_called_so() -> None:
-    result = SearchResult(
-        Goal(99.0, 0.126, 1000.0),
-        (_found(4, 200, 1, MISSES), _found(5, 125, 3, NEAR)),
-        (),
-        (),
-        1,
-        8,
-        4,
-        200.0,
-        (),
-    )
+    steady = (_found(4, 200, 1, MISSES), _found(5, 125, 3, NEAR))
+    result = SearchResult(Goal(99.0, 0.126, 1000.0), steady, (), (), 1, 8, 4, 200.0, ())
     assert result.best is None
     assert search_sentences(result) == [
         "No fleet up to 5 instances certainly holds p99 under 126 ms at 1,000 TPS; 5 instances, "
@@ -320,7 +311,10 @@ def test_the_best_is_among_the_points_where_it_is_off_the_front() -> None:
 
 
 def run(*arguments: object, code: int = 0) -> str:
-    done = CliRunner().invoke(app, ["simulate", *map(str, arguments), "--processes", "2"])
+    given = [
+        one for each in arguments for one in (each.split() if isinstance(each, str) else [each])
+    ]
+    done = CliRunner().invoke(app, ["simulate", *map(str, given), "--processes", "2"])
     assert done.exit_code == code, (done.output, done.exception)
     return done.output
 
@@ -339,17 +333,7 @@ def on_counts(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
     file.write_text(
         "".join(f"{60 * minute},{100 if minute < 10 else 1000}\n" for minute in range(20)), "utf-8"
     )
-    return (
-        "--search",
-        "--target",
-        "p99=400ms",
-        "--tps",
-        "1000",
-        "--traffic-from",
-        file,
-        "--service-time",
-        "45ms",
-    )
+    return ("--search --target p99=400ms --tps 1000 --service-time 45ms --traffic-from", file)
 
 
 @pytest.fixture(scope="module")
@@ -424,43 +408,12 @@ def test_a_long_search_says_so(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_nothing_is_written_when_nothing_holds(settings: Path) -> None:
-    output = run(
-        settings,
-        "--search",
-        "--target",
-        "p99=20ms",
-        "--tps",
-        "20",
-        "--traffic",
-        "steady",
-        "--write",
-        code=1,
-    )
+    options = "--search --target p99=20ms --tps 20 --traffic steady --write"
+    output = run(settings, options, code=1)
     assert "nothing was written" in output
     assert settings.read_text("utf-8") == SHIPPED.read_text("utf-8")
 
 
 def test_all_shapes_are_those_that_ship() -> None:
-    done = CliRunner().invoke(
-        app,
-        [
-            "simulate",
-            str(SHIPPED),
-            "--search",
-            "--target",
-            "p99=1s",
-            "--tps",
-            "1",
-            "--traffic",
-            "all",
-            "--json",
-        ],
-    )
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.output)["search"]["shapes"] == [
-        "steady",
-        "daily-wave",
-        "spike",
-        "deploy",
-        "zone-loss",
-    ]
+    options = "--search --target p99=1s --tps 1 --traffic all --json"
+    assert json.loads(run(SHIPPED, options))["search"]["shapes"] == list(shapes())
