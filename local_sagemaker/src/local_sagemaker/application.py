@@ -70,17 +70,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class OwnService:
-    """A service (or part of one) that is answered here and not by moto.
-
-    Parameters
-    ----------
-    name
-        botocore's name of the service, which is also its signing name.
-    operations
-        The operations answered here.
-    complete
-        Whether every other operation is refused (True) or left to moto (False).
-    """
+    """A service (or part of one) that is answered here and not by moto."""
 
     name: str
     operations: Mapping[str, Operation]
@@ -88,17 +78,7 @@ class OwnService:
 
 
 class Application:
-    """Answers AWS requests.
-
-    Parameters
-    ----------
-    services
-        The services that go before moto's.
-    on_reset
-        What else must be forgotten when moto is told to reset.
-    runtime
-        What stands behind InvokeEndpoint; by default one that echoes.
-    """
+    """Answers AWS requests."""
 
     def __init__(
         self,

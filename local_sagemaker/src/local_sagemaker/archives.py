@@ -42,13 +42,7 @@ class Unpackable(Exception):
 
 
 def check_code(code: bytes) -> None:
-    """Refuse a function's archive that Lambda refuses.
-
-    Raises
-    ------
-    Unpackable
-        In Lambda's words where they are known.
-    """
+    """Refuse a function's archive that Lambda refuses."""
     try:
         with zipfile.ZipFile(io.BytesIO(code)) as archive:
             entries = archive.infolist()
@@ -65,13 +59,7 @@ def check_code(code: bytes) -> None:
 
 
 def unpack_code(code: bytes, target: Path) -> None:
-    """Unpack a function's archive into a new folder.
-
-    Raises
-    ------
-    Unpackable
-        As `check_code`; the folder is then not there.
-    """
+    """Unpack a function's archive into a new folder."""
     check_code(code)
     partial = target.with_name(f"{target.name}.part")
     try:
@@ -83,18 +71,7 @@ def unpack_code(code: bytes, target: Path) -> None:
 
 
 def unpack_model_data(archive: BinaryIO, packed: int, target: Path) -> None:
-    """Unpack a model's tar archive, compressed with gzip as SageMaker wants it, into a folder.
-
-    Parameters
-    ----------
-    archive, packed
-        The archive, and its size in bytes.
-
-    Raises
-    ------
-    Unpackable
-        When it is none, would write outside of the folder, or is too large.
-    """
+    """Unpack a model's tar archive, compressed with gzip as SageMaker wants it, into a folder."""
     limit = max(SMALL_DATA, LARGEST_RATIO * packed)
     try:
         with (

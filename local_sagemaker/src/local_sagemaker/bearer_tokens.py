@@ -68,13 +68,7 @@ def region_of_token(authorization: str) -> str | None:
 
 
 def key_and_session(authorization: str) -> tuple[str, str]:
-    """Give the access key that signed a token, and the session token beside it if there is one.
-
-    Raises
-    ------
-    BadToken
-        When it is none.
-    """
+    """Give the access key that signed a token, and the session token beside it if there is one."""
     given = dict(parse_qsl(_query(authorization)))
     key = given.get("X-Amz-Credential", "").partition("/")[0]
     return key, given.get("X-Amz-Security-Token", "")
@@ -83,22 +77,7 @@ def key_and_session(authorization: str) -> tuple[str, str]:
 def check_token(
     authorization: str, secret_of: Callable[[str], str | None], now: float | None = None
 ) -> None:
-    """Check an Authorization header.
-
-    Parameters
-    ----------
-    authorization
-        The header.
-    secret_of
-        Gives the secret key of an access key; None when nobody has that.
-    now
-        Seconds since 1970; by default the machine's clock, as the signer's is.
-
-    Raises
-    ------
-    BadToken
-        When it has another form, is not good yet or any more, or was signed by nobody known here.
-    """
+    """Check an Authorization header."""
     query = _query(authorization)
     given = dict(parse_qsl(query))
     scope = _SCOPE.fullmatch(given.get("X-Amz-Credential", ""))

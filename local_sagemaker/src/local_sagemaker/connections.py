@@ -93,13 +93,7 @@ _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def ask(url: str, token: str, path: str, body: bytes = b"") -> bytes:
-    """POST to a control of the local AWS at a URL; gives the answer's body.
-
-    Raises
-    ------
-    urllib.error.HTTPError
-        When it refuses.
-    """
+    """POST to a control of the local AWS at a URL; gives the answer's body."""
     request = urllib.request.Request(f"{url}{path}", body, {TOKEN_HEADER: token}, method="POST")
     # A clock that jumps a day works on 8,640 ticks meanwhile.
     with _opener.open(request, timeout=600) as answer:

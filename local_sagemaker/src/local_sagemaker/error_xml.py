@@ -15,15 +15,7 @@ _FORMS = {
 
 
 def error_xml(form: str, code: str, message: str, more: str = "") -> bytes:
-    """Write an error.
-
-    Parameters
-    ----------
-    form
-        ``query``, ``ec2`` or ``s3``.
-    more
-        Further elements beside code and message.
-    """
+    """Write an error."""
     error = f"<Code>{escape(code)}</Code><Message>{escape(message)}</Message>{more}"
     document = _FORMS[form].format(error=error, request=uuid.uuid4())
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{document}'.encode()

@@ -29,18 +29,7 @@ def serve_until(
     announce: Callable[[LocalAws], None],
     log_path: Path | None = None,
 ) -> None:
-    """Serve in this process until something happens; nothing stays behind.
-
-    Parameters
-    ----------
-    announce
-        Called once when the server is ready.
-
-    Raises
-    ------
-    LocalAwsError
-        When it cannot start.
-    """
+    """Serve in this process until something happens; nothing stays behind."""
     with LocalAws.in_process(region, port=port, runtime=runtime, log_path=log_path) as aws:
         if not runtime.model_servers:  # otherwise the runtime evaluates, by its own clock
             aws.evaluate_alarms_in_background()

@@ -15,15 +15,7 @@ _HOST = Path(__file__).with_name("lambda_host.py")
 
 
 class ForkedFunction:
-    """A supervisor that `lambda_host` has forked, as a `SupervisedProcess`.
-
-    Parameters
-    ----------
-    held
-        The end of a pipe: when it closes, the supervisor ends.
-    told
-        The end of a pipe on which the supervisor tells its exit status.
-    """
+    """A supervisor that `lambda_host` has forked, as a `SupervisedProcess`."""
 
     def __init__(self, held: int, told: int) -> None:
         self._lock = threading.Lock()

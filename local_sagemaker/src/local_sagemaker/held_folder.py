@@ -25,13 +25,7 @@ _UNBORN_SECONDS = 60.0
 
 
 class HeldFolder:
-    """A temporary folder; gone after `remove`, and at the process's end.
-
-    Parameters
-    ----------
-    kind
-        How the folder's name begins; one of `KINDS`.
-    """
+    """A temporary folder; gone after `remove`, and at the process's end."""
 
     def __init__(self, kind: str) -> None:
         remove_abandoned()

@@ -17,18 +17,7 @@ _INDEX = "application/vnd.oci.image.index.v1+json"
 
 
 def add_image(client: Callable[[str, str], Any], uri: str, architecture: str) -> None:
-    """Put an image's index, without layers, into the registry that its URI names.
-
-    Parameters
-    ----------
-    client
-        Service name and region to boto3 client.
-
-    Raises
-    ------
-    ValueError
-        When the URI is not that of a tag in an ECR registry.
-    """
+    """Put an image's index, without layers, into the registry that its URI names."""
     named = check_image(uri)
     ecr = client("ecr", named["region"])
     where = {"registryId": named["account"], "repositoryName": named["repository"]}
@@ -46,13 +35,7 @@ def add_image(client: Callable[[str, str], Any], uri: str, architecture: str) ->
 
 
 def check_image(uri: str) -> re.Match[str]:
-    """Take an image's URI apart.
-
-    Raises
-    ------
-    ValueError
-        When it is not that of a tag in an ECR registry.
-    """
+    """Take an image's URI apart."""
     named = _URI.fullmatch(uri)
     if named is None:
         raise ValueError(

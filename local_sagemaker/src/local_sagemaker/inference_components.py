@@ -14,15 +14,7 @@ from .protocols import Invalid
 def check_component(
     request: dict[str, Any], endpoint: dict[str, Any], config: dict[str, Any]
 ) -> str:
-    """Refuse a component that has no place; gives the name of its variant.
-
-    Parameters
-    ----------
-    request
-        CreateInferenceComponent's.
-    endpoint, config
-        The endpoint as it is described, and its configuration.
-    """
+    """Refuse a component that has no place; gives the name of its variant."""
     if request.get("Specifications") or not request.get("Specification"):
         raise Invalid("Specifications are not emulated by the local AWS; give one Specification")
     if endpoint["EndpointStatus"] != "InService":

@@ -27,19 +27,7 @@ _REDIRECTING = (
 def process_environment(
     own: Mapping[str, str], scratch: str, *, region: str, url: str, session: Session | None = None
 ) -> dict[str, str]:
-    """What the user has set, in a world that holds the local AWS and nothing else.
-
-    Parameters
-    ----------
-    own
-        The function's or container's variables; what could lead to an account is left out.
-    scratch
-        Folder that is home and for temporary files.
-    region, url
-        Of the local AWS.
-    session
-        Of the role that it runs with; by default it has the local AWS's own key.
-    """
+    """What the user has set, in a world that holds the local AWS and nothing else."""
     return {
         **{name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ},
         "HOME": scratch,

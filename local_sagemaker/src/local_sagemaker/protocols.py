@@ -32,17 +32,7 @@ def service_model(service: str) -> ServiceModel:
 
 
 class ServiceError(Exception):
-    """A refusal, as the service would send it.
-
-    Parameters
-    ----------
-    message
-        The service's own words where they are known.
-    code
-        The error code that clients see.
-    status
-        The HTTP status.
-    """
+    """A refusal, as the service would send it."""
 
     def __init__(self, message: str, code: str = "ValidationError", status: int = 400) -> None:
         super().__init__(message)
@@ -62,13 +52,7 @@ class Invalid(ServiceError):
 
 
 def parse_query(body: bytes, query_string: str, service: str) -> tuple[str, dict[str, Any]]:
-    """Read a query request; gives the operation's name and its parameters.
-
-    Raises
-    ------
-    ServiceError
-        For what cannot be read, and operations that the service does not have.
-    """
+    """Read a query request; gives the operation's name and its parameters."""
     try:
         text = body.decode("utf-8") or query_string
     except UnicodeDecodeError as error:
@@ -106,13 +90,7 @@ def write_query_error(error: ServiceError) -> bytes:
 
 
 def parse_json(body: bytes, service: str, operation: str) -> dict[str, Any]:
-    """Read a JSON request and hold it against the service's model (members, types, enums).
-
-    Raises
-    ------
-    ServiceError
-        SerializationException for what is no such document, ValidationException for values.
-    """
+    """Read a JSON request and hold it against the service's model (members, types, enums)."""
     try:
         request = read_json(body or b"{}")
     except (ValueError, RecursionError):
@@ -169,13 +147,7 @@ def _fits(value: object, kind: str) -> bool:
 
 
 def _check(shape: Shape, value: Any, path: str, problems: list[str]) -> None:
-    """Collect what AWS's own front end would refuse: it words the refusals like this.
-
-    Raises
-    ------
-    ServiceError
-        For a value of another JSON type: AWS reads no further.
-    """
+    """Collect what AWS's own front end would refuse: it words the refusals like this."""
     kind = shape.type_name
     where = path or "request"
     if not _fits(value, kind):

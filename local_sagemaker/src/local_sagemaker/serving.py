@@ -45,11 +45,6 @@ def serving_in_thread(port: int = 0, runtime: Runtime | None = None) -> Iterator
 
     All servers of one process share one state. When the last one stops, everything is forgotten:
     what moto has, stacks, endpoints, functions and tasks with their processes and files.
-
-    Raises
-    ------
-    LocalAwsError
-        When the port cannot be had.
     """
     resources.load()
     runtime = runtime or Runtime()

@@ -47,13 +47,6 @@ def check_time(
 ) -> Untimely | None:
     """Say why a signature is too old or too new; None when it is good.
 
-    Parameters
-    ----------
-    service
-        Whose the request is: s3, ec2, or any other.
-    now
-        Seconds since 1970; by default the machine's.
-
     Examples
     --------
     >>> check_time("/", {"x-amz-date": "20260101T000000Z"}, "sqs", 1767226200.0)

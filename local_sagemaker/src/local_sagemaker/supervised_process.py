@@ -13,22 +13,7 @@ _SUPERVISOR = Path(__file__).with_name("process_supervisor.py")
 
 
 class SupervisedProcess:
-    """A process beside its `process_supervisor`.
-
-    Parameters
-    ----------
-    command, environment, folder
-        What runs, with what, and where; by default where this process runs.
-    grace
-        Seconds between SIGTERM and SIGKILL once it is hung up on.
-    output
-        Where its output goes, as `subprocess` takes it.
-
-    Raises
-    ------
-    OSError, ValueError
-        When no process can be started so.
-    """
+    """A process beside its `process_supervisor`."""
 
     def __init__(
         self,

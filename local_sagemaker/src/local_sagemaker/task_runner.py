@@ -32,19 +32,7 @@ _running: dict[str, RunningTask] = {}
 
 @dataclass(frozen=True)
 class Task:
-    """What is needed to run a task's essential container.
-
-    Parameters
-    ----------
-    command
-        Entry point and command together.
-    session
-        Of its task role; by default it has the local AWS's own key.
-    log
-        Takes lines of output as they come.
-    ended
-        Is called when the process has ended.
-    """
+    """What is needed to run a task's essential container."""
 
     arn: str
     command: Sequence[str]
@@ -58,13 +46,7 @@ class Task:
 
 
 class RunningTask:
-    """A task's process.
-
-    Parameters
-    ----------
-    task
-        What to run; see `why_not` for what cannot be.
-    """
+    """A task's process."""
 
     def __init__(self, task: Task) -> None:
         self._scratch = HeldFolder("local-task-")

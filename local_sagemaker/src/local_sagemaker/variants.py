@@ -64,21 +64,7 @@ def describe_variants(
     retained: frozenset[str],
     at: datetime,
 ) -> list[dict[str, Any]]:
-    """Describe variants as DescribeEndpoint does.
-
-    Parameters
-    ----------
-    variants
-        From the endpoint configuration.
-    models
-        All models by name.
-    current
-        The endpoint's variants by name as they are now.
-    retained
-        Which of DesiredInstanceCount and DesiredWeight keep their present value.
-    at
-        When the images' tags are resolved.
-    """
+    """Describe variants as DescribeEndpoint does."""
     result = []
     for variant in variants:
         name = variant["VariantName"]
@@ -117,15 +103,7 @@ def _images(model: dict[str, Any], at: datetime) -> list[dict[str, Any]]:
 
 
 def check_deployment_config(deployment: dict[str, Any] | None, described: dict[str, Any]) -> None:
-    """Refuse a deployment configuration with two policies, or with sizes out of range.
-
-    Parameters
-    ----------
-    deployment
-        The DeploymentConfig.
-    described
-        The endpoint as it is to be: its variants have the instances that sizes are shares of.
-    """
+    """Refuse a deployment configuration with two policies, or with sizes out of range."""
     if not deployment:
         return
     blue_green = deployment.get("BlueGreenUpdatePolicy")

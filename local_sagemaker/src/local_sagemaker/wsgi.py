@@ -31,13 +31,7 @@ _OF_THE_CONNECTION = {"connection", "transfer-encoding", "content-length"}
 
 
 class WsgiHandler:
-    """Handles the requests of a listener with a WSGI application.
-
-    Parameters
-    ----------
-    application
-        The WSGI application.
-    """
+    """Handles the requests of a listener with a WSGI application."""
 
     def __init__(self, application: Callable[..., Iterable[bytes]]) -> None:
         self._application = application

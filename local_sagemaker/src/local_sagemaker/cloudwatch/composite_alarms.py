@@ -39,13 +39,7 @@ class RuleError(ValueError):
 
 @dataclass(frozen=True)
 class AlarmRule:
-    """A rule that has been read.
-
-    Attributes
-    ----------
-    children : tuple of str
-        The alarms it names, by name or ARN as written, each once.
-    """
+    """A rule that has been read."""
 
     children: tuple[str, ...]
     _tests: tuple[tuple[str, str], ...]
@@ -73,11 +67,6 @@ class AlarmRule:
 @functools.lru_cache(1024)  # alarms are judged every minute
 def parse_rule(text: str) -> AlarmRule:
     """Read a rule, by Python's own parser: AND, OR and NOT bind as they do there.
-
-    Raises
-    ------
-    RuleError
-        When it cannot be read, or is larger than AWS allows.
 
     Examples
     --------

@@ -26,24 +26,7 @@ def evaluate(
     account: str | None = None,
     region: str | None = None,
 ) -> int:
-    """Evaluate all alarms on the data before a moment.
-
-    Parameters
-    ----------
-    at
-        The moment; by default the present. Later calls to SetAlarmState take it for the present.
-    since
-        Evaluate at every `step` after this moment too, up to `at`: as time passing would.
-    step
-        By default a minute, as AWS evaluates alarms with periods of a minute and more.
-    account, region
-        Only these; by default all.
-
-    Returns
-    -------
-    int
-        How many alarms there were.
-    """
+    """Evaluate all alarms on the data before a moment."""
     end = at or now()
     moments = [end]
     if since is not None:
@@ -105,13 +88,7 @@ def set_alarm_state(state: CloudWatchState, request: dict[str, Any]) -> None:
 
 
 class Evaluator:
-    """Evaluates in the background, as AWS does by itself.
-
-    Parameters
-    ----------
-    interval
-        Time between two evaluations; by default a minute.
-    """
+    """Evaluates in the background, as AWS does by itself."""
 
     def __init__(self, interval: timedelta = MINUTE) -> None:
         self._interval = interval

@@ -40,11 +40,6 @@ _KNOWN = (
 def parse_expression(text: str) -> ast.expr:
     """Read an expression: numbers, names, texts, lists, calls, and operators between them.
 
-    Raises
-    ------
-    ExpressionError
-        When it cannot be read.
-
     Examples
     --------
     >>> sorted(names_in(parse_expression("errors / SUM([a, b])")))

@@ -68,17 +68,7 @@ class Outcome:
 def judge(
     points: Sequence[Point | None], evaluation_periods: int, datapoints_to_alarm: int, missing: str
 ) -> str | None:
-    """Give the state that datapoints lead to; None is to keep the present one.
-
-    Parameters
-    ----------
-    points
-        The whole evaluation range, the newest first; None is a missing datapoint.
-    evaluation_periods, datapoints_to_alarm
-        N and M of M out of N.
-    missing
-        TreatMissingData: missing, ignore, breaching or notBreaching.
-    """
+    """Give the state that datapoints lead to; None is to keep the present one."""
     real = [(age, point) for age, point in enumerate(points, start=1) if point is not None]
     judged = real[:evaluation_periods]
     breaching = sum(point.breaching for _, point in judged)

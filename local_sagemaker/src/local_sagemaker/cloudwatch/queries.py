@@ -31,13 +31,7 @@ _TERM = re.compile(r"\s*([A-Za-z][\w.]*)\s*=\s*\"([^\"]*)\"\s*(?:AND\b)?", re.IG
 
 
 def found_metrics(store: MetricStore, text: str) -> list[tuple[MetricKey, str]]:
-    """Give the metrics that a search finds, each with the label that tells it apart.
-
-    Raises
-    ------
-    ExpressionError
-        For a search that is written in another way.
-    """
+    """Give the metrics that a search finds, each with the label that tells it apart."""
     match = _SCHEMA.fullmatch(text)
     if match is None:
         raise ExpressionError("The local AWS searches by a schema in braces, then terms")
@@ -111,13 +105,7 @@ class Queries:
         self._busy: list[str] = []
 
     def result(self, id: str, window: Window) -> Value:
-        """Give one query's result.
-
-        Raises
-        ------
-        ExpressionError
-            For an expression that is wrong or not emulated.
-        """
+        """Give one query's result."""
         if id not in self._by_id:
             raise ExpressionError(f"No query has the id '{id}'")
         if id in self._busy:

@@ -17,25 +17,7 @@ INITIAL_REASON = "Unchecked: Initial alarm creation"
 
 @dataclass
 class AlarmRecord:
-    """An alarm: what was put, and what evaluation made of it.
-
-    Attributes
-    ----------
-    name, alarm_arn : str
-        moto's resource tagging reads these two.
-    settings : dict
-        The parameters of the last PutMetricAlarm or PutCompositeAlarm, but for its tags.
-    outcome : dict
-        State and suppression, as DescribeAlarms names them.
-    suppressor_left : datetime, optional
-        When a composite's suppressor last went out of ALARM.
-    pending : list of dict
-        What the composite would have done had it not been suppressed: the latest change only.
-    differs_since : datetime, optional
-        From when on a PromQL alarm's query has told something else than its state.
-    judged : datetime, optional
-        When a PromQL alarm was judged last.
-    """
+    """An alarm: what was put, and what evaluation made of it."""
 
     name: str
     alarm_arn: str

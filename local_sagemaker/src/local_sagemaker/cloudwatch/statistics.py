@@ -23,17 +23,7 @@ _RANGE = re.compile(rf"(TM|WM|TC|TS|PR)\(({_NUMBER}%?)?:({_NUMBER}%?)?\)")
 
 @dataclass(frozen=True)
 class Statistic:
-    """A statistic, taken apart.
-
-    Attributes
-    ----------
-    kind : str
-        One of the simple ones, or p, tm, wm, tc, ts, pr.
-    low, high : float, optional
-        The bounds; for p only `high`.
-    percent : bool
-        Whether the bounds are percentages of the samples rather than values.
-    """
+    """A statistic, taken apart."""
 
     kind: str
     low: float | None = None

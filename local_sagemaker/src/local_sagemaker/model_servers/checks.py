@@ -9,13 +9,7 @@ from typing import Any
 
 
 def check_numbers(settings: Any) -> None:
-    """Refuse infinity and what is no number among the fields of a dataclass.
-
-    Raises
-    ------
-    ValueError
-        With the field's name.
-    """
+    """Refuse infinity and what is no number among the fields of a dataclass."""
     for one in dataclasses.fields(settings):
         value = getattr(settings, one.name)
         if isinstance(value, float) and not math.isfinite(value):
@@ -23,13 +17,7 @@ def check_numbers(settings: Any) -> None:
 
 
 def check_ranges(settings: Any, ranges: Mapping[str, tuple[float, float]]) -> None:
-    """Refuse what is no number, and what lies outside of its range; None goes for any.
-
-    Raises
-    ------
-    ValueError
-        With the field's name.
-    """
+    """Refuse what is no number, and what lies outside of its range; None goes for any."""
     check_numbers(settings)
     for name, (least, most) in ranges.items():
         value = getattr(settings, name)
@@ -39,13 +27,7 @@ def check_ranges(settings: Any, ranges: Mapping[str, tuple[float, float]]) -> No
 
 
 def check_places(slow_instances: Mapping[int, float]) -> None:
-    """Refuse factors for instances that cannot be.
-
-    Raises
-    ------
-    ValueError
-        With the instance's place.
-    """
+    """Refuse factors for instances that cannot be."""
     for place, factor in slow_instances.items():
         if place < 0 or not 0 <= factor < math.inf:
             raise ValueError(

@@ -71,15 +71,7 @@ class _Call:
 
 
 class LanguageModel:
-    """Answers the container contract as a `LanguageModelServer` says.
-
-    Parameters
-    ----------
-    place
-        The instance's place in its variant.
-    sleep
-        Waits for the cold start; the runtime's clock when it runs in the local AWS.
-    """
+    """Answers the container contract as a `LanguageModelServer` says."""
 
     def __init__(
         self,

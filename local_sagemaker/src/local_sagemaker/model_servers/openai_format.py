@@ -55,13 +55,7 @@ class Asked:
 
 
 def read(body: bytes, settings: LanguageModelServer) -> Asked:
-    """Read a request.
-
-    Raises
-    ------
-    Wrong
-        As vLLM refuses it.
-    """
+    """Read a request."""
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):

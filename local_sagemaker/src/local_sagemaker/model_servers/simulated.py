@@ -21,11 +21,6 @@ class SharedWork:
     """Requests that slow each other: of n at work each takes 1 + slope x (n - 1) times its time alone.
 
     A batching instance; its time is the event loop's.
-
-    Parameters
-    ----------
-    slope : float
-        0 for workers that do not feel each other, 1 for a processor that all share.
     """
 
     def __init__(self, slope: float) -> None:
@@ -102,17 +97,7 @@ class _Job:
 
 
 class Simulation:
-    """Answers the container contract as a `SimulatedModelServer` says.
-
-    Parameters
-    ----------
-    settings
-        How it behaves.
-    place
-        The instance's place in its variant.
-    sleep
-        Waits for the cold start; the runtime's clock when it runs in the local AWS.
-    """
+    """Answers the container contract as a `SimulatedModelServer` says."""
 
     def __init__(
         self,

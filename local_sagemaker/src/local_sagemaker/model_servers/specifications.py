@@ -331,11 +331,6 @@ def to_document(server: ModelServer) -> dict[str, Any]:
 def from_document(document: Mapping[str, Any]) -> ModelServer:
     """Read what `to_document` wrote; what it leaves out has its default.
 
-    Raises
-    ------
-    ValueError
-        For an unknown kind, an unknown or missing field, or a value out of range.
-
     Examples
     --------
     >>> from_document({"kind": "simulated", "concurrency": 4,
@@ -389,15 +384,6 @@ def model_server_for(
     container: Mapping[str, Any], servers: Mapping[str, ModelServer]
 ) -> ModelServer | None:
     """Choose the model server for a container of a model.
-
-    Parameters
-    ----------
-    container
-        As CreateModel takes it.
-    servers
-        Servers by pattern. The key that the container's environment names as
-        ``LOCAL_MODEL_SERVER`` wins; otherwise the first one that matches the image's URI, its
-        repository, or repository and tag, with ``*`` for anything.
 
     Examples
     --------

@@ -23,13 +23,7 @@ _LAST = 1200.0
 
 
 class Sessions:
-    """The open sessions of one instance.
-
-    Parameters
-    ----------
-    now
-        Epoch seconds.
-    """
+    """The open sessions of one instance."""
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._now = now
@@ -38,18 +32,7 @@ class Sessions:
     def answer(
         self, body: bytes, headers: Mapping[str, str], *, enabled: bool
     ) -> tuple[tuple[str, str], bytes] | None:
-        """Open or close a session where the body asks for it; any other request is let through.
-
-        Returns
-        -------
-        tuple or None
-            Header and body of the answer; None for a request that is the model's.
-
-        Raises
-        ------
-        Wrong
-            Without sessions, and for one that nobody knows.
-        """
+        """Open or close a session where the body asks for it; any other request is let through."""
         session = headers.get(_HEADER)
         kind = _kind(body)
         if not enabled and (kind or session is not None):

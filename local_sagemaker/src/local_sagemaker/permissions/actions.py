@@ -76,17 +76,7 @@ def _rows(service: str, operation: str) -> list[_Row]:
 def rights(
     service: str, operation: str, request: Mapping[str, Any], region: str, account: str
 ) -> Iterator[Right]:
-    """Give the rights that a request needs; NotJudged names an operation without a row.
-
-    Parameters
-    ----------
-    service, operation
-        As botocore calls them.
-    request
-        The operation's parameters.
-    region, account
-        Whose resources those without an ARN are.
-    """
+    """Give the rights that a request needs; NotJudged names an operation without a row."""
     rows = _rows(service, operation)
     place = {"region": region, "account": account}
     for row in rows:

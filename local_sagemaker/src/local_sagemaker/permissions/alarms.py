@@ -14,15 +14,7 @@ _WHO = Principal("cloudwatch.amazonaws.com")
 
 
 def why_not_published(topic: str, key: str, alarm: str) -> str | None:
-    """Say why CloudWatch cannot publish an alarm; None when it can.
-
-    Parameters
-    ----------
-    topic, alarm
-        Their ARNs.
-    key
-        The topic's key, empty without one.
-    """
+    """Say why CloudWatch cannot publish an alarm; None when it can."""
     _, _, _, region, account, _ = topic.split(":", 5)
     source = {"aws:sourceaccount": account, "aws:sourceowner": account, "aws:sourcearn": alarm}
     if reason := check_service(_WHO, Right("sns:Publish", topic, source), region):

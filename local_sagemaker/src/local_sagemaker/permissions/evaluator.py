@@ -39,17 +39,7 @@ _PRINCIPALS = {"AWS", "Service", "Federated", "CanonicalUser"}
 
 @dataclass(frozen=True)
 class Principal:
-    """Who asks.
-
-    Parameters
-    ----------
-    arn
-        Of the session or user; of a service its principal, such as ``sagemaker.amazonaws.com``.
-    account
-        Where it belongs; empty for a service.
-    role
-        The ARN of the role that a session is of.
-    """
+    """Who asks."""
 
     arn: str
     account: str = ""
@@ -70,22 +60,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Policies:
-    """The policies that bear on a request.
-
-    Parameters
-    ----------
-    identity
-        Of the user or role, inline and managed.
-    boundary, session
-        What limits those, if anything does.
-    resource
-        The resource's own, if it has one.
-    resource_decides
-        Whether nobody gets in whom the resource's policy does not let in: key policies of KMS and
-        trust policies of roles.
-    endpoint
-        Of the VPC endpoint that the request comes through, if it does.
-    """
+    """The policies that bear on a request."""
 
     identity: tuple[Policy, ...] = ()
     boundary: Policy | None = None

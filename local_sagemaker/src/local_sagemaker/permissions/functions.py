@@ -32,13 +32,7 @@ def check_assumable(role: str) -> None:
 
 
 def check_configuration(region: str, name: str, settings: Mapping[str, Any]) -> None:
-    """Refuse a role that lacks what the function's configuration needs, as CreateFunction does.
-
-    Parameters
-    ----------
-    settings
-        Role, VpcConfig and DeadLetterConfig, as the API has them.
-    """
+    """Refuse a role that lacks what the function's configuration needs, as CreateFunction does."""
     check_assumable(settings["Role"])
     who = role_identity(settings["Role"], name)
     network = settings.get("VpcConfig") or {}

@@ -45,23 +45,7 @@ class RoleLacks(Exception):
 
 @dataclass(frozen=True)
 class ModelRole:
-    """The role of a variant's model, and what the model needs of it.
-
-    Parameters
-    ----------
-    place
-        Account and Region.
-    arn
-        The role's.
-    containers
-        As CreateModel took them.
-    network
-        The VpcConfig of the model, or of a configuration for inference components.
-    isolated
-        Whether its containers have no network, and so no credentials.
-    volume_key
-        The key of the instances' volumes.
-    """
+    """The role of a variant's model, and what the model needs of it."""
 
     place: tuple[str, str]
     arn: str

@@ -31,24 +31,7 @@ def check_invocation(
     zone: str | None,
     model: str | None = None,
 ) -> None:
-    """Judge a call of SageMaker Runtime.
-
-    Parameters
-    ----------
-    key
-        The access key that signed it, or its bearer token.
-    credentials
-        The administrator's.
-    zone
-        The zone by whose name of the interface endpoint it came; None by the regional name.
-
-    Raises
-    ------
-    Denied
-        When it is not allowed.
-    NotJudged
-        When a policy has something that is not known here.
-    """
+    """Judge a call of SageMaker Runtime."""
     asked = (key, operation, endpoint, component, region, zone, model)
     if asked in _kept:
         return

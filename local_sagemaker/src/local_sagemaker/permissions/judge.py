@@ -281,13 +281,7 @@ def zonal_endpoints(zone: str, region: str) -> list[Any]:
 def decision(
     who: Identity, right: Right, region: str, *, call: Call | None = None, through: Any = None
 ) -> tuple[Decision, bool]:
-    """Judge one right; also says whether the decision may change by time alone.
-
-    Parameters
-    ----------
-    through
-        The VPC endpoint that the request comes through.
-    """
+    """Judge one right; also says whether the decision may change by time alone."""
     policy, decides, account = _resource_policy(right, who.principal.account)
     held = replace(who.policies, resource=policy, resource_decides=decides)
     facts = _facts(who, region, right, call)
@@ -310,20 +304,7 @@ def check(
     call: Call | None = None,
     zone: str | None = None,
 ) -> bool:
-    """Judge rights, of which each one is needed; says whether time alone may change the outcome.
-
-    Parameters
-    ----------
-    service
-        Whose API is called, as botocore calls it.
-    zone
-        The zone by whose name of the interface endpoint it was called, if it was.
-
-    Raises
-    ------
-    Denied
-        For the first right that is not there.
-    """
+    """Judge rights, of which each one is needed; says whether time alone may change the outcome."""
     ways = _endpoints(who.origin, service, region)
     if zone is not None and not ways:
         ways = zonal_endpoints(zone, region)
@@ -372,15 +353,7 @@ def check_role_exists(who: Identity, call: Call) -> None:
 
 
 def check_call(who: Identity, call: Call, region: str) -> None:
-    """Judge a request of an API.
-
-    Raises
-    ------
-    Denied
-        When it is not allowed.
-    NotJudged
-        When the table has no such operation; an administrator's is allowed all the same.
-    """
+    """Judge a request of an API."""
     account = who.principal.account
     if call.service == "ec2":
         call = replace(call, request={**call.request, "Vpc": _vpc_of_request(call, region)})

@@ -199,18 +199,7 @@ def credentials_of(key: str) -> Session | None:
 
 
 def check_trust(role_arn: str, service: str, source: Mapping[str, str] | None = None) -> None:
-    """Ask a role's trust policy whether a service may assume it.
-
-    Parameters
-    ----------
-    source
-        Condition keys that the service sends.
-
-    Raises
-    ------
-    NotAssumable
-        When the role does not exist or does not trust the service.
-    """
+    """Ask a role's trust policy whether a service may assume it."""
     role, _ = _role(role_arn)
     if role is None:
         raise NotAssumable(f"the role {role_arn} does not exist")

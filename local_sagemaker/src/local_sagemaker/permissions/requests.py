@@ -34,15 +34,7 @@ class Call:
 def read_call(
     signed_for: str, method: str, target: str, headers: Mapping[str, str], body: bytes
 ) -> Call:
-    """Read a request; NotJudged when it is none of the service's operations.
-
-    Parameters
-    ----------
-    signed_for
-        The service's name in the signature.
-    headers
-        By their names in lower case.
-    """
+    """Read a request; NotJudged when it is none of the service's operations."""
     service = _SIGNED_AS.get(signed_for, signed_for)
     path, _, query = target.partition("?")
     path = "/" + path.lstrip("/")

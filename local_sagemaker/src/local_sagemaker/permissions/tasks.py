@@ -25,18 +25,7 @@ class TaskRefused(Exception):
 def check_roles(
     place: tuple[str, str], definition: Mapping[str, Any], task_id: str, subnets: Sequence[str]
 ) -> Session:
-    """Judge a task's roles; gives the session that its process has, nobody's without a task role.
-
-    Parameters
-    ----------
-    definition
-        The task definition, with what RunTask overrides of it.
-
-    Raises
-    ------
-    TaskRefused
-        When ECS may not assume a role, or the execution role lacks a right.
-    """
+    """Judge a task's roles; gives the session that its process has, nobody's without a task role."""
     account, region = place
     source = {"aws:SourceAccount": account, "aws:SourceArn": f"arn:aws:ecs:{region}:{account}:*"}
     task_role, execution_role = definition.get("taskRoleArn"), definition.get("executionRoleArn")

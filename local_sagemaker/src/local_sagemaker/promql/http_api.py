@@ -38,17 +38,7 @@ Request = Mapping[str, list[str]]
 def answer(
     store: SeriesStore, method: str, path: str, query: str, body: bytes, now: float
 ) -> tuple[int, bytes]:
-    """Answer a request; gives the HTTP status and a JSON document.
-
-    Parameters
-    ----------
-    path
-        After `/api/v1/`.
-    query, body
-        The URL's query string, and of a POST the form.
-    now
-        The present, for requests without a time.
-    """
+    """Answer a request; gives the HTTP status and a JSON document."""
     try:
         text = query if method == "GET" else "&".join(filter(None, (query, body.decode())))
         request = urllib.parse.parse_qs(text, keep_blank_values=True)

@@ -147,11 +147,6 @@ def _labels(text: str) -> Labels:
 def parse(query: str) -> Query:
     """Read a query.
 
-    Raises
-    ------
-    QueryError
-        When it is longer than CloudWatch takes, or of no known shape.
-
     Examples
     --------
     >>> found = parse('(max(avg_over_time({"vllm:x", "a"="b"}[60s]))) > 4')

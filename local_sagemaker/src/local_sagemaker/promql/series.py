@@ -97,17 +97,7 @@ class SeriesStore:
     def ingest(
         self, page: str, resource: Mapping[str, str], time: float, form: Form | None = None
     ) -> int:
-        """Keep what a container printed; gives how many series it was.
-
-        Parameters
-        ----------
-        page
-            Prometheus's text format.
-        resource
-            The labels that SageMaker adds; one of the container's own gives way to them.
-        time
-            Seconds since 1970.
-        """
+        """Keep what a container printed; gives how many series it was."""
         form = form or Form()
         found: dict[tuple[str, Labels], Value] = {}
         histograms: dict[tuple[str, Labels], dict[float, float]] = {}

@@ -59,15 +59,7 @@ class Call:
 
 
 class Answers:
-    """Asks containers, and answers callers.
-
-    Parameters
-    ----------
-    meter
-        Counts the errors of streams.
-    clock, options
-        The runtime's.
-    """
+    """Asks containers, and answers callers."""
 
     def __init__(self, meter: Meter, clock: Clock, options: RuntimeOptions) -> None:
         self._meter = meter
@@ -81,15 +73,7 @@ class Answers:
         }
 
     async def answer(self, call: Call, instance: Instance) -> tuple[int, float]:
-        """Ask an instance and answer; gives the status and when the model had ended.
-
-        Raises
-        ------
-        Unreachable
-            When it took no request.
-        ModelFailed
-            When it did, and nothing has been answered yet.
-        """
+        """Ask an instance and answer; gives the status and when the model had ended."""
         return await self._by_kind[call.kind](call, instance)
 
     async def _ask(self, call: Call, instance: Instance) -> Response:

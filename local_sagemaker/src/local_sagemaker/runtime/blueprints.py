@@ -141,15 +141,7 @@ def component_fleet(
     options: RuntimeOptions,
     site: Site,
 ) -> Fleet:
-    """Make the fleet of an inference component: one variant, whose instances are the copies.
-
-    Parameters
-    ----------
-    name, specification
-        The component's.
-    host
-        The settings of the variant that it is placed on, with its configuration's VpcConfig.
-    """
+    """Make the fleet of an inference component: one variant, whose instances are the copies."""
     own = {key: specification.get(key) for key in ("ModelName", "Container")}
     settings = {**host, **(specification.get("StartupParameters") or {}), **own}
     variant = _variant(place, name, settings, hosting, options)
@@ -187,15 +179,7 @@ def role_of(
     hosting: Hosting,
     config: Mapping[str, Any] | None = None,
 ) -> ModelRole | None:
-    """Give the role of a variant's model, or of the configuration that it has none of its own in.
-
-    Parameters
-    ----------
-    settings
-        The variant's; of an inference component together with its host's.
-    config
-        The configuration, unless its ExecutionRoleArn, VpcConfig and KmsKeyId are among them.
-    """
+    """Give the role of a variant's model, or of the configuration that it has none of its own in."""
     model = hosting.models.get(settings.get("ModelName", ""), {})
     given = {**(config or {}), **settings}
     arn = model.get("ExecutionRoleArn") or given.get("ExecutionRoleArn")

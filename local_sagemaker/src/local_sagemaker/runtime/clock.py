@@ -25,13 +25,6 @@ class Clock:
     Cold starts, health-check timeouts, deployments, cooldowns and alarms follow this clock; the
     milliseconds of a request are always real.
 
-    Parameters
-    ----------
-    speed
-        Seconds of this clock per real second; 0 stands still until `advance`. By default 1.
-    start
-        Where it starts, in seconds since 1970; by default now.
-
     Examples
     --------
     >>> clock = Clock(speed=0, start=1000.0)
@@ -77,13 +70,7 @@ class Clock:
             self._wake(all_of_them=False)
 
     def check_jump(self, seconds: float) -> None:
-        """Refuse a jump that no `advance` takes.
-
-        Raises
-        ------
-        ValueError
-            When it is not between 0 and a day, or leads beyond the year 9999.
-        """
+        """Refuse a jump that no `advance` takes."""
         if not 0 <= seconds <= LONGEST_JUMP:  # NaN too
             raise ValueError(
                 "a clock does not run backwards, nor further than a day at a time: "
@@ -126,13 +113,7 @@ class Clock:
 
 
 def check_clock(speed: float, start: float | None = None) -> None:
-    """Refuse what no clock can have.
-
-    Raises
-    ------
-    ValueError
-        For a speed beyond 0 to `FASTEST`, and a start before 1970 or near the year 9999.
-    """
+    """Refuse what no clock can have."""
     if not 0 <= speed <= FASTEST:  # NaN too
         raise ValueError(
             f"a clock does not run backwards, nor faster than {FASTEST:.0f} times: speed {speed}"
@@ -148,15 +129,7 @@ TICK = 10.0
 
 
 class Ticks:
-    """Runs the work of each tick in order, once.
-
-    Parameters
-    ----------
-    clock
-        The runtime's.
-    work
-        Gets the moment of the tick, a multiple of ten seconds.
-    """
+    """Runs the work of each tick in order, once."""
 
     def __init__(self, clock: Clock, work: Callable[[float], Awaitable[None]]) -> None:
         self._clock = clock

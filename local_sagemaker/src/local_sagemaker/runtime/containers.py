@@ -25,21 +25,7 @@ _OF_PLACES = re.compile(r"\$\{?(SAGEMAKER_BIND_TO_PORT|SM_MODEL_DIR)\}?")
 
 @dataclass(frozen=True)
 class Site:
-    """What the containers of one endpoint have in common.
-
-    Parameters
-    ----------
-    endpoint, account, region
-        Whose they are.
-    folder
-        Where their files go; made when it is first asked for.
-    variables
-        The variables that lead to the local AWS and nowhere else, for a session or its own key.
-    now
-        Gives the time that log events have; without it nothing is put into CloudWatch Logs.
-    component
-        The inference component's name, for containers of one.
-    """
+    """What the containers of one endpoint have in common."""
 
     endpoint: str
     account: str
@@ -76,21 +62,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Container:
-    """One container of a model, on one instance.
-
-    Parameters
-    ----------
-    site
-        Its endpoint's.
-    variant, instance
-        Their name and ID.
-    environment
-        As CreateModel took it.
-    model_data
-        What the model names; None when it names nothing.
-    role
-        The model's, with which it calls AWS; without one it has the local AWS's own key.
-    """
+    """One container of a model, on one instance."""
 
     site: Site
     variant: str
@@ -116,13 +88,7 @@ class Container:
         )
 
     def load(self) -> None:
-        """Unpack the model's data.
-
-        Raises
-        ------
-        ModelDataError
-            When there is none at the place that the model names, or it cannot be unpacked.
-        """
+        """Unpack the model's data."""
         folder = self._base / "model"
         folder.mkdir(parents=True, exist_ok=True)
         if self.model_data is not None:
@@ -133,17 +99,7 @@ class Container:
         shutil.rmtree(self._base, ignore_errors=True)
 
     def variables(self, port: int, place: int, own: Mapping[str, str]) -> dict[str, str]:
-        """Give the environment of the server's process.
-
-        Parameters
-        ----------
-        port
-            The one to listen on.
-        place
-            The instance's, within its variant.
-        own
-            What the model server's description sets; it goes before everything but the port.
-        """
+        """Give the environment of the server's process."""
         model = str(self._base / "model")
         inherited = {n: v for n, v in os.environ.items() if not n.startswith("AWS_")}
         given = {

@@ -57,27 +57,7 @@ def linear_shares(size: Mapping[str, Any], instances: int) -> list[float]:
 
 @dataclass
 class Deployment:
-    """One update of one endpoint.
-
-    Parameters
-    ----------
-    endpoint
-        What is updated.
-    new
-        The new fleet, without instances.
-    counts
-        Instances of each variant.
-    policy
-        The DeploymentConfig; none is blue/green, all at once.
-    clock
-        The runtime's.
-    caught_up
-        Waits until the alarms are judged up to the present.
-    alarms_on
-        Of some alarms by name, those in ALARM.
-    show
-        Shows a variant status (Creating, Baking, ...) in the endpoint's description.
-    """
+    """One update of one endpoint."""
 
     endpoint: RuntimeEndpoint
     new: Fleet
@@ -89,15 +69,7 @@ class Deployment:
     show: Callable[[str], None]
 
     async def run(self) -> None:
-        """Replace the fleet.
-
-        Raises
-        ------
-        RolledBack
-            When the new fleet did not start, an alarm went off, or it took too long.
-        FleetFailed
-            When the old fleet could not be brought back: both stay, with what they have.
-        """
+        """Replace the fleet."""
         if self.endpoint.new_fleet is not None:  # of an UpdateRollbackFailed
             self.endpoint.new_fleet.stop()
         self.endpoint.new_fleet, self.endpoint.new_share = self.new, 0.0

@@ -18,28 +18,7 @@ from .routing import choose_weighted
 
 @dataclass(eq=False)
 class RuntimeEndpoint:
-    """One endpoint.
-
-    Attributes
-    ----------
-    fleet : Fleet, optional
-        The one in service; None until there is one.
-    new_fleet : Fleet, optional
-        The one that a deployment is bringing in.
-    new_share : float
-        The share of requests that the new one takes.
-    work : asyncio.Task, optional
-        The creation, deployment or scaling under way.
-    components : dict of str to Fleet
-        The inference components in service, each with a fleet of its own.
-    rooms : dict of str to tuple
-        Of each component its variant, what a copy needs, and the copies that have room.
-    moves : set of asyncio.Task
-        What is being done to components.
-    seen : object
-        For an endpoint without a model server of the mapping: what of its description the fleet
-        was made from.
-    """
+    """One endpoint."""
 
     place: Place
     name: str

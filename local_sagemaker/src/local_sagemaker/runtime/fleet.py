@@ -88,28 +88,7 @@ class Variant:
 
 
 class Fleet:
-    """The variants of an endpoint configuration with their instances.
-
-    Parameters
-    ----------
-    config_name
-        The endpoint configuration's.
-    variants
-        Without instances yet.
-    clock, options
-        The runtime's.
-    running
-        Counts the instances of all endpoints.
-    site
-        What the containers of the endpoint have in common.
-
-    Attributes
-    ----------
-    own_metrics : bool
-        Whether its requests count into series with EndpointConfigName too.
-    hosts_components : bool
-        Whether the configuration has variants for inference components, which run nothing.
-    """
+    """The variants of an endpoint configuration with their instances."""
 
     def __init__(
         self,
@@ -153,13 +132,7 @@ class Fleet:
                 variant.weight = float(described["DesiredWeight"])
 
     async def start(self, counts: Mapping[str, int]) -> None:
-        """Start so many instances of each variant at the same time.
-
-        Raises
-        ------
-        FleetFailed
-            When a container did not become healthy in time; everything started is stopped.
-        """
+        """Start so many instances of each variant at the same time."""
         orders = [
             asyncio.ensure_future(self.scale(self.variants[name], count))
             for name, count in counts.items()
@@ -175,13 +148,7 @@ class Fleet:
             raise
 
     async def scale(self, variant: Variant, count: int) -> None:
-        """Bring a variant to a number of instances; returns once the new ones are healthy.
-
-        Raises
-        ------
-        FleetFailed
-            When a new one's container did not become healthy in time, or AWS has no room for it.
-        """
+        """Bring a variant to a number of instances; returns once the new ones are healthy."""
         if count < len(variant.instances):
             # The newest go first: the old ones have the warmer caches.
             leaving = variant.instances[count:]

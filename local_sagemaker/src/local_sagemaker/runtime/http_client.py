@@ -199,15 +199,7 @@ class Connections:
         *,
         streaming: bool = False,
     ) -> Response:
-        """Send a request, once.
-
-        Raises
-        ------
-        Unreachable
-            When nothing listens; the request was not sent.
-        Broken
-            When the server hung up or its answer is no HTTP; it may have worked on the request.
-        """
+        """Send a request, once."""
         lines = [f"{method} {path} HTTP/1.1", f"host: {self._host}:{self._port}"]
         lines += [f"{name}: {value}" for name, value in headers]
         lines += [f"content-length: {len(body)}", "", ""]

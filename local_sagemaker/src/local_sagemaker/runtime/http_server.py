@@ -44,31 +44,13 @@ def _third_of_the_files() -> int:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a server takes.
-
-    Parameters
-    ----------
-    largest_body
-        Bytes of the largest body kept; by default there is no limit.
-    too_large
-        The status for a body so large that it is not even read to its end.
-    chunked
-        Whether a body may come without its length.
-    request_seconds
-        From a request's first byte to its last, a body's megabytes at a second each not counted;
-        also from the opening of a connection to its first byte.
-    idle_seconds
-        Between two requests. PrivateLink forgets a connection after 350 s without a byte.
-    most_connections
-        Beyond so many an old one that is idle is closed; by default a third of the open files that
-        the process may have, at most 4096.
-    """
+    """What a server takes."""
 
     largest_body: int | None = None
     too_large: int = 413
     chunked: bool = False
     request_seconds: float = 60.0
-    idle_seconds: float = 350.0
+    idle_seconds: float = 350.0  # PrivateLink forgets a connection after as long without a byte
     most_connections: int = field(default_factory=_third_of_the_files)
 
 
@@ -96,16 +78,7 @@ Handler = Callable[["Request", "Connection"], Awaitable[None]]
 
 
 class Connection(asyncio.Protocol):
-    """One client's connection.
-
-    Parameters
-    ----------
-    listener
-        Has the handler, which answers each request with `send`, or with `start_stream`,
-        `send_chunk` and `end_stream`.
-    number
-        The how manieth connection of its server this is.
-    """
+    """One client's connection."""
 
     def __init__(self, listener: Listener, number: int) -> None:
         self._listener = listener
@@ -401,17 +374,7 @@ def _head(status: int, headers: Iterable[tuple[str, str]], reason: str = "") -> 
 
 
 class Listener:
-    """A listening server with the connections it has.
-
-    Parameters
-    ----------
-    handler
-        Answers each request.
-    admit
-        Says whom it does not answer.
-    limits
-        What it takes.
-    """
+    """A listening server with the connections it has."""
 
     def __init__(self, handler: Handler, admit: Admit, limits: Limits) -> None:
         self.handler = handler

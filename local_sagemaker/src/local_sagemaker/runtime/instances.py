@@ -42,23 +42,7 @@ class StartupFailed(Exception):
 
 
 class Instance:
-    """An instance with its model server.
-
-    Parameters
-    ----------
-    server
-        What runs on it.
-    place
-        Its place in its variant, from 0.
-    zone
-        The name of its Availability Zone.
-    container
-        What a server of its own process finds around it.
-    clock
-        The runtime's.
-    routers
-        How many routers count their own requests on it.
-    """
+    """An instance with its model server."""
 
     def __init__(
         self,
@@ -91,21 +75,7 @@ class Instance:
     # ------------------------------------------------------------------------------------- life
 
     async def start(self, timeout: float) -> None:
-        """Start the model server and wait until it is healthy.
-
-        Parameters
-        ----------
-        timeout
-            Seconds: of the clock for a task, real ones for a process, whose start takes what it
-            takes.
-
-        Raises
-        ------
-        StartupFailed
-            When `/ping` does not answer 200 in time, or the process has ended.
-        ModelDataError
-            When a process would not find its model's data.
-        """
+        """Start the model server and wait until it is healthy."""
         await self._launch()
         now = self._clock.now if self._server.in_process else time.monotonic
         deadline = now() + timeout
@@ -185,13 +155,7 @@ class Instance:
             tasks.change(self._task, server)
 
     def recover(self, *, doubted: bool = False) -> None:
-        """Take it out of service until it is healthy again; a process that died is restarted.
-
-        Parameters
-        ----------
-        doubted
-            Whether it may well be healthy, having hung up on one request: it is asked first.
-        """
+        """Take it out of service until it is healthy again; a process that died is restarted."""
         self.in_service = doubted and self.in_service
         if self._stopped or self._recovering is not None:
             return
@@ -261,13 +225,7 @@ class Instance:
         *,
         streaming: bool = False,
     ) -> Response:
-        """Ask the model server; with a body it is a POST.
-
-        Raises
-        ------
-        Unreachable, Broken
-            As `Connections.request`.
-        """
+        """Ask the model server; with a body it is a POST."""
         if self._connections is None:
             raise Unreachable("not started")
         method = "GET" if body is None else "POST"

@@ -56,13 +56,7 @@ _ACTIONS: dict[Kind, str] = {
 
 
 def _operation(request: Request) -> tuple[str, Kind, str | None]:
-    """Read the endpoint's name, the kind of call, and the inference component that it is for.
-
-    Raises
-    ------
-    Refusal
-        404 for what is none of the operations.
-    """
+    """Read the endpoint's name, the kind of call, and the inference component that it is for."""
     path = request.target.partition("?")[0]
     openai = OPENAI_PATH.fullmatch(path)
     if openai and openai["rest"] == "chat/completions" and request.method == "POST":
@@ -81,21 +75,7 @@ Find = Callable[[str, str], Awaitable["RuntimeEndpoint | None"]]
 
 
 class Invocations:
-    """Answers the runtime's listeners.
-
-    Parameters
-    ----------
-    find
-        Finds an endpoint.
-    meter
-        Counts each request.
-    clock, options
-        The runtime's.
-    region
-        Of requests that are not signed.
-    credentials
-        The administrator's, who may do everything.
-    """
+    """Answers the runtime's listeners."""
 
     def __init__(
         self,

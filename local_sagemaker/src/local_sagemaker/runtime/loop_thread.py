@@ -12,15 +12,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """Runs coroutines for other threads.
-
-    Parameters
-    ----------
-    begin
-        Runs in the loop before anything else.
-    end
-        Runs in the loop last; every other task is cancelled after it.
-    """
+    """Runs coroutines for other threads."""
 
     def __init__(
         self, begin: Callable[[], Awaitable[None]], end: Callable[[], Awaitable[None]]

@@ -50,17 +50,7 @@ class RequestCounts:
     overhead_most: int = 0
 
     def add(self, instances: int, status: int, model: int | None, overhead: int) -> None:
-        """Count one request.
-
-        Parameters
-        ----------
-        instances
-            Of the variant, in service.
-        status
-            That the model answered; 0 when it gave no answer, 503 when no instance could.
-        model, overhead
-            Microseconds; no ModelLatency when no model was reached.
-        """
+        """Count one request."""
         self.requests += 1
         if instances:
             self.shares[1.0 / instances] += 1

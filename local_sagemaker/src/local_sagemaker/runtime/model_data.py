@@ -21,17 +21,7 @@ class ModelDataError(Exception):
 
 @dataclass(frozen=True)
 class ModelData:
-    """Where a model's data is.
-
-    Parameters
-    ----------
-    uri
-        ``s3://bucket/key``, or how its objects' keys begin.
-    prefix
-        Whether it names all objects below it.
-    archive
-        Whether it is a tar archive compressed with gzip; otherwise objects are taken as they are.
-    """
+    """Where a model's data is."""
 
     uri: str
     prefix: bool = False
@@ -53,13 +43,7 @@ class ModelData:
         return cls(uri) if uri else None
 
     def unpack(self, target: Path, account: str, region: str) -> None:
-        """Put the data into a folder.
-
-        Raises
-        ------
-        ModelDataError
-            When it is not there, or cannot be unpacked.
-        """
+        """Put the data into a folder."""
         bucket, _, key = self.uri.removeprefix("s3://").partition("/")
         try:
             objects = s3_backends[account][get_partition(region)].get_bucket(bucket).keys

@@ -26,15 +26,7 @@ _SCRAPE_TIMEOUT = 10.0
 
 
 class Observation:
-    """Publishes the periodic metrics, and has the alarms judged.
-
-    Parameters
-    ----------
-    meter
-        The runtime's.
-    options
-        Gives the runtime's present ones.
-    """
+    """Publishes the periodic metrics, and has the alarms judged."""
 
     def __init__(self, meter: Meter, options: Callable[[], RuntimeOptions]) -> None:
         self._meter = meter

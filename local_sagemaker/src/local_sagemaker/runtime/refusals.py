@@ -100,13 +100,7 @@ _LENGTHS = {
 
 
 def check_lengths(headers: dict[str, str]) -> None:
-    """Refuse headers that are longer than they may be.
-
-    Raises
-    ------
-    Refusal
-        400 ValidationError.
-    """
+    """Refuse headers that are longer than they may be."""
     for name, longest in _LENGTHS.items():
         value = headers.get(PREFIX + name, "")
         if len(value) > longest:
@@ -121,13 +115,7 @@ def check_lengths(headers: dict[str, str]) -> None:
 
 
 def check_stream_session(headers: dict[str, str]) -> None:
-    """Refuse to open a session with a stream: it "can't create a stateful session" (API reference).
-
-    Raises
-    ------
-    Refusal
-        400 ValidationError, as of any value that breaks a pattern.
-    """
+    """Refuse to open a session with a stream: it "can't create a stateful session" (API reference)."""
     if headers.get(PREFIX + "session-id") == "NEW_SESSION":
         raise Refusal(
             400,

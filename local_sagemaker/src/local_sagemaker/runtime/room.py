@@ -85,22 +85,7 @@ def take_room(
     host: Mapping[str, Any],
     copies: Iterable[tuple[Room, int]],
 ) -> None:
-    """Hold all copies on a variant against its instances, and let managed scaling follow.
-
-    Parameters
-    ----------
-    component
-        As it is described.
-    host
-        The variant's settings in the endpoint configuration.
-    copies
-        Of this component and of the variant's others.
-
-    Raises
-    ------
-    FleetFailed
-        When the variant has no room for them.
-    """
+    """Hold all copies on a variant against its instances, and let managed scaling follow."""
     described = next(
         variant
         for variant in all_variants(hosting.endpoints[component["EndpointName"]])

@@ -74,21 +74,7 @@ def prefix_key(routing: Routing, body: bytes, prefix_id: str) -> bytes:
 def choose_instance(
     instances: Sequence[T], routing: Routing, router: int, key: bytes, generator: random.Random
 ) -> T:
-    """Choose one of the instances in service.
-
-    Parameters
-    ----------
-    instances
-        At least one.
-    routing
-        The variant's strategy. KV_AWARE goes by outstanding requests, which is AWS's fallback for
-        containers that tell nothing of their caches.
-    router
-        Which router chooses.
-    key
-        For PREFIX_AWARE. Its instance takes no more than the concurrency threshold; beyond it the
-        request goes to the least busy of the others.
-    """
+    """Choose one of the instances in service."""
     if len(instances) == 1:
         return instances[0]
     if routing.strategy == "RANDOM":

@@ -132,18 +132,6 @@ def alarm_requests(policy: Mapping[str, Any]) -> list[dict[str, Any]]:
 def wanted_capacity(capacity: int, value: float, target: float, minimum: int, maximum: int) -> int:
     """Give the capacity that brings a metric per instance to its target.
 
-    Parameters
-    ----------
-    capacity
-        Instances now.
-    value
-        The metric at that capacity: the latest datapoint to scale out, the highest of the alarm's
-        to scale in, so that it goes in more gradually than out.
-    target
-        The policy's TargetValue.
-    minimum, maximum
-        The scalable target's.
-
     Examples
     --------
     >>> wanted_capacity(2, 900.0, 600.0, 1, 10), wanted_capacity(4, 100.0, 600.0, 1, 10)
@@ -169,17 +157,6 @@ def stepped_capacity(
     """Give the capacity that a step scaling policy wants.
 
     Source: Application Auto Scaling user guide, "How step scaling works".
-
-    Parameters
-    ----------
-    capacity
-        Now.
-    breach
-        The metric less the alarm's threshold.
-    settings
-        The StepScalingPolicyConfiguration.
-    minimum, maximum
-        The scalable target's.
 
     Examples
     --------
@@ -236,15 +213,7 @@ class _Cooling:
 
 @dataclass
 class TargetTracking:
-    """Reads the alarms of every policy of a variant or component, and moves its capacity.
-
-    Parameters
-    ----------
-    move
-        Changes the instance count of a variant, or the copies of a component.
-    now
-        The runtime's clock.
-    """
+    """Reads the alarms of every policy of a variant or component, and moves its capacity."""
 
     move: Move
     now: Callable[[], float]

@@ -15,15 +15,7 @@ _ENDING = 4096
 
 
 class ServerOutput:
-    """The output of one instance's server, of all processes that it has been.
-
-    Parameters
-    ----------
-    path
-        The file.
-    tell
-        Takes whole lines as they come.
-    """
+    """The output of one instance's server, of all processes that it has been."""
 
     def __init__(self, path: Path, tell: Callable[[list[str]], None]) -> None:
         self.path = path

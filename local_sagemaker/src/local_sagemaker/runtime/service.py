@@ -48,20 +48,6 @@ class Runtime:
 
     It starts with the first request for a URL or the first endpoint that needs it; until then it
     is nothing but its options.
-
-    Parameters
-    ----------
-    options
-        How it behaves.
-    region
-        Of requests that are not signed, and of zones.
-    folder
-        The local AWS's, where its model servers' files go too; by default one of its own.
-
-    Attributes
-    ----------
-    aws_url : str
-        The local AWS's main URL, for model servers that call AWS; empty while it has none.
     """
 
     def __init__(
@@ -135,18 +121,7 @@ class Runtime:
     # ----------------------------------------------------------------------------------- listeners
 
     def url(self, zone: str | None = None) -> str:
-        """Give the URL of the regional name, or of a zone's.
-
-        Parameters
-        ----------
-        zone
-            A zone's name, its ID, or its host name at the interface endpoint.
-
-        Raises
-        ------
-        ValueError
-            When the Region has no such zone.
-        """
+        """Give the URL of the regional name, or of a zone's."""
         name = None
         if zone is not None:
             name = zone_name(zone, self._region)
@@ -305,17 +280,7 @@ class Runtime:
         deployment: Mapping[str, Any] | None,
         done: Callable[[], None],
     ) -> None:
-        """Replace an endpoint's fleet, whose record says Updating.
-
-        Parameters
-        ----------
-        described
-            What the record will say of the variants.
-        deployment
-            The DeploymentConfig.
-        done
-            Writes `described` into the record; called when the new fleet has taken over.
-        """
+        """Replace an endpoint's fleet, whose record says Updating."""
 
         def begin() -> None:
             endpoint = self._endpoints[place, name]
@@ -591,13 +556,7 @@ class Runtime:
         self.meter.flush()
 
     def advance(self, seconds: float) -> float:
-        """Move the clock on, with everything that happens meanwhile; gives its new time.
-
-        Raises
-        ------
-        ValueError
-            For a jump that the clock does not take.
-        """
+        """Move the clock on, with everything that happens meanwhile; gives its new time."""
         self.clock.check_jump(seconds)
         return self._thread.run(self._advance(seconds), None)
 

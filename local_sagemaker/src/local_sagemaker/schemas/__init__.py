@@ -31,13 +31,6 @@ def schema_of(type_name: str) -> Schema | None:
 def violations(type_name: str, properties: Mapping[str, Any]) -> list[str]:
     """Say what CloudFormation would refuse, in its words.
 
-    Parameters
-    ----------
-    type_name
-        The resource's type; one without a schema (custom resources) is free.
-    properties
-        Resolved properties, or a template's own: what a function in it will give is not judged.
-
     Examples
     --------
     >>> violations("AWS::SageMaker::Model", {"PrimaryContainer": {"image": "x"}})
@@ -50,13 +43,7 @@ def violations(type_name: str, properties: Mapping[str, Any]) -> list[str]:
 
 
 class _Check:
-    """One type's check.
-
-    Parameters
-    ----------
-    definitions
-        The type's definitions by name.
-    """
+    """One type's check."""
 
     def __init__(self, definitions: Mapping[str, Schema]) -> None:
         self._definitions = definitions
