@@ -76,7 +76,7 @@ def _in_python(token: re.Match[str]) -> str:
 
 
 def names_in(node: ast.expr) -> set[str]:
-    """Give the query ids that an expression reads; METRICS() reads more."""
+    """Give the query ids that an expression reads."""
     names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
     return {name for name in names if name[0].islower()}
 

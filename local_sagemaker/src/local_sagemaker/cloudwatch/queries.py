@@ -147,15 +147,6 @@ class Queries:
             raise ExpressionError("Metrics Insights queries are not emulated by the local AWS")
         return _Evaluation(self, window, self.period(query)).value(parse_expression(text))
 
-    def metrics(self, part: str, window: Window) -> list[Series]:
-        """METRICS(): all metrics of the request, or those with a part in their id."""
-        found = (
-            self.result(q["Id"], window)
-            for q in self.queries
-            if "MetricStat" in q and part in q["Id"]
-        )
-        return [series for series in found if isinstance(series, Series)]
-
     def earliest(self, node: ast.expr) -> float | None:
         """Give the time of the first sample of the metrics that an expression reads."""
         found: list[float] = []
@@ -231,8 +222,6 @@ class _Evaluation:
                 return number
             case ast.Name(name):
                 return self.queries.result(name, self.window)
-            case ast.List():
-                return [item for item in self._items(node) if isinstance(item, Series)]
             case ast.Call(ast.Name(name), arguments):
                 return self._call(name, arguments)
             case ast.UnaryOp(_, operand):
@@ -244,7 +233,7 @@ class _Evaluation:
             case ast.Compare(left, operators, others):
                 operands = [left, *others]
             case _:
-                raise ExpressionError("A string stands where a value is expected")
+                raise ExpressionError("A string or a list stands where a value is expected")
         result = self.value(operands[0])
         for each, operand in zip(operators, operands[1:], strict=True):
             result = functions.operate(functions.OPERATORS[type(each)], result, self.value(operand))
@@ -258,26 +247,13 @@ class _Evaluation:
         return items
 
     def _call(self, name: str, arguments: list[ast.expr]) -> Value:
-        if name in functions.REFUSED:
-            raise ExpressionError(f"The function {name} is not emulated by the local AWS")
-        if name == "METRICS":
-            part = (
-                arguments[0].value if arguments and isinstance(arguments[0], ast.Constant) else ""
-            )
-            return self.queries.metrics(str(part), self.window)
-        if not arguments:
-            raise ExpressionError(f"The function {name} needs an argument")
         if name in _FUNCTIONS:
             return _FUNCTIONS[name](self, arguments)
-        first = arguments[0]
-        if name in functions.AGGREGATES:
-            given = self._items(first) if isinstance(first, ast.List) else self.value(first)
-            return functions.aggregate(name, given)
-        if name in functions.EACH:
-            return functions.each(self.value(first), functions.EACH[name])
-        if name in functions.CLOCK:
-            return functions.clock(name, self.window.grid(self.period), self.period)
-        raise ExpressionError(f"The function {name} is not emulated by the local AWS")
+        if name not in functions.AGGREGATES or len(arguments) != 1:
+            raise ExpressionError(f"The function {name} is not emulated by the local AWS like this")
+        (first,) = arguments
+        given = self._items(first) if isinstance(first, ast.List) else self.value(first)
+        return functions.aggregate(name, given)
 
     def _search(self, arguments: list[ast.expr]) -> Value:
         match arguments:
@@ -300,51 +276,10 @@ class _Evaluation:
         return functions.condition(values[0], values[1], values[2] if len(values) == 3 else None)
 
     def _fill(self, arguments: list[ast.expr]) -> Value:
-        if len(arguments) != 2:
-            raise ExpressionError("FILL takes two arguments")
-        first, wanted = arguments
-        keyword = wanted.id if isinstance(wanted, ast.Name) else ""
-        filler = keyword if keyword in ("REPEAT", "LINEAR") else self.value(wanted)
-        grid = self.window.grid(self.period)
-        return functions.each(self.value(first), lambda each: functions.fill(each, filler, grid))
-
-    def _time_series(self, arguments: list[ast.expr]) -> Value:
-        number = self._number(arguments[0], "TIME_SERIES")
-        return Series(dict.fromkeys(self.window.grid(self.period), number), "", self.period)
-
-    def _period(self, arguments: list[ast.expr]) -> Value:
-        series = self.value(arguments[0])
-        return float(series.period if isinstance(series, Series) else self.period)
-
-    def _array(self, node: ast.expr) -> list[Series]:
-        array = self.value(node)
-        if isinstance(array, float):
-            raise ExpressionError("An array of time series is expected where a number is given")
-        return [array] if isinstance(array, Series) else array
-
-    def _end(self, arguments: list[ast.expr], place: int) -> Value:
-        array = self._array(arguments[0])
-        if not array:
-            raise ExpressionError("FIRST or LAST of an empty array")
-        return array[place]
-
-    def _slice(self, arguments: list[ast.expr]) -> Value:
-        bounds = [int(self._number(a, "SLICE")) for a in arguments[1:]]
-        array = self._array(arguments[0])
-        return array[slice(*bounds)] if len(bounds) == 2 else array[bounds[0] :]
-
-    def _sort(self, arguments: list[ast.expr]) -> Value:
-        by, order = (a.id if isinstance(a, ast.Name) else "" for a in arguments[1:3])
-        if by not in ("AVG", "MIN", "MAX", "SUM") or order not in ("ASC", "DESC"):
-            raise ExpressionError("SORT takes AVG, MIN, MAX or SUM, and ASC or DESC")
-
-        def weight(series: Series) -> float:
-            found = functions.aggregate(by, series)
-            return found if isinstance(found, float) else 0.0
-
-        ordered = sorted(self._array(arguments[0]), key=weight, reverse=order == "DESC")
-        limit = int(self._number(arguments[3], "SORT")) if len(arguments) > 3 else None
-        return ordered[:limit]
+        match [self.value(argument) for argument in arguments]:
+            case [Series() as series, float(filler)]:
+                return functions.fill(series, filler, self.window.grid(self.period))
+        raise ExpressionError("FILL takes a time series and a number")
 
     def _number(self, node: ast.expr, function: str) -> float:
         value = self.value(node)
@@ -386,14 +321,6 @@ class _Evaluation:
 _FUNCTIONS: dict[str, Callable[[_Evaluation, list[ast.expr]], Value]] = {
     "ANOMALY_DETECTION_BAND": _Evaluation._band,
     "FILL": _Evaluation._fill,
-    "FIRST": lambda self, arguments: self._end(arguments, 0),
     "IF": _Evaluation._if,
-    "LAST": lambda self, arguments: self._end(arguments, -1),
-    "METRIC_COUNT": lambda self, arguments: float(len(self._array(arguments[0]))),
-    "PERIOD": _Evaluation._period,
-    "REMOVE_EMPTY": lambda self, arguments: [s for s in self._array(arguments[0]) if s.values],
     "SEARCH": _Evaluation._search,
-    "SLICE": _Evaluation._slice,
-    "SORT": _Evaluation._sort,
-    "TIME_SERIES": _Evaluation._time_series,
 }

@@ -86,5 +86,6 @@ def choose_instance(
         if home.outstanding[router] < routing.concurrency_threshold:
             return home
         instances = [instance for instance in instances if instance is not home]
+    # KV_AWARE too, which AWS falls back to for containers that tell nothing of their caches.
     fewest = min(instance.outstanding[router] for instance in instances)
     return generator.choice([i for i in instances if i.outstanding[router] == fewest])
