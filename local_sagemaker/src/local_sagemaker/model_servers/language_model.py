@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..runtime.http_server import Connection, Request
+from .instance_task import InstanceTask
 from .language_model_metrics import Metrics
 from .openai_format import Answer, Asked, Wrong, error_document, read, word
 from .specifications import LanguageModelServer
@@ -70,7 +70,7 @@ class _Call:
         return len(self.asked.tokens) + self.asked.output_tokens
 
 
-class LanguageModel:
+class LanguageModel(InstanceTask[LanguageModelServer]):
     """Answers the container contract as a `LanguageModelServer` says."""
 
     def __init__(
@@ -79,45 +79,22 @@ class LanguageModel:
         place: int,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._settings = settings
-        self._place = place
-        self._random = random.Random(f"{settings.seed}/{place}")
-        self._sleep = sleep
+        super().__init__(settings, place, sleep)
         self._sessions = Sessions()
         self._metrics = Metrics()
         self._prefixes = Prefixes(settings.kv_tokens)
         self._calls: set[_Call] = set()
         self._queue: deque[_Call] = deque()
         self._running: set[_Call] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._ready = settings.cold_start == 0
         self._busy = self._busy_since = self._told_at = 0.0
 
     def change(self, settings: LanguageModelServer) -> None:
-        """Behave otherwise from now on; what is known of prompts stays."""
-        self._settings = settings
+        super().change(settings)
         self._admit()
 
     def start(self) -> None:
-        """Begin the cold start."""
         self._told_at = asyncio.get_running_loop().time()
-        if not self._ready:
-            self._begin(self._warm())
-
-    async def _warm(self) -> None:
-        await self._sleep(self._settings.cold_start)
-        self._ready = True
-
-    def _begin(self, work: Awaitable[None]) -> asyncio.Task[None]:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-    def stop(self) -> None:
-        """Give up the cold start and whatever is under way."""
-        for task in self._tasks:
-            task.cancel()
+        super().start()
 
     # ---------------------------------------------------------------------------------- requests
 
@@ -205,12 +182,13 @@ class LanguageModel:
     def _seconds(self, prompt: int, number: int) -> float:
         """Give the time of one token: of the first from the prompt, of another from the neighbours."""
         settings = self._settings
-        slowness = settings.slow_instances.get(self._place, 1.0)
         if number == 0:
-            return slowness * max(settings.gap_seconds, settings.seconds_per_prompt_token * prompt)
+            return self._slowness * max(
+                settings.gap_seconds, settings.seconds_per_prompt_token * prompt
+            )
         neighbours = len(self._running) - 1
         gap = settings.gap_seconds + settings.seconds_per_neighbour * neighbours
-        return slowness * gap + settings.extra_gap_seconds
+        return self._slowness * gap + settings.extra_gap_seconds
 
     def _admit(self) -> None:
         """Let those begin that wait, in their order, as long as there is room."""

@@ -6,7 +6,6 @@ import asyncio
 import heapq
 import itertools
 import json
-import random
 import time
 import uuid
 from collections import deque
@@ -14,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from ..runtime.http_server import Connection, Request
+from .instance_task import InstanceTask
 from .specifications import SimulatedModelServer
 
 
@@ -96,7 +96,7 @@ class _Job:
     )
 
 
-class Simulation:
+class Simulation(InstanceTask[SimulatedModelServer]):
     """Answers the container contract as a `SimulatedModelServer` says."""
 
     def __init__(
@@ -105,40 +105,19 @@ class Simulation:
         place: int,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._settings = settings
-        self._place = place
-        self._random = random.Random(f"{settings.seed}/{place}")
-        self._sleep = sleep
+        super().__init__(settings, place, sleep)
         self._waiting: deque[_Job] = deque()
         self._idle = settings.concurrency
-        self._workers: set[asyncio.Task[None]] = set()
         self._shared = SharedWork(settings.slope)
         self._served = 0
         self._busy_seconds = 0.0
         self._busy_since: dict[int, float] = {}
         self._told_at = time.perf_counter()
-        self._ready = settings.cold_start == 0
-        self._starting: asyncio.Task[None] | None = None
 
     def change(self, settings: SimulatedModelServer) -> None:
-        """Behave otherwise from now on; it stays as warm as it is."""
         self._idle += settings.concurrency - self._settings.concurrency
         self._shared.change_slope(settings.slope)
-        self._settings = settings
-
-    def start(self) -> None:
-        """Begin the cold start."""
-        if not self._ready:
-            self._starting = asyncio.get_running_loop().create_task(self._start())
-
-    async def _start(self) -> None:
-        await self._sleep(self._settings.cold_start)
-        self._ready = True
-
-    def stop(self) -> None:
-        """Give up the cold start and whatever is under way."""
-        for task in [*self._workers, *filter(None, [self._starting])]:
-            task.cancel()
+        super().change(settings)
 
     async def __call__(self, request: Request, connection: Connection) -> None:
         """Answer one request."""
@@ -199,9 +178,7 @@ class Simulation:
         self._waiting.append(job)
         if self._idle > 0:
             self._idle -= 1
-            worker = asyncio.get_running_loop().create_task(self._serve())
-            self._workers.add(worker)
-            worker.add_done_callback(self._workers.discard)
+            self._begin(self._serve())
         await job.done
 
     async def _serve(self) -> None:
@@ -214,7 +191,7 @@ class Simulation:
                 for _ in range(min(len(self._waiting), settings.max_batch_size))
             ]
             seconds = settings.service_time.draw(self._random)
-            seconds *= settings.slow_instances.get(self._place, 1.0)
+            seconds *= self._slowness
             seconds *= max(job.share for job in batch)
             seconds *= 1 + settings.batch_slope * (len(batch) - 1)
             if self._served < settings.cold_requests:
