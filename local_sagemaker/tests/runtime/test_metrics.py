@@ -7,7 +7,7 @@ import time
 import pytest
 from botocore.exceptions import ClientError
 
-from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
+from local_sagemaker.model_servers import LanguageModelServer, ServiceTime, SimulatedModelServer
 
 UTILIZATION = "/aws/sagemaker/Endpoints"
 
@@ -115,12 +115,7 @@ def test_concurrency_by_ten_seconds_is_the_busiest_moment_of_each_instance(site)
 
 def test_utilization_is_what_the_model_server_tells(site):
     busy = SimulatedModelServer(
-        service_time=ServiceTime.constant(0.05),
-        cpu_idle=10.0,
-        cpu_busy=400.0,
-        memory=62.5,
-        gpu_busy=100.0,
-        gpu_memory=50.0,
+        service_time=ServiceTime.constant(0.05), cpu_busy=400.0, memory=62.5
     )
     here = site({"model": busy})
     name = here.endpoint(MetricsConfig={"EnableEnhancedMetrics": False})
@@ -130,18 +125,16 @@ def test_utilization_is_what_the_model_server_tells(site):
     here.aws.advance(60)
     statistics = {
         metric: here.statistics(name, metric, "Maximum", namespace=UTILIZATION)["Maximum"]
-        for metric in (
-            "CPUUtilization",
-            "MemoryUtilization",
-            "GPUUtilization",
-            "GPUMemoryUtilization",
-        )
+        for metric in ("CPUUtilization", "MemoryUtilization")
     }
-    assert idle == {"Average": 10.0}
+    assert idle == {"Average": 2.0}
     assert 100 < statistics["CPUUtilization"] <= 400
-    assert 25 < statistics["GPUUtilization"] <= 100
     assert statistics["MemoryUtilization"] == 62.5
-    assert statistics["GPUMemoryUtilization"] == 50.0
+    here.aws.set_model_servers({"model": LanguageModelServer()})
+    with_gpu = here.endpoint()
+    here.aws.advance(60)
+    memory = here.statistics(with_gpu, "GPUMemoryUtilization", "Maximum", namespace=UTILIZATION)
+    assert memory == {"Maximum": 92.0}
 
 
 @pytest.mark.parametrize("enhanced", [False, True])

@@ -192,17 +192,6 @@ def test_workers_work_side_by_side_and_others_queue(site):
     assert 0.4 <= quickest(here, name, 4, at_once=4) < 0.59
 
 
-def test_a_batch_takes_longer_by_its_slope(site):
-    server = SimulatedModelServer(
-        service_time=ServiceTime.constant(0.2), max_batch_size=4, batch_slope=0.25
-    )
-    here = site({"model": server})
-    name = here.endpoint()
-    here.invoke(name)
-    # One alone takes 0.2 s; the four that wait meanwhile are one batch of 0.2 x 1.75 s.
-    assert 0.55 <= quickest(here, name, 5, at_once=5) < 0.95
-
-
 def test_a_full_queue_answers_503(site):
     server = SimulatedModelServer(service_time=ServiceTime.constant(1.0), queue_limit=0)
     here = site({"model": server})

@@ -85,6 +85,8 @@ class SharedWork:
         self._await_next()
 
 
+_IDLE = 2.0
+"""Percent of a CPU."""
 _SESSION = "x-amzn-sagemaker-session-id"
 
 
@@ -186,26 +188,19 @@ class Simulation(InstanceTask[SimulatedModelServer]):
         me = id(asyncio.current_task())
         while self._waiting and self._idle >= 0:
             settings = self._settings
-            batch = [
-                self._waiting.popleft()
-                for _ in range(min(len(self._waiting), settings.max_batch_size))
-            ]
-            seconds = settings.service_time.draw(self._random)
-            seconds *= self._slowness
-            seconds *= max(job.share for job in batch)
-            seconds *= 1 + settings.batch_slope * (len(batch) - 1)
+            job = self._waiting.popleft()
+            seconds = settings.service_time.draw(self._random) * self._slowness * job.share
             if self._served < settings.cold_requests:
                 seconds *= settings.cold_factor
-            self._served += len(batch)
+            self._served += 1
             self._busy_since[me] = time.perf_counter()
             if seconds and settings.slope:
                 await self._shared.work(seconds)
             elif seconds:
                 await asyncio.sleep(seconds)
             self._busy_seconds += time.perf_counter() - self._busy_since.pop(me)
-            for job in batch:
-                if not job.done.done():
-                    job.done.set_result(seconds)
+            if not job.done.done():
+                job.done.set_result(seconds)
         self._idle += 1
 
     def utilization(self) -> dict[str, float]:
@@ -217,12 +212,7 @@ class Simulation(InstanceTask[SimulatedModelServer]):
         elapsed = max(now - self._told_at, 1e-9)
         share = min(1.0, busy / elapsed / settings.concurrency)
         self._busy_seconds, self._told_at = 0.0, now
-        told = {
-            "CPUUtilization": settings.cpu_idle + (settings.cpu_busy - settings.cpu_idle) * share,
+        return {
+            "CPUUtilization": _IDLE + (settings.cpu_busy - _IDLE) * share,
             "MemoryUtilization": settings.memory,
         }
-        if settings.gpu_busy is not None:
-            told["GPUUtilization"] = settings.gpu_busy * share
-        if settings.gpu_memory is not None:
-            told["GPUMemoryUtilization"] = settings.gpu_memory
-        return told

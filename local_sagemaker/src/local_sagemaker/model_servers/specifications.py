@@ -26,9 +26,9 @@ CHOICE = "LOCAL_MODEL_SERVER"
 
 _RANGES = {
     **dict.fromkeys(("failure_share", "hang_share"), (0, 1)),
-    **dict.fromkeys(("concurrency", "max_batch_size", "stream_chunks"), (1, math.inf)),
+    **dict.fromkeys(("concurrency", "stream_chunks"), (1, math.inf)),
     **dict.fromkeys(("cold_start", "cold_requests", "cold_factor"), (0, math.inf)),
-    **dict.fromkeys(("batch_slope", "slope", "queue_limit"), (0, math.inf)),
+    **dict.fromkeys(("slope", "queue_limit"), (0, math.inf)),
     "ping_status": (200, 599),
     "failure_status": (400, 599),
 }
@@ -45,12 +45,9 @@ class SimulatedModelServer:
     service_time
         Seconds per request on an idle server; by default 5 ms.
     concurrency
-        Workers, each busy with one batch at a time; by default 1. More requests queue.
+        Workers, each busy with one request at a time; by default 1. More requests queue.
     queue_limit
         Waiting requests beyond which it answers 503; by default there is no limit.
-    max_batch_size, batch_slope
-        A worker takes up to so many waiting requests together; a batch of b takes
-        1 + slope x (b - 1) times the service time. By default 1: no batching.
     slope
         Continuous batching: while n of the workers are busy, each takes 1 + slope x (n - 1) times
         as long as alone. By default 0: workers that do not feel each other. With many workers
@@ -67,9 +64,8 @@ class SimulatedModelServer:
         Factor of the service time by the instance's place in its variant, counted from 0.
     ping_status
         What `/ping` answers once started; anything but 200 is unhealthy for ever.
-    cpu_idle, cpu_busy, memory, gpu_busy, gpu_memory
-        Utilisation told, in AWS's percent (CPU and GPU: 100 for each). CPU lies between idle and
-        busy in proportion to the workers' busy time, GPU between 0 and busy.
+    cpu_busy, memory
+        Utilisation told, in AWS's percent (100 for each CPU): CPU when all workers are busy.
     stream_chunks
         Chunks that the answer comes in, spread over the service time; by default 1.
     in_process
@@ -87,8 +83,6 @@ class SimulatedModelServer:
     service_time: ServiceTime = field(default_factory=lambda: ServiceTime.constant(0.005))
     concurrency: int = 1
     queue_limit: int | None = None
-    max_batch_size: int = 1
-    batch_slope: float = 1.0
     slope: float = 0.0
     cold_start: float = 0.0
     cold_requests: int = 0
@@ -99,11 +93,8 @@ class SimulatedModelServer:
     hang_share: float = 0.0
     slow_instances: Mapping[int, float] = field(default_factory=dict)
     ping_status: int = 200
-    cpu_idle: float = 2.0
     cpu_busy: float = 100.0
     memory: float = 30.0
-    gpu_busy: float | None = None
-    gpu_memory: float | None = None
     stream_chunks: int = 1
     in_process: bool = True
     seed: int = 0

@@ -167,16 +167,12 @@ class Fleet:
             except RoleLacks as lacks:
                 raise FleetFailed(str(lacks)) from None
         variant.instances += added
-        timeout = variant.startup_timeout
-        limit = self._options.startup_timeout_limit
-        if limit is not None and not variant.server.in_process:
-            timeout = min(timeout, limit)
         try:
             if self._options.provision_time:
                 await self._clock.sleep(self._options.provision_time)
             if variant.server is not NEVER_RUNS:
                 self._site.log(variant.role)
-            await asyncio.gather(*(one.start(timeout) for one in added))
+            await asyncio.gather(*(one.start(variant.startup_timeout) for one in added))
         except StartupFailed as failed:
             self._remove(variant, added)
             raise FleetFailed(

@@ -51,9 +51,6 @@ class RuntimeOptions:
     instance_limit
         Instances that all endpoints together may run at a time, as if AWS had no more; what would
         start beyond it fails with InsufficientInstanceCapacity. By default no limit.
-    startup_timeout_limit
-        Real seconds that a model server of its own process may take to become healthy, whatever
-        the variant allows; by default no limit but the variant's.
     interfaces_stay
         Seconds by the clock for which SageMaker's network interfaces stay when their fleet has
         ended. By default 20 minutes; by a clock that is not faster than real time one second, and
@@ -127,7 +124,6 @@ class RuntimeOptions:
     hang_up_reaches_model: bool = False
     provision_time: float = 0.0
     instance_limit: int | None = None
-    startup_timeout_limit: float | None = None
     interfaces_stay: float | None = None
     interfaces_need_role: bool = True
     routers: int = 1
