@@ -49,9 +49,8 @@ class SimulatedModelServer:
     queue_limit
         Waiting requests beyond which it answers 503; by default there is no limit.
     slope
-        Continuous batching: while n of the workers are busy, each takes 1 + slope x (n - 1) times
-        as long as alone. By default 0: workers that do not feel each other. With many workers
-        it is a language model's server, with a slope of 1 a processor that all share.
+        While n of the workers are busy, each takes 1 + slope x (n - 1) times as long as alone. By
+        default 0: workers that do not feel each other; 1 is a processor that all share.
     cold_start
         Seconds until `/ping` answers 200, by the runtime's clock; by default 0.
     cold_requests, cold_factor

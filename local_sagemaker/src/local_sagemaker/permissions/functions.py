@@ -12,7 +12,7 @@ from typing import Any
 
 from .actions import Right, rights
 from .judge import Denied, check, key_rights, vpc_of
-from .principals import Identity, NotAssumable, Origin, check_trust, role_identity
+from .principals import Identity, NotAssumable, check_trust, role_identity
 
 _SERVICE = "lambda.amazonaws.com"
 _INTERFACES = ("CreateNetworkInterface", "DescribeNetworkInterfaces", "DeleteNetworkInterface")
@@ -102,8 +102,3 @@ def may(
     except Denied:
         return False
     return True
-
-
-def origin_of(arn: str, subnets: Iterable[str]) -> Origin:
-    """Give where a function's calls come from."""
-    return Origin(tuple(subnets), arn)

@@ -6,7 +6,7 @@ import bisect
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 from .exposition import Labels, bound_of, samples_of
 
@@ -50,11 +50,6 @@ class Form:
     names: Names = "as-scraped"
     histograms: Histograms = "exponential"
 
-    def __post_init__(self) -> None:
-        for name, choices in (("names", get_args(Names)), ("histograms", get_args(Histograms))):
-            if getattr(self, name) not in choices:
-                raise ValueError(f"{name} is one of {', '.join(choices)}: {getattr(self, name)}")
-
 
 @dataclass
 class Series:
@@ -92,12 +87,12 @@ class SeriesStore:
     def named(self, name: str = "") -> Iterator[Series]:
         """Give all series of a metric, or of all."""
         for each in [name] if name else sorted(self._by_name):
-            yield from self._by_name.get(each, {}).values()
+            yield from list(self._by_name.get(each, {}).values())
 
     def ingest(
         self, page: str, resource: Mapping[str, str], time: float, form: Form | None = None
-    ) -> int:
-        """Keep what a container printed; gives how many series it was."""
+    ) -> None:
+        """Keep what a container printed."""
         form = form or Form()
         found: dict[tuple[str, Labels], Value] = {}
         histograms: dict[tuple[str, Labels], dict[float, float]] = {}
@@ -113,4 +108,3 @@ class SeriesStore:
         for (scraped, labels), value in found.items():
             name = scraped.replace(":", "_") if form.names == "underscores" else scraped
             self.put(name, {**dict(labels), **resource}, time, value)
-        return len(found)
