@@ -220,12 +220,10 @@ def _rules(kind: str) -> _Rules:
 
 def _name_of(kind: str) -> str | None:
     """The property that names a resource, as no schema says; the local AWS knows it."""
-    from local_sagemaker import resources
-    from local_sagemaker.resources.resource_type import find_type
+    from local_sagemaker.resources.table import find_type
 
-    resources.load()
     known = find_type(kind)
-    return known.name_property if known else None
+    return known.name if known else None
 
 
 def _references(value: Any) -> set[str]:

@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from local_sagemaker import resources, schemas
-from local_sagemaker.resources.resource_type import REGISTRY
+from local_sagemaker import schemas
+from local_sagemaker.resources.table import TYPES
 
 FILE = Path(schemas.__file__).with_name("resource_types.json")
 # Custom resources take any property; the CDK's metadata resource takes none but its own.
@@ -48,10 +48,9 @@ def extracted() -> dict[str, Any]:
     """Give the emulated types' schemas by type name."""
     from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
-    resources.load()
     return {
         name: _resource(PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", name).schema, name)
-        for name in sorted(set(REGISTRY) - _FREE)
+        for name in sorted(set(TYPES) - _FREE)
     }
 
 
@@ -76,7 +75,7 @@ def written(schemas: Mapping[str, Any]) -> str:
 
 def _resource(schema: Mapping[str, Any], type_name: str) -> dict[str, Any]:
     """Keep the properties that are honoured, and the definitions that these reach."""
-    honoured = REGISTRY[type_name].properties
+    honoured = TYPES[type_name].properties
     own = {**schema, "properties": {k: v for k, v in schema["properties"].items() if k in honoured}}
     result = _kept(own)
     fixed = {path.split("/")[2] for path in schema.get("createOnlyProperties", [])}

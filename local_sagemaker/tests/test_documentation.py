@@ -18,8 +18,8 @@ import boto3
 import pytest
 
 import local_sagemaker
-from local_sagemaker import RuntimeOptions, resources
-from local_sagemaker.resources.resource_type import REGISTRY
+from local_sagemaker import RuntimeOptions
+from local_sagemaker.resources.table import TYPES
 
 pytest_plugins = ("pytester",)
 PROJECT = Path(__file__).resolve().parents[1]
@@ -171,24 +171,17 @@ def test_the_page_on_choices_names_options() -> None:
 
 
 def test_the_table_of_types_equals_the_registry() -> None:
-    resources.load()
     page = (PROJECT / "docs" / "cloudformation.md").read_text("utf-8")
     rows = re.findall(r"^\| `(AWS::[A-Za-z0-9:]+)` \| (.*) \|$", page, re.MULTILINE)
     assert dict(rows) == {
         name: ", ".join(sorted(kind.properties)) if name != _CUSTOM else "all"
-        for name, kind in REGISTRY.items()
+        for name, kind in TYPES.items()
     }
-    assert [name for name, _ in rows] == sorted(REGISTRY)
-    assert f"| {len(REGISTRY)} types, each" in README.read_text("utf-8")
+    assert [name for name, _ in rows] == sorted(TYPES)
+    assert f"| {len(TYPES)} types, each" in README.read_text("utf-8")
 
 
 _CUSTOM = "AWS::CloudFormation::CustomResource"
-
-
-def test_every_module_of_types_is_loaded() -> None:
-    folder = Path(resources.__file__).parent
-    makers = {path.stem for path in folder.glob("*.py") if "@emulated" in path.read_text()}
-    assert makers == set(resources.MODULES)
 
 
 # Modules that name types without making resources of them.
@@ -197,14 +190,13 @@ _NOT_MADE = {Path(__file__).name, "test_refusals.py", "test_schemas.py"}
 
 def test_every_type_is_deployed_by_a_test_of_this_folder() -> None:
     """The tests of a type create, change and delete it; here it is only that none is forgotten."""
-    resources.load()
     named = set()
     for path in Path(__file__).parent.glob("test_*.py"):
         if path.name not in _NOT_MADE:
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     named.add(node.value)
-    assert sorted(set(REGISTRY) - named) == []
+    assert sorted(set(TYPES) - named) == []
 
 
 # --------------------------------------------------------------------- a project of its own

@@ -6,22 +6,19 @@ import pytest
 from botocore.exceptions import ClientError
 from stacks_under_test import TRUST
 
-from local_sagemaker import resources
 from local_sagemaker.resources.properties import PropertyNotEmulated, coerce
-from local_sagemaker.resources.resource_type import REGISTRY
-
-resources.load()
+from local_sagemaker.resources.table import TYPES
 
 
-@pytest.mark.parametrize("type_name", sorted(REGISTRY))
+@pytest.mark.parametrize("type_name", sorted(TYPES))
 def test_every_type_refuses_a_property_it_does_not_honour(type_name):
-    kind = REGISTRY[type_name]
+    kind = TYPES[type_name]
     if type_name == "AWS::CloudFormation::CustomResource":
         assert kind.honours("Anything")  # every property goes to the function
         return
     assert not kind.honours("NoSuchProperty")
     assert kind.replaces <= kind.properties
-    assert kind.name_property is None or kind.name_property in kind.properties
+    assert kind.name is None or kind.name in kind.properties
     assert (kind.tagged is None) or "Tags" in kind.properties
 
 

@@ -40,6 +40,7 @@ def test_it_holds_the_package_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     assert names == expected
     assert {
         "local_sagemaker/py.typed",
+        "local_sagemaker/resources/table.yaml",
         "local_sagemaker/schemas/resource_types.json",
         "local_sagemaker/lambda_modules/cfnresponse.py",
     } <= names

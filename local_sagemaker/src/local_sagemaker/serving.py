@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import corrections, hosting, lambda_runner, resources, task_runner
+from . import corrections, hosting, lambda_runner, task_runner
 from .admission import admit_known, serve_with
 from .application import Application, OwnService
 from .cloudformation import stacks
@@ -46,7 +46,6 @@ def serving_in_thread(port: int = 0, runtime: Runtime | None = None) -> Iterator
     All servers of one process share one state. When the last one stops, everything is forgotten:
     what moto has, stacks, endpoints, functions and tasks with their processes and files.
     """
-    resources.load()
     runtime = runtime or Runtime()
     application = Application(
         [CLOUDFORMATION, SAGEMAKER, APPLICATION_AUTO_SCALING, CLOUDTRAIL, OBSERVABILITY_ADMIN],

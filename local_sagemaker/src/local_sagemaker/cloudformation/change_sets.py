@@ -8,7 +8,7 @@ from typing import Any
 
 from ..application import Caller
 from ..protocols import ServiceError
-from ..resources.resource_type import find_type
+from ..resources.table import find_type
 from . import descriptions
 from .dependencies import references
 from .engine import StackOperation
@@ -66,7 +66,7 @@ def _modification(
     kind = find_type(declared["Type"])
     details, certain, possible = [], False, False
     for name in changed:
-        recreates = kind is not None and kind.needs_replacement({name})
+        recreates = kind is not None and name in kind.replaces
         causes = _causes(properties.get(name))
         certain = certain or (recreates and not causes)
         possible = possible or recreates

@@ -182,7 +182,7 @@ class StackOperation:
             old.declaration = declared
             return
         kind = kind_of(old.type)
-        if kind.needs_replacement(changed):
+        if changed & kind.replaces:
             self._refuse_same_name(kind, old, properties)
             self._stack.note(old, "UPDATE_IN_PROGRESS", _NEW_PHYSICAL)
             journal[logical_id] = "replaced"
@@ -196,7 +196,7 @@ class StackOperation:
 
         def update(at: Place) -> Created | None:
             check(logical_id, old.type, properties)
-            return kind.change(at, existing(old), properties)
+            return kind.update(at, existing(old), properties)
 
         answer = self._work.attempt(changed_resource, "UPDATE", update)
         if answer is not None and answer.physical_id != old.physical_id:
@@ -213,10 +213,10 @@ class StackOperation:
         self, kind: ResourceType, old: DeployedResource, properties: Mapping[str, Any]
     ) -> None:
         elsewhere = any(properties.get(n) != old.properties.get(n) for n in kind.named_within)
-        if kind.name_property is None or elsewhere:
+        if kind.name is None or elsewhere:
             return
-        name = properties.get(kind.name_property)
-        if name and name == old.properties.get(kind.name_property):
+        name = properties.get(kind.name)
+        if name and name == old.properties.get(kind.name):
             reason = _CUSTOM_NAMED.format(name=name)
             self._stack.note(copy_with(old), "UPDATE_FAILED", reason)
             raise ResourceFailed(f"{old.logical_id}: {reason}")
@@ -274,7 +274,7 @@ class StackOperation:
                     self._work.attempt(
                         old,
                         "UPDATE",
-                        lambda at, k=kind, c=current, o=old: k.change(
+                        lambda at, k=kind, c=current, o=old: k.update(
                             at, existing(c), o.properties
                         ),
                     )

@@ -8,7 +8,8 @@ from typing import Any
 
 from ..connections import local_client
 from ..protocols import ServiceError
-from ..resources.resource_type import REGISTRY, Place, find_type
+from ..resources.resource_type import Place
+from ..resources.table import TYPES, find_type
 from ..schemas import violations
 from .dependencies import creation_order
 from .intrinsics import NO_VALUE, Resolver
@@ -73,7 +74,7 @@ class Evaluation(Resolver):
         return self._with_stack_tags(self.resources[logical_id]["Type"], resolved)
 
     def _with_stack_tags(self, type_name: str, properties: dict[str, Any]) -> dict[str, Any]:
-        kind = REGISTRY.get(type_name)
+        kind = TYPES.get(type_name)
         if kind is None or kind.tagged is None or not self._tags:
             return properties
         own = properties.get("Tags")

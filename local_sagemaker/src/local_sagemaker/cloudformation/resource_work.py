@@ -11,7 +11,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ..protocols import ServiceError
 from ..resources.properties import PropertyNotEmulated
-from ..resources.resource_type import Created, Existing, Place, ResourceType, find_type
+from ..resources.resource_type import Created, Existing, Place, ResourceType
+from ..resources.table import find_type
 from ..schemas import violations
 from .dependencies import creation_order, deletion_order, dependencies
 from .evaluation import Evaluation, invalid, not_emulated

@@ -25,7 +25,7 @@ from ..permissions.principals import identify, role_identity
 from ..protocols import ServiceError
 from ..runtime.http_server import LOOPBACK, Connection, Limits, Request, listening
 from .properties import as_text
-from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
+from .resource_type import Created, Existing, Place, Properties, ResourceType
 
 _ON_EVENT = "USER_ON_EVENT_FUNCTION_ARN"
 _IS_COMPLETE = "USER_IS_COMPLETE_FUNCTION_ARN"
@@ -224,11 +224,9 @@ def _wait_until_complete(at: Place, arn: str, event: dict[str, Any]) -> dict[str
     raise ServiceError(f"Operation timed out after {_COMPLETION_TIMEOUT:.0f} s")
 
 
-@emulated
 class CustomResource(ResourceType):
-    """A resource that a function of the stack looks after; see `custom_resources`."""
+    """A resource that a function of the stack looks after."""
 
-    type_name = "AWS::CloudFormation::CustomResource"
     properties = frozenset({"ServiceToken"})
     replaces = frozenset({"ServiceToken"})
 

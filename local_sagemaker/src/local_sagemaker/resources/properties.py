@@ -7,21 +7,14 @@ botocore's shapes are enough to translate one to the other.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
 from botocore.model import Shape
 
 
 class PropertyNotEmulated(Exception):
-    """A property that no part of the local AWS would honour.
-
-    Parameters
-    ----------
-    path
-        Where it is, below the resource's properties.
-    """
+    """A property that no part of the local AWS would honour; `path` is below the resource's own."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -29,17 +22,7 @@ class PropertyNotEmulated(Exception):
 
 
 def call(client: Any, operation: str, properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Call an API operation with a template's properties.
-
-    Parameters
-    ----------
-    client
-        A boto3 client.
-    operation
-        The method's name, such as `create_model`.
-    properties
-        Resolved properties, named as in the template or as in the API.
-    """
+    """Call an operation with resolved properties, named as in the template or as in the API."""
     name = client.meta.method_to_api_mapping[operation]
     shape = client.meta.service_model.operation_model(name).input_shape
     return getattr(client, operation)(**coerce(shape, properties, ""))
@@ -73,7 +56,8 @@ def _structure(shape: Shape, value: Any, path: str) -> dict[str, Any]:
     result = {}
     for key, item in value.items():
         where = f"{path}.{key}" if path else key
-        member = members.get(key.lower())
+        # KMS says TagKey and TagValue.
+        member = members.get(key.lower()) or members.get(f"tag{key.lower()}")
         if member is None:
             raise PropertyNotEmulated(where)
         if item is not None:
@@ -100,21 +84,9 @@ def only(properties: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: properties[name] for name in names if properties.get(name) is not None}
 
 
-def without(properties: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def without(properties: Mapping[str, Any], *names: str | None) -> dict[str, Any]:
     """Give all of the properties but some."""
     return {name: value for name, value in properties.items() if name not in names}
-
-
-def refuse_others(value: Mapping[str, Any], path: str, *names: str) -> None:
-    """Refuse what a hand-written translation would drop.
-
-    Raises
-    ------
-    PropertyNotEmulated
-        For keys other than those named.
-    """
-    if others := sorted(set(value) - set(names)):
-        raise PropertyNotEmulated(f"{path}.{', '.join(others)}")
 
 
 def tag_list(tags: Any) -> list[dict[str, str]]:
@@ -122,49 +94,3 @@ def tag_list(tags: Any) -> list[dict[str, str]]:
     if isinstance(tags, Mapping):
         return [{"Key": key, "Value": as_text(value)} for key, value in tags.items()]
     return [{"Key": tag["Key"], "Value": as_text(tag["Value"])} for tag in tags or []]
-
-
-def tag_map(tags: Any) -> dict[str, str]:
-    """Give tags as a map, whichever of the two forms the template has."""
-    return {tag["Key"]: tag["Value"] for tag in tag_list(tags)}
-
-
-@dataclass(frozen=True)
-class Tagging:
-    """How the tags of one type of resource are changed.
-
-    Parameters
-    ----------
-    service, tag, untag
-        The operations.
-    resource, of
-        How they name the resource, and which of its attributes that is; by default its physical id.
-    tags, keys
-        How they call tags and the keys to remove.
-    spelt, gone
-        Give the tags to set, and the keys to remove, the form that they take.
-    more
-        Whatever else they need.
-    """
-
-    service: str
-    tag: str
-    untag: str
-    resource: str
-    of: str = ""
-    tags: str = "Tags"
-    keys: str = "TagKeys"
-    spelt: Callable[[Any], Any] = tag_list
-    gone: Callable[[list[str]], Any] = list
-    more: Mapping[str, Any] = field(default_factory=dict)
-
-    def change(self, client: Any, resource: str, old: Any, new: Any) -> None:
-        """Bring a resource's tags from what they were to what the template says."""
-        before, after = tag_map(old), tag_map(new)
-        changed = [tag for tag in tag_list(new) if before.get(tag["Key"]) != tag["Value"]]
-        removed = sorted(set(before) - set(after))
-        named = {self.resource: resource, **self.more}
-        if changed:
-            call(client, self.tag, {**named, self.tags: self.spelt(changed)})
-        if removed:
-            call(client, self.untag, {**named, self.keys: self.gone(removed)})

@@ -1,20 +1,21 @@
-"""What a resource type is to the engine, and the registry of the types there are."""
+"""What a resource type is to the engine: a row that says which operations make, change and delete it."""
 
 from __future__ import annotations
 
+import functools
 import secrets
 import string
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar
+from typing import Any
 
 from ..admission import Session
 from ..connections import local_client
 from ..runtime.clock import Clock
 from ..runtime.options import RuntimeOptions
 from ..schemas import schema_of
-from .properties import Tagging, call
+from .calls import By, Call, Known, filled
+from .properties import as_text, tag_list, without
 
 Properties = Mapping[str, Any]
 
@@ -38,19 +39,7 @@ class Existing:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a resource belongs.
-
-    Parameters
-    ----------
-    type_name
-        The resource's type; it differs from the handler's name for `Custom::*`.
-    clock
-        By which handlers wait.
-    options
-        How the local AWS behaves where AWS leaves it open.
-    begun
-        What a creation has made so far; see `begin`.
-    """
+    """Where a resource belongs. Its type differs from the handler's for `Custom::*`."""
 
     account: str
     region: str
@@ -77,10 +66,6 @@ class Place:
         """Give a boto3 client of this local AWS."""
         return local_client(service, region or self.region, self.url, self.session)
 
-    def arn(self, service: str, resource: str) -> str:
-        """Write an ARN in this account and region."""
-        return f"arn:aws:{service}:{self.region}:{self.account}:{resource}"
-
     def generated_name(self, longest: int = 255, *, lower: bool = False) -> str:
         """Make a name as CloudFormation does: stack, logical id, random end."""
         alphabet = string.ascii_uppercase + string.digits
@@ -91,97 +76,267 @@ class Place:
         return name.lower() if lower else name
 
 
-class ResourceType(ABC):
-    """How one type of resource is created, updated and deleted.
+_UNSET = (None, False, "false", "", {}, [])
 
-    Subclasses are stateless: whatever an update or a delete needs is in `Existing`.
+
+@dataclass(frozen=True)
+class Setting:
+    """Properties, separated by spaces, that have an operation of their own, and one that resets them."""
+
+    of: str
+    put: Call
+    reset: Call | None = None
+    """Where the first property is missing or false; without it `put` gets the default."""
+    default: Any = None
+    """What a missing property is set to, if AWS has no default that counts at its creation too."""
+
+    def settle(
+        self, client: Any, key: Known, known: Known, old: Properties, new: Properties
+    ) -> None:
+        """Bring it from what it was to what the template says."""
+        before, after = (
+            {name: where.get(name, self.default) for name in self.of.split()}
+            for where in (old, new)
+        )
+        if all(as_text(before[name]) == as_text(after[name]) for name in after):
+            return
+        (part, value), was = next(iter(after.items())), next(iter(before.values()))
+        if value not in _UNSET or (self.reset is None and value is not None):
+            operation = self.put
+        elif self.reset is None or was in _UNSET:
+            return
+        else:
+            operation = self.reset
+        operation.run(client, {**known, **after, "part": part, "value": value}, {**key, **after})
+
+
+@dataclass(frozen=True)
+class Members:
+    """A property whose items are added and removed one by one.
+
+    The operations get the fields of an item that have their parameters' names, and `{item}`.
     """
 
-    type_name: ClassVar[str] = ""
-    properties: ClassVar[frozenset[str]] = frozenset()
-    """The properties that are honoured: those of `schemas/resource_types.json`, unless the type is
-    free of a schema. Every other one makes the stack fail."""
-    replaces: ClassVar[frozenset[str]] = frozenset()
-    """The properties whose change needs a new resource: the schema's createOnlyProperties ..."""
-    also_replaces: ClassVar[frozenset[str]] = frozenset()
-    """... these too ..."""
-    in_place: ClassVar[frozenset[str]] = frozenset()
-    """... and these not. Both are exceptions, and say why."""
-    deletes_by: ClassVar[tuple[str, str, str | Mapping[str, str]]] = ("", "", "")
-    """Service, operation and its parameter for the physical id, where that is all of a delete; or
-    its parameters, each with the property or attribute that it takes, "" being the physical id."""
-    name_property: ClassVar[str | None] = None
-    """The property that fixes the resource's name, which no two resources can share."""
-    named_within: ClassVar[frozenset[str]] = frozenset()
+    of: str
+    add: Call
+    remove: Call | None = None
+    identity: str = ""
+    """The part of an item that says which it is; by default all of it."""
+    made: int = 0
+    """How many the creation has added."""
+    adds_first: bool = False
+    """Whether the last one cannot be removed."""
+    listed: Call | None = None
+    """What lists those to remove before the resource is deleted, ..."""
+    items: str = ""
+    """... and where, if not in the property; "" removes none."""
+
+    def settle(
+        self, client: Any, key: Known, known: Known, old: Properties, new: Properties
+    ) -> None:
+        """Remove what is not in the template any more, and add what is new in it."""
+        before, after = old.get(self.of) or [], new.get(self.of) or []
+        kept = [self._identity(item) for item in after]
+        gone = [item for item in before if self._identity(item) not in kept]
+        if not self.adds_first:
+            self._remove(client, key, {**known, **old}, gone)
+        # What is added with other properties is added again when they have changed.
+        others = {field.split(".")[0] for field in self.add.fields} & {*old, *new} - {self.of}
+        again = any(old.get(name) != new.get(name) for name in others)
+        for item in after:
+            if again or item not in before:
+                self._run(self.add, client, key, {**known, **new}, item)
+        if self.adds_first:
+            self._remove(client, key, {**known, **old}, gone)
+
+    def empty(self, client: Any, key: Known, known: Known) -> None:
+        """Remove all that there are, before the resource is deleted."""
+        if self.items:
+            there = {**known, **(self.listed.run(client, known, key) if self.listed else {})}
+            self._remove(client, key, known, filled(self.items, there) or [])
+
+    def _remove(self, client: Any, key: Known, known: Known, items: list[Any]) -> None:
+        if self.remove is not None:
+            for item in items:
+                self._run(self.remove, client, key, known, item)
+
+    @staticmethod
+    def _run(operation: Call, client: Any, key: Known, known: Known, item: Any) -> None:
+        fields = item if isinstance(item, dict) else {}
+        operation.run(client, {**known, "item": item}, {**key, **fields})
+
+    def _identity(self, item: Any) -> Any:
+        return item[self.identity] if self.identity else item
+
+
+@dataclass(frozen=True)
+class Tags:
+    """The operations on a resource's tags: what they set or remove is `{tags}`, Tags and TagKeys."""
+
+    tag: Call
+    untag: Call
+    of: str = "Tags"
+
+    def settle(
+        self, client: Any, key: Known, known: Known, old: Properties, new: Properties
+    ) -> None:
+        """Bring the tags from what they were to what the template says."""
+        before, after = (
+            {tag["Key"]: tag["Value"] for tag in tag_list(where.get(self.of))}
+            for where in (old, new)
+        )
+        if changed := {key: text for key, text in after.items() if before.get(key) != text}:
+            tags = tag_list(changed)
+            self.tag.run(client, {**known, "tags": tags}, {"Tags": tags})
+        if removed := sorted(set(before) - set(after)):
+            named = {"Tags": removed, "TagKeys": removed}
+            self.untag.run(client, {**known, "tags": removed}, named)
+
+
+@dataclass(frozen=True)
+class ResourceType:
+    """How one type of resource is created, updated and deleted: a row of `table.yaml`, which explains.
+
+    Subclasses say what a row cannot. They are stateless: whatever an update or a delete needs is in
+    `Existing`.
+    """
+
+    type_name: str
+    noun: str = ""
+    name: str | None = None
+    named_within: frozenset[str] = frozenset()
     """Properties of what the name is unique in: where one of them differs, the name may be the same."""
-    tags_by: ClassVar[Tagging | None] = None
-    """How a change of its tags is made, beside `update`."""
-    tagged: ClassVar[str | None] = None
-    """The form of the Tags property, which also takes the stack's tags: "list", "map" or none."""
+    longest: int = 255
+    """Of generated names."""
+    lower: bool = False
+    creates: Call | None = None
+    ref: str | By = "{name}"
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    reads: tuple[Call, ...] = ()
+    key: Mapping[str, Any] = field(default_factory=dict)
+    updates: Call | None = None
+    anew: bool = False
+    deletes: Call | None = None
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    parts: tuple[Setting | Members, ...] = ()
+    tags: Tags | None = None
+    also_replaces: frozenset[str] = frozenset()
+    in_place: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        stated = {**vars(self)}
+        if self.noun:
+            stated["creates"] = self.creates or Call(f"create_{self.noun}")
+            stated["deletes"] = self.deletes or Call(f"delete_{self.noun}")
+        name = self.name or str(self.ref).strip("{}")
+        if not self.key and name.isalnum() and name != "name":
+            by_id = self.ref in ("{name}", f"{{{name}}}")
+            stated["key"] = {name: "{}" if by_id else f"{{{name}}}"}
+        vars(self).update(stated)
+
+    @property
+    def service(self) -> str:
+        """The service, as boto3 calls it."""
+        name = self.type_name.split("::")[1].lower()
+        return {"applicationautoscaling": "application-autoscaling"}.get(name, name)
+
+    @functools.cached_property
+    def _schema(self) -> Mapping[str, Any]:
+        return schema_of(self.type_name) or {"properties": {}}
+
+    @functools.cached_property
+    def properties(self) -> frozenset[str]:
+        """The properties that are honoured; every other one makes the stack fail."""
+        return frozenset(self._schema["properties"])
+
+    @functools.cached_property
+    def replaces(self) -> frozenset[str]:
+        """The properties whose change needs a new resource."""
+        return self.also_replaces.union(self._schema.get("createOnly", ())) - self.in_place
+
+    @functools.cached_property
+    def tagged(self) -> str | None:
+        """The form of the Tags property, which also takes the stack's tags: "list", "map" or none."""
+        kind = self._schema["properties"].get("Tags", {}).get("type", "")
+        return {"array": "list", "object": "map"}.get(kind)
 
     def honours(self, name: str) -> bool:
         """Say whether a top-level property is honoured."""
         return name in self.properties
 
-    def needs_replacement(self, changed: set[str]) -> bool:
-        """Say whether a change of these properties needs a new resource."""
-        return bool(changed & self.replaces)
-
-    def name(self, at: Place, properties: Properties, longest: int = 255) -> str:
-        """Give the fixed name, or a generated one."""
-        fixed = properties.get(self.name_property) if self.name_property else None
-        return str(fixed) if fixed else at.generated_name(longest)
-
-    @abstractmethod
     def create(self, at: Place, properties: Properties) -> Created:
         """Create the resource."""
+        own = {**self.defaults, **properties}
+        name = own.get(self.name or "") or at.generated_name(self.longest, lower=self.lower)
+        if self.name:
+            own[self.name] = name
+        if "Tags" in own:
+            own["Tags"] = tag_list(own["Tags"])
+        client = at.client(self.service) if self.creates else None
+        place = {"account": at.account, "region": at.region, "name": str(name)}
+        known = {**own, **place}
+        done = {part.of: (own.get(part.of) or [])[: part.made] for part in self._members}
+        if self.creates:
+            answer = self.creates.run(client, known, own)
+            for inner in (*answer.values(), answer):
+                known = {**known, **(inner if isinstance(inner, dict) else {}), **place}
+            taken = {n: value for n, value in own.items() if self.creates.takes(client, n)}
+            done = {**self.defaults, **taken, **done}
+        created = at.begin(str(filled(self.ref, known)), filled(dict(self.attributes), known))
+        known |= {**created.attributes, "": created.physical_id}
+        self.wait(at, known)
+        return self._settled(at, known, done, own, {})
 
-    def update(self, at: Place, existing: Existing, properties: Properties) -> Created | None:
-        """Update the resource in place; gives what changed for `Ref` and `Fn::GetAtt`, if so."""
-        assert self.tags_by, f"every property of {self.type_name} replaces it"
-        return None
+    def update(self, at: Place, existing: Existing, properties: Properties) -> Created:
+        """Update the resource in place; gives what it is now to `Ref` and `Fn::GetAtt`."""
+        if self.anew:
+            self.delete(at, existing)
+            named = {self.name: existing.physical_id} if self.name else {}
+            return self.create(at, {**properties, **named})
+        old, new = ({**self.defaults, **each} for each in (existing.properties, properties))
+        changed = {name for name in {*old, *new} if old.get(name) != new.get(name)} - {"Tags"}
+        known = self._known(at, new, existing, {n: new[n] for n in changed & set(new)})
+        client = at.client(self.service) if self.updates else None
+        if self.updates and any(self.updates.takes(client, name) for name in changed):
+            stated = {**without(new, "Tags"), **filled(self.key, known)}
+            self.updates.run(client, known, stated)
+            self.wait(at, known)
+        return self._settled(at, known, old, new, existing.attributes)
 
-    def change(self, at: Place, existing: Existing, properties: Properties) -> Created | None:
-        """Update the resource in place, and its tags."""
-        changed = self.update(at, existing, properties)
-        if by := self.tags_by:
-            tags = existing.properties.get("Tags"), properties.get("Tags")
-            by.change(at.client(by.service), self.tagged_as(at, existing), *tags)
-        return changed
+    def wait(self, at: Place, known: Known) -> None:
+        """Wait until what was created or updated is ready."""
 
-    def tagged_as(self, at: Place, existing: Existing) -> str:
-        """Give what `tags_by` calls the resource; to override where it is no attribute."""
-        of = self.tags_by.of if self.tags_by else ""
-        return str(existing.attributes[of] if of else existing.physical_id)
+    def settle(self, at: Place, known: Known, old: Properties, new: Properties) -> None:
+        """Settle the parts of a new resource, or of one that exists."""
+        for part in self.parts:
+            part.settle(at.client(self.service), filled(self.key, known), known, old, new)
+
+    def _settled(
+        self, at: Place, known: Known, old: Properties, new: Properties, before: Properties
+    ) -> Created:
+        self.settle(at, known, old, new)
+        for operation in self.reads:
+            known = {**known, **operation.run(at.client(self.service), known, {})}
+        if self.tags:
+            self.tags.settle(at.client(self.service), {}, known, old, new)
+        return Created(known[""], {**before, **filled(dict(self.attributes), known)})
 
     def delete(self, at: Place, existing: Existing) -> None:
         """Delete the resource."""
-        service, operation, named = self.deletes_by
-        known = {**existing.properties, **existing.attributes, "": existing.physical_id}
-        sources = {named: ""} if isinstance(named, str) else named
-        arguments = {name: known[of] for name, of in sources.items() if of in known}
-        call(at.client(service), operation, arguments)
+        known = self._known(at, {**self.defaults, **existing.properties}, existing)
+        key = filled(self.key, known)
+        for part in self._members:
+            part.empty(at.client(self.service), key, known)
+        if self.deletes:
+            self.deletes.run(at.client(self.service), known, key)
 
+    @property
+    def _members(self) -> list[Members]:
+        return [part for part in self.parts if isinstance(part, Members)]
 
-REGISTRY: dict[str, ResourceType] = {}
-"""Every emulated type by name."""
-
-Kind = TypeVar("Kind", bound=type[ResourceType])
-
-
-def emulated(kind: Kind) -> Kind:
-    """Register a resource type (a class decorator)."""
-    if known := schema_of(kind.type_name):
-        kind.properties = frozenset(known["properties"])
-        kind.replaces = kind.also_replaces.union(known.get("createOnly", ())) - kind.in_place
-        tags = known["properties"].get("Tags", {}).get("type", "")
-        kind.tagged = {"array": "list", "object": "map"}.get(tags)
-    REGISTRY[kind.type_name] = kind()
-    return kind
-
-
-def find_type(type_name: str) -> ResourceType | None:
-    """Give the type's handler, or None when the type is not emulated."""
-    if type_name.startswith("Custom::"):
-        return REGISTRY["AWS::CloudFormation::CustomResource"]
-    return REGISTRY.get(type_name)
+    @staticmethod
+    def _known(
+        at: Place, own: Properties, existing: Existing, changed: Properties | None = None
+    ) -> Known:
+        place = {"account": at.account, "region": at.region, "": existing.physical_id}
+        return {**own, **existing.attributes, **(changed or {}), **place}

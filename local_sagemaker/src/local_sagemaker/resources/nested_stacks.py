@@ -9,34 +9,19 @@ from botocore.exceptions import ClientError
 
 from ..protocols import ServiceError
 from .properties import as_text, only, tag_list
-from .resource_type import Created, Existing, Place, Properties, ResourceType, emulated
-
-
-@emulated
-class Metadata(ResourceType):
-    """CDK's own usage analytics: nothing to create, here as at AWS."""
-
-    type_name = "AWS::CDK::Metadata"
-    properties = frozenset({"Analytics"})
-
-    def create(self, at: Place, properties: Properties) -> Created:
-        return Created(at.generated_name(), {})
-
-    def update(self, at: Place, existing: Existing, properties: Properties) -> None:
-        return None
-
-    def delete(self, at: Place, existing: Existing) -> None:
-        return None
-
+from .resource_type import Created, Existing, Place, Properties, ResourceType
 
 _TIMEOUT = 900.0
 
 
-@emulated
+class Metadata(ResourceType):
+    """CDK's own usage analytics: nothing to create, here as at AWS."""
+
+    properties = frozenset({"Analytics"})
+
+
 class NestedStack(ResourceType):
     """A stack in a stack."""
-
-    type_name = "AWS::CloudFormation::Stack"
 
     def create(self, at: Place, properties: Properties) -> Created:
         answer = at.client("cloudformation").create_stack(

@@ -1,0 +1,119 @@
+"""Operations of AWS's services as a table writes them: a name, and where each argument comes from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from .properties import PropertyNotEmulated, call
+
+Known = Mapping[str, Any]
+"""What arguments are made of: a resource's properties and attributes, the answer to its creation,
+`name`, `account`, `region`, and under "" the physical ID."""
+
+_FIELD = re.compile(r"\{([\w.]*)(?::([^}]*))?\}")
+
+
+class By:
+    """A value that a function makes of fields; nothing where the first of them is not there."""
+
+    def __init__(self, function: Callable[..., Any], *fields: str) -> None:
+        self.function = function
+        self.fields = fields
+
+
+class Call:
+    """An operation with what it is given beside the properties that have its parameters' names.
+
+    An argument is text with fields, `"{RouteTableId}|{State:ENABLED}"`, where `{}` is the physical
+    ID, ":" comes before what stands for a missing value, and the field of a list is that of each
+    item; of a field alone it is the field's value. Or it is a list or mapping of such, `By` a
+    function, or any other value as it is; None leaves a parameter out.
+    """
+
+    def __init__(self, operation: str, /, **arguments: Any) -> None:
+        self.operation = operation
+        self.arguments = arguments
+        self.fields = frozenset(_fields(arguments))
+
+    def takes(self, client: Any, name: str) -> bool:
+        """Say whether a property is an argument, or is in one."""
+        left_out = {name.lower() for name, value in self.arguments.items() if value is None}
+        free = {member.lower() for member in _members(client, self.operation)} - left_out
+        return name.lower() in free or name in {field.split(".")[0] for field in self.fields}
+
+    def run(self, client: Any, known: Known, properties: Known) -> dict[str, Any]:
+        """Call the operation."""
+        self._refuse_lost(properties)
+        filled_in = {name: filled(value, known) for name, value in self.arguments.items()}
+        arguments = {
+            name: value
+            for name, value in filled_in.items()
+            if value is not None or self.arguments[name] is None
+        }
+        free = {name.lower() for name in _members(client, self.operation)}
+        free -= {name.lower() for name in arguments}
+        given = {name: value for name, value in properties.items() if name.lower() in free}
+        return call(client, self.operation, {**given, **arguments})
+
+    def _refuse_lost(self, properties: Known) -> None:
+        """Refuse the parts of a property of which the arguments have others."""
+        for name in {field.split(".")[0] for field in self.fields} - self.fields:
+            taken = {field.split(".")[1] for field in self.fields if field.startswith(f"{name}.")}
+            value = properties.get(name)
+            if isinstance(value, dict) and (lost := sorted(set(value) - taken)):
+                raise PropertyNotEmulated(f"{name}.{', '.join(lost)}")
+
+
+def _members(client: Any, operation: str) -> list[str]:
+    name = client.meta.method_to_api_mapping[operation]
+    shape = client.meta.service_model.operation_model(name).input_shape
+    return list(shape.members) if shape else []
+
+
+def _fields(value: Any) -> Iterator[str]:
+    if isinstance(value, By):
+        yield from value.fields
+    elif isinstance(value, str):
+        yield from (match[1] for match in _FIELD.finditer(value))
+    elif isinstance(value, (dict, list)):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _fields(inner)
+
+
+def filled(value: Any, known: Known) -> Any:
+    """Fill in the fields of an argument; None where one of them is missing."""
+    if isinstance(value, By):
+        first, *more = (_found(known, field) for field in value.fields)
+        return None if first is None else value.function(first, *more)
+    if isinstance(value, dict):
+        pairs = {name: filled(inner, known) for name, inner in value.items()}
+        return {name: inner for name, inner in pairs.items() if inner is not None}
+    if isinstance(value, list):
+        return [item for inner in value if (item := filled(inner, known)) is not None]
+    if not isinstance(value, str):
+        return value
+    if alone := _FIELD.fullmatch(value):
+        return _or(alone, known)
+    texts = [_or(match, known) for match in _FIELD.finditer(value)]
+    if None in texts:
+        return None
+    return _FIELD.sub(lambda match: str(_or(match, known)), value)
+
+
+def _or(field: re.Match[str], known: Known) -> Any:
+    value = _found(known, field[1])
+    return field[2] if value is None else value
+
+
+def _found(known: Known, path: str) -> Any:
+    value: Any = known
+    for part in path.split("."):
+        if isinstance(value, list) and not part.isdigit():
+            value = [item.get(part) for item in value]
+        elif isinstance(value, list):
+            value = value[int(part)] if int(part) < len(value) else None
+        else:
+            value = value.get(part) if isinstance(value, Mapping) else None
+    return value
