@@ -64,12 +64,12 @@ def _modification(
     if not changed:
         return None
     kind = find_type(declared["Type"])
-    details, certain, possible = [], False, False
+    details, replaced = [], False
     for name in changed:
         recreates = kind is not None and name in kind.replaces
         causes = _causes(properties.get(name))
-        certain = certain or (recreates and not causes)
-        possible = possible or recreates
+        # A reference to something that is replaced always changes here.
+        replaced = replaced or recreates
         target = {
             "Attribute": "Properties",
             "Name": name,
@@ -88,17 +88,15 @@ def _modification(
                     "CausingEntity": cause,
                 }
             )
-    # A reference to something that is replaced always changes here, so "possible" is certain too.
-    replacement = "True" if certain or possible else "False"
     return _change(
         "Modify",
         old.logical_id,
         old.type,
         old.physical_id,
-        Replacement=replacement,
+        Replacement=str(replaced),
         Scope=["Properties"],
         Details=details,
-        **({"PolicyAction": "ReplaceAndDelete"} if replacement == "True" else {}),
+        **({"PolicyAction": "ReplaceAndDelete"} if replaced else {}),
     )
 
 

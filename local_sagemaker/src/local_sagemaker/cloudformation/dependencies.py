@@ -42,13 +42,7 @@ def _explicit(resource: Mapping[str, Any]) -> set[str]:
 
 
 def creation_order(resources: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Order resources so that each comes after what it needs.
-
-    Raises
-    ------
-    ServiceError
-        On a circle, in CloudFormation's words.
-    """
+    """Order resources so that each comes after what it needs; a circle is refused."""
     names = set(resources)
     needs = {name: dependencies(resource, names) for name, resource in resources.items()}
     order: list[str] = []

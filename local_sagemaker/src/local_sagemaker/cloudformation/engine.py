@@ -27,17 +27,7 @@ _NEW_PHYSICAL = (
 
 
 class StackOperation:
-    """One operation on one stack.
-
-    Parameters
-    ----------
-    place
-        Account, region and URL; its logical id is of no meaning.
-    stacks
-        The region's stacks, for exports and imports.
-    stack
-        The stack to work on.
-    """
+    """One operation on one stack; the place's logical ID is of no meaning."""
 
     def __init__(self, place: Place, stacks: StackStore, stack: Stack) -> None:
         self._place = place

@@ -1,9 +1,12 @@
-"""A template evaluated for one stack: conditions settled, properties resolved."""
+"""A template evaluated for one stack: conditions settled, functions and properties resolved."""
 
 from __future__ import annotations
 
+import base64
 import copy
-from collections.abc import Collection
+import ipaddress
+import re
+from collections.abc import Callable, Collection
 from typing import Any
 
 from ..connections import local_client
@@ -12,7 +15,6 @@ from ..resources.resource_type import Place
 from ..resources.table import TYPES, find_type
 from ..schemas import violations
 from .dependencies import creation_order
-from .intrinsics import NO_VALUE, Resolver
 from .stacks import DeployedResource, Output, Stack, StackStore
 from .stacks import store as stack_store
 from .template import Submission
@@ -21,18 +23,17 @@ PENDING = "\0known after deployment:"
 """Marks a value that a change set cannot know: it belongs to a resource that is yet to be made."""
 
 
-class Evaluation(Resolver):
+class _NoValue:
+    """What `Ref: AWS::NoValue` gives: the property is not there at all."""
+
+
+NO_VALUE = _NoValue()
+
+
+class Evaluation:
     """A template with its parameters, evaluated for a stack.
 
-    Parameters
-    ----------
-    stack
-        The stack; only its names and resources are read.
-    submitted
-        What it is to be.
-    pending
-        Resources that will exist only after the deployment; others that are asked for must exist
-        by now.
+    Resources that are `pending` will exist only after the deployment; others must exist by now.
     """
 
     def __init__(
@@ -49,8 +50,9 @@ class Evaluation(Resolver):
         self._pending = pending
         self._tags = submitted.tags
         self.imports: set[str] = set()
-        values = {name: parameter.value for name, parameter in submitted.parameters.items()}
-        values |= {
+        self.template = submitted.template
+        self.values = {name: parameter.value for name, parameter in submitted.parameters.items()}
+        self.values |= {
             "AWS::AccountId": place.account,
             "AWS::Region": place.region,
             "AWS::StackName": stack.name,
@@ -59,7 +61,6 @@ class Evaluation(Resolver):
             "AWS::URLSuffix": "amazonaws.com",
             "AWS::NotificationARNs": stack.notification_arns,
         }
-        super().__init__(submitted.template, values)
         self.resources: dict[str, dict[str, Any]] = {
             name: resource
             for name, resource in self.template["Resources"].items()
@@ -85,13 +86,7 @@ class Evaluation(Resolver):
         return {**properties, "Tags": [*(own or []), *added]}
 
     def outputs(self) -> list[Output]:
-        """Resolve the outputs.
-
-        Raises
-        ------
-        ServiceError
-            When an output names what does not exist.
-        """
+        """Resolve the outputs."""
         result = []
         for key, declared in (self.template.get("Outputs") or {}).items():
             if "Condition" in declared and not self.condition(declared["Condition"]):
@@ -136,12 +131,155 @@ class Evaluation(Resolver):
                 )
         return result
 
-    def ref(self, logical_id: str) -> str:
+    def resolve(self, value: Any) -> Any:
+        """Give the value with every function in it evaluated."""
+        if isinstance(value, list):
+            items = [self.resolve(item) for item in value]
+            return [item for item in items if item is not NO_VALUE]
+        if isinstance(value, dict):
+            if len(value) == 1:
+                name, argument = next(iter(value.items()))
+                if name == "Ref":
+                    return self._ref(argument)
+                if name.startswith("Fn::"):
+                    return self._function(name, argument)
+            pairs = {key: self.resolve(item) for key, item in value.items()}
+            return {key: item for key, item in pairs.items() if item is not NO_VALUE}
+        if isinstance(value, str) and "{{resolve:" in value:
+            return re.sub(
+                r"\{\{resolve:([a-z-]+):([^}]+)\}\}",
+                lambda match: self._dynamic(match[1], match[2]),
+                value,
+            )
+        return value
+
+    def condition(self, name: str) -> bool:
+        """Evaluate a condition by name."""
+        conditions = self.template.get("Conditions") or {}
+        if name not in conditions:
+            raise ServiceError(f"Template format error: Unresolved condition {name}")
+        return self._test(conditions[name])
+
+    def _test(self, expression: Any) -> bool:
+        name, argument = next(iter(expression.items()))
+        if name == "Condition":
+            return self.condition(argument)
+        if name == "Fn::Equals":
+            left, right = (self.resolve(item) for item in argument)
+            return _text(left) == _text(right)
+        if name == "Fn::And":
+            return all(self._test(item) for item in argument)
+        if name == "Fn::Or":
+            return any(self._test(item) for item in argument)
+        if name == "Fn::Not":
+            return not self._test(argument[0])
+        raise ServiceError(f"Template error: {name} is not a condition function")
+
+    def _ref(self, name: str) -> Any:
+        if name == "AWS::NoValue":
+            return NO_VALUE
+        if name in self.values:
+            return self.values[name]
+        return self._physical_id(name)
+
+    def _function(self, name: str, argument: Any) -> Any:
+        method = _FUNCTIONS.get(name)
+        if method is None:
+            raise ServiceError(f"Template error: {name} is not emulated by the local AWS")
+        return method(self, argument)
+
+    def _get_att(self, argument: Any) -> Any:
+        parts = argument.split(".", 1) if isinstance(argument, str) else argument
+        return self._attribute(parts[0], self.resolve(parts[1]))
+
+    def _sub(self, argument: Any) -> str:
+        text, own = (argument, {}) if isinstance(argument, str) else argument
+        own = {key: self.resolve(item) for key, item in own.items()}
+
+        def replace(match: re.Match[str]) -> str:
+            name = match[1].strip()
+            if name.startswith("!"):
+                return "${" + name[1:] + "}"
+            if name in own:
+                return _text(own[name])
+            if "." in name:
+                return _text(self._get_att(name))
+            return _text(self._ref(name))
+
+        return re.sub(r"\$\{([^}]+)\}", replace, text)
+
+    def _join(self, argument: Any) -> str:
+        items = self.resolve(argument[1])
+        return argument[0].join(_text(item) for item in items)
+
+    def _select(self, argument: Any) -> Any:
+        index, items = int(self.resolve(argument[0])), self.resolve(argument[1])
+        if not isinstance(items, list) or not 0 <= index < len(items):
+            raise ServiceError(
+                f"Template error: Fn::Select cannot select nonexistent value at index {index}"
+            )
+        return items[index]
+
+    def _split(self, argument: Any) -> list[str]:
+        return str(self.resolve(argument[1])).split(argument[0])
+
+    def _find_in_map(self, argument: Any) -> Any:
+        default = None
+        keys = []
+        for item in argument:
+            if isinstance(item, dict) and "DefaultValue" in item:
+                default = self.resolve(item["DefaultValue"])
+            else:
+                keys.append(self.resolve(item))
+        found: Any = self.template.get("Mappings") or {}
+        for key in keys:
+            if not isinstance(found, dict) or key not in found:
+                if default is not None:
+                    return default
+                raise ServiceError(f"Template error: Unable to get mapping for {'::'.join(keys)}")
+            found = found[key]
+        return found
+
+    def _if(self, argument: Any) -> Any:
+        return self.resolve(argument[1] if self.condition(argument[0]) else argument[2])
+
+    def _base64(self, argument: Any) -> str:
+        return base64.b64encode(_text(self.resolve(argument)).encode()).decode()
+
+    def _cidr(self, argument: Any) -> list[str]:
+        block, count, *rest = (self.resolve(item) for item in argument)
+        network = ipaddress.ip_network(block)
+        bits = int(rest[0]) if rest else network.max_prefixlen - network.prefixlen
+        subnets = network.subnets(new_prefix=network.max_prefixlen - bits)
+        return [str(next(subnets)) for _ in range(int(count))]
+
+    def _stack_output(self, argument: Any) -> Any:
+        if unknown := set(argument) - {"OutputName", "Region", "StackName"}:
+            raise ServiceError(
+                f"Template error: Fn::GetStackOutput with {', '.join(sorted(unknown))} is not "
+                "emulated by the local AWS"
+            )
+        given = {key: self.resolve(item) for key, item in argument.items()}
+        region, stack, output = (given.get(n) for n in ("Region", "StackName", "OutputName"))
+        # Unlike an import, this does not hold the other stack's output there.
+        stacks = self._stacks
+        if region not in (None, self._place.region):
+            stacks = stack_store(self._place.account, str(region))
+        with stacks.lock:
+            found = stacks.alive.get(str(stack))
+            outputs = {each.key: each.value for each in found.outputs} if found else {}
+        if output not in outputs:
+            raise ServiceError(
+                f"Template error: stack {stack} has no output {output}, or does not exist"
+            )
+        return outputs[output]
+
+    def _physical_id(self, logical_id: str) -> str:
         if logical_id in self._pending:
             return f"{PENDING}{logical_id}\0"
         return self._found(logical_id).physical_id
 
-    def attribute(self, logical_id: str, name: str) -> Any:
+    def _attribute(self, logical_id: str, name: str) -> Any:
         if logical_id in self._pending:
             return f"{PENDING}{logical_id}.{name}\0"
         resource = self._found(logical_id)
@@ -162,36 +300,52 @@ class Evaluation(Resolver):
             raise ServiceError(f"Template error: resource {logical_id} does not exist")
         return self._existing[logical_id]
 
-    def import_value(self, name: str) -> str:
+    def _import(self, argument: Any) -> str:
+        name = str(self.resolve(argument))
         exports = self._stacks.exports()
         if name not in exports:
             raise ServiceError(f"No export named {name} found.")
         self.imports.add(name)
         return exports[name][1].value
 
-    def stack_output(self, region: str | None, stack: str, output: str) -> str:
-        """Read another stack's output; unlike an import, this does not hold it there."""
-        store = self._stacks
-        if region not in (None, self._place.region):
-            store = stack_store(self._place.account, str(region))
-        with store.lock:
-            found = store.alive.get(stack)
-            outputs = {each.key: each.value for each in found.outputs} if found else {}
-        if output not in outputs:
-            raise ServiceError(
-                f"Template error: stack {stack} has no output {output}, or does not exist"
-            )
-        return outputs[output]
-
-    def zones(self, region: str) -> list[str]:
+    def _get_azs(self, argument: Any) -> list[str]:
+        region = self.resolve(argument) or self.values["AWS::Region"]
         answer = local_client("ec2", region, self._place.url).describe_availability_zones()
         return [zone["ZoneName"] for zone in answer["AvailabilityZones"]]
 
-    def dynamic(self, service: str, reference: str) -> str:
+    def _dynamic(self, service: str, reference: str) -> str:
         if service != "ssm":
             raise ServiceError(f"Dynamic references to {service} are not emulated")
         name = reference.split(":")[0]
         return str(self._place.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
+
+
+_FUNCTIONS: dict[str, Callable[[Evaluation, Any], Any]] = {
+    "Fn::GetAtt": Evaluation._get_att,
+    "Fn::Sub": Evaluation._sub,
+    "Fn::Join": Evaluation._join,
+    "Fn::Select": Evaluation._select,
+    "Fn::Split": Evaluation._split,
+    "Fn::FindInMap": Evaluation._find_in_map,
+    "Fn::GetAZs": Evaluation._get_azs,
+    "Fn::If": Evaluation._if,
+    "Fn::Base64": Evaluation._base64,
+    "Fn::Cidr": Evaluation._cidr,
+    "Fn::ImportValue": Evaluation._import,
+    "Fn::GetStackOutput": Evaluation._stack_output,
+    "Fn::Equals": lambda self, argument: self._test({"Fn::Equals": argument}),
+    "Fn::And": lambda self, argument: self._test({"Fn::And": argument}),
+    "Fn::Or": lambda self, argument: self._test({"Fn::Or": argument}),
+    "Fn::Not": lambda self, argument: self._test({"Fn::Not": argument}),
+}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (dict, list)):
+        raise ServiceError("Template error: a string was expected where a list or map was given")
+    return str(value)
 
 
 _RESOURCE_KEYS = {

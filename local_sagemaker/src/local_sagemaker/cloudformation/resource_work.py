@@ -30,15 +30,7 @@ class InvalidProperties(Exception):
 
 
 class ResourceWork:
-    """What an operation does to a stack's resources.
-
-    Parameters
-    ----------
-    place
-        Account, region and URL; its logical id is of no meaning.
-    stack
-        The stack whose resources and events change.
-    """
+    """What an operation does to a stack's resources and events."""
 
     def __init__(self, place: Place, stack: Stack) -> None:
         self._place = place

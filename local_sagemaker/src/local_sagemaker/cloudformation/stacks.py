@@ -138,13 +138,7 @@ class StackStore:
         self.deleted: dict[str, Stack] = {}
 
     def find(self, name_or_id: str, *, or_deleted: bool = False) -> Stack:
-        """Find a stack by name (alive only) or by id.
-
-        Raises
-        ------
-        ServiceError
-            When there is none, in the words that the CDK CLI looks for.
-        """
+        """Find a stack by name (alive only) or by ID; the CDK CLI looks for the words if there is none."""
         with self.lock:
             for stack in self.alive.values():
                 if name_or_id in (stack.name, stack.id):

@@ -139,17 +139,7 @@ def read_parameters(
     previous: Mapping[str, ParameterValue],
     read_ssm: Callable[[str], str],
 ) -> dict[str, ParameterValue]:
-    """Settle the template's parameters.
-
-    Parameters
-    ----------
-    given
-        The request's parameters; None stands for UsePreviousValue.
-    previous
-        The stack's parameters as they are now.
-    read_ssm
-        Reads a Systems Manager parameter by name.
-    """
+    """Settle the template's parameters; a given None stands for UsePreviousValue."""
     declared = template.get("Parameters") or {}
     unknown = sorted(set(given) - set(declared))
     if unknown:

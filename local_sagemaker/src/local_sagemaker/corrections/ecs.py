@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from flask import request
+from moto.core.utils import camelcase_to_underscores
 from moto.ecs.models import EC2ContainerServiceBackend, Task
 from moto.ecs.responses import EC2ContainerServiceResponse
 
@@ -20,26 +21,22 @@ from ..permissions.enforcement import is_enforced
 from ..permissions.tasks import TaskRefused, check_roles
 from .replacing import around
 
-_KEPT = {
-    "capacityProviderStrategy": "capacity_provider_strategy",
-    "deploymentConfiguration": "deployment_configuration",
-    "enableECSManagedTags": "enable_ecs_managed_tags",
-    "enableExecuteCommand": "enable_execute_command",
-    "healthCheckGracePeriodSeconds": "health_check_grace_period_seconds",
-    "networkConfiguration": "network_configuration",
-    "platformVersion": "platform_version",
-    "propagateTags": "propagate_tags",
-}
+_DROPPED = (
+    "capacityProviderStrategy",
+    "deploymentConfiguration",
+    "enableECSManagedTags",
+    "enableExecuteCommand",
+    "healthCheckGracePeriodSeconds",
+)
 
 
-@around(EC2ContainerServiceResponse, "create_service", "update_service")
-def keep_settings(original: Callable[[Any], Any], self: Any) -> Any:
-    """Keep the settings when a service is created or updated."""
+@around(EC2ContainerServiceResponse)
+def create_service(original: Callable[[Any], Any], self: Any) -> Any:
+    """Keep the settings that moto drops when it creates a service."""
     answer = original(self)
-    for parameter, attribute in _KEPT.items():
-        value = self._get_param(parameter)
-        if value is not None:
-            setattr(answer.result["service"], attribute, value)
+    for parameter in _DROPPED:
+        if (value := self._get_param(parameter)) is not None:
+            setattr(answer.result["service"], camelcase_to_underscores(parameter), value)
     return answer
 
 

@@ -43,20 +43,7 @@ _COMPLETION_PAUSE = 0.2
 
 
 def send(at: Place, kind: str, details: dict[str, Any]) -> Created:
-    """Send a request to the resource's function and wait for the answer.
-
-    Parameters
-    ----------
-    kind
-        Create, Update or Delete.
-    details
-        Properties and, unless it is created, the physical id.
-
-    Raises
-    ------
-    ServiceError
-        When the function fails or does not answer; with the reason it gave.
-    """
+    """Send a request (Create, Update or Delete) to the resource's function and wait for the answer."""
     token = details["ResourceProperties"]["ServiceToken"]
     event = {
         "RequestType": kind,

@@ -76,7 +76,7 @@ class Place:
         return name.lower() if lower else name
 
 
-_UNSET = (None, False, "false", "", {}, [])
+_UNSET: tuple[Any, ...] = (None, False, "false", "", {}, [])
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def schema_of(type_name: str) -> Schema | None:
 
 
 def violations(type_name: str, properties: Mapping[str, Any]) -> list[str]:
-    """Say what CloudFormation would refuse, in its words.
+    """Say what CloudFormation would refuse, in its words; what a function will give is not judged.
 
     Examples
     --------
