@@ -61,6 +61,9 @@ $(VENV)/bin/python:
 # $(call pin,NAME,FILE): one package of a requirements file, with its hashes, as a file.
 pin = sed -n '/^$(1)==/,/[^\\]$$/p' $(2) > $(VENV)/pin.txt
 
+compiled := --universal --python-version 3.11 --quiet --no-header --generate-hashes \
+	--no-strip-extras --no-annotate --no-emit-index-url --no-emit-package local-sagemaker
+
 # $(call install,ARGUMENTS): uv installs in seconds what pip takes two minutes for, nearly all of it
 # byte code. pip does it where uv cannot: an index of packages that only pip's settings name.
 install = { [ -x $(BIN)/uv ] && $(BIN)/uv pip install --quiet --python $(BIN)/python $(1); } \
@@ -211,17 +214,66 @@ wheel: $(VENV)/.installed-dev  ## Build both wheels into dist/, for your own CDK
 	@python -m build --wheel --no-isolation --outdir dist local_sagemaker >/dev/null
 	@echo "Built" dist/*.whl
 
-.PHONY: release-check
-release-check: $(VENV)/.installed-dev  ## Build both distributions twice from COMMIT (HEAD): same bytes? complete?
-	@python -m release build --commit "$(or $(COMMIT),HEAD)"
+# Of a release; a clone of COMMIT has nothing but what is committed.
+DIST    := dist/release
+COMMIT  ?= HEAD
+VERSION ?= $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' constructs/low_latency_endpoint/__init__.py)
+clone    = folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; git clone -qn . "$$folder/clone"; \
+	git -C "$$folder/clone" checkout -q --detach "$(COMMIT)"
 
+.PHONY: distributions
+distributions: $(VENV)/.installed-dev  ## Build wheels and source distributions of COMMIT (HEAD) into OUT
+	@rm -rf "$(or $(OUT),$(DIST))"; export SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct "$(COMMIT)"); $(clone); \
+	for project in .:cdk-low-latency-endpoint local_sagemaker:local-sagemaker; do \
+	  python -m build --no-isolation --outdir "$(or $(OUT),$(DIST))/$${project#*:}" \
+	    "$$folder/clone/$${project%:*}" >"$$folder/log" 2>&1 || { cat "$$folder/log" >&2; exit 1; }; \
+	done
+
+.PHONY: release-check
+release-check: distributions  ## Build them a second time, under another umask, time zone and hash seed: same bytes?
+	@umask 077; TZ=Asia/Kolkata PYTHONHASHSEED=2 $(MAKE) --no-print-directory distributions OUT=$(VENV)/again
+	@diff -r $(DIST) $(VENV)/again && echo "Two builds from two clones: the same bytes"
+
+.PHONY: release-notes
+release-notes:  ## Print what CHANGELOG.md says of TAG, or of what is unreleased
+	@notes=$$(awk '/^## / {on = ($$2 == "$(or $(TAG:v%=%),Unreleased)"); next} on' CHANGELOG.md); \
+	[ "$$notes" ] || { echo "CHANGELOG.md says nothing below '## $(or $(TAG:v%=%),Unreleased)'" >&2; exit 1; }; \
+	echo "$$notes"
+
+# Versions and hashes are those with which the tests ran; users get the newest within the ranges.
 .PHONY: release-dry-run
-release-dry-run: setup  ## Make every file of a release from HEAD, and say what only the workflow can do
-	@$(OFFLINE) python -m release all --tag "$(TAG)"
+release-dry-run: setup release-check  ## Make every file of a release from HEAD, and of TAG if it is tagged
+	@cd $(DIST); ls */*"-$(or $(TAG:v%=%),$(VERSION))-"*.whl | wc -l | grep -qx 2 || \
+	  { echo "The distributions are not of version $(or $(TAG:v%=%),$(VERSION)), both" >&2; exit 1; }
+	@cd $(DIST); sha256sum */*.whl */*.tar.gz | tee SHA256SUMS
+	@$(MAKE) --no-print-directory release-notes > $(DIST)/NOTES.md
+	@for project in .:cdk-low-latency-endpoint local_sagemaker:local-sagemaker; do \
+	  sed 's/^dynamic = .*/version = "$(VERSION)"/' "$${project%:*}/pyproject.toml" > $(VENV)/pyproject.toml; \
+	  uv pip compile "$${project%:*}/pyproject.toml" --all-extras --constraints requirements-dev.txt $(compiled) \
+	    | python -W ignore -m cyclonedx_py requirements - --pyproject $(VENV)/pyproject.toml --mc-type library --spec-version 1.6 \
+	      --output-reproducible --output-file "$(DIST)/$${project#*:}.cdx.json"; \
+	done
+	@old=$$(git describe --tags --abbrev=0 --match 'v*' HEAD^ 2>/dev/null || true); if [ "$$old" ]; then \
+	  $(MAKE) --no-print-directory upgrade-page OLD="$$old"; else \
+	  printf '# Upgrade to %s\n\nThis is the first release: there is no version to upgrade from.\n' \
+	    "$(VERSION)" > $(DIST)/UPGRADE.md; fi
+	@$(MAKE) --no-print-directory release-site
+
+# A patch release takes the place of its minor version: 0.1.3 is shown as 0.1. Building runs this
+# repository's code, pushing needs the right to write: the job that pushes has nothing but the bundle.
+.PHONY: release-site
+release-site:  ## Build the docs site of COMMIT beside the published versions, as a bundle
+	@mkdir -p $(DIST); export NO_MKDOCS_2_WARNING=1 GIT_AUTHOR_NAME=release GIT_AUTHOR_EMAIL=release \
+	  GIT_COMMITTER_NAME=release GIT_COMMITTER_EMAIL=release; bundle=$$(realpath $(DIST))/site.bundle; $(clone); \
+	published=$$(git for-each-ref --format='%(refname)' refs/remotes/origin/gh-pages refs/heads/gh-pages | tail -1); \
+	here=$$PWD; cd "$$folder/clone"; [ -z "$$published" ] || git fetch -q "$$here" "+$$published:gh-pages"; \
+	mike deploy --branch gh-pages --update-aliases "$(basename $(VERSION))" latest >/dev/null; \
+	mike set-default --branch gh-pages latest; git bundle create -q "$$bundle" gh-pages
 
 .PHONY: upgrade-page
-upgrade-page: setup  ## What an upgrade from wheel OLD to wheel NEW does to the examples' stacks
-	@$(OFFLINE) python -m release upgrade-effects "$(OLD)" "$(NEW)"
+upgrade-page: setup  ## What an upgrade from revision OLD to NEW (HEAD) does to the examples' stacks
+	@mkdir -p $(DIST); $(OFFLINE) python -m release.upgrade "$(OLD)" "$(or $(NEW),HEAD)" > $(DIST)/UPGRADE.md
+	@echo "Wrote $(DIST)/UPGRADE.md"
 
 .PHONY: pins
 pins: $(VENV)/.installed-dev  ## Rewrite the requirements files, with hashes (UPGRADE=1 for newer versions)
@@ -229,12 +281,15 @@ pins: $(VENV)/.installed-dev  ## Rewrite the requirements files, with hashes (UP
 	  read -r file options <<<"$$set"; \
 	  grep -E '^#' $$file > $(VENV)/head.txt; \
 	  grep -vE '^#' $$file > $(VENV)/pins.txt; \
-	  uv pip compile pyproject.toml $$options --universal --python-version 3.11 --quiet --no-header \
-	    --generate-hashes --no-strip-extras --no-annotate --no-emit-index-url \
-	    --no-emit-package local-sagemaker $(if $(UPGRADE),--upgrade) --output-file $(VENV)/pins.txt >/dev/null; \
+	  uv pip compile pyproject.toml $$options $(compiled) $(if $(UPGRADE),--upgrade) \
+	    --output-file $(VENV)/pins.txt >/dev/null; \
 	  cat $(VENV)/head.txt $(VENV)/pins.txt > $$file; echo "wrote $$file"; \
 	done
-	@python -m release image-pins
+	@image=constructs/low_latency_endpoint/load_test/container/requirements.txt; \
+	grep '^#' $$image > $(VENV)/pins.txt; \
+	sed -n 's/==.*//p' $$image | while read -r name; do \
+	  sed -n "/^$${name/[/\\[}==/,/[^\\\\]$$/p" requirements-dev.txt >> $(VENV)/pins.txt; \
+	done; cp $(VENV)/pins.txt $$image; echo "wrote $$image"
 
 .PHONY: clean
 clean:  ## Remove everything that setup and the builds made

@@ -1,6 +1,1 @@
-"""What makes a release: both distributions built twice, their contents, notes, SBOM, upgrade page.
-
-Only this repository uses it: it is in no wheel. `python -m release` names the steps,
-`.github/workflows/release.yml` runs them, and `make release-dry-run` runs all of them that need no
-network and no rights.
-"""
+"""What a release replaces in deployed stacks; `make release-dry-run` makes everything else of one."""

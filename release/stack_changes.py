@@ -9,15 +9,18 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updatin
 from __future__ import annotations
 
 import functools
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-CDK_METADATA = "AWS::CDK::Metadata"  # which constructs there are; nothing is made of it
+from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
-_IN_TEXT = re.compile(r"\$\{([A-Za-z0-9]+)[.}]")
+from local_sagemaker.cloudformation.dependencies import references
+from local_sagemaker.resources.table import find_type
+
+CDK_METADATA = "AWS::CDK::Metadata"  # which constructs there are; nothing is made of it
+Resource = Mapping[str, Any]
 
 
 class Effect(StrEnum):
@@ -34,146 +37,93 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True)
 class ResourceChange:
-    """What an update does to one resource.
-
-    Parameters
-    ----------
-    kind
-        Its type, such as ``AWS::SageMaker::Endpoint``.
-    path
-        Its construct's path in the app; its logical ID where the template does not say it.
-    properties
-        Which top-level properties change: in themselves, or as what they refer to is replaced.
-    because
-        Those of them, or of their parts, that decide the effect.
-    retained
-        Whether the old resource stays in the account when it leaves the stack.
-    """
+    """What an update does to one resource, whose path is its construct's or its logical ID."""
 
     logical_id: str
     kind: str
     path: str
     effect: Effect
     properties: frozenset[str] = frozenset()
+    """The top-level ones that change: in themselves, or as what they refer to is replaced."""
     because: tuple[str, ...] = ()
+    """Those of them, or of their parts, that decide the effect."""
     retained: bool = False
-
-
-@dataclass(frozen=True)
-class _Rules:
-    """What the schema of a type says about changes."""
-
-    fixed: frozenset[str]
-    sometimes_fixed: frozenset[str]
-    name: str | None
+    """Whether the old resource stays in the account when it leaves the stack."""
 
 
 def changes_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, ResourceChange]:
     """Say what an update does to each resource of either template, by logical ID."""
-    old, new = _resources(before), _resources(after)
-    both = [name for name in new if name in old]
-    # Whatever has another value though its text is the same: replaced resources, parameters.
-    other = _changed_parameters(before, after)
+    old, new = (
+        {name: each for name, each in template["Resources"].items() if each["Type"] != CDK_METADATA}
+        for template in (before, after)
+    )
+    was, now = before.get("Parameters", {}), after.get("Parameters", {})
+    # Whatever has another value though its text is the same: parameters, replaced resources.
+    other = {n for n in now if was.get(n, {}).get("Default") != now[n].get("Default")}
     replaced: dict[str, tuple[str, ...]] = {}
-    while True:
-        found = {
-            name: why
-            for name in both
-            if name not in replaced and (why := _replaces(old[name], new[name], other))
-        }
-        if not found:
-            break
+    while found := {
+        name: why
+        for name in new
+        if name in old and name not in replaced and (why := _replaces(old[name], new[name], other))
+    }:
         replaced |= found
         other |= set(found)
-    changes = {}
-    for name in [*new, *(name for name in old if name not in new)]:
-        was, now = old.get(name), new.get(name)
-        if was is None or now is None:
-            there = was or now or {}
-            effect = Effect.ADDED if was is None else Effect.DELETED
-            kept = was is not None and _kept(was, "DeletionPolicy")
-            changes[name] = _change(name, there, effect, retained=kept)
-            continue
-        properties = frozenset(_changed(was, now, other))
-        if name in replaced:
-            effect = Effect.REFUSED if _same_name(was, now, other) else Effect.REPLACED
-            because = replaced[name]
-        else:
-            because = _maybe_replaces(was, now, other, properties)
-            effect = Effect.MAY_BE_REPLACED if because else Effect.UPDATED
-            effect = effect if properties else Effect.LEFT
-        kept = name in replaced and _kept(was, "UpdateReplacePolicy")
-        changes[name] = _change(
-            name, now, effect, properties, because or tuple(sorted(properties)), retained=kept
-        )
-    return changes
-
-
-def _resources(template: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: each for name, each in template["Resources"].items() if each["Type"] != CDK_METADATA
+        name: _change(name, old.get(name), new.get(name), other, replaced.get(name, ()))
+        for name in [*new, *(name for name in old if name not in new)]
     }
 
 
 def _change(
-    name: str,
-    resource: Mapping[str, Any],
-    effect: Effect,
-    properties: frozenset[str] = frozenset(),
-    because: tuple[str, ...] = (),
-    *,
-    retained: bool = False,
+    name: str, old: Resource | None, new: Resource | None, other: set[str], why: tuple[str, ...]
 ) -> ResourceChange:
-    path = resource.get("Metadata", {}).get("aws:cdk:path", name)
+    there = new or old or {}
+    path = there.get("Metadata", {}).get("aws:cdk:path", name)
     path = path.removesuffix("/Resource").removesuffix("/Default")
-    return ResourceChange(name, resource["Type"], path, effect, properties, because, retained)
+    properties: frozenset[str] = frozenset()
+    policy = "DeletionPolicy"
+    if old is None or new is None:
+        effect = Effect.ADDED if old is None else Effect.DELETED
+    else:
+        # Metadata and the order of making are no update.
+        keys = {*old.get("Properties", {}), *new.get("Properties", {})}
+        properties = frozenset(_at(keys, old, new, other))
+        effect = Effect.UPDATED if properties else Effect.LEFT
+        if why:
+            effect = Effect.REFUSED if _same_name(old, new, other) else Effect.REPLACED
+            policy = "UpdateReplacePolicy"
+        elif why := _may_replace(old, new, other, properties):
+            effect = Effect.MAY_BE_REPLACED
+        why = why or tuple(sorted(properties))
+    leaves = effect in (Effect.DELETED, Effect.REPLACED, Effect.REFUSED)
+    retained = leaves and str((old or {}).get(policy, "")).startswith("Retain")
+    return ResourceChange(name, there["Type"], path, effect, properties, why, retained)
 
 
-def _kept(resource: Mapping[str, Any], policy: str) -> bool:
-    return str(resource.get(policy, "")).startswith("Retain")
-
-
-def _changed_parameters(before: Mapping[str, Any], after: Mapping[str, Any]) -> set[str]:
-    was, now = before.get("Parameters", {}), after.get("Parameters", {})
-    return {name for name in now if was.get(name, {}).get("Default") != now[name].get("Default")}
-
-
-def _changed(was: Mapping[str, Any], now: Mapping[str, Any], other: set[str]) -> set[str]:
-    """Top-level properties with another value; metadata and order of making are no update."""
-    old, new = was.get("Properties", {}), now.get("Properties", {})
-    return {key for key in {*old, *new} if _differs(old.get(key), new.get(key), other)}
-
-
-def _differs(old: Any, new: Any, other: set[str]) -> bool:
-    return bool(old != new or _references(new) & other)
-
-
-def _replaces(was: Mapping[str, Any], now: Mapping[str, Any], other: set[str]) -> tuple[str, ...]:
+def _replaces(old: Resource, new: Resource, other: set[str]) -> tuple[str, ...]:
     """Why a resource is replaced; nothing, if it is not."""
-    if was["Type"] != now["Type"]:
-        return (f"the type was {was['Type']}",)
-    return _at(_rules(now["Type"]).fixed, was, now, other)
+    if old["Type"] != new["Type"]:
+        return (f"the type was {old['Type']}",)
+    return _at(_fixed(new["Type"], "createOnlyProperties"), old, new, other)
 
 
-def _maybe_replaces(
-    was: Mapping[str, Any], now: Mapping[str, Any], other: set[str], properties: frozenset[str]
+def _may_replace(
+    old: Resource, new: Resource, other: set[str], properties: frozenset[str]
 ) -> tuple[str, ...]:
     # The function behind a custom resource decides: another physical ID is another resource.
-    if now["Type"].startswith("Custom::") or now["Type"] == "AWS::CloudFormation::CustomResource":
+    if _is_custom(new["Type"]):
         return tuple(sorted(properties))
-    return _at(_rules(now["Type"]).sometimes_fixed, was, now, other)
+    return _at(_fixed(new["Type"], "conditionalCreateOnlyProperties"), old, new, other)
 
 
-def _at(
-    paths: frozenset[str], was: Mapping[str, Any], now: Mapping[str, Any], other: set[str]
-) -> tuple[str, ...]:
-    old, new = was.get("Properties", {}), now.get("Properties", {})
+def _at(paths: set[str], old: Resource, new: Resource, other: set[str]) -> tuple[str, ...]:
+    """The paths at which another value stands, or a reference to what has another one."""
+    values = {
+        path: [_value(each.get("Properties", {}), path.split("/")) for each in (old, new)]
+        for path in paths
+    }
     return tuple(
-        sorted(
-            path
-            for path in paths
-            if _differs(_value(old, path.split("/")), _value(new, path.split("/")), other)
-        )
+        sorted(p for p, (was, now) in values.items() if was != now or other & set(references(now)))
     )
 
 
@@ -190,61 +140,24 @@ def _value(value: Any, parts: list[str]) -> Any:
     return _value(value.get(parts[0]), parts[1:])
 
 
-def _same_name(was: Mapping[str, Any], now: Mapping[str, Any], other: set[str]) -> bool:
+def _same_name(old: Resource, new: Resource, other: set[str]) -> bool:
     """Whether the new one would have the old one's name, which CloudFormation refuses."""
-    name = _rules(now["Type"]).name
-    return bool(
-        was["Type"] == now["Type"]
-        and name is not None
-        and name in now.get("Properties", {})
-        and not _at(frozenset({name}), was, now, other)
+    known = None if _is_custom(new["Type"]) else find_type(new["Type"])
+    return (
+        old["Type"] == new["Type"]
+        and known is not None
+        and known.name in new.get("Properties", {})
+        and not _at({str(known.name)}, old, new, other)
     )
+
+
+def _is_custom(kind: str) -> bool:
+    return kind.startswith("Custom::") or kind == "AWS::CloudFormation::CustomResource"
 
 
 @functools.cache
-def _rules(kind: str) -> _Rules:
-    # A custom resource of another provider is another resource.
-    if kind.startswith("Custom::") or kind == "AWS::CloudFormation::CustomResource":
-        return _Rules(frozenset({"ServiceToken"}), frozenset(), None)
-    from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
-
+def _fixed(kind: str, key: str) -> set[str]:
+    if _is_custom(kind):  # of another provider it is another resource
+        return {"ServiceToken"}
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema
-
-    def paths(key: str) -> frozenset[str]:
-        return frozenset(path.removeprefix("/properties/") for path in schema.get(key, []))
-
-    return _Rules(
-        paths("createOnlyProperties"), paths("conditionalCreateOnlyProperties"), _name_of(kind)
-    )
-
-
-def _name_of(kind: str) -> str | None:
-    """The property that names a resource, as no schema says; the local AWS knows it."""
-    from local_sagemaker.resources.table import find_type
-
-    known = find_type(kind)
-    return known.name if known else None
-
-
-def _references(value: Any) -> set[str]:
-    """The logical IDs that a value refers to."""
-    return set(_found_references(value))
-
-
-def _found_references(value: Any) -> Iterator[str]:
-    if isinstance(value, list):
-        for item in value:
-            yield from _found_references(item)
-    elif isinstance(value, Mapping):
-        if set(value) == {"Ref"}:
-            yield value["Ref"]
-        elif set(value) == {"Fn::GetAtt"}:
-            got = value["Fn::GetAtt"]
-            yield got[0] if isinstance(got, list) else got.partition(".")[0]
-        elif set(value) == {"Fn::Sub"}:
-            parts = value["Fn::Sub"] if isinstance(value["Fn::Sub"], list) else [value["Fn::Sub"]]
-            yield from _IN_TEXT.findall(parts[0])
-            yield from _found_references(parts[1:])
-        else:
-            for item in value.values():
-                yield from _found_references(item)
+    return {path.removeprefix("/properties/") for path in schema.get(key, [])}

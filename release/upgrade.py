@@ -1,23 +1,29 @@
 """What an upgrade of the library does to stacks that are deployed: a page for each release.
 
-The apps of the old version stand for users' code. Each is synthesised with the old wheel and with
-the new one, and the two templates are compared.
+    python -m release.upgrade OLD NEW      # two revisions; the page comes to stdout
+
+The apps of the old revision stand for users' code. Each is synthesised with both revisions of the
+library, in one process each as most of it would be the start of Node.js, and the two templates of
+each stack are compared.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import subprocess
+import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from packaging.metadata import parse_email
+from typing import Any
 
 from .stack_changes import Effect, ResourceChange, changes_of
-from .synthesis import Synthesised, apps_of, synthesise
-from .wheels import metadata_of, unpack
 
+ROOT = Path(__file__).resolve().parents[1]
 #: What users of a resource notice, where it is more than CloudFormation's word for it.
 NOTICED = {
     ("AWS::SageMaker::Endpoint", Effect.REPLACED): "callers of the old name fail",
@@ -37,23 +43,47 @@ _WORDS = {
     Effect.ADDED: "new beside what is there",
     Effect.LEFT: "the same in both templates",
 }
+_SCRIPT = """
+import pathlib, runpy, sys
+import aws_cdk
+target = pathlib.Path(sys.argv[1])
+made = aws_cdk.App.__init__
+for path in sys.argv[2:]:
+    output = target / pathlib.Path(path).name
+    # By argument: Node.js has read CDK_OUTDIR when the first app has started it.
+    aws_cdk.App.__init__ = lambda app, outdir=str(output), **given: made(app, outdir=outdir, **given)
+    try:
+        if path.endswith(".py"):
+            runpy.run_path(path, run_name="__main__")
+        else:
+            from aws_cdk import App
+            from low_latency_endpoint import LowLatencyEndpointStack
+            app = App()
+            LowLatencyEndpointStack.from_settings(app, path)
+            app.synth()
+    except (Exception, SystemExit) as error:
+        output.mkdir(parents=True, exist_ok=True)
+        text = f"{type(error).__name__}: {error}".strip()
+        (output / "error.txt").write_text(text, encoding="utf-8")
+"""
+
+
+@dataclass(frozen=True)
+class Synthesised:
+    """The templates of one app by their stacks' names, or why there are none."""
+
+    templates: dict[str, dict[str, Any]]
+    error: str = ""
 
 
 @dataclass(frozen=True)
 class AppUpgrade:
-    """What an upgrade does to one app.
-
-    Parameters
-    ----------
-    changed_code
-        Whether the app's own code had to change for the new version.
-    error
-        Why nothing could be compared.
-    """
+    """What an upgrade does to one app, or why nothing could be compared."""
 
     name: str
     changes: tuple[ResourceChange, ...] = ()
     changed_code: bool = False
+    """Whether the app's own code had to change for the new version."""
     error: str = ""
 
     @property
@@ -62,24 +92,58 @@ class AppUpgrade:
         return Counter(change.effect for change in self.changes)
 
 
-def upgrade_page(old_wheel: Path, new_wheel: Path, old_checkout: Path, new_checkout: Path) -> str:
-    """Write the page of an upgrade.
-
-    Parameters
-    ----------
-    old_checkout
-        Whose ``endpoint.yaml`` and ``examples/`` stand for what is deployed.
-    new_checkout
-        Whose files are taken for an app that the new version does not understand.
-    """
-    versions = [
-        str(parse_email(metadata_of(each))[0]["version"]) for each in (old_wheel, new_wheel)
+def apps_of(checkout: Path) -> dict[str, Path]:
+    """The apps and settings files of a checkout that stand for users' own, by their paths in it."""
+    examples = sorted((checkout / "examples").glob("*"))
+    found = [checkout / "endpoint.yaml"]
+    found += [path for path in examples if path.suffix == ".yaml"]
+    found += [
+        path
+        for path in examples
+        if path.suffix == ".py" and "\napp.synth()" in path.read_text(encoding="utf-8")
     ]
+    return {path.relative_to(checkout).as_posix(): path for path in found if path.is_file()}
+
+
+def synthesise(apps: Iterable[Path], checkout: Path, folder: Path) -> dict[str, Synthesised]:
+    """Synthesise apps with the library of a checkout, by the names of their files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [path.resolve() for path in apps]
+    flags = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str((checkout / "constructs").resolve()),
+        "CDK_CONTEXT_JSON": json.dumps({**flags, "aws:cdk:enable-path-metadata": True}),
+    }
+    command = [sys.executable, "-c", _SCRIPT, str(folder.resolve()), *map(str, paths)]
+    subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, check=True)
+    return {path.name: _read(folder / path.name) for path in paths}
+
+
+def _read(output: Path) -> Synthesised:
+    failed, suffix = output / "error.txt", ".template.json"
+    if failed.exists():
+        return Synthesised({}, failed.read_text(encoding="utf-8"))
+    found = sorted(output.rglob(f"*{suffix}"))
+    return Synthesised(
+        {path.name.removesuffix(suffix): json.loads(path.read_text()) for path in found}
+    )
+
+
+def _version(checkout: Path) -> str:
+    text = (checkout / "constructs/low_latency_endpoint/__init__.py").read_text(encoding="utf-8")
+    (version,) = re.findall(r'^__version__ = "([^"]+)"', text, re.MULTILINE)
+    return str(version)
+
+
+def upgrade_page(old: Path, new: Path) -> str:
+    """Write the page of an upgrade from one checkout to another.
+
+    The new one's apps are taken for those that the new version does not understand.
+    """
+    apps, changed = apps_of(old), apps_of(new)
     with tempfile.TemporaryDirectory(prefix="upgrade-") as name:
         folder = Path(name)
-        old = unpack(old_wheel, folder / "old-library")
-        new = unpack(new_wheel, folder / "new-library")
-        apps, changed = apps_of(old_checkout), apps_of(new_checkout)
         before = synthesise(apps.values(), old, folder / "before")
         after = synthesise(apps.values(), new, folder / "after")
         failed = [
@@ -92,7 +156,7 @@ def upgrade_page(old_wheel: Path, new_wheel: Path, old_checkout: Path, new_check
         _upgrade(key, before[path.name], after[path.name], rewritten.get(path.name))
         for key, path in apps.items()
     ]
-    return page(versions[0], versions[1], upgrades)
+    return page(_version(old), _version(new), upgrades)
 
 
 def _upgrade(
@@ -100,30 +164,14 @@ def _upgrade(
 ) -> AppUpgrade:
     if before.error:
         return AppUpgrade(name, error=f"the old version does not synthesise it: {before.error}")
-    changed_code = bool(after.error)
-    if changed_code:
-        if rewritten is None or rewritten.error:
-            return AppUpgrade(name, changed_code=True, error=after.error)
-        after, error = rewritten, after.error
-    else:
-        error = ""
+    error, found = after.error, (rewritten or after) if after.error else after
     nothing: dict[str, dict[str, object]] = {"Resources": {}}
-    changes = tuple(
-        change
-        for stack in {**before.templates, **after.templates}
-        for change in changes_of(
-            before.templates.get(stack, nothing), after.templates.get(stack, nothing)
-        ).values()
+    stacks = {} if found.error else {**before.templates, **found.templates}
+    changes = (
+        changes_of(before.templates.get(stack, nothing), found.templates.get(stack, nothing))
+        for stack in stacks
     )
-    return AppUpgrade(name, changes, changed_code, error)
-
-
-def first_release(version: str) -> str:
-    """The page of the first release."""
-    return (
-        f"# Upgrade to {version}\n\n"
-        "This is the first release: there is no version to upgrade from.\n"
-    )
+    return AppUpgrade(name, tuple(c for each in changes for c in each.values()), bool(error), error)
 
 
 def page(old: str, new: str, upgrades: Sequence[AppUpgrade]) -> str:
@@ -132,90 +180,62 @@ def page(old: str, new: str, upgrades: Sequence[AppUpgrade]) -> str:
 
 
 def _lines(old: str, new: str, upgrades: Sequence[AppUpgrade]) -> Iterator[str]:
-    yield f"# Upgrade from {old} to {new}"
-    yield ""
-    yield _verdict(upgrades)
-    yield ""
+    yield from (f"# Upgrade from {old} to {new}", "", _verdict(upgrades), "")
     yield (
         "The examples of the old version were synthesised with both versions of the library, and "
         "their templates compared. Your own app can differ: run `cdk diff` before you deploy."
     )
     yield ""
-    yield "| App | " + " | ".join(effect.value.capitalize() for effect in Effect) + " |"
+    yield _row(["App", *(effect.value.capitalize() for effect in Effect)])
     yield "|---|" + "---:|" * len(Effect)
     for each in upgrades:
-        if not each.changes and each.error:
-            yield f"| {each.name} | " + " | ".join("?" for _ in Effect) + " |"
-        else:
-            counts = " | ".join(str(each.counts[effect]) for effect in Effect)
-            yield f"| {each.name} | {counts} |"
+        unknown = each.error and not each.changes
+        yield _row([each.name, *("?" if unknown else str(each.counts[e]) for e in Effect)])
     yield ""
-    for effect in Effect:
-        yield f"- **{effect.value}**: {_WORDS[effect]}"
+    yield from (f"- **{effect.value}**: {_WORDS[effect]}" for effect in Effect)
     for each in upgrades:
         yield from _details(each)
 
 
+def _row(cells: list[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
 def _verdict(upgrades: Sequence[AppUpgrade]) -> str:
-    parts = []
+    parts, of = [], f"of {len(upgrades)} apps"
     for effect in (Effect.REFUSED, Effect.REPLACED, Effect.DELETED, Effect.MAY_BE_REPLACED):
         number = sum(each.counts[effect] for each in upgrades)
         apps = sum(bool(each.counts[effect]) for each in upgrades)
         if number:
-            verb = "is" if number == 1 and effect is not Effect.MAY_BE_REPLACED else "are"
-            verb = "" if effect is Effect.MAY_BE_REPLACED else f" {verb}"
             noun = "resource" if number == 1 else "resources"
-            parts.append(
-                f"{number} {noun}{verb} {effect.value} (in {apps} of {len(upgrades)} apps)"
-            )
-    unknown = sum(bool(each.error) and not each.changes for each in upgrades)
-    if unknown:
-        parts.append(f"{unknown} of {len(upgrades)} apps could not be compared")
-    changed = sum(each.changed_code for each in upgrades)
-    if changed:
-        parts.append(f"{changed} of {len(upgrades)} apps need other code")
-    if not parts:
-        return "**No resource is replaced or deleted.**"
-    return "**" + "; ".join(parts) + ".**"
+            verb = "" if effect is Effect.MAY_BE_REPLACED else " is" if number == 1 else " are"
+            parts.append(f"{number} {noun}{verb} {effect.value} (in {apps} {of})")
+    if unknown := sum(bool(each.error) and not each.changes for each in upgrades):
+        parts.append(f"{unknown} {of} could not be compared")
+    if changed := sum(each.changed_code for each in upgrades):
+        parts.append(f"{changed} {of} need other code")
+    return "**" + ("; ".join(parts) or "No resource is replaced or deleted") + ".**"
 
 
 def _details(upgrade: AppUpgrade) -> Iterator[str]:
     shown = [each for each in upgrade.changes if each.effect is not Effect.LEFT]
-    if not shown and not upgrade.error:
-        return
-    yield ""
-    yield f"## {upgrade.name}"
-    yield ""
+    if shown or upgrade.error:
+        yield from ("", f"## {upgrade.name}", "")
     if upgrade.error:
+        works = "Its code does not work with the new version:"
+        yield works if upgrade.changed_code else "It could not be compared:"
         # The errors of the library have several lines.
-        yield (
-            "Its code does not work with the new version:"
-            if upgrade.changed_code
-            else ("It could not be compared:")
-        )
-        yield ""
-        yield "```text"
-        yield upgrade.error.replace("```", "'''")
-        yield "```"
-        yield ""
+        yield from ("", "```text", upgrade.error.replace("```", "'''"), "```", "")
         if upgrade.changes:
-            yield "With the code of the new version's example:"
-            yield ""
-    if not shown:
-        return
-    yield "| What | Resource | Type | Logical ID | Changed | You notice |"
-    yield "|---|---|---|---|---|---|"
+            yield from ("With the code of the new version's example:", "")
+    if shown:
+        yield "| What | Resource | Type | Logical ID | Changed | You notice |"
+        yield "|---|---|---|---|---|---|"
     order = list(Effect)
     for each in sorted(shown, key=lambda each: (order.index(each.effect), each.kind, each.path)):
-        cells = [
-            each.effect.value,
-            each.path,
-            each.kind,
-            f"`{each.logical_id}`",
-            ", ".join(f"`{name}`" for name in each.because),
-            _noticed(each),
-        ]
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+        because = ", ".join(f"`{name}`" for name in each.because)
+        told = f"`{each.logical_id}`", because, _noticed(each)
+        yield _row([each.effect.value, each.path, each.kind, *told])
 
 
 def _noticed(change: ResourceChange) -> str:
@@ -223,3 +243,17 @@ def _noticed(change: ResourceChange) -> str:
     words = words or NOTICED.get((change.kind, change.effect), "")
     kept = "the old one stays in the account" if change.retained else ""
     return "; ".join(each for each in (words, kept) if each)
+
+
+def main(old: str, new: str) -> None:
+    """Print the page of an upgrade from one revision to another."""
+    with tempfile.TemporaryDirectory(prefix="upgrade-") as name:
+        for folder, revision in (("old", old), ("new", new)):
+            clone = f"{name}/{folder}"
+            subprocess.run(["git", "clone", "-qn", str(ROOT), clone], check=True)
+            subprocess.run(["git", "-C", clone, "checkout", "-q", "--detach", revision], check=True)
+        print(upgrade_page(Path(name, "old"), Path(name, "new")), end="")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

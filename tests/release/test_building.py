@@ -1,34 +1,66 @@
-"""Two builds of a commit are the same bytes, and hold what the commit has."""
+"""What `make` builds of a commit: the same bytes each time, with metadata that PyPI takes; notes."""
 
 from __future__ import annotations
 
-import base64
-import csv
-import hashlib
-import io
+import os
+import re
+import subprocess
+import tarfile
 import zipfile
+from datetime import date
+from pathlib import Path
 
 import pytest
+from packaging.metadata import Metadata
+from packaging.version import Version
 
-from release.building import FIRST, SECOND, build, sums_of
-from release.contents import check_contents
-from release.repository import LIBRARY, LOCAL_AWS, PROJECTS, ROOT, Refused
-
-
-def test_two_builds_have_nothing_in_common_but_the_commit():
-    for name in ("folder", "umask", "file_time", "time_zone", "hash_seed"):
-        assert getattr(FIRST, name) != getattr(SECOND, name)
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = ("cdk-low-latency-endpoint", "local-sagemaker")
 
 
-def test_they_are_the_same_bytes(dist, commit, tmp_path):
-    first = sums_of(dist)
+def made(folder: Path, umask: int, **environment: str) -> dict[str, bytes]:
+    subprocess.run(
+        ["make", "--silent", "distributions", f"OUT={folder}"],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        umask=umask,
+        check=True,
+    )
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.glob("*/*")}
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("dist")
+
+
+def test_two_builds_are_the_same_bytes(dist, tmp_path):
+    first = made(dist, 0o022, TZ="UTC", PYTHONHASHSEED="1")
     assert len(first) == 4
-    assert build(commit, tmp_path, SECOND) == first
+    assert made(tmp_path / "again", 0o077, TZ="Asia/Kolkata", PYTHONHASHSEED="2") == first
 
 
-def test_they_hold_the_commits_files(dist, commit):
-    for project in PROJECTS:
-        assert len(check_contents(project, dist / project.name, commit)) == 2
+@pytest.mark.parametrize("name", NAMES)
+def test_pypi_takes_the_metadata_and_shows_the_readme(dist, name):
+    (wheel,) = (dist / name).glob("*.whl")
+    archive = zipfile.ZipFile(wheel)
+    (path,) = (each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
+    metadata = Metadata.from_email(archive.read(path), validate=True)
+    assert metadata.name == name
+    assert metadata.description_content_type == "text/markdown"
+    assert metadata.license_expression == "Apache-2.0"
+    assert metadata.requires_python
+    assert metadata.summary
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_source_distribution_has_what_the_wheel_is_built_from_and_no_tests(dist, name):
+    """The wheel is built from it, and has the whole package: see the tests of the wheels."""
+    (source,) = (dist / name).glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        names = {member.name.partition("/")[2] for member in archive}
+    assert {"LICENSE", "README.md", "pyproject.toml", "PKG-INFO"} <= names
+    assert not [each for each in names if each.startswith("tests/")]
 
 
 def test_both_have_the_same_licence():
@@ -38,72 +70,54 @@ def test_both_have_the_same_licence():
     assert theirs.read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
-def rewritten(dist, project, folder, change):
-    """The distribution with another wheel, whose RECORD is right."""
-    (wheel,) = (dist / project.name).glob("*.whl")
-    (source,) = (dist / project.name).glob("*.tar.gz")
-    (folder / source.name).write_bytes(source.read_bytes())
-    with zipfile.ZipFile(wheel) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    change(files)
-    (record,) = (name for name in files if name.endswith("/RECORD"))
-    lines = io.StringIO()
-    for name, content in files.items():
-        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
-        csv.writer(lines).writerow(
-            [name, *([f"sha256={digest}", len(content)] if name != record else ["", ""])]
-        )
-    files[record] = lines.getvalue().encode()
-    with zipfile.ZipFile(folder / wheel.name, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return folder
+def test_both_have_the_same_version():
+    """One tag releases both."""
+    import local_sagemaker
+    import low_latency_endpoint
+
+    assert local_sagemaker.__version__ == low_latency_endpoint.__version__
 
 
-def metadata(files):
-    (name,) = (name for name in files if name.endswith("/METADATA"))
-    return name
+CHANGELOG = """# Changelog
+
+## Unreleased
+
+### Fixed
+
+- A crash.
+
+## 0.2.0 - 2026-12-24
+
+### Changed
+
+- A name.
+"""
 
 
-def without_types(files):
-    del files["local_sagemaker/py.typed"]
+def notes(folder: Path, *tag: str) -> subprocess.CompletedProcess[str]:
+    (folder / "CHANGELOG.md").write_text(CHANGELOG, encoding="utf-8")
+    command = ["make", "--silent", "-f", ROOT / "Makefile", "release-notes", *tag]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-def with_tests(files):
-    files["local_sagemaker/tests/test_a.py"] = b""
+def test_the_notes_are_the_changelogs_section(tmp_path):
+    assert notes(tmp_path, "TAG=v0.2.0").stdout.strip() == "### Changed\n\n- A name."
+    assert notes(tmp_path).stdout.strip() == "### Fixed\n\n- A crash."
+    refused = notes(tmp_path, "TAG=v0.3.0")
+    assert refused.returncode != 0
+    assert "says nothing below '## 0.3.0'" in refused.stderr
 
 
-def without_licence(files):
-    (name,) = (name for name in files if name.endswith("/LICENSE"))
-    del files[name]
-
-
-def with_a_bad_requirement(files):
-    name = metadata(files)
-    files[name] = files[name].replace(
-        b"Requires-Dist: boto3>=1.40", b"Requires-Dist: boto3 => 1.40"
-    )
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        (without_types, "py.typed is missing"),
-        (with_tests, "test_a.py is not of the package"),
-        (without_licence, "the licence is missing"),
-        (with_a_bad_requirement, "metadata: .*requires-dist"),
-    ],
-)
-def test_what_is_wrong_with_a_wheel_is_said(dist, commit, tmp_path, change, problem):
-    folder = rewritten(dist, LOCAL_AWS, tmp_path, change)
-    with pytest.raises(Refused, match=problem):
-        check_contents(LOCAL_AWS, folder, commit)
-
-
-def test_a_wheel_of_another_commit_is_told(dist, tmp_path):
-    """The library's package had other files in the first commit."""
-    from release.repository import git
-
-    first = git("rev-list", "--max-parents=0", "HEAD").splitlines()[0]
-    with pytest.raises(Refused, match="is not of the package"):
-        check_contents(LIBRARY, dist / LIBRARY.name, first)
+def test_the_changelog_is_in_the_form_of_keep_a_changelog():
+    """https://keepachangelog.com/en/1.1.0/: versions with their days, the newest first."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = re.findall(r"(?m)^## (.*)$", text)
+    assert headings
+    assert "Unreleased" not in headings[1:]
+    released = [heading.split(" - ") for heading in headings if heading != "Unreleased"]
+    versions = [(Version(version), date.fromisoformat(day)) for version, day in released]
+    assert versions == sorted(set(versions), reverse=True)
+    for section in re.split(r"(?m)^## ", text)[1:]:
+        kinds = re.findall(r"(?m)^### (.*)$", section)
+        assert set(kinds) <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+        assert len(kinds) == len(set(kinds)), section.partition("\n")[0]

@@ -10,33 +10,22 @@ from pathlib import Path
 import pytest
 import yaml
 
-from release import site
-from release.repository import ROOT, clone, git
-from release.site import BRANCH, BUNDLE, write_site_bundle
-
+ROOT = Path(__file__).resolve().parents[2]
+BRANCH = "gh-pages"
 WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text("utf-8"))
 
 
 @pytest.mark.realtime  # builds the site twice: half a minute
-def test_a_release_is_shown_beside_the_one_before(
-    commit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    published = tmp_path / "published.git"
+def test_a_release_is_shown_beside_the_one_before(tmp_path: Path) -> None:
+    published, repository = tmp_path / "published.git", tmp_path / "repository"
     git("init", "--quiet", "--bare", str(published))
-    repository = tmp_path / "repository"
-    clone(commit, repository)
+    git("clone", "--quiet", str(ROOT), str(repository))
     git("remote", "set-url", "origin", str(published), at=repository)
-    monkeypatch.setattr(site, "ROOT", repository)
-
-    dist = tmp_path / "dist"
-    dist.mkdir()
-    assert write_site_bundle(commit, dist / BUNDLE) == "0.1"
-    _push_as_the_workflow_does(tmp_path, published)
-    git("fetch", "--quiet", "origin", f"{BRANCH}:refs/remotes/origin/{BRANCH}", at=repository)
-
-    monkeypatch.setattr(site, "version_of_release", lambda _: "0.2.0")
-    assert write_site_bundle(commit, dist / BUNDLE) == "0.2"
-    _push_as_the_workflow_does(tmp_path, published)
+    for version in ("0.1.0", "0.2.0"):
+        variables = (f"VERSION={version}", f"DIST={tmp_path / 'dist'}")
+        subprocess.run(["make", "release-site", *variables], cwd=repository, check=True)
+        _push_as_the_workflow_does(tmp_path, published)
+        git("fetch", "--quiet", "origin", f"{BRANCH}:refs/remotes/origin/{BRANCH}", at=repository)
     shown = json.loads(git("show", f"{BRANCH}:versions.json", at=published))
     assert [(each["version"], each["aliases"]) for each in shown] == [
         ("0.2", ["latest"]),
@@ -46,6 +35,11 @@ def test_a_release_is_shown_beside_the_one_before(
         assert "fifteen minutes" in git(
             "show", f"{BRANCH}:{version}/tutorial/first-endpoint.html", at=published
         )
+
+
+def git(*arguments: str, at: Path = ROOT) -> str:
+    command = ["git", "-C", str(at), *arguments]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def _push_as_the_workflow_does(folder: Path, to: Path) -> None:

@@ -12,8 +12,7 @@ import yaml
 from check_jsonschema.cli.main_command import main as check_jsonschema
 from click.testing import CliRunner
 
-from release.repository import ROOT
-
+ROOT = Path(__file__).resolve().parents[2]
 GITHUB = ROOT / ".github"
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
 TEXTS = {path.name: path.read_text(encoding="utf-8") for path in WORKFLOWS}

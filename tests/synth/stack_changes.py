@@ -6,43 +6,17 @@ What it does to each resource is `release.stack_changes`, by AWS's own schemas.
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 from typing import Any
 
-from release import stack_changes
-from release.stack_changes import Effect
+from release.stack_changes import Effect, ResourceChange, changes_of
 
 ENDPOINT = "AWS::SageMaker::Endpoint"
+Changes = dict[str, ResourceChange]
 
 
-@dataclass(frozen=True)
-class StackChanges:
-    """Logical IDs and their types, by what happens to them."""
-
-    added: dict[str, str]
-    deleted: dict[str, str]
-    replaced: dict[str, str]
-    updated: dict[str, str]
-    properties: dict[str, frozenset[str]]
-
-    @property
-    def any(self) -> bool:
-        return bool(self.added or self.deleted or self.replaced or self.updated)
-
-
-def changes_of(before: dict[str, Any], after: dict[str, Any]) -> StackChanges:
-    changes = stack_changes.changes_of(before, after)
-
-    def those(*effects: Effect) -> dict[str, str]:
-        return {name: each.kind for name, each in changes.items() if each.effect in effects}
-
-    return StackChanges(
-        added=those(Effect.ADDED),
-        deleted=those(Effect.DELETED),
-        replaced=those(Effect.REPLACED, Effect.REFUSED),
-        updated=those(Effect.UPDATED, Effect.MAY_BE_REPLACED),
-        properties={name: each.properties for name, each in changes.items() if each.properties},
-    )
+def those(changes: Changes, *effects: Effect) -> dict[str, str]:
+    """Logical IDs and types of what has one of the effects."""
+    return {name: each.kind for name, each in changes.items() if each.effect in effects}
 
 
 #: What a stack has of its own beside endpoints, and callers or operators know; all else (rules,
@@ -67,12 +41,13 @@ RANK = ("NOTHING", "IN_PLACE", "NEW", "DEPLOYMENT", "NOT_KNOWN", "REPLACED", "DE
 def effects_of(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, dict[str, str]]:
     """The greatest effect on the stack, and on each endpoint by the key that its ID begins with."""
     changes = changes_of(before, after)
-    found = ["IN_PLACE" if changes.any else "NOTHING"]
-    for effect, resources in (
-        ("NEW", changes.added),
-        ("REPLACED", changes.replaced),
-        ("DELETED", changes.deleted),
+    found = ["IN_PLACE" if len(those(changes, Effect.LEFT)) < len(changes) else "NOTHING"]
+    for effect, effects in (
+        ("NEW", (Effect.ADDED,)),
+        ("REPLACED", (Effect.REPLACED, Effect.REFUSED)),
+        ("DELETED", (Effect.DELETED,)),
     ):
+        resources = those(changes, *effects)
         # A subnet more in a zone more, and one less, is what models and callers notice by theirs.
         kinds = [kind for kind in KNOWN if kind != "AWS::EC2::Subnet" or effect == "REPLACED"]
         found += [effect for kind in resources.values() if kind in kinds]
@@ -86,9 +61,7 @@ def effects_of(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, dict
     return max([*found, *endpoints.values()], key=RANK.index), endpoints
 
 
-def _endpoints(
-    before: dict[str, Any], after: dict[str, Any], changes: StackChanges
-) -> dict[str, str]:
+def _endpoints(before: dict[str, Any], after: dict[str, Any], changes: Changes) -> dict[str, str]:
     old, new = before["Resources"], after["Resources"]
     names = {
         each["Properties"]["EndpointName"].lower()
@@ -105,26 +78,22 @@ def _endpoints(
 
 
 def _endpoint(
-    name: str,
-    key: str,
-    names: set[str],
-    old: dict[str, Any],
-    new: dict[str, Any],
-    changes: StackChanges,
+    name: str, key: str, names: set[str], old: dict[str, Any], new: dict[str, Any], changes: Changes
 ) -> str:
-    if name in changes.deleted:
+    effect, replaced = changes[name].effect, those(changes, Effect.REPLACED, Effect.REFUSED)
+    if effect is Effect.DELETED:
         return "DELETED"
-    if name in changes.added or name in changes.replaced:
+    if effect is Effect.ADDED or name in replaced:
         if new[name]["Properties"]["EndpointName"].lower() in names:
             return "REFUSED"  # a second endpoint of that name
-        return "NEW" if name in changes.added else "REPLACED"
-    if any(each.startswith(f"{key}Configuration") for each in changes.replaced):
+        return "NEW" if effect is Effect.ADDED else "REPLACED"
+    if any(each.startswith(f"{key}Configuration") for each in replaced):
         return "REFUSED" if _refused(key, old, new) else "DEPLOYMENT"
-    if changes.properties.get(name, frozenset()) & WITH_THE_SAME_CONFIGURATION:
+    if changes[name].properties & WITH_THE_SAME_CONFIGURATION:
         return "NOT_KNOWN"
-    touched = {**changes.updated, **changes.added, **changes.deleted, **changes.replaced}
+    touched = {each for each, change in changes.items() if change.effect is not Effect.LEFT}
     own = any(each.startswith(key) for each in touched)
-    return "IN_PLACE" if own or _waited_for(key, old, new) & set(touched) else "NOTHING"
+    return "IN_PLACE" if own or _waited_for(key, old, new) & touched else "NOTHING"
 
 
 def _waited_for(key: str, *templates: dict[str, Any]) -> set[str]:
@@ -163,10 +132,12 @@ def _refused(key: str, old: dict[str, Any], new: dict[str, Any]) -> bool:
     return any(was[name] != now.get(name) for name in scaled)
 
 
-def _overlapping(before: dict[str, Any], after: dict[str, Any], changes: StackChanges) -> bool:
+def _overlapping(before: dict[str, Any], after: dict[str, Any], changes: Changes) -> bool:
     """Whether a subnet is made in a VPC that stays while another one has its addresses."""
     old, new = before["Resources"], after["Resources"]
-    if any(kind == "AWS::EC2::VPC" for kind in {**changes.replaced, **changes.deleted}.values()):
+    going = those(changes, Effect.REPLACED, Effect.REFUSED, Effect.DELETED)
+    coming = those(changes, Effect.ADDED, Effect.REPLACED, Effect.REFUSED)
+    if "AWS::EC2::VPC" in going.values():
         return False
     there = [
         ipaddress.IPv4Network(each["Properties"]["CidrBlock"])
@@ -175,7 +146,7 @@ def _overlapping(before: dict[str, Any], after: dict[str, Any], changes: StackCh
     ]
     return any(
         ipaddress.IPv4Network(new[name]["Properties"]["CidrBlock"]).overlaps(block)
-        for name, kind in {**changes.added, **changes.replaced}.items()
+        for name, kind in coming.items()
         if kind == "AWS::EC2::Subnet"
         for block in there
     )

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 import app as entry
 from low_latency_endpoint import ContainerImage, LoadTestFleet, RuntimePrivateLink
 from low_latency_endpoint.load_test_fleet.image import write_build_context
-from release.pins import pins_of
+from tests.pinned import pins_of
 
 ROOT = Path(__file__).parents[2]
 CONTAINER = ROOT / "constructs/low_latency_endpoint/load_test/container"
@@ -346,7 +346,7 @@ def test_the_app_makes_it_on_demand_only(tmp_path, monkeypatch, context, stacks,
 
 def pins(path: Path) -> dict[str, str]:
     """Versions, markers and hashes by name."""
-    return {name: pin.text for name, pin in pins_of(path.read_text(encoding="utf-8")).items()}
+    return {name: pin.text for name, pin in pins_of(path).items()}
 
 
 def test_the_images_pins_are_the_repositorys():
