@@ -71,7 +71,7 @@ GONE = {
 WITHOUT_JSON = {"schema", "local-aws"}
 WITH_MARKDOWN = {
     *("plan", "preflight", "verify", "diagnose", "load-test", "compare-routing", "simulate"),
-    *("compare-instance-types", "recommend", "optimize", "list", "errors"),
+    *("recommend", "optimize", "list", "errors"),
 }
 
 
@@ -95,7 +95,7 @@ def test_an_option_has_the_same_word_everywhere(command: str) -> None:
             assert option.is_flag, name
             assert FLAGS[name] in option.help, name
         elif name.startswith("--") and not option.is_flag:
-            assert option.metavar or name in ("--template", "--preset"), f"{name} <str>"
+            assert option.metavar or name == "--template", f"{name} <str>"
 
 
 def test_an_option_of_several_commands_is_in_the_table() -> None:

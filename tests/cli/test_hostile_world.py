@@ -42,7 +42,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "simulate": (SHIPPED, "--replications", "1"),
     "load-test": ("sentiment", "--tps", "10", "--payload", "{}"),
     "compare-routing": ("sentiment", "--users", "2", "--payload", "{}"),
-    "compare-instance-types": ("no-such-file.json", "nor-this-one.json"),
     "recommend": (SHIPPED,),
     "optimize": (SHIPPED,),
     # Folders that cannot be made, and one that is not empty: nothing is written.

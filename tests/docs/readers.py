@@ -25,7 +25,6 @@ import yaml
 from examples.demo_surroundings import model_uris, stand_ins_for_images
 from local_sagemaker import LocalAws, RuntimeOptions, deploy_template
 from local_sagemaker.model_servers import LanguageModelServer, ServiceTime, SimulatedModelServer
-from low_latency_endpoint.plan.price_file import ListedPrice, price_file_text
 from low_latency_endpoint.settings import parse_settings
 from tests.git_commands import git
 from tests.pinned_models import QWEN, written_lock
@@ -295,35 +294,25 @@ def _init(*arguments: str) -> Callable[[Desk], None]:
         desk.bootstrap()
         desk.write("body.json", REQUEST)
         desk.write("prompts.jsonl", '{"messages": [{"role": "user", "content": "Hello"}]}\n')
-        desk.write("g5.json", _load_test_result("ml.g5.xlarge"))
 
     return has
-
-
-def _load_test_result(instance_type: str) -> str:
-    """A result of a load test on another instance type, with what is read of one."""
-    judged = {"outcome": "held", "statistics": {"p99": {"ms": 80, "low_ms": 75, "high_ms": 85}}}
-    return json.dumps(
-        {
-            "schema": "low-latency-endpoint/load-test-result/1",
-            "source": f"load test on {instance_type}",
-            "instances": 1,
-            "region": "us-east-1",
-            "payload": "file body.json",
-            "fleet": {"instance_type": instance_type},
-            "latency_target": {"targets_ms": {"p99": 100.0}},
-            "limit": {"tps_per_instance": 20.0, "lower_bound": False},
-            "steps": [{"purpose": "rise", "rate": 20.0, "judgement": judged}],
-        }
-    )
 
 
 def _chat(desk: Desk) -> None:
     """The page starts its own local AWS; the result of its search is here already."""
     (desk.folder / "node_modules").symlink_to(ROOT / "node_modules")
-    result = json.loads(_load_test_result("ml.g5.xlarge"))
-    limit = {"tps_per_instance": 3.63, "concurrency_per_instance": 11.7, "lower_bound": False}
-    desk.write("limit.json", json.dumps({**result, "endpoint": "chat", "limit": limit}))
+    result = {
+        "schema": "low-latency-endpoint/load-test-result/1",
+        "source": "load test on ml.g5.xlarge",
+        "endpoint": "chat",
+        "instances": 1,
+        "region": "us-east-1",
+        "fleet": {"instance_type": "ml.g5.xlarge"},
+        "latency_target": {"targets_ms": {"p99": 100.0}},
+        "limit": {"tps_per_instance": 3.63, "concurrency_per_instance": 11.7, "lower_bound": False},
+        "steps": [],
+    }
+    desk.write("limit.json", json.dumps(result))
 
 
 def _hugging_face(desk: Desk) -> None:
@@ -349,13 +338,6 @@ def _costs(desk: Desk) -> None:
     rates = [1000.0 + 10 * (n % 60) for n in range(24 * 60)]
     found = {"Id": "m", "Label": "Invocations", "Timestamps": minutes, "Values": rates}
     desk.write("invocations.json", json.dumps({"MetricDataResults": [found]}))
-    kinds = ("g5", "g6", "c7i")
-    for kind in kinds:
-        desk.write(f"{kind}.json", _load_test_result(f"ml.{kind}.xlarge"))
-    said = {"region": "us-east-1", "unit": "instance-hour", "version": "1", "source": "made up"}
-    said |= {"published": "2026-11-20", "read": "2026-11-23"}
-    prices = [ListedPrice(item=f"ml.{kind}.xlarge", usd=1.0, **said) for kind in kinds]
-    desk.write("prices-us-east-1.csv", price_file_text(prices))
 
 
 def _regulated(desk: Desk) -> None:
@@ -426,7 +408,7 @@ READERS: dict[str, Reader] = {
         _init("--template", "inferentia2", *_DATA, *_INIT),
         deploys=True,
         server=LARGER,
-        stands_for={**_INSTALLED, "body.json": "../body.json", "g5.json": "../g5.json"},
+        stands_for={**_INSTALLED, "body.json": "../body.json"},
     ),
     "docs/how-to/jumpstart.md": Reader(_jumpstart, needs_aws=False),
     "docs/how-to/language-model-on-a-gpu.md": Reader(

@@ -62,9 +62,6 @@ ADDED = {
     # Long enough for a p99: 299 requests and more.
     "low-latency load-test --confirm": " --duration 8s --alone 1s --metrics-wait 0s",
     "low-latency load-test": " --duration 2s --alone 1s --metrics-wait 0s",
-    "low-latency compare-routing sentiment --preset published --change": (
-        " --pairs 4 --block 2s --settle 1s --yes --size 2"
-    ),
     "low-latency compare-routing": " --pairs 4 --block 2s --settle 1s",
     "npx cdk destroy --all": " --force",
     "low-latency optimize llm.yaml --quantize": " --yes --job-name llm-20261123-220000",

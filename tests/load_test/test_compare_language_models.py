@@ -39,7 +39,6 @@ from low_latency_endpoint.load_test.compare.comparison import (
     Pair,
     changes,
 )
-from low_latency_endpoint.load_test.compare.page import comparison_page
 from low_latency_endpoint.load_test.compare.report import named
 from low_latency_endpoint.load_test.compare.sides import Side, Sides, prefix_doubts, read_sides
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
@@ -49,7 +48,6 @@ from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResu
 from low_latency_endpoint.load_test.engine.target import OPENAI, Target, TokenLimits
 from low_latency_endpoint.load_test.engine.token_results import TokenResult
 from low_latency_endpoint.load_test.search.serving import ServingFleet
-from tests.browser import needs_chromium, opened
 
 RANDOM, LEAST, PREFIX = "RANDOM", "LEAST_OUTSTANDING_REQUESTS", "PREFIX_AWARE"
 PLAN = ComparisonPlan(users=20, pairs=4, block_seconds=60.0, settle_seconds=5.0)
@@ -312,32 +310,6 @@ def test_what_makes_figures_of_tokens_less_sure_is_said() -> None:
     assert "No answer tells of cached tokens" in said
     assert "something else" in said
     assert "cached tokens" not in "\n".join(report_of(*FASTER).warnings)
-
-
-def test_the_page_has_the_figures_of_tokens() -> None:
-    text = comparison_page(report_of(*FASTER))
-    for part in (
-        "TTFT p99, block by block",
-        "Prompt tokens found in a prefix cache, block by block",
-        "Time to first token by percentile",
-        "Gaps between tokens by percentile",
-        "PREFIX_AWARE 1024/16",
-    ):
-        assert part in text
-    single = replace(FASTER[0], inter_token=LatencyHistogram(), per_token=LatencyHistogram())
-    assert "Gaps between tokens" not in comparison_page(report_of(single, single))
-    assert "TTFT" not in comparison_page(report_of(None, None))
-
-
-@needs_chromium
-def test_the_page_in_a_browser(tmp_path: Any) -> None:
-    page = tmp_path / "page.html"
-    page.write_text(comparison_page(report_of(*FASTER)))
-    seen = opened(page, tmp_path)
-    assert (seen.errors, seen.inaccessible) == ([], [])
-    assert len(seen.charts) == 6
-    assert all(chart.visible for chart in seen.charts.values()), seen.charts
-    assert seen.overflow <= 0
 
 
 def test_names_of_statistics_in_sentences() -> None:

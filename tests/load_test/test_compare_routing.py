@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import math
 import random
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,17 +23,8 @@ from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.compare.compare_routing import (
     ComparisonPlan,
     PairEnded,
-    Watch,
     compare_routing,
     run,
-)
-from low_latency_endpoint.load_test.compare.page import comparison_page, published_page
-from low_latency_endpoint.load_test.compare.published import (
-    SIZES,
-    PublishedComparison,
-    compare_published,
-    cost_of,
-    instructions,
 )
 from low_latency_endpoint.load_test.compare.sides import Side, Sides, read_sides
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals, PoissonArrivals
@@ -45,7 +34,6 @@ from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResu
 from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.serving import ServingFleet
 from low_latency_endpoint.report.numbers import percent
-from tests.browser import needs_chromium, opened
 
 RANDOM, LEAST = "RANDOM", "LEAST_OUTSTANDING_REQUESTS"
 PAYLOADS = Payloads.of_bytes(b"{}")
@@ -188,6 +176,8 @@ def test_interrupted_it_says_what_it_has():
     assert early.interrupted
     assert not early.valid
     assert early.sentence == ("Interrupted: 2 whole pairs of blocks: at least 4 make an interval")
+    at_once = run(PLAN, SIDES, sides_of(interrupt_at=0))
+    assert at_once.sentence.startswith("Interrupted: 0 whole pairs of blocks")
     late = run(PLAN, SIDES, sides_of(0.2, 0.15, interrupt_at=10))
     assert late.valid
     assert late.sentence.endswith("at 20 callers. Interrupted: 5 of 6 pairs.")
@@ -431,118 +421,6 @@ def test_what_may_not_be_read_is_unknown_and_not_random(aws, monkeypatch):
     assert "How the sides route could not be read" in found.warnings
 
 
-# ------------------------------------------------------------------------ the published sizes
-
-
-def counts(aws: LocalAws) -> list[int]:
-    described = aws.client("sagemaker").describe_endpoint(EndpointName="sentiment")
-    return [each["CurrentInstanceCount"] for each in described["ProductionVariants"]]
-
-
-def walk(
-    aws: LocalAws, compare: Callable[[ComparisonPlan], Any], **more: Any
-) -> PublishedComparison:
-    return compare_published(["sentiment"], PLAN, compare, poll_seconds=0.02, **more)
-
-
-def test_the_walk_changes_the_counts_and_sets_them_back(aws):
-    seen = []
-
-    def compare(plan: ComparisonPlan) -> Any:
-        seen.append((plan.users, counts(aws)))
-        return run(plan, SIDES, sides_of(0.2, 0.17))
-
-    found = walk(aws, compare, sizes=(2, 3))
-    assert seen == [(8, [2, 2]), (12, [3, 3])]
-    assert counts(aws) == [5, 5]
-    assert found.valid
-    assert found.set_back
-    assert found.sentence.startswith("From 2 to 3 instances LEAST_OUTSTANDING_REQUESTS gives 1")
-    assert found.sentence.endswith("shorter (published: 4 to 33 %).")
-    content = json.loads(found.to_json())
-    assert [each["instances"] for each in content["sizes"]] == [2, 3]
-    assert content["instance_counts_set_back"] is True
-
-
-@pytest.mark.parametrize("problem", [KeyboardInterrupt(), RuntimeError("the generator ended")])
-def test_however_it_ends_the_counts_are_set_back(aws, problem):
-    def compare(plan: ComparisonPlan) -> Any:
-        raise problem
-
-    if isinstance(problem, KeyboardInterrupt):
-        found = walk(aws, compare, sizes=(2,))
-        assert (found.rows, found.valid, found.set_back) == ((), False, True)
-    else:
-        with pytest.raises(RuntimeError):
-            walk(aws, compare, sizes=(2,))
-    assert counts(aws) == [5, 5]
-
-
-def test_counts_that_cannot_be_set_back_are_told_with_the_command(aws, monkeypatch):
-    told: list[str] = []
-
-    def compare(plan: ComparisonPlan) -> Any:
-        monkeypatch.setattr(
-            "low_latency_endpoint.load_test.compare.published.Capacities._set",
-            lambda self, counts: (_ for _ in ()).throw(OSError("no network")),
-        )
-        return run(plan, SIDES, sides_of())
-
-    found = walk(aws, compare, sizes=(2,), watch=Watch(say=told.append))
-    monkeypatch.undo()
-    assert not found.set_back
-    assert "no network" in told[-1]
-    assert (
-        "aws sagemaker update-endpoint-weights-and-capacities --endpoint-name sentiment "
-        "--desired-weights-and-capacities VariantName=random,DesiredInstanceCount=5 "
-        "VariantName=least,DesiredInstanceCount=5"
-    ) in told[-1]
-    aws.client("sagemaker").update_endpoint_weights_and_capacities(
-        EndpointName="sentiment",
-        DesiredWeightsAndCapacities=[
-            {"VariantName": name, "DesiredInstanceCount": 5} for name in ("random", "least")
-        ],
-    )
-    aws.client("sagemaker").get_waiter("endpoint_in_service").wait(
-        EndpointName="sentiment", WaiterConfig={"Delay": 0.1, "MaxAttempts": 100}
-    )
-
-
-def test_scaling_that_would_undo_the_counts_is_refused_unless_suspended(aws):
-    scaling = aws.client("application-autoscaling")
-    target = {
-        "ServiceNamespace": "sagemaker",
-        "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
-        "ResourceId": "endpoint/sentiment/variant/least",
-    }
-    scaling.register_scalable_target(**target, MinCapacity=5, MaxCapacity=9)
-    try:
-        with pytest.raises(ConfigurationError) as raised:
-            walk(aws, lambda plan: pytest.fail("compared"), sizes=(2,))
-        assert raised.value.code == "LLT122"
-        assert counts(aws) == [5, 5]
-        scaling.register_scalable_target(
-            **target,
-            SuspendedState={"DynamicScalingInSuspended": True, "DynamicScalingOutSuspended": True},
-        )
-        assert walk(aws, lambda plan: run(plan, SIDES, sides_of()), sizes=(2,)).set_back
-    finally:
-        scaling.deregister_scalable_target(**target)
-    assert counts(aws) == [5, 5]
-
-
-def test_cost_and_instructions():
-    # Of each size eleven minutes of blocks and ten of starting, on twice 51 instances in all.
-    assert cost_of(ComparisonPlan(users=4), SIZES, 10.0).startswith(
-        "About 105 minutes and 35.7 instance-hours, 357.00 USD"
-    )
-    lines = list(instructions(SIDES, SIZES))
-    assert lines[-1] == (
-        "low-latency compare-routing sentiment --variant random --variant least --users 80"
-    )
-    assert sum(line.startswith("aws sagemaker update-endpoint") for line in lines) == 5
-
-
 # --------------------------------------------------------------------------------- the command
 
 
@@ -557,7 +435,7 @@ def test_the_command_in_real_time_sees_the_direction(aws, tmp_path):
     A machine busy with other things makes the generator late, which the command says itself, or
     the difference unsure; then there is one more attempt.
     """
-    result, page = tmp_path / "result.json", tmp_path / "page.html"
+    result = tmp_path / "result.json"
     for _ in range(2):
         done = low_latency(
             "sentiment",
@@ -573,8 +451,6 @@ def test_the_command_in_real_time_sees_the_direction(aws, tmp_path):
             "5",
             "-o",
             str(result),
-            "--html",
-            str(page),
         )
         content = json.loads(result.read_text())
         found = content["changes"]
@@ -588,57 +464,10 @@ def test_the_command_in_real_time_sees_the_direction(aws, tmp_path):
     assert "Pair 5: RANDOM p99" in done.stderr
     assert " ".join(done.stdout.split()).startswith(content["answer"])
     assert "raises throughput by" in content["answer"]
-    assert LEAST in page.read_text()
 
 
-def test_the_preset_without_the_option_changes_nothing_and_says_how(aws):
-    done = low_latency("sentiment", "--preset", "published", "--size", "2")
-    assert done.exit_code == 0
-    assert "Nothing was changed." in done.stdout
-    assert "--users 8" in done.stdout
-    assert counts(aws) == [5, 5]
-
-
-def test_the_preset_counts_what_warms_the_caches_of_a_language_model(aws):
-    def minutes(*more):
-        said = low_latency("sentiment", "--preset", "published", "--size", "2", *more).output
-        return int(re.search(r"About (\d+) minutes", said)[1])
-
-    tokens, blocks = ("--tokens", "input=64,output=8"), ("--block", "10m", "--pairs", "4")
-    assert minutes(*blocks, *tokens) == minutes(*blocks) + 2 * 10  # a block for each side
-    assert minutes(*blocks, *tokens, "--warm", "0s") == minutes(*blocks)
-
-
-def test_the_preset_asks_before_it_changes_anything(aws):
-    done = CliRunner().invoke(
-        app,
-        [
-            "compare-routing",
-            "sentiment",
-            "--preset",
-            "published",
-            "--change-instances",
-            "--payload",
-            "{}",
-        ],
-        input="n\n",
-    )
-    assert done.exit_code == 1
-    assert "instance-hours" in done.stderr
-    assert "with up to 40 instances at once" in done.stderr
-    assert counts(aws) == [5, 5]
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["sentiment", "--preset", "published", "--users", "4"],
-        ["sentiment", "--users", "4", "--change-instances"],
-        ["sentiment", "--users", "4", "--payload", "{}", "--block", "soon"],
-        ["sentiment", "--users", "4", "--preset", "other"],
-    ],
-)
-def test_options_that_do_not_go_together(aws, arguments):
+def test_a_length_that_is_no_time_is_refused(aws):
+    arguments = ("sentiment", "--users", "4", "--payload", "{}", "--block", "soon")
     assert low_latency(*arguments).exit_code == 2
 
 
@@ -656,31 +485,6 @@ def test_errors_have_codes(aws, arguments, code):
     done = low_latency(*arguments)
     assert isinstance(done.exception, ConfigurationError)
     assert done.exception.code == code
-
-
-# ------------------------------------------------------------------------------------ the page
-
-
-@needs_chromium
-def test_the_pages_in_a_browser(tmp_path):
-    report = run(PLAN, SIDES, sides_of(0.2, 0.15))
-    walked = PublishedComparison(((1, report), (5, report), (20, report)))
-    for name, text, charts in (
-        ("one", comparison_page(report), 3),
-        ("published", published_page(walked), 0),
-    ):
-        page = tmp_path / f"{name}.html"
-        page.write_text(text)
-        seen = opened(page, tmp_path)
-        assert (seen.errors, seen.inaccessible) == ([], [])
-        assert len(seen.charts) == charts
-        assert all(chart.visible for chart in seen.charts.values()), seen.charts
-        assert seen.overflow <= 0
-
-
-def test_a_page_without_an_answer(tmp_path: Path):
-    text = comparison_page(run(PLAN, SIDES, sides_of(interrupt_at=0)))
-    assert "Interrupted: 0 whole pairs of blocks" in text
 
 
 def test_target_of_each_side(aws):

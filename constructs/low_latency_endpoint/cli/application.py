@@ -9,7 +9,6 @@ import typer
 
 from .. import __version__
 from . import (
-    compare_instance_types,
     compare_routing,
     dashboard,
     deployed,
@@ -49,7 +48,6 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "simulate": simulate.simulate,
     "load-test": load_test.load_test,
     "compare-routing": compare_routing.compare_routing,
-    "compare-instance-types": compare_instance_types.compare_instance_types,
     "recommend": recommend.recommend,
     "optimize": optimize.optimize,
     "stage": stage.stage,

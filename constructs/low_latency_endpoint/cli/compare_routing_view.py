@@ -8,7 +8,6 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ..load_test.compare.compare_routing import BlockProgressed, Event, PairEnded, Watch
-from ..load_test.compare.published import PublishedComparison
 from ..load_test.compare.report import RoutingComparison
 from ..load_test.engine.latencies import milliseconds
 from ..load_test.engine.steps import StepResult
@@ -36,7 +35,7 @@ class ComparisonDisplay(LiveDisplay):
                 self._console.print(Text(text, style="yellow"))
             self._show()
         else:
-            self._line(text, always=text.startswith("The instance counts could not"))
+            self._line(text)
 
     def _event(self, event: Event) -> None:
         if isinstance(event, BlockProgressed):
@@ -81,7 +80,7 @@ def _shown(result: StepResult) -> str:
     )
 
 
-def summary(report: RoutingComparison | PublishedComparison, *, markdown: bool = False) -> None:
+def summary(report: RoutingComparison, *, markdown: bool = False) -> None:
     """The answer for people: a sentence, a table, what to be careful about."""
     parts: list[RenderableType] = [
         Text(report.sentence, style="bold" if report.valid else "bold red")
@@ -89,12 +88,10 @@ def summary(report: RoutingComparison | PublishedComparison, *, markdown: bool =
     table = report.table()
     if table.rows:
         parts.append(table)
-    if isinstance(report, RoutingComparison):
-        parts += [
-            Text(f"{label}: {side.text}", style="dim")
-            for label, side in zip(report.sides.labels, report.sides, strict=True)
-        ]
+    parts += [
+        Text(f"{label}: {side.text}", style="dim")
+        for label, side in zip(report.sides.labels, report.sides, strict=True)
+    ]
     parts += [Text.assemble(("Careful: ", "yellow"), each) for each in report.warnings]
-    if isinstance(report, RoutingComparison):
-        parts += [Text(f"Unknown: {each}", style="dim") for each in report.sides.unknown]
+    parts += [Text(f"Unknown: {each}", style="dim") for each in report.sides.unknown]
     print_parts(*parts, markdown=markdown)

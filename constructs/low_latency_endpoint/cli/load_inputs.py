@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .options import (
-    ENDPOINT_YAML,
-    Html,
-    Json,
-    OptionalSettings,
-    Prices,
-    Profile,
-    Region,
-    flag,
-    option,
-)
+from .options import ENDPOINT_YAML, Json, OptionalSettings, Profile, Region, flag, option
 from .process import check_packages
 
 if TYPE_CHECKING:
@@ -27,7 +16,6 @@ if TYPE_CHECKING:
     from ..load_test.engine.prompts import Prompts
     from ..load_test.engine.target import Target
     from ..load_test.search.endpoint_settings import StatedEndpoint
-    from ..plan.prices import Price
 
 
 @dataclass
@@ -79,7 +67,6 @@ class Sending:
     processes: int = option(
         "Processes on this machine; in a comparison for each side.", 1, metavar="N"
     )
-    price: Prices = None
     profile: Profile = None
     region: Region = None
 
@@ -173,16 +160,6 @@ class Sending:
             **more,
         )
 
-    def prices(self, stated: StatedEndpoint | None, region: str) -> dict[str, Price]:
-        """As the settings state them, and over them the options; before anything is sent."""
-        from ..plan.prices import parse_price, price_of, your_price
-
-        prices = dict(stated.prices) if stated is not None else {}
-        prices |= {item: your_price(usd) for item, usd in map(parse_price, self.price or ())}
-        for item in prices:
-            price_of(item, region, prices)
-        return prices
-
     def found_region(self, stated: StatedEndpoint | None) -> str:
         """The option's, else the settings', else the AWS CLI's."""
         from ..account.sessions import open_clients
@@ -203,28 +180,15 @@ class Results:
         metavar="FILE",
         short="-o",
     )
-    html: Html = None
     json: Json = False
-
-    @cached_property
-    def files(self) -> list[Path]:
-        """All of them."""
-        return [each for each in (self.output, self.html) if each is not None]
 
     def check(self, *others: Path | None) -> None:
         """Say before anything is sent what is missing, and what cannot be written."""
         from ..load_test.search.result_file import WRITTEN
 
-        check_packages(
-            "boto3",
-            "locust",
-            "geventhttpclient",
-            "hdrh",
-            *(("jinja2",) if self.html is not None else ()),
-        )
-        self.files.extend(each for each in others if each is not None)
-        for file in self.files:
-            if file.is_dir() or not file.parent.is_dir():
+        check_packages("boto3", "locust", "geventhttpclient", "hdrh")
+        for file in (self.output, *others):
+            if file is not None and (file.is_dir() or not file.parent.is_dir()):
                 raise WRITTEN.error(
                     got=f"{file}: it is a folder"
                     if file.is_dir()
@@ -232,10 +196,11 @@ class Results:
                     allowed="a file in a folder that exists",
                 )
 
-    def said(self) -> None:
+    def said(self, *others: Path | None) -> None:
         """Name what was written."""
-        for file in self.files:
-            typer.echo(f"wrote {file}", err=True)
+        for file in (self.output, *others):
+            if file is not None:
+                typer.echo(f"wrote {file}", err=True)
 
 
 def seconds_of(text: str, option: str) -> float:

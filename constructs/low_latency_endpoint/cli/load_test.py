@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .load_inputs import Results, Sending, seconds_of
-from .options import EndpointName, Markdown, flag, grouped, option
+from .options import EndpointName, Html, Markdown, Prices, flag, grouped, option
+from .process import check_packages
 
 if TYPE_CHECKING:
     from ..load_test.engine.payloads import Payloads
@@ -95,6 +96,8 @@ def load_test(
     sending: Sending,
     results: Results,
     endpoint: EndpointName = None,
+    price: Prices = None,
+    html: Html = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a line per step.")] = None,
     markdown: Markdown = False,
 ) -> None:
@@ -121,7 +124,9 @@ def load_test(
     """
     if load.fleet is not None and sending.processes != 1:
         raise typer.BadParameter("--processes are of this machine; with --fleet give more tasks")
-    results.check(csv)
+    results.check(html, csv)
+    if html is not None:
+        check_packages("jinja2")
     endpoint = sending.endpoint(endpoint)
     from ..load_test.search.load_testing import load_test as tested
     from ..load_test.search.result_file import write_text
@@ -140,8 +145,7 @@ def load_test(
     from ..plan.prices import price_of
     from .load_test_view import LoadTestDisplay, summary
 
-    prices = sending.prices(stated, to.region)
-
+    prices = _prices(price, stated, to.region)
     waiting = seconds_of(measuring.metrics_wait, "--metrics-wait")
     plan = replace(plan, whole_minutes=waiting > 0)
     told = ("peak_tps", "safety_factor", "planned_instances")
@@ -174,11 +178,11 @@ def load_test(
         write_text(results.output, report.to_json())
     if csv is not None:
         write_text(csv, steps_csv(report))
-    if results.html is not None:
+    if html is not None:
         from ..load_test.report.page import write_page
 
-        write_page(report, results.html)
-    results.said()
+        write_page(report, html)
+    results.said(html, csv)
     if run is not None:
         typer.echo(f"wrote {run.keep_result(report.to_dict())}", err=True)
     if results.json:
@@ -211,6 +215,19 @@ def _fleet_run(
         expected_seconds=plan.seconds,
         prices=prices,
     )
+
+
+def _prices(
+    given: list[str] | None, stated: StatedEndpoint | None, region: str
+) -> dict[str, Price]:
+    """As the settings state them, and over them the options; before anything is sent."""
+    from ..plan.prices import parse_price, price_of, your_price
+
+    prices = dict(stated.prices) if stated is not None else {}
+    prices |= {item: your_price(usd) for item, usd in map(parse_price, given or ())}
+    for item in prices:
+        price_of(item, region, prices)
+    return prices
 
 
 def _plan(

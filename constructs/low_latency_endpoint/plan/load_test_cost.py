@@ -11,16 +11,8 @@ from .load_test_fleet_cost import FleetCost
 from .prices import Price
 
 
-def usd_per_million(usd_per_hour: float, tps: float) -> float:
-    """US dollars for a million requests of instances that cost so much and hold so many a second.
-
-    Examples
-    --------
-    An instance for 3.60 an hour that holds 100 a second: 360,000 requests an hour.
-
-    >>> usd_per_million(3.6, 100)
-    10.0
-    """
+def _usd_per_million(usd_per_hour: float, tps: float) -> float:
+    """US dollars for a million requests of instances that answer so many a second."""
     return round(usd_per_hour / (tps * 3600) * MILLION, 4)
 
 
@@ -78,7 +70,7 @@ class LoadTestCost:
         """US dollars for a million requests at the limit; ``None`` without a price or a limit."""
         if self.price is None or not self.tps_per_instance:
             return None
-        return usd_per_million(self.price.usd, self.tps_per_instance)
+        return _usd_per_million(self.price.usd, self.tps_per_instance)
 
     @property
     def _hours(self) -> str:
@@ -95,7 +87,7 @@ class LoadTestCost:
             )
         elif self.tps_per_instance and self.price is None:
             yield (
-                f"A million requests take {usd_per_million(1, self.tps_per_instance):,.3g} instance "
+                f"A million requests take {_usd_per_million(1, self.tps_per_instance):,.3g} instance "
                 "hours at the limit."
             )
         serving = f"its {self.instances} instance{'s' * (self.instances != 1)}"

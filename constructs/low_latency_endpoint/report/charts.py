@@ -105,7 +105,7 @@ class Chart:
         return _Drawn(self)
 
 
-def nines(count: int, most: float = 5.0, points: int = 160) -> list[float]:
+def nines(count: int, points: int = 160) -> list[float]:
     """Ranks evenly on the axis of nines, up to the last sample but one; 2 stands for p99.
 
     Examples
@@ -113,7 +113,7 @@ def nines(count: int, most: float = 5.0, points: int = 160) -> list[float]:
     >>> nines(100, points=4)
     [0.0, 0.5, 1.0, 1.5, 2.0]
     """
-    end = min(most, math.log10(max(count, 2)))
+    end = min(5.0, math.log10(max(count, 2)))
     return [end * number / points for number in range(points + 1)]
 
 

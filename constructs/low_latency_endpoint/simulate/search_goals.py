@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..errors import rule
-from ..plan import pareto
 from ..plan.capacity import counted_instances
 from .estimates import Estimate
 from .traffic import Shape
@@ -188,4 +187,8 @@ def best_of(found: Iterable[Found], goal: Goal) -> Found | None:
 
 def pareto_front(found: Iterable[Found]) -> tuple[Found, ...]:
     """Those for which no other is as cheap and as quick, by cost."""
-    return pareto.pareto_front(found, lambda one: one.cost, lambda one: one.latency.mean)
+    front: list[Found] = []
+    for each in sorted(found, key=lambda one: (one.cost, one.latency.mean)):
+        if not front or each.latency.mean < front[-1].latency.mean:
+            front.append(each)
+    return tuple(front)

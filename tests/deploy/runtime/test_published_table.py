@@ -3,10 +3,10 @@
 The sizes are the published ones: 4 users on 1 instance, 20 on 5, 40 on 10, 60 on 15, 80 on 20. The
 instances batch continuously, each neighbour slowing a request by 0.4 of its time, and answers vary
 with a coefficient of variation of 1: by the simulator the law that gives what AWS published
-(docs/explanation/simulation.md). The comparison is that of ``low-latency compare-routing --preset published
---change-instances``, changing the instance counts included; only its callers run in the runtime's
-own loop, on a clock that jumps, so that minutes pass in seconds and a busy machine makes no request
-slower. Real HTTP requests go through listener and routing; nothing here knows of the simulator.
+(docs/explanation/simulation.md). The comparison is that of ``low-latency compare-routing`` at each
+number of instances; only its callers run in the runtime's own loop, on a clock that jumps, so that
+minutes pass in seconds and a busy machine makes no request slower. Real HTTP requests go through
+listener and routing; nothing here knows of the simulator.
 
 70,000 requests take a minute and a half of processor time: ``make test-realtime`` runs them. That
 simulator and local runtime agree, test_agreement_with_simulation.py says in ``make test``.
@@ -16,26 +16,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 
 import pytest
 from hosting_site import Site
 from jumping_loop import JumpingLoop
 
-from examples.published_routing_gains import CASES, Gain, gains
+from examples.published_routing_gains import (
+    CASES,
+    PUBLISHED_P99_CUT,
+    PUBLISHED_THROUGHPUT_GAIN,
+    SIZES,
+    USERS_EACH,
+    Gain,
+    gains,
+)
 from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.load_test.compare.compare_routing import ComparisonPlan, compare_routing
 from low_latency_endpoint.load_test.compare.comparison import changes
-from low_latency_endpoint.load_test.compare.published import (
-    PUBLISHED_P99_CUT,
-    PUBLISHED_THROUGHPUT_GAIN,
-    SIZES,
-    PublishedComparison,
-    compare_published,
-)
 from low_latency_endpoint.load_test.compare.report import RoutingComparison
 from low_latency_endpoint.load_test.engine.payloads import Payloads
 
@@ -54,7 +55,6 @@ WORKERS = SimulatedModelServer(service_time=SERVICE, concurrency=4, seed=1)
 pytestmark = pytest.mark.realtime
 
 REQUESTS_A_BLOCK = 1000
-PLAN = ComparisonPlan(users=4, pairs=6, block_seconds=6.0, settle_seconds=1.2)
 
 
 def block_seconds(instances: int) -> float:
@@ -72,19 +72,34 @@ class Place:
     loop: JumpingLoop
     endpoint: str
 
-    def compare(self, plan: ComparisonPlan) -> RoutingComparison:
-        """As the command does, but for its callers."""
-        blocks = replace(plan, block_seconds=block_seconds((plan.users or 0) // 4))
+    def give(self, instances: int) -> None:
+        """Give each side so many instances, and wait until they serve."""
+        sagemaker = self.aws.client("sagemaker")
+        sagemaker.update_endpoint_weights_and_capacities(
+            EndpointName=self.endpoint,
+            DesiredWeightsAndCapacities=[
+                {"VariantName": name, "DesiredInstanceCount": instances}
+                for name in ("least", "random")
+            ],
+        )
+        sagemaker.get_waiter("endpoint_in_service").wait(
+            EndpointName=self.endpoint, WaiterConfig={"Delay": 0.02, "MaxAttempts": 10_000}
+        )
+
+    def compare(self, instances: int, pairs: int = 6) -> RoutingComparison:
+        """As the command does, but for its callers, with so many instances on each side."""
+        self.give(instances)
         return compare_routing(
             [self.endpoint],
             Payloads.of_bytes(b"{}"),
-            blocks,
+            ComparisonPlan(
+                users=USERS_EACH * instances,
+                pairs=pairs,
+                block_seconds=block_seconds(instances),
+                settle_seconds=1.2,
+            ),
             generator=lambda target: JumpingGenerator(self.aws, self.loop, target),
         )
-
-    def counts(self) -> list[int]:
-        described = self.aws.client("sagemaker").describe_endpoint(EndpointName=self.endpoint)
-        return [each["CurrentInstanceCount"] for each in described["ProductionVariants"]]
 
 
 @pytest.fixture(scope="module")
@@ -122,17 +137,11 @@ Measured = dict[int, RoutingComparison]
 
 
 @pytest.fixture(scope="module")
-def table(place) -> PublishedComparison:
+def measured(place) -> Measured:
     here = place(BATCHING)
-    found = compare_published([here.endpoint], PLAN, here.compare, sizes=SIZES, poll_seconds=0.02)
-    assert found.set_back
-    assert here.counts() == [2, 2]
+    found = {size: here.compare(size) for size in SIZES}
+    here.give(2)
     return found
-
-
-@pytest.fixture
-def measured(table) -> Measured:
-    return dict(table.rows)
 
 
 @pytest.fixture
@@ -146,14 +155,14 @@ def simulated() -> dict[int, Gain]:
     return {each.instances: each for each in gains(CASE, SIZES, requests=60_000, replications=4)}
 
 
-def test_the_published_sizes_were_run(table):
+def test_the_published_sizes_were_run(measured):
     users = {1: 4, 5: 20, 10: 40, 15: 60, 20: 80}
-    assert {size: report.plan["users"] for size, report in table.rows} == users
-    for size, report in table.rows:
+    assert {size: report.plan["users"] for size, report in measured.items()} == users
+    for size, report in measured.items():
         assert [side.fleet.instances for side in report.sides] == [size, size]
         assert report.sides.labels == ("RANDOM", "LEAST_OUTSTANDING_REQUESTS")
         assert report.sides.warnings == () or size == 1
-    assert table.valid
+        assert report.valid
 
 
 def test_direction(routed):
@@ -237,11 +246,7 @@ def test_on_one_instance_there_is_nothing_to_route(measured, simulated):
 
 def test_instances_with_workers_give_another_size(place):
     """So the agreement is not one that any model server would give."""
-    here = place(WORKERS)
-    found = compare_published(
-        [here.endpoint], replace(PLAN, pairs=4), here.compare, sizes=[5], poll_seconds=0.02
-    )
-    ((_, report),) = found.rows
+    report = place(WORKERS).compare(5, pairs=4)
     (paper,) = gains(
         next(case for case in CASES if case.name == "4 workers, CV 1"),
         [5],

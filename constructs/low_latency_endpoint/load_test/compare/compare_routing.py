@@ -158,12 +158,6 @@ class ComparisonPlan:
         block = self.settle_seconds + self.block_seconds
         return 2 * (self.pairs * block + (self.warm_seconds or 0.0))
 
-    def for_prompts(self) -> ComparisonPlan:
-        """With warm caches: each side is loaded for a block first, unless something else is said."""
-        if self.warm_seconds is not None:
-            return self
-        return replace(self, warm_seconds=self.block_seconds)
-
     @property
     def load(self) -> str:
         """The load in words."""
@@ -381,8 +375,8 @@ def compare_routing(
         _check_openai(sides)
     if prompts is not None or openai:
         common = replace(common, streaming=True, tokens=common.tokens or TokenLimits())
-    if prompts is not None:
-        plan = plan.for_prompts()
+    if prompts is not None and plan.warm_seconds is None:
+        plan = replace(plan, warm_seconds=plan.block_seconds)
     doubts = [] if prompts is None else list(prefix_doubts(sides, prompts, openai=openai))
     for warning in (*sides.warnings, *doubts):
         watch.say(f"Warning: {warning}")

@@ -247,7 +247,7 @@ class RoutingComparison:
             joint = ", and" if headline.found else f". But {other}"
             text += (
                 f"{joint} {verb} {named(throughput.statistic)} by {percent(abs(throughput.change))} "
-                f"({ranged(throughput)})"
+                f"({_ranged(throughput)})"
             )
         text += f" at {self.load}."
         if self.interrupted:
@@ -260,7 +260,7 @@ class RoutingComparison:
             verb = "lowers" if change.change < 0 else "raises"
             return (
                 f"{other} {verb} {name} by {percent(abs(change.change))} "
-                f"({change.confidence * 100:g} % interval {ranged(change)})"
+                f"({change.confidence * 100:g} % interval {_ranged(change)})"
             )
         return (
             f"No difference in {name} that this test can tell between {other} and "
@@ -287,25 +287,18 @@ class RoutingComparison:
             f"{self.plan['confidence'] * 100:g} % interval",
             "Would have seen",
         ]
-        return Table(heads, [self._row(name) for name in self.statistics])
-
-    @property
-    def statistics(self) -> list[str]:
-        """Those that changed, or did not, in the order of the table: tokens before whole answers."""
-        return [name for name in (*TOKEN_STATISTICS, *STATISTICS) if name in self.changes]
-
-    def row_name(self, name: str) -> str:
-        """What the table calls a statistic."""
-        return (_TOKEN_ROWS if self.of_tokens else _ROWS).get(name, named(name))
+        names = [name for name in (*TOKEN_STATISTICS, *STATISTICS) if name in self.changes]
+        return Table(heads, [self._row(name) for name in names])
 
     def _row(self, name: str) -> list[str]:
         each = self.changes[name]
         points = name == CACHED
         unit = "points" if points else "%"
+        said = (_TOKEN_ROWS if self.of_tokens else _ROWS).get(name, named(name))
         return [
-            self.row_name(name) + ("" if each.reliable else " ?"),
-            value_text(name, each.base),
-            value_text(name, each.other),
+            said + ("" if each.reliable else " ?"),
+            _value(name, each.base),
+            _value(name, each.other),
             f"{100 * each.change:+.1f} {unit}",
             f"{100 * each.low:+.1f} to {100 * each.high:+.1f}" + ("" if points else " %"),
             f"{100 * each.would_see:.2g} points" if points else percent(each.would_see),
@@ -356,7 +349,7 @@ class RoutingComparison:
         return json_text(self.to_dict())
 
 
-def ranged(change: Difference) -> str:
+def _ranged(change: Difference) -> str:
     """The interval of a change that was found, without its sign: ``19 to 27 %``."""
     low, high = sorted((abs(change.low), abs(change.high)))
     digits = 0 if 100 * (high - low) >= 2 else 1
@@ -371,7 +364,7 @@ def named(statistic: str) -> str:
     return f"{kind.upper()} {percentile}" if kind else percentile
 
 
-def value_text(statistic: str, value: float) -> str:
+def _value(statistic: str, value: float) -> str:
     """A figure of a side."""
     if not math.isfinite(value):
         return "-"
