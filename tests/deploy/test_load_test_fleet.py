@@ -72,7 +72,7 @@ def test_its_life_beside_the_endpoints_stack(aws, tmp_path):
     serving = deploy_template(aws, first, "Serving")
     assert services(aws) == {"sagemaker.runtime"}
     deploy_template(aws, first, "Testing")
-    assert services(aws) == {"sagemaker.runtime", "ecr.api", "ecr.dkr", "logs", "ssmmessages"}
+    assert services(aws) == {"sagemaker.runtime", "ecr.api", "ecr.dkr", "logs"}
 
     fleet = find_fleet(aws.client, "sentiment")
     task = ecs.describe_task_definition(taskDefinition=fleet.worker)["taskDefinition"]
@@ -109,7 +109,8 @@ def test_its_life_beside_the_endpoints_stack(aws, tmp_path):
         "Testing",
     )
     after = find_fleet(aws.client, "sentiment")
-    assert (after.cpu, after.memory_mib) == (2048, 4096)
+    task = ecs.describe_task_definition(taskDefinition=after.worker)["taskDefinition"]
+    assert (task["cpu"], task["memory"]) == ("2048", "4096")
     assert after.worker != fleet.worker
     assert (
         ecs.describe_task_definition(taskDefinition=fleet.worker)["taskDefinition"]["status"]

@@ -88,7 +88,6 @@ def test_what_is_asked_for_is_there(aws, tmp_path):
         "ecr.api",
         "ecr.dkr",
         "logs",
-        "ssmmessages",
     }
     for service, endpoint in endpoints.items():
         assert json.loads(endpoint["PolicyDocument"])["Statement"], service

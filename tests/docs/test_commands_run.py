@@ -46,7 +46,6 @@ ELSEWHERE = {
 }
 #: Commands that nothing here can run, and why.
 NOT_HERE = {
-    "aws ssm start-session": "a shell in a task on Fargate",
     "aws cloudformation continue-update-rollback": "a stack that AWS failed to roll back",
     "aws cloudwatch put-alarm-mute-rule": "the local AWS has no such rules",
     "aws sagemaker describe-hub-content": "JumpStart's hub is AWS's alone",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -31,7 +32,7 @@ from low_latency_endpoint.load_test.engine.steps import Progress, Step
 from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.fleet import fleet_generator
 from low_latency_endpoint.load_test.fleet.description import FleetDescription, find_fleet
-from low_latency_endpoint.load_test.fleet.exchange import RESULT, STATUS, RunFolder
+from low_latency_endpoint.load_test.fleet.exchange import STATUS, RunFolder
 from low_latency_endpoint.load_test.fleet.fleet_generator import FleetGenerator
 from low_latency_endpoint.load_test.fleet.tasks import FleetTasks
 
@@ -98,7 +99,6 @@ def open_fleet(aws: LocalAws, fleet: FleetDescription, told: list[str]) -> Any:
                 "workers": workers,
                 "tell": told.append,
                 "master_port": free_port(),
-                "web_port": None,
                 "poll_seconds": 0.1,
                 **more,
             },
@@ -141,7 +141,7 @@ def log_of(aws: LocalAws, fleet: FleetDescription, task: dict[str, Any]) -> str:
 
 def test_two_workers_in_two_zones_send_every_request_once(aws, fleet, open_fleet, told):
     seconds: list[Progress] = []
-    generator = open_fleet(expected_seconds=2)
+    generator = open_fleet()
     with generator:
         result = generator.run(STEP, seconds.append)
         again = generator.run(replace(STEP, name="again", seconds=1))
@@ -167,47 +167,26 @@ def test_two_workers_in_two_zones_send_every_request_once(aws, fleet, open_fleet
         if detail["name"] == "subnetId"
     }
     assert subnets == set(fleet.subnets)
-    assert {
-        task["enableExecuteCommand"]
-        for task in started
-        if task["containers"][0]["name"] == "worker"
-    } == {False}
     # The image's environment is not the way in: nothing but the run is passed.
     assert "step 1: 60 TPS" in log_of(
         aws, fleet, next(task for task in started if task["containers"][0]["name"] == "master")
     )
 
-    assert told[0].startswith("Cost: ")
-    assert "$0.08 an hour" in told[0]  # four endpoints in two zones
     assert told[-1] == "The fleet is stopped; nothing of it runs any more"
     ended = tasks(aws, fleet, generator.run_id)
     assert {task["lastStatus"] for task in ended} == {"STOPPED"}
     assert running_tasks(aws, fleet) == []
 
 
-def test_the_page_answers_on_the_masters_loopback_only_and_a_payload_function_travels(
-    aws, open_fleet, told, tmp_path, monkeypatch
-):
-    import urllib.request
-
+def test_a_payload_function_travels(open_fleet, tmp_path, monkeypatch):
     (tmp_path / "made_here.py").write_text(
         "def body(index):\n    return {'inputs': f'number {index}'}\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    payloads, port = Payloads.of_generator("made_here:body"), free_port()
-    with open_fleet(workers=1, web_port=port, payloads=payloads) as generator:
+    with open_fleet(workers=1, payloads=Payloads.of_generator("made_here:body")) as generator:
         result = generator.run(replace(STEP, seconds=1))
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as page:
-            assert b"Locust" in page.read()
     assert result.completed == result.sent > 0
-    (line,) = [text for text in told if "start-session" in text]
-    assert "AWS-StartPortForwardingSession" in line
-    assert f'"portNumber": ["{port}"]' in line
-    target = line.partition("--target ecs:")[2].split()[0]
-    cluster, task, runtime_id = target.split("_")
-    assert cluster == find_fleet(aws.client, "sentiment").cluster
-    assert task.replace("-", "") == runtime_id.partition("-")[0]
 
 
 @pytest.mark.parametrize("name", ["json:dumps", "os.path:basename", "math:sqrt"])
@@ -422,8 +401,7 @@ from low_latency_endpoint.load_test.fleet.fleet_generator import FleetGenerator
 import boto3
 with FleetGenerator.of_endpoint(
     boto3.client, Target("sentiment", "us-east-1"), Payloads.of_bytes(b"{}"), workers=1,
-    tell=lambda text: print(text, flush=True), master_port=int(sys.argv[1]), web_port=None,
-    poll_seconds=0.2,
+    tell=lambda text: print(text, flush=True), master_port=int(sys.argv[1]), poll_seconds=0.2,
 ) as generator:
     print("ready", flush=True)
     generator.run(Step("long", 60, users=1))
@@ -453,16 +431,14 @@ def test_ctrl_c_stops_every_task(aws, fleet):
 # --- through the command --------------------------------------------------------------------------
 
 
-def test_the_command_runs_on_the_fleet_and_keeps_the_result(aws, fleet, monkeypatch, tmp_path):
+def test_the_command_runs_on_the_fleet(aws, fleet, monkeypatch, tmp_path):
     for name, value in aws.exports().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(
         FleetGenerator,
         "of_endpoint",
         staticmethod(
-            functools.partial(
-                FleetGenerator.of_endpoint, master_port=free_port(), web_port=None, poll_seconds=0.2
-            )
+            functools.partial(FleetGenerator.of_endpoint, master_port=free_port(), poll_seconds=0.2)
         ),
     )
     output = tmp_path / "result.json"
@@ -495,20 +471,12 @@ def test_the_command_runs_on_the_fleet_and_keeps_the_result(aws, fleet, monkeypa
     # the command says so, with status 1.
     late = "Client-bound: result invalid" in done.stdout
     assert done.exit_code == (1 if late else 0), done.output
-    assert "Cost: " in done.stderr
     assert "nothing of it runs any more" in done.stderr
     steps = json.loads(output.read_text())["steps"]
     assert [step["step"]["name"] for step in steps] == ["alone", "40 TPS"]
     assert steps[1]["generator"]["processes"] == 2
-    (url,) = [
-        line.removeprefix("wrote ")
-        for line in done.stderr.splitlines()
-        if line.startswith("wrote s3://")
-    ]
-    run_id = url.split("/")[-2]
-    folder = RunFolder(aws.client("s3"), fleet.bucket, run_id)
-    assert folder.read(RESULT)["steps"] == steps
-    assert folder.read(STATUS)["state"] == "done"
+    (run_id,) = re.findall(r"Run (\S+): the master is starting", done.stderr)
+    assert RunFolder(aws.client("s3"), fleet.bucket, run_id).read(STATUS)["state"] == "done"
     assert running_tasks(aws, fleet) == []
 
 

@@ -173,11 +173,13 @@ def test_a_locustfile_without_arrivals_is_refused_with_a_code(tmp_path: Path) ->
 
 def test_locusts_page_shows_a_generator_at_work() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    with precise_server([0.0237]) as server, server.generator(2, web_port=address) as one:
+        port = free.getsockname()[1]
+    with precise_server([0.0237]) as server, server.generator(2, web_port=port) as one:
 
         def look(progress: object) -> None:
-            with urllib.request.urlopen(f"http://{address}/stats/requests", timeout=10) as answer:
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{port}/stats/requests", timeout=10
+            ) as answer:
                 page = json.loads(answer.read())
             # Workers report to Locust every three seconds: the first looks see no requests yet, and
             # the last one may come when the step is over.

@@ -23,7 +23,6 @@ from low_latency_endpoint.load_test.search.saturation import verdicts
 from low_latency_endpoint.load_test.search.search_plan import SearchPlan
 from low_latency_endpoint.load_test.search.steps_table import steps_csv
 from low_latency_endpoint.plan.load_test_cost import LoadTestCost
-from low_latency_endpoint.plan.load_test_fleet_cost import FleetCost
 from low_latency_endpoint.plan.prices import your_price
 from low_latency_endpoint.simulate.load_test_result import read_load_test_result
 
@@ -77,17 +76,19 @@ def test_what_a_million_requests_cost_at_the_limit() -> None:
 def test_what_the_load_test_itself_cost() -> None:
     """Three instances at 2 an hour for 20 minutes: an instance hour, 2 dollars."""
     cost = LoadTestCost(
-        instance_type="ml.g5.xlarge", instances=3, seconds=1200, price=your_price(2.0),
-        tps_per_instance=50, lower_bound=True, tasks=FleetCost(workers=4, cpu=1024, memory_mib=2048, seconds=600, endpoint_zones=0),
-    )  # fmt: skip
+        instance_type="ml.g5.xlarge",
+        instances=3,
+        seconds=1200,
+        price=your_price(2.0),
+        tps_per_instance=50,
+        lower_bound=True,
+    )
     assert (cost.instance_hours, cost.usd) == (pytest.approx(1.0), pytest.approx(2.0))
     # 2 / (50 x 3,600) x 1,000,000, and less where one holds more than 50.
     assert list(cost.lines()) == [
         "A million requests cost at most 11.11 US dollars at the limit: ml.g5.xlarge for 2 an "
         "hour (yours).",
         "While the load test ran, its 3 instances cost 2.00 US dollars (1 instance hours).",
-        "The load-test fleet: about $0.04 for 5 tasks over 12 minutes (us-east-1 list prices of "
-        "2026-11-20; an estimate).",
     ]
 
 

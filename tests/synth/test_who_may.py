@@ -116,7 +116,6 @@ LOG = f"arn:aws:logs:us-east-1:{ACCOUNT}:log-group:fleet:log-stream:load-test/wo
         ("logs", "logs:PutLogEvents", LOG, True),
         ("logs", "logs:PutLogEvents", LOG.replace(ACCOUNT, OTHERS), False),
         ("logs", "logs:GetLogEvents", LOG, False),
-        ("ssmmessages", "ssmmessages:OpenDataChannel", "*", True),
     ],
 )
 def test_tasks_do_through_their_endpoints_what_they_need(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -153,7 +153,7 @@ def load_test(
         run = (
             None
             if load.fleet is None
-            else _fleet_run(to, payloads, plan, load.fleet, sending.profile, live.note, prices)
+            else _fleet_run(to, payloads, load.fleet, sending.profile, live.note)
         )
         report = tested(
             to,
@@ -169,11 +169,7 @@ def load_test(
             instances=measuring.instances,
             **{name: getattr(stated, name) for name in told if stated is not None},
         )
-    report = replace(
-        report,
-        price=price_of(report.fleet.instance_type, to.region, prices),
-        tasks=None if run is None else run.cost(report.run.ended_at - report.run.started_at),
-    )
+    report = replace(report, price=price_of(report.fleet.instance_type, to.region, prices))
     if results.output is not None:
         write_text(results.output, report.to_json())
     if csv is not None:
@@ -183,8 +179,6 @@ def load_test(
 
         write_page(report, html)
     results.said(html, csv)
-    if run is not None:
-        typer.echo(f"wrote {run.keep_result(report.to_dict())}", err=True)
     if results.json:
         typer.echo(report.to_json(), nl=False)
     else:
@@ -196,25 +190,15 @@ def load_test(
 def _fleet_run(
     target: Target,
     payloads: Payloads,
-    plan: RunPlan,
     workers: int,
     profile: str | None,
     tell: Callable[[str], None],
-    prices: Mapping[str, Price],
 ) -> FleetGenerator:
     from ..account.sessions import open_clients
     from ..load_test.fleet.fleet_generator import FleetGenerator
 
     client, _ = open_clients(profile, target.region)
-    return FleetGenerator.of_endpoint(
-        client,
-        target,
-        payloads,
-        workers=workers,
-        tell=tell,
-        expected_seconds=plan.seconds,
-        prices=prices,
-    )
+    return FleetGenerator.of_endpoint(client, target, payloads, workers=workers, tell=tell)
 
 
 def _prices(

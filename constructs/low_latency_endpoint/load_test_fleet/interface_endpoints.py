@@ -10,7 +10,6 @@ from constructs import Construct
 
 from ..network.zone_aligned_network import ZoneAlignedNetwork
 from ..synthesis.iam_documents import allow, arn, document
-from .roles import SESSION_ACTIONS
 
 _PULL = (
     "ecr:BatchCheckLayerAvailability",
@@ -24,22 +23,15 @@ _LOG = ("logs:CreateLogStream", "logs:PutLogEvents")
 def _services() -> dict[str, tuple[tuple[str, ...], str]]:
     """Service -> what may be done through its endpoint, and with what.
 
-    ECR needs both of its endpoints (and S3), the awslogs driver needs Logs, a session on the
-    master needs ssmmessages. Nothing that carries data out is among it: no push, no other log. See
-    https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html and
-    https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs-exec.html
+    ECR needs both of its endpoints (and S3), the awslogs driver needs Logs. Nothing that carries
+    data out is among it: no push, no other log. See
+    https://docs.aws.amazon.com/AmazonECR/latest/userguide/vpc-endpoints.html
     """
     return {
         "ecr.api": (_PULL, "*"),
         "ecr.dkr": (_PULL, "*"),
         "logs": (_LOG, arn("logs", "log-group:*")),
-        "ssmmessages": (SESSION_ACTIONS, "*"),
     }
-
-
-def endpoint_count(network: ZoneAlignedNetwork) -> int:
-    """How many there are, counted in each zone."""
-    return len(_services()) * len(network.subnets)
 
 
 def make_interface_endpoints(scope: Construct, network: ZoneAlignedNetwork) -> ec2.SecurityGroup:

@@ -36,7 +36,7 @@ from ..synthesis.iam_documents import arn, endpoint_arn
 from ..synthesis.physical_names import name_of
 from ..synthesis.safeguards import log_group, safeguards_of
 from ..synthesis.validation import check, is_token
-from .interface_endpoints import endpoint_count, make_interface_endpoints
+from .interface_endpoints import make_interface_endpoints
 from .results import make_results_bucket
 from .roles import execution_role, master_role, worker_role
 
@@ -54,11 +54,10 @@ class LoadTestFleet(Construct):
     It holds no service and no running task: ``low-latency load-test ENDPOINT --fleet N`` starts
     one master and N workers, spread over the client zones, follows them, fetches the result and
     stops them. What costs while idle are the interface endpoints that isolated subnets need for
-    the tasks' image, log and session, so put the fleet into a stack of its own and delete it when
-    nothing is to be tested.
+    the tasks' image and log, so put the fleet into a stack of its own and delete it when nothing is
+    to be tested.
 
-    Nothing comes in but from the fleet itself. The master's page is reached through a session of
-    Systems Manager, which needs no open port.
+    Nothing comes in but from the fleet itself.
 
     Parameters
     ----------
@@ -79,8 +78,8 @@ class LoadTestFleet(Construct):
     memory_mib : int
         Memory of each task; by default 2048 MiB.
     interface_endpoints : bool or LoadTestFleet
-        Make the interface endpoints that the tasks need: ECR (two), CloudWatch Logs and Session
-        Manager. By default yes. Say no where the subnets reach these services already, through a
+        Make the interface endpoints that the tasks need: ECR (two) and CloudWatch Logs. By default
+        yes. Say no where the subnets reach these services already, through a
         NAT gateway or endpoints of the VPC: a VPC takes one with private DNS per service. So a
         second fleet in the VPC names the first one and shares its endpoints.
     results_bucket : aws_s3.IBucket, optional
@@ -149,7 +148,7 @@ class LoadTestFleet(Construct):
         private_link.check_serves(network, path)
         self.endpoint_name = _endpoint_name(endpoint, path)
         self.network = network
-        self._cpu, self._memory_mib = cpu, memory_mib
+        self._cpu, self._memory = str(cpu), str(memory_mib)
         # By itself boto3 calls the ordinary name, which private DNS of a FIPS endpoint, and an
         # endpoint without private DNS, leave alone.
         by_itself = private_link.private_dns and not private_link.fips
@@ -171,11 +170,12 @@ class LoadTestFleet(Construct):
         for number, group in enumerate(private_link.connections.security_groups):
             self._enter(group, f"IntoLink{number or ''}")
         self._endpoints_group: ec2.ISecurityGroup | None = None
-        self._endpoint_zones = 0
         if isinstance(interface_endpoints, LoadTestFleet):
-            self._share_endpoints(interface_endpoints)
+            self._endpoints_group = interface_endpoints._endpoints_group
         elif interface_endpoints:
-            self._make_endpoints()
+            self._endpoints_group = make_interface_endpoints(self, self.network)
+        if self._endpoints_group is not None:
+            self._enter(self._endpoints_group, "IntoEndpoints")
         self.results_bucket = results_bucket or make_results_bucket(self, "Results", days=kept)
         network.allow_s3(self.results_bucket, write=True)
         self._guards = safeguards_of(self)
@@ -209,7 +209,7 @@ class LoadTestFleet(Construct):
         return self._connections
 
     def grant_run(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Let a principal start, follow, collect and stop runs, and open sessions on the master."""
+        """Let a principal start, follow, collect and stop runs."""
         tasks = arn("ecs", f"task/{self.cluster.ref}/*")
         statements = [
             (
@@ -235,15 +235,6 @@ class LoadTestFleet(Construct):
                 None,
             ),
             (["logs:GetLogEvents"], [self.log_group.attr_arn], None),
-            (
-                ["ssm:StartSession"],
-                [
-                    tasks,
-                    f"arn:{Aws.PARTITION}:ssm:{Aws.REGION}::document/"
-                    "AWS-StartPortForwardingSession",
-                ],
-                None,
-            ),
         ]
         if self.results_bucket.encryption_key is not None:
             statements.append(
@@ -280,17 +271,6 @@ class LoadTestFleet(Construct):
         self._names_peers = listed is not None
         let_out_to_s3(group, listed, "HTTPS: private link, endpoints, S3")
         return group
-
-    def _make_endpoints(self) -> None:
-        self._endpoints_group = make_interface_endpoints(self, self.network)
-        self._endpoint_zones = endpoint_count(self.network)
-        self._enter(self._endpoints_group, "IntoEndpoints")
-
-    def _share_endpoints(self, owner: LoadTestFleet) -> None:
-        self._endpoints_group = owner._endpoints_group
-        self._endpoint_zones = owner._endpoint_zones
-        if owner._endpoints_group is not None:
-            self._enter(owner._endpoints_group, "IntoEndpoints")
 
     def _enter(self, group: ec2.ISecurityGroup, id: str) -> None:
         """Let the tasks in; a rule of this stack, so that the group's stack needs not this one."""
@@ -337,8 +317,8 @@ class LoadTestFleet(Construct):
             id,
             requires_compatibilities=["FARGATE"],
             network_mode="awsvpc",
-            cpu=str(self._cpu),
-            memory=str(self._memory_mib),
+            cpu=self._cpu,
+            memory=self._memory,
             runtime_platform=ecs.CfnTaskDefinition.RuntimePlatformProperty(
                 cpu_architecture="ARM64", operating_system_family="LINUX"
             ),
@@ -362,8 +342,7 @@ class LoadTestFleet(Construct):
                         else None
                     ),
                     user="10001:10001",
-                    # ECS Exec, behind the master's session, writes into the root file system.
-                    readonly_root_filesystem=not master,
+                    readonly_root_filesystem=True,
                     mount_points=[
                         ecs.CfnTaskDefinition.MountPointProperty(
                             container_path="/tmp", source_volume="scratch", read_only=False
@@ -380,9 +359,7 @@ class LoadTestFleet(Construct):
                     ),
                     linux_parameters=ecs.CfnTaskDefinition.LinuxParametersProperty(
                         init_process_enabled=True,
-                        capabilities=ecs.CfnTaskDefinition.KernelCapabilitiesProperty(drop=["ALL"])
-                        if not master
-                        else None,
+                        capabilities=ecs.CfnTaskDefinition.KernelCapabilitiesProperty(drop=["ALL"]),
                     ),
                     stop_timeout=30,
                     ulimits=[
@@ -415,9 +392,6 @@ class LoadTestFleet(Construct):
             "security_group": self._group.security_group_id,
             "bucket": self.results_bucket.bucket_name,
             "log_group": self.log_group.ref,
-            "cpu": self._cpu,
-            "memory_mib": self._memory_mib,
-            "endpoint_zones": self._endpoint_zones,
             **({"zonal_urls": self._zonal_urls} if self._zonal_urls else {}),
         }
         ssm.CfnParameter(

@@ -18,14 +18,6 @@ if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
 
 _TASKS = "ecs-tasks.amazonaws.com"
-SESSION_ACTIONS = (
-    "ssmmessages:CreateControlChannel",
-    "ssmmessages:CreateDataChannel",
-    "ssmmessages:OpenControlChannel",
-    "ssmmessages:OpenDataChannel",
-)
-"""What a session on a task asks of its role:
-https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-iam-roles.html"""
 
 
 def execution_role(
@@ -42,17 +34,13 @@ def execution_role(
 
 
 def master_role(scope: Construct, id: str, runs_arn: str, key: kms.IKey | None) -> iam.CfnRole:
-    """Read the plan, write progress and result, let a session in. It invokes nothing."""
+    """Read the plan, write progress and result. It invokes nothing."""
     role, _ = _role(
         scope,
         id,
         trust(_TASKS, for_tasks()),
         allow(["s3:GetObject", "s3:PutObject"], runs_arn),
-        allow(SESSION_ACTIONS, "*"),
         *([] if key is None else [writing_with(key.key_arn)]),
-    )
-    acknowledge_wildcard_resources(
-        role, ["*"], reason="The channels of a session on a task have no ARN of their own."
     )
     acknowledge_wildcard_resources(
         role, [runs_arn], reason="Each run has a folder of its own below this prefix."

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from .hourly_cost import MILLION
-from .load_test_fleet_cost import FleetCost
 from .prices import Price
 
 
@@ -33,8 +32,6 @@ class LoadTestCost:
         What one holds; ``None`` without a limit.
     lower_bound : bool
         Whether it holds more, and nobody looked how much.
-    tasks : FleetCost or None
-        Of the load-test fleet's tasks; ``None`` where this machine sent.
 
     Examples
     --------
@@ -53,7 +50,6 @@ class LoadTestCost:
     price: Price | None
     tps_per_instance: float | None = None
     lower_bound: bool = False
-    tasks: FleetCost | None = None
 
     @property
     def instance_hours(self) -> float:
@@ -102,8 +98,6 @@ class LoadTestCost:
                 f"While the load test ran, {serving} cost {self.usd:,.2f} US dollars "
                 f"({self._hours} instance hours)."
             )
-        if self.tasks is not None:
-            yield f"The load-test fleet: {self.tasks}."
 
     def to_dict(self) -> dict[str, Any]:
         """The cost as JSON-safe data."""
@@ -112,5 +106,4 @@ class LoadTestCost:
             "price": {"usd": self.price.usd, "origin": self.price.origin} if self.price else None,
             "usd": self.usd,
             "usd_per_million_requests": self.usd_per_million,
-            "fleet_tasks_usd": round(self.tasks.tasks, 4) if self.tasks else None,
         }

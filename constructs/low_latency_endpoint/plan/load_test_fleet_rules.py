@@ -10,9 +10,6 @@ _TASK_SIZE = "/AmazonECS/latest/developerguide/task_definition_parameters.html#t
 MASTER_PORT = 5557
 """On which Locust's master listens to its workers."""
 
-WEB_PORT = 8089
-"""On which the master's page answers, on its own loopback interface only."""
-
 RUNS_PREFIX = "runs/"
 """Where in the results bucket every run has a folder of its own."""
 

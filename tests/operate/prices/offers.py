@@ -83,17 +83,9 @@ LAMBDA = offer(
         ("OnDemand", "0", "0.0000166667", "USE1-Lambda-GB-Second"),
     ],
 )
-ECS = offer(
-    "AmazonECS",
-    [
-        ("OnDemand", "0", "0.0323800000", "USE1-Fargate-ARM-vCPU-Hours:perCPU"),
-        ("OnDemand", "0", "0.0035600000", "USE1-Fargate-ARM-GB-Hours"),
-    ],
-)
 OFFERS = {
     "AmazonSageMaker": SAGEMAKER,
     "AmazonVPC": VPC,
     "AmazonCloudWatch": CLOUDWATCH,
     "AWSLambda": LAMBDA,
-    "AmazonECS": ECS,
 }

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ConfigurationError, rule
@@ -71,10 +71,8 @@ class GeneratorProcess:
     bind : str
         Where the master listens for workers, such as ``0.0.0.0:5557``. By default on loopback, on
         any port.
-    web_port : int or str, optional
-        Port, or address and port, of Locust's page of live statistics. By default none.
-    workers_seen : callable, optional
-        Gets the number of workers whenever one has become ready.
+    web_port : int, optional
+        Port of Locust's page of live statistics, on loopback. By default none.
 
     Raises
     ------
@@ -102,13 +100,11 @@ class GeneratorProcess:
         environment: Mapping[str, str] | None = None,
         expect_workers: int = 0,
         bind: str = "127.0.0.1:0",
-        web_port: int | str | None = None,
-        workers_seen: Callable[[int], None] | None = None,
+        web_port: int | None = None,
     ) -> None:
         GENERATOR_PROCESSES.check(processes, "processes")
         if payloads.prompts is not None:
             payloads.prompts.check_processes(expect_workers or processes)
-        self._workers_seen = workers_seen
         self._last_words: deque[str] = deque(maxlen=_LAST_WORDS)
         variables = dict(os.environ if environment is None else environment)
         variables.update(_credentials(session))
@@ -235,12 +231,10 @@ class GeneratorProcess:
                 return message[wanted]
             if "failed" in message:
                 raise error_of(message["failed"])
-            if "progress" in message:
-                if progress(Progress.of_dict(message["progress"])) and not stopped:
-                    stopped = True
-                    self._write({"stop": True})
-            elif "workers" in message and self._workers_seen is not None:
-                self._workers_seen(message["workers"])
+            told = message.get("progress")
+            if told and progress(Progress.of_dict(told)) and not stopped:
+                stopped = True
+                self._write({"stop": True})
 
     def _ended(self) -> Exception:
         self._reader.join(timeout=1)

@@ -239,7 +239,6 @@ class StepMaster:
                 if data["problem"] is not None:
                     raise error_of(data["problem"])
                 self._workers.append(worker)
-                self._emit({"workers": len(self._workers)})
             if not self._content["expect_workers"] and time.perf_counter() > deadline:
                 raise GENERATOR.error(
                     got=f"{len(self._workers)} of {wanted} workers after {CONNECT_SECONDS:g} s",
@@ -345,8 +344,7 @@ class StepMaster:
         from locust.stats import stats_history
 
         install()
-        host, _, port = str(self._content["web_port"]).rpartition(":")
-        environment.create_web_ui(host or "127.0.0.1", int(port))
+        environment.create_web_ui("127.0.0.1", self._content["web_port"])
         gevent.spawn(stats_history, self._runner)
 
     def close(self) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ...errors import rule
-from ...plan.load_test_fleet_cost import FleetCost
 from ...plan.load_test_fleet_rules import descriptions_path
-from ...plan.prices import Price
 
 ONE_FLEET = rule(
     "LLT170",
@@ -27,36 +24,19 @@ FLEET_DEPLOYED = rule(
 
 @dataclass(frozen=True)
 class FleetDescription:
-    """What a run needs to know of the fleet.
+    """What a run needs to know of the fleet."""
 
-    Attributes
-    ----------
-    endpoint : str
-        The endpoint that its workers may invoke.
-    master, worker : str
-        ARNs of the task definitions.
-    subnets, zones : tuple of str
-        Where tasks run, one subnet for each client zone.
-    cpu, memory_mib : int
-        Of each task.
-    endpoint_zones : int
-        Interface endpoints times zones, for the cost.
-    zonal_urls : tuple of str
-        What workers in each of ``subnets`` call; empty when the runtime's own name will do.
-    """
-
-    endpoint: str
     cluster: str
+    #: ARNs of the task definitions.
     master: str
     worker: str
+    #: Where tasks run, one subnet for each client zone.
     subnets: tuple[str, ...]
     zones: tuple[str, ...]
     security_group: str
     bucket: str
     log_group: str
-    cpu: int
-    memory_mib: int
-    endpoint_zones: int
+    #: What workers in each subnet call; empty when the runtime's own name will do.
     zonal_urls: tuple[str, ...] = ()
 
     @property
@@ -64,32 +44,9 @@ class FleetDescription:
         """The fleet's Region."""
         return self.worker.split(":")[3]
 
-    def cost(self, workers: int, seconds: float, prices: Mapping[str, Price]) -> FleetCost:
-        """What a run costs, estimated; items that have no price cost what they do in us-east-1."""
-        return FleetCost(
-            workers=workers,
-            cpu=self.cpu,
-            memory_mib=self.memory_mib,
-            seconds=seconds,
-            endpoint_zones=self.endpoint_zones,
-            prices=prices,
-        )
-
 
 def find_fleet(client: Any, endpoint_name: str) -> FleetDescription:
-    """Read the description of an endpoint's fleet.
-
-    Parameters
-    ----------
-    client : callable
-        Service name to boto3 client: the ``client`` method of a ``boto3.Session``.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT123`` when none is deployed, or its description is of another version; ``LLT170`` for
-        several.
-    """
+    """Read the description of an endpoint's fleet (LLT123, LLT170)."""
     path = descriptions_path(endpoint_name)
     pages = client("ssm").get_paginator("get_parameters_by_path").paginate(Path=path)
     found = [each for page in pages for each in page["Parameters"]]

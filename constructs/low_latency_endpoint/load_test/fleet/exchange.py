@@ -23,8 +23,6 @@ from typing import Any
 from ...plan.load_test_fleet_rules import RUNS_PREFIX
 
 RUN, CONTROL, STATUS = "run.json", "control.json", "status.json"
-RESULT = "result.json"
-"""The whole result, put there at the end for whoever looks later."""
 MODULE = "payload_module.py"
 """The source of the user's payload generator."""
 
@@ -42,13 +40,11 @@ class RunFolder:
 
     def write(self, name: str, content: Mapping[str, Any]) -> None:
         """Write an object anew."""
-        self.put(name, json.dumps(content).encode(), "application/json")
+        self.put(name, json.dumps(content).encode())
 
-    def put(self, name: str, body: bytes, content_type: str = "text/plain") -> None:
+    def put(self, name: str, body: bytes) -> None:
         """Write an object of another form."""
-        self._s3.put_object(
-            Bucket=self.bucket, Key=self._key(name), Body=body, ContentType=content_type
-        )
+        self._s3.put_object(Bucket=self.bucket, Key=self._key(name), Body=body)
 
     def read(self, name: str) -> dict[str, Any]:
         """What an object holds."""

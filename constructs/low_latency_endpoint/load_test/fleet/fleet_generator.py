@@ -8,7 +8,7 @@ import secrets
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,23 +16,14 @@ from typing import Any
 from ...account.sessions import aws_errors_in_words
 from ...errors import ConfigurationError, rule
 from ...plan.limits import Range
-from ...plan.load_test_fleet_cost import FleetCost
-from ...plan.load_test_fleet_rules import MASTER_PORT, WEB_PORT
-from ...plan.prices import Price
+from ...plan.load_test_fleet_rules import MASTER_PORT
 from ..engine.generator_process import error_of
 from ..engine.payloads import Payloads
 from ..engine.steps import Progress, Step, StepResult, Watch, ignore_progress
 from ..engine.target import Target
 from .description import FleetDescription, find_fleet
-from .exchange import CONTROL, MODULE, RESULT, RUN, STATUS, RunFolder
-from .task import (
-    BUCKET_VARIABLE,
-    MASTER_VARIABLE,
-    MODULE_VARIABLE,
-    PORT_VARIABLE,
-    RUN_VARIABLE,
-    WEB_VARIABLE,
-)
+from .exchange import CONTROL, MODULE, RUN, STATUS, RunFolder
+from .task import BUCKET_VARIABLE, MASTER_VARIABLE, MODULE_VARIABLE, PORT_VARIABLE, RUN_VARIABLE
 from .tasks import FLEET_STARTS, FleetTask, FleetTasks
 
 WORKERS = Range(
@@ -72,53 +63,12 @@ _LOOK_EVERY = 10.0
 """How often ECS is asked about the tasks while a step runs."""
 
 
-def _silent(text: str) -> None:
-    """Tell nobody."""
-
-
 class FleetGenerator:
     """Runs steps on the endpoint's load-test fleet; use it as a context manager.
 
     Entering it starts one master and the workers, spread evenly over the client zones, and waits
     until all are connected; leaving it, however that happens, stops them. When this machine dies,
     the master notices within three minutes and the fleet ends by itself.
-
-    Parameters
-    ----------
-    client : callable
-        Service name to boto3 client: the ``client`` method of a ``boto3.Session``.
-    fleet : FleetDescription
-        See :func:`.description.find_fleet`.
-    workers : int
-        Worker tasks, 1 to 200; each is one process.
-    tell : callable, optional
-        Takes one line of text for each thing that happens; by default nobody is told.
-    expected_seconds : float, optional
-        How long the plan takes, for the cost told before the start; without it, of an hour.
-    master_port : int
-        Where the master listens; the fleet's security group lets 5557 through, the default.
-    web_port : int, optional
-        Port of the master's page on its own loopback interface, by default 8089; ``None`` for no
-        page, which spares the workers some microseconds a request.
-    poll_seconds : float
-        How often S3 and ECS are asked; by default each second.
-    prices : mapping of str to Price, optional
-        Of the Region; by default AWS's list prices in us-east-1.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT124``; ``LLT127`` for a payload generator that cannot be sent; ``LLT169`` for sessions
-        that several workers would share. On entering ``LLT125``,
-        from :meth:`run` ``LLT126`` and what the generator itself raises.
-
-    Examples
-    --------
-    ::
-
-        fleet = FleetGenerator.of_endpoint(session.client, target, payloads, workers=4, tell=print)
-        report = load_test(target, payloads, plan, generator=fleet.__enter__)
-        print(fleet.keep_result(report.to_dict()))
     """
 
     def __init__(
@@ -129,14 +79,10 @@ class FleetGenerator:
         payloads: Payloads,
         *,
         workers: int,
-        tell: Callable[[str], None] = _silent,
-        expected_seconds: float | None = None,
+        tell: Callable[[str], None],
         master_port: int = MASTER_PORT,
-        web_port: int | None = WEB_PORT,
         poll_seconds: float = 1.0,
-        prices: Mapping[str, Price] | None = None,
     ) -> None:
-        self._prices = prices or {}
         self.workers: int = WORKERS.check(workers, "--fleet")
         if payloads.prompts is not None:
             payloads.prompts.check_processes(workers)
@@ -145,8 +91,7 @@ class FleetGenerator:
         self.folder = RunFolder(client("s3"), fleet.bucket, self.run_id)
         self._fleet, self._target, self._payloads = fleet, target, payloads
         self._tasks = FleetTasks(client, fleet, self.run_id)
-        self._tell, self._expected, self._poll = tell, expected_seconds, poll_seconds
-        self._port, self._web_port = master_port, web_port
+        self._tell, self._port, self._poll = tell, master_port, poll_seconds
         self._control: dict[str, Any] = {"step": 0}
         self._writing = threading.Lock()
         self._closed = threading.Event()
@@ -155,24 +100,12 @@ class FleetGenerator:
     def of_endpoint(
         cls, client: Callable[[str], Any], target: Target, payloads: Payloads, **options: Any
     ) -> FleetGenerator:
-        """On the fleet that is deployed for the target's endpoint.
-
-        Raises
-        ------
-        ConfigurationError
-            ``LLT123`` too.
-        AwsUnavailable
-            When AWS refuses or does not answer.
-        """
+        """On the fleet that is deployed for the target's endpoint (LLT123)."""
         with aws_errors_in_words():
             fleet = find_fleet(client, target.endpoint_name)
             return cls(client, fleet, target, payloads, **options)
 
     # ---------------------------------------------------------------------------------- start
-
-    def cost(self, seconds: float) -> FleetCost:
-        """What the fleet's tasks cost for so long, estimated."""
-        return self._fleet.cost(self.workers, seconds, self._prices)
 
     def __enter__(self) -> FleetGenerator:
         try:
@@ -184,9 +117,6 @@ class FleetGenerator:
         return self
 
     def _start(self) -> None:
-        seconds = 3600.0 if self._expected is None else self._expected
-        cost = self.cost(seconds)
-        self._tell(f"Cost: {cost}" if self._expected is not None else f"Cost of an hour: {cost}")
         if others := self._tasks.running():
             self._tell(
                 f"{len(others)} task(s) of another run are still running in "
@@ -211,8 +141,6 @@ class FleetGenerator:
             "AWS_REGION": region,
             "AWS_DEFAULT_REGION": region,
         }
-        if self._web_port is not None:
-            variables[WEB_VARIABLE] = f"127.0.0.1:{self._web_port}"
         if self._module is not None:
             name, source = self._module
             self.folder.put(MODULE, source)
@@ -228,11 +156,6 @@ class FleetGenerator:
         )
         self._wait_until_ready()
         self._tell("All workers are connected")
-        if self._web_port is not None:
-            self._tell(
-                f"The master's page, at http://localhost:{self._web_port} through: "
-                + self.page_command()
-            )
 
     def _wait_for_address(self) -> FleetTask:
         for _ in self._until(_ADDRESS_SECONDS):
@@ -261,10 +184,7 @@ class FleetGenerator:
                 if task.ending:
                     raise self._ended(task, FLEET_STARTS.error)
             started = sum(task.kind == "worker" and task.status == "RUNNING" for task in tasks)
-            text = (
-                f"{started} of {self.workers} worker(s) are running, "
-                f"{status.get('workers', 0)} connected"
-            )
+            text = f"{started} of {self.workers} worker(s) are running"
             if text != told:
                 self._tell(text)
                 told = text
@@ -274,22 +194,10 @@ class FleetGenerator:
             allowed=f"{self.workers} workers connected to their master",
         )
 
-    def page_command(self) -> str:
-        """The AWS CLI's command that brings the master's page to this machine."""
-        master = self._tasks.described(self._tasks.arns[:1])[0]
-        return self._tasks.session_command(master, self._web_port or WEB_PORT)
-
     # ------------------------------------------------------------------------------------ run
 
     def run(self, step: Step, progress: Watch = ignore_progress) -> StepResult:
-        """Run one step on the fleet; see :class:`..steps.Generator`.
-
-        Raises
-        ------
-        ConfigurationError
-            ``LLT126`` when a task ended before the result was there, and what the generator's
-            processes raise.
-        """
+        """Run one step on the fleet (LLT126)."""
         with aws_errors_in_words():
             return self._run(step, progress)
 
@@ -340,12 +248,6 @@ class FleetGenerator:
         )
 
     # ------------------------------------------------------------------------------------ end
-
-    def keep_result(self, content: Mapping[str, Any]) -> str:
-        """Put the whole result into the run's folder; gives its URL."""
-        with aws_errors_in_words():
-            self.folder.write(RESULT, content)
-        return f"{self.folder.url}{RESULT}"
 
     def close(self) -> None:
         """Stop every task of the run and wait until ECS says so; a second time does nothing."""

@@ -30,7 +30,6 @@ BUCKET_VARIABLE = "LOAD_TEST_BUCKET"
 RUN_VARIABLE = "LOAD_TEST_RUN"
 PORT_VARIABLE = "LOAD_TEST_MASTER_PORT"
 MASTER_VARIABLE = "LOAD_TEST_MASTER"
-WEB_VARIABLE = "LOAD_TEST_WEB_PORT"
 MODULE_VARIABLE = "LOAD_TEST_PAYLOAD_MODULE"
 
 _POLL_SECONDS = 0.5
@@ -84,10 +83,6 @@ def _master() -> NoReturn:
     run = folder.read(RUN)
     threading.Thread(target=_watch, args=[folder, run["patience_seconds"]], daemon=True).start()
 
-    def connected(workers: int) -> None:
-        print(f"{workers} of {run['workers']} workers are connected", flush=True)
-        folder.write(STATUS, {"state": "starting", "step": 0, "workers": workers})
-
     try:
         payloads = Payloads.of_dict(run["payloads"])
         if payloads.generator is not None:
@@ -97,9 +92,6 @@ def _master() -> NoReturn:
             payloads,
             expect_workers=run["workers"],
             bind=f"0.0.0.0:{os.environ[PORT_VARIABLE]}",
-            # Of the master's own loopback interface: a session is the only way to the page.
-            web_port=os.environ.get(WEB_VARIABLE),
-            workers_seen=connected,
         ) as generator:
             generator.wait_until_ready()
             folder.write(STATUS, {"state": "ready", "step": 0})

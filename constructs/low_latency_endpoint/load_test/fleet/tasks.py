@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...errors import rule
-from ...plan.load_test_fleet_rules import WEB_PORT
 from .description import FleetDescription
 
 FLEET_STARTS = rule(
@@ -30,26 +28,13 @@ _LOG_LINES = 12
 
 @dataclass(frozen=True)
 class FleetTask:
-    """A task as ECS describes it.
-
-    Attributes
-    ----------
-    arn, kind, status : str
-        ``kind`` is ``master`` or ``worker``, ``status`` the last one that ECS knows.
-    address : str
-        Private IPv4 address; empty until it has one.
-    reason : str
-        Why it stopped, with the exit code; empty while it runs.
-    runtime_id : str
-        What a session on its container is opened with.
-    """
+    """A task as ECS describes it."""
 
     arn: str
-    kind: str
+    kind: str  # master or worker
     status: str
-    address: str = ""
-    reason: str = ""
-    runtime_id: str = ""
+    address: str = ""  # empty until it has one
+    reason: str = ""  # why it stopped; empty while it runs
 
     @property
     def id(self) -> str:
@@ -68,15 +53,7 @@ class FleetTask:
 
 
 class FleetTasks:
-    """The tasks of one run.
-
-    Parameters
-    ----------
-    client : callable
-        Service name to boto3 client.
-    run_id : str
-        Every task is started by this name, so that none is lost sight of.
-    """
+    """The tasks of one run; each is started by the run's name, so that none is lost sight of."""
 
     def __init__(self, client: Any, fleet: FleetDescription, run_id: str) -> None:
         self._ecs, self._logs = client("ecs"), client("logs")
@@ -84,13 +61,7 @@ class FleetTasks:
         self.arns: list[str] = []
 
     def start(self, kind: str, count: int, environment: Mapping[str, str]) -> None:
-        """Start tasks, spread evenly over the fleet's subnets.
-
-        Raises
-        ------
-        ConfigurationError
-            ``LLT125`` when ECS places fewer than asked for.
-        """
+        """Start tasks, spread evenly over the fleet's subnets (LLT125)."""
         urls = dict(zip(self.fleet.subnets, self.fleet.zonal_urls, strict=False))
         for subnet, number in _spread(self.fleet.subnets, count):
             if kind == "worker" and subnet in urls:
@@ -107,7 +78,6 @@ class FleetTasks:
             count=count,
             launchType="FARGATE",
             startedBy=self.run_id,
-            enableExecuteCommand=kind == "master",
             networkConfiguration={
                 "awsvpcConfiguration": {
                     "subnets": [subnet],
@@ -179,20 +149,6 @@ class FleetTasks:
             return ""
         return "\n".join(event["message"] for event in answer["events"])
 
-    def session_command(self, master: FleetTask, port: int = WEB_PORT) -> str:
-        """The AWS CLI's command that brings the master's page to this machine.
-
-        It needs the Session Manager plugin. See
-        https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-sessions-start.html
-        """
-        cluster = self.fleet.cluster.rpartition("/")[2]
-        parameters = json.dumps({"portNumber": [str(port)], "localPortNumber": [str(port)]})
-        return (
-            f"aws ssm start-session --region {self.fleet.region} "
-            f"--target ecs:{cluster}_{master.id}_{master.runtime_id} "
-            f"--document-name AWS-StartPortForwardingSession --parameters '{parameters}'"
-        )
-
 
 def _spread(subnets: Sequence[str], count: int) -> Iterator[tuple[str, int]]:
     """Each subnet with how many of the tasks it takes.
@@ -223,5 +179,4 @@ def _task(task: Mapping[str, Any]) -> FleetTask:
         status=task.get("lastStatus", ""),
         address=details.get("privateIPv4Address", ""),
         reason=": ".join(dict.fromkeys(reasons)) + (f" (exit code {code})" if code else ""),
-        runtime_id=container.get("runtimeId", ""),
     )

@@ -19,7 +19,6 @@ from ... import __version__
 from ...errors import rule
 from ...plan.limits import TPS_PER_INSTANCE
 from ...plan.load_test_cost import LoadTestCost
-from ...plan.load_test_fleet_cost import FleetCost
 from ...plan.load_test_validity import LIMIT_NEEDED, SCHEMA, check_result_is_valid, read_result
 from ...plan.prices import Price
 from ...plan.throughput import MeasuredThroughput
@@ -65,8 +64,6 @@ class LoadTestReport:
         How many serve, as it was told.
     price : Price or None
         Of one instance for an hour.
-    tasks : FleetCost or None
-        What the load-test fleet's tasks cost; ``None`` where this machine sent.
     """
 
     target: Target
@@ -79,7 +76,6 @@ class LoadTestReport:
     safety_factor: float | None = None
     stated_instances: int | None = None
     price: Price | None = None
-    tasks: FleetCost | None = None
 
     @property
     def instances(self) -> int | None:
@@ -122,7 +118,6 @@ class LoadTestReport:
             price=self.price,
             tps_per_instance=limit.tps_per_instance if limit is not None and usable else None,
             lower_bound=limit is not None and limit.lower_bound,
-            tasks=self.tasks,
         )
 
     @property

@@ -1,4 +1,4 @@
-"""What a fleet may be and costs: Fargate's sizes against cfn-lint's table, prices with source."""
+"""Fargate's sizes against cfn-lint's table; prices with source."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from cfnlint.api import lint
 from cfnlint.core import get_rules
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.plan.load_test_fleet_cost import FleetCost
 from low_latency_endpoint.plan.load_test_fleet_rules import TASK_CPU, check_task_size
-from low_latency_endpoint.plan.prices import list_prices, your_price
 from low_latency_endpoint.plan.tables import rows
 
 CPUS = [*TASK_CPU.values, 128, 3072, 65_536]
@@ -93,30 +91,3 @@ def test_every_price_has_its_page():
         assert row["region"]
         assert row["source"].startswith("https://aws.amazon.com/")
         assert row["unit"]
-
-
-def test_an_hour_of_one_task_is_its_processor_and_its_memory():
-    cost = FleetCost(workers=0, cpu=2048, memory_mib=4096, seconds=3600 - 90, endpoint_zones=0)
-    prices = list_prices("us-east-1")
-    assert cost.tasks == pytest.approx(
-        2 * prices["fargate_arm_vcpu"].usd + 4 * prices["fargate_arm_memory"].usd
-    )
-    assert "for 1 task over 60 minutes (us-east-1" in str(cost)  # nothing said of endpoints
-
-
-def test_the_prices_of_the_region_count_where_they_are_known():
-    """An hour of a task of 2 vCPUs and 4 GB: 2 x 0.04 + 4 x 0.004 = 0.096."""
-    prices = {"fargate_arm_vcpu": your_price(0.04), "fargate_arm_memory": your_price(0.004)}
-    cost = FleetCost(
-        workers=0, cpu=2048, memory_mib=4096, seconds=3510, endpoint_zones=2, prices=prices
-    )
-    assert cost.tasks == pytest.approx(0.096)
-    assert cost.endpoints_per_hour == pytest.approx(0.02)
-    assert str(cost).endswith("(yours; us-east-1 list prices of 2026-11-20; an estimate)")
-
-
-def test_a_short_run_is_billed_with_its_start():
-    short = FleetCost(workers=1, cpu=1024, memory_mib=2048, seconds=1, endpoint_zones=8)
-    assert short.tasks == pytest.approx(2 * 0.0395 * 91 / 3600)
-    assert short.endpoints_per_hour == pytest.approx(0.08)
-    assert "less than $0.01 for 2 tasks over 2 minutes, and $0.08 an hour" in str(short)
