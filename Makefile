@@ -122,7 +122,7 @@ fuzz: setup  ## Plan made-up settings files, synthesise some (COUNT=20000 SYNTH=
 	  --seed $(or $(SEED),0)
 
 .PHONY: bench
-bench: setup  ## Measure synthesis and import times, as ratios
+bench: setup  ## Measure synthesis, imports, clients, simulator and load generator, as ratios
 	@$(OFFLINE) python -m benchmarks $(ARGS)
 
 .PHONY: bench-smoke

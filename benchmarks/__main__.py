@@ -9,7 +9,6 @@ only a program that breaks, or two that no longer do the same work, ends it with
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import statistics
 import sys
@@ -19,29 +18,23 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from . import local_runtime
 from .clients import clients
 from .importing import import_cost, light_import
 from .load_generator import load_generator
-from .load_records import load_records
-from .measure import ROOT, SMALLEST, BenchmarkFailed, Run, alternate, median_seconds, run, sized
+from .measure import (
+    ROOT,
+    SMALLEST,
+    BenchmarkFailed,
+    Run,
+    alternate,
+    heading,
+    line,
+    median_seconds,
+    run,
+    sized,
+)
 from .simulating import simulating
 from .token_load import token_load
-
-#: What `low-latency plan` cannot do without.
-LIBRARIES = "import pydantic, rich.console, rich.table, typer, yaml"
-# Equal steps; the second shows whether the first was the start of a curve.
-SIZES = sized((1, 10, 19), (1, 5))
-
-
-def heading(text: str) -> None:
-    """A title over the lines that follow."""
-    print(f"\n{text}", flush=True)
-
-
-def line(what: str, result: str, goal: str = "") -> None:
-    """One result, with its goal when it has one."""
-    print(f"  {what:<58} {result:>12}   {goal and 'goal ' + goal}".rstrip(), flush=True)
 
 
 def synthesis(rounds: int) -> None:
@@ -138,27 +131,6 @@ def require_same(pattern: Counter[str], handwritten: Counter[str]) -> None:
         )
 
 
-def growth(rounds: int) -> None:
-    """Building and synthesising 1, 10 and 19 endpoints; linear growth has equal steps."""
-    heading("Growth: endpoints that share one network, in one stack; processor seconds of the app")
-    with tempfile.TemporaryDirectory() as folder:
-        runs = alternate(
-            {str(size): ["-m", "benchmarks.pattern_app", str(size)] for size in SIZES},
-            rounds,
-            {"CDK_CONTEXT_JSON": json.dumps(context()), "CDK_OUTDIR": folder},
-        )
-    seconds = {size: cpu_seconds(runs[str(size)]) for size in SIZES}
-    for size in SIZES:
-        line(f"{size} endpoint{'s' * (size > 1)}", f"{seconds[size]:.2f} s")
-    steps = [
-        (seconds[larger] - seconds[smaller]) / (larger - smaller)
-        for smaller, larger in itertools.pairwise(SIZES)
-    ]
-    for (smaller, larger), step in zip(itertools.pairwise(SIZES), steps, strict=True):
-        line(f"each further endpoint, from {smaller} to {larger}", f"{step * 1000:.0f} ms")
-    line("second step against first", f"{steps[-1] / steps[0]:.2f}", "about 1: linear")
-
-
 def imports(rounds: int) -> None:
     """The package over what it uses of the CDK; planning and operations without Node.js."""
     heading("Import: every public name of low_latency_endpoint")
@@ -184,38 +156,15 @@ def imports(rounds: int) -> None:
         )
 
 
-def command_line(rounds: int) -> None:
-    """What a user waits for at the prompt."""
-    heading("Command line: whole process")
-    program = [str(Path(sys.executable).parent / "low-latency")]
-    runs = alternate(
-        {
-            "python -c pass": ["-c", "pass"],
-            LIBRARIES: ["-c", LIBRARIES],
-            "low-latency --help": [*program, "--help"],
-            "low-latency plan endpoint.yaml": [*program, "plan", "endpoint.yaml"],
-        },
-        rounds,
-    )
-    for name, measured in runs.items():
-        line(name, f"{median_seconds(measured) * 1000:.0f} ms")
-    ratio = cpu_seconds(runs["low-latency plan endpoint.yaml"]) / cpu_seconds(runs[LIBRARIES])
-    line("plan against Python with its libraries, processor time", f"{ratio:.1f}", "4 or less")
-
-
 def main() -> int:
     """Run all benchmarks, or the ones named."""
     parts = {
         "imports": (imports, 7),
-        "command_line": (command_line, 5),
         "synthesis": (synthesis, 11),
-        "growth": (growth, 4),
         "clients": (clients, 5),
-        "simulating": (lambda rounds: simulating(rounds, heading, line), 5),
-        "load_generator": (lambda rounds: load_generator(rounds, heading, line), 3),
-        "token_load": (lambda rounds: token_load(rounds, heading, line), 3),
-        "load_records": (lambda rounds: load_records(rounds, heading, line), 5),
-        "local_runtime": (lambda rounds: local_runtime.report(line, heading), 1),
+        "simulating": (simulating, 5),
+        "load_generator": (load_generator, 3),
+        "token_load": (token_load, 3),
     }
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(parts)}")

@@ -17,24 +17,19 @@ import sys
 import tempfile
 import threading
 import time
-import timeit
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import boto3
-from botocore.auth import SigV4Auth
-from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials
 from botocore.httpsession import get_cert_path
 
 from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
 from low_latency_endpoint.client.runtime_client import RuntimeClient, runtime_client
-from low_latency_endpoint.client.sigv4 import Sigv4Signer
 
-from .measure import ROOT, BenchmarkFailed, Run, alternate, sized
+from .measure import ROOT, BenchmarkFailed, Run, alternate, heading, line, percentile, sized
 
 BODY = b'{"inputs": "hello world, write me a function", "parameters": {"max_new_tokens": 64}}'
 TOKEN = "T" * 700  # as long as a role's
@@ -54,12 +49,6 @@ def credentials() -> boto3.Session:
     return boto3.Session("AKIDEXAMPLE", "secret", TOKEN, "us-east-1")
 
 
-def percentile(seconds: list[float], share: float) -> float:
-    """The value below which this share lies."""
-    ordered = sorted(seconds)
-    return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
-
-
 def summary(seconds: list[float], cpu: float) -> dict[str, float]:
     """p50, p99 and processor time per call, all in milliseconds."""
     return {
@@ -69,7 +58,7 @@ def summary(seconds: list[float], cpu: float) -> dict[str, float]:
     }
 
 
-def measure_threads(client: Any, made: float) -> dict[str, Any]:
+def measure_threads(client: Any) -> dict[str, Any]:
     """boto3's client, plain or set up, and our own for threads."""
 
     def call(name: str = "plain") -> float:
@@ -106,7 +95,6 @@ def measure_threads(client: Any, made: float) -> dict[str, Any]:
         thread.join()
     many = summary(seconds, time.process_time() - used)
     return {
-        "made": made * 1000,
         "first": first * 1000,
         "one": one,
         "many": many,
@@ -117,7 +105,6 @@ def measure_threads(client: Any, made: float) -> dict[str, Any]:
 
 async def measure_tasks(url: str, ca_file: str) -> dict[str, Any]:
     """The asyncio client."""
-    started = time.perf_counter()
     async with AsyncRuntimeClient(
         session=credentials(),
         url=url,
@@ -126,7 +113,6 @@ async def measure_tasks(url: str, ca_file: str) -> dict[str, Any]:
         concurrency=CALLERS,
         preconnect=CALLERS,
     ) as client:
-        made = time.perf_counter() - started
 
         async def call(name: str = "plain") -> float:
             started = time.perf_counter()
@@ -165,7 +151,6 @@ async def measure_tasks(url: str, ca_file: str) -> dict[str, Any]:
         new = [await call("close") for _ in range(NEW_CONNECTIONS)]
         fresh = summary(new, time.process_time() - used)
     return {
-        "made": made * 1000,
         "first": first * 1000,
         "one": one,
         "many": many,
@@ -185,12 +170,13 @@ def measure_one(client: str, folder: Path) -> dict[str, Any]:
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(measure_tasks(url, ca_file))
-    started = time.perf_counter()
-    made: Any
     if client == "boto3":
-        made = credentials().client("sagemaker-runtime", endpoint_url=url, verify=ca_file)
-    elif client == "RuntimeClient":
-        made = RuntimeClient(
+        return measure_threads(
+            credentials().client("sagemaker-runtime", endpoint_url=url, verify=ca_file)
+        )
+    make: Any = RuntimeClient if client == "RuntimeClient" else runtime_client
+    return measure_threads(
+        make(
             session=credentials(),
             url=url,
             ca_bundle=ca_file,
@@ -198,34 +184,7 @@ def measure_one(client: str, folder: Path) -> dict[str, Any]:
             concurrency=CALLERS,
             preconnect=CALLERS,
         )
-    else:
-        made = runtime_client(
-            session=credentials(),
-            url=url,
-            ca_bundle=ca_file,
-            latency_target=TARGET,
-            concurrency=CALLERS,
-            preconnect=CALLERS,
-        )
-    return measure_threads(made, time.perf_counter() - started)
-
-
-def measure_signing() -> dict[str, float]:
-    """Microseconds per signature, the best of several rounds."""
-    url = "https://runtime.sagemaker.us-east-1.amazonaws.com/endpoints/sentiment/invocations"
-    headers = {"Content-Type": "application/json"}
-    keys = Credentials("AKIDEXAMPLE", "secret", TOKEN)
-    request = Sigv4Signer(keys, region="us-east-1").prepare("POST", url, headers)
-
-    def botocores() -> None:
-        SigV4Auth(keys, "sagemaker", "us-east-1").add_auth(
-            AWSRequest("POST", url, data=BODY, headers=headers)
-        )
-
-    def best(call: Callable[[], Any], number: int) -> float:
-        return min(timeit.repeat(call, number=number, repeat=sized(15, 1))) / number * 1e6
-
-    return {"botocore": best(botocores, 300), "ours": best(lambda: request.sign(BODY), 3_000)}
+    )
 
 
 @contextmanager
@@ -261,18 +220,16 @@ def pin(processor: int, process: int = 0) -> None:
 
 def clients(rounds: int) -> None:
     """All clients in turns; prints each next to its goal."""
-    from .__main__ import heading, line
-
     with tempfile.TemporaryDirectory() as name, running_server(Path(name), "benchmarks.tls_server"):
-        programs = {one: ["-m", "benchmarks.clients", one, name] for one in (*CLIENTS, "signing")}
+        programs = {one: ["-m", "benchmarks.clients", one, name] for one in CLIENTS}
         runs = alternate(programs, rounds)
 
     def values(client: str, *path: str) -> list[float]:
         return [_dig(run, *path) for run in runs[client]]
 
-    def ratio(client: str, *path: str, base: str = "boto3") -> float:
+    def ratio(client: str, *path: str) -> float:
         """The median of the rounds' ratios."""
-        pairs = zip(values(base, *path), values(client, *path), strict=True)
+        pairs = zip(values("boto3", *path), values(client, *path), strict=True)
         return statistics.median(plain / ours for plain, ours in pairs)
 
     def show(title: str, goals: dict[str, str], *path: str, digits: int = 2) -> None:
@@ -292,10 +249,8 @@ def clients(rounds: int) -> None:
         digits=3,
     )
     show("One call after the other: p50", {}, "one", "p50", digits=3)
-    show("One call after the other: p99", {}, "one", "p99", digits=3)
     show("One call after the other: processor time per request", {}, "one", "cpu", digits=3)
     show("First call of the client", {}, "first")
-    show("Making the client, with 50 connections open except for boto3", {}, "made")
     show(
         "Processor time of a new TLS connection",
         {"runtime_client": "10 times less"},
@@ -305,12 +260,6 @@ def clients(rounds: int) -> None:
     show(f"{what}: time added at p50", {}, "many", "p50")
     show(f"{what}: time added at p99", {}, "many", "p99")
     show(f"{what}: processor time per request", {}, "many", "cpu")
-    heading("Signing, with a session token")
-    signing = [run.answer() for run in runs["signing"]]
-    ours = statistics.median(one["ours"] for one in signing)
-    botocores = statistics.median(one["botocore"] for one in signing)
-    line("botocore's SigV4Auth", f"{botocores:.1f} us")
-    line("Sigv4Signer", f"{ours:.1f} us", "5 us or less")
 
 
 def _dig(run: Run, *path: str) -> float:
@@ -323,10 +272,7 @@ def _dig(run: Run, *path: str) -> float:
 def main() -> None:
     """Measure one client and print JSON."""
     pin(0)
-    if sys.argv[1] == "signing":
-        print(json.dumps(measure_signing()))
-    else:
-        print(json.dumps(measure_one(sys.argv[1], Path(sys.argv[2]))))
+    print(json.dumps(measure_one(sys.argv[1], Path(sys.argv[2]))))
 
 
 if __name__ == "__main__":

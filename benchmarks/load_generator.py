@@ -15,11 +15,10 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .measure import BenchmarkFailed, run, sized
+from .measure import BenchmarkFailed, heading, line, percentile, run, sized
 
 USERS = 16
 SERVICE_MS = 20
@@ -30,6 +29,8 @@ TOKEN = "T" * 700  # as long as a role's
 WARM_SECONDS = sized(0.2, 0.0)
 BUSY_SECONDS = sized(0.7, 0.2)
 LATENCY_SECONDS = sized(2.5, 0.3)
+RATES = sized((100, 1000, 4000), (100,))
+PACED_SECONDS = sized(3.0, 0.5)
 
 
 # The server.
@@ -218,12 +219,37 @@ def measure_client(client: str, folder: Path) -> dict[str, Any]:
     }
 
 
+def paced(rate: float, folder: Path, environment: dict[str, str]) -> tuple[float, ...]:
+    """How late requests of an open loop start, p50 and p99; the server has the other processor."""
+    import os
+
+    from low_latency_endpoint.load_test.engine.arrivals import PoissonArrivals
+    from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
+    from low_latency_endpoint.load_test.engine.payloads import Payloads
+    from low_latency_endpoint.load_test.engine.steps import Step
+    from low_latency_endpoint.load_test.engine.target import Target
+
+    from .clients import pin
+
+    url = json.loads((folder / "server.json").read_text(encoding="utf-8"))["http"]
+    target = Target(f"d{SERVICE_MS}", "us-east-1", (url,))
+    with GeneratorProcess(
+        target, Payloads.of_bytes(BODY), environment={**os.environ, **environment}
+    ) as generator:
+        pin(0, generator.pid)
+        step = Step("paced", PACED_SECONDS + 0.5, PoissonArrivals(rate), settle_seconds=0.5)
+        result = generator.run(step)
+    if result.errors:
+        raise BenchmarkFailed(f"the paced generator met errors: {dict(result.errors)}")
+    return tuple(result.send_lag.quantiles((0.5, 0.99)))
+
+
 # What `make bench` prints.
 
 
-def load_generator(rounds: int, heading: Callable[[str], None], line: Callable[..., None]) -> None:
+def load_generator(rounds: int) -> None:
     """All users in turns; the ratios beside their goals."""
-    from .clients import percentile, running_server
+    from .clients import running_server
 
     found: dict[str, list[Any]] = {client: [] for client in CLIENTS}
     with tempfile.TemporaryDirectory() as name, running_server(Path(name), *SERVER):
@@ -236,6 +262,7 @@ def load_generator(rounds: int, heading: Callable[[str], None], line: Callable[.
             "AWS_CONFIG_FILE": "/dev/null",
             "AWS_EC2_METADATA_DISABLED": "true",
         }
+        lags = [paced(rate, Path(name), environment) for rate in RATES]
         for number in range(rounds):
             for client in CLIENTS:
                 if client != "no request" or not number:
@@ -283,6 +310,9 @@ def load_generator(rounds: int, heading: Callable[[str], None], line: Callable[.
         boto3s, ours = added("boto3", share), added("ours", share)
         line(f"{title}: boto3, SageMakerUser", f"{boto3s:.2f}, {ours:.2f} ms")
         line("  share of boto3's", f"{ours / boto3s:.2f}", "0.33 or less")
+    heading("Load generator: open loop of one process; how late requests start, p50 and p99")
+    for rate, (p50, p99) in zip(RATES, lags, strict=True):
+        line(f"{rate:,} requests per second", f"{p50 * 1e6:.0f}, {p99 * 1e6:.0f} us")
 
 
 def main() -> None:

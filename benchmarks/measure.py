@@ -33,6 +33,22 @@ def sized(full: Size, smallest: Size) -> Size:
     return smallest if SMALLEST else full
 
 
+def heading(text: str) -> None:
+    """A title over the lines that follow."""
+    print(f"\n{text}", flush=True)
+
+
+def line(what: str, result: str, goal: str = "") -> None:
+    """One result, with its goal when it has one."""
+    print(f"  {what:<58} {result:>12}   {goal and 'goal ' + goal}".rstrip(), flush=True)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value below which this share lies."""
+    ordered = sorted(values)
+    return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
+
+
 #: Rounds that count for nothing, before those that do.
 WARMING = sized(1, 0)
 

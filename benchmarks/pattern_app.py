@@ -1,6 +1,4 @@
-"""An app with any number of ``LowLatencyEndpoint``s that share one network and one PrivateLink.
-
-Usage: python -m benchmarks.pattern_app [number of endpoints]
+"""An app with one ``LowLatencyEndpoint``.
 
 Prints the seconds that building and synthesising took, without the start of Python and Node.js.
 """
@@ -8,7 +6,6 @@ Prints the seconds that building and synthesising took, without the start of Pyt
 from __future__ import annotations
 
 import json
-import sys
 import time
 
 from aws_cdk import App, Duration, Environment, Stack
@@ -26,39 +23,28 @@ from low_latency_endpoint import (
 
 from .measure import peak_megabytes
 
-#: The most that the plan of one endpoint below may run.
-INSTANCES = 16
 
-
-def main(count: int) -> None:
+def main() -> None:
     """Build the app and synthesise it."""
     started = time.perf_counter()
     app = App()
-    stack = Stack(app, "Benchmark", env=Environment(account="123456789012", region="us-east-1"))
-    first: LowLatencyEndpoint | None = None
-    for number in range(count):
-        endpoint = LowLatencyEndpoint(
-            stack,
-            f"Sentiment{number}",
-            client_zones=None if first else ClientZones.of_ids("use1-az1", "use1-az2"),
-            containers=[
-                Container(
-                    image=ContainerImage.from_uri(
-                        "123456789012.dkr.ecr.us-east-1.amazonaws.com/sentiment:1"
-                    ),
-                    data=ModelData.from_uri("s3://models/sentiment/model.tar.gz"),
-                    environment={"HF_TASK": "text-classification"},
-                )
-            ],
-            instance_type=InstanceType("ml.g5.xlarge"),
-            latency=LatencyTarget(p99=Duration.millis(200)),
-            throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65),
-            network=first.network if first else None,
-            # The one network has room for all fleets; a single endpoint plans its own.
-            network_max_instances=None if first or count == 1 else INSTANCES * count,
-            private_link=first.private_link if first else None,
-        )
-        first = first or endpoint
+    LowLatencyEndpoint(
+        Stack(app, "Benchmark", env=Environment(account="123456789012", region="us-east-1")),
+        "Sentiment",
+        client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
+        containers=[
+            Container(
+                image=ContainerImage.from_uri(
+                    "123456789012.dkr.ecr.us-east-1.amazonaws.com/sentiment:1"
+                ),
+                data=ModelData.from_uri("s3://models/sentiment/model.tar.gz"),
+                environment={"HF_TASK": "text-classification"},
+            )
+        ],
+        instance_type=InstanceType("ml.g5.xlarge"),
+        latency=LatencyTarget(p99=Duration.millis(200)),
+        throughput=MeasuredThroughput(peak_tps=1000, tps_per_instance=200, safety_factor=0.65),
+    )
     built = time.perf_counter()
     app.synth()
     ended = time.perf_counter()
@@ -66,4 +52,4 @@ def main(count: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1)
+    main()

@@ -22,12 +22,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from .measure import ROOT, BenchmarkFailed, model_role, run, sized
+from .measure import ROOT, BenchmarkFailed, heading, line, model_role, percentile, run, sized
 from .tls_server import write_certificates
 
 STREAMS, GAP_SECONDS = sized(100, 10), 0.02
@@ -36,9 +35,13 @@ _ENDPOINT = "chat"
 _SERVER = ROOT / "tests" / "load_test" / "token_server.py"
 _LENGTHS, _RATE = "input=300,output=40", 4.0
 _REQUESTS = sized(240, 8)
+_FIGURES = (
+    *("first token p50", "first token p99", "per output token p50", "per output token p99"),
+    "processor for a request",
+)
 
 
-def token_load(rounds: int, heading: Callable[[str], None], line: Callable[..., None]) -> None:
+def token_load(rounds: int) -> None:
     """The error of the gaps between tokens, for streams that are in step and for others."""
     heading(f"Gaps between tokens, {STREAMS} streams, one every {1000 * GAP_SECONDS:g} ms")
     for name, spread, more in (
@@ -109,9 +112,9 @@ def measured(spread: float, certificates: Path | None = None) -> dict[str, float
         errors += [abs(a - b) for a, b in zip(answer.tokens.gaps, told, strict=True)]
         of_server += [abs(each - GAP_SECONDS) for each in told]
     return {
-        "p50": _percentile(errors, 0.5),
-        "p99": _percentile(errors, 0.99),
-        "server_p99": _percentile(of_server, 0.99),
+        "p50": percentile(errors, 0.5),
+        "p99": percentile(errors, 0.99),
+        "server_p99": percentile(of_server, 0.99),
         "cpu_share": share,
     }
 
@@ -125,22 +128,28 @@ def beside_aiperf(program: str, turns: int) -> None:
     server = LanguageModelServer(
         gap_seconds=0.0239, seconds_per_prompt_token=0.00013, kv_tokens=13_840
     )
-    rows: dict[str, list[dict[str, float]]] = {"AIPerf": [], "load-test": []}
-    seconds = _REQUESTS / _RATE
+    rows: dict[str, list[list[float]]] = {"AIPerf": [], "load-test": []}
     with LocalAws.start(region="us-east-1", model_servers={"*": server}) as aws:
         _serve(aws)
         for turn in range(turns):
-            moments = list(PoissonArrivals(_RATE).offsets(seconds, seed=turn + 1))
+            moments = list(PoissonArrivals(_RATE).offsets(_REQUESTS / _RATE, seed=turn + 1))
             for number, (name, generator) in enumerate((("AIPerf", _aiperf), ("load-test", _ours))):
-                seed = len(rows) * turn + number + 1
+                used = _processor_seconds()
                 with tempfile.TemporaryDirectory() as folder:
-                    found = generator(program, Path(folder), aws.environment(), moments, seed)
-                rows[name].append(found)
-    keys = list(rows["AIPerf"][0])
-    print(f"{'medians of the turns':<34}" + "".join(f"{name:>14}" for name in rows))
-    for key in keys:
-        values = [statistics.median(each[key] for each in found) for found in rows.values()]
-        print(f"{key:<34}" + "".join(f"{value:>14.2f}" for value in values))
+                    found = generator(
+                        program, Path(folder), aws.environment(), moments, 2 * turn + number + 1
+                    )
+                cpu = 1000 * (_processor_seconds() - used) / len(moments)
+                rows[name].append([*found, cpu])
+    print(f"{'medians of the turns, in ms':<34}" + "".join(f"{name:>14}" for name in rows))
+    for number, what in enumerate(_FIGURES):
+        values = [statistics.median(each[number] for each in found) for found in rows.values()]
+        print(f"{what:<34}" + "".join(f"{value:>14.2f}" for value in values))
+
+
+def _processor_seconds() -> float:
+    now = os.times()
+    return now.children_user + now.children_system
 
 
 def _serve(aws: Any) -> None:
@@ -163,10 +172,9 @@ def _serve(aws: Any) -> None:
 
 def _ours(
     program: str, folder: Path, environment: dict[str, str], moments: list[float], seed: int
-) -> dict[str, float]:
+) -> list[float]:
     result, replay = folder / "result.json", folder / "moments.json"
     replay.write_text(json.dumps({"times": moments}))
-    begun, used = time.perf_counter(), os.times()
     _command(
         [
             str(Path(sys.executable).parent / "low-latency"),
@@ -178,23 +186,16 @@ def _ours(
         folder,
     )
     (step,) = json.loads(result.read_text())["steps"]
-    tokens = step["tokens"]
-    first, per = (tokens[f"{name}_ms"]["percentiles"] for name in ("first_token", "per_token"))
-    return _row(
-        first["p50"]["ms"],
-        first["p99"]["ms"],
-        per["p50"]["ms"],
-        per["p99"]["ms"],
-        step["rate"],
-        begun,
-        used,
-        step["sent"],
-    )
+    return [
+        step["tokens"][f"{name}_ms"]["percentiles"][share]["ms"]
+        for name in ("first_token", "per_token")
+        for share in ("p50", "p99")
+    ]
 
 
 def _aiperf(
     program: str, folder: Path, environment: dict[str, str], moments: list[float], seed: int
-) -> dict[str, float]:
+) -> list[float]:
     import boto3
 
     from low_latency_endpoint.client.bearer_tokens import bearer_token
@@ -205,13 +206,14 @@ def _aiperf(
         for number, moment in enumerate(moments):
             payload = {"model": "chat", **json.loads(prompts.body(number))}
             lines.write(json.dumps({"timestamp": 1000 * moment, "payload": payload}) + "\n")
-    _write_tokenizer(folder / "tokenizer", environment, program)
+    # Words are tokens, as in the local AWS; without it AIPerf asks the network for a tokenizer.
+    python = str(Path(program).parent / "python")
+    _command([python, "-c", _TOKENIZER, str(folder / "tokenizer")], environment, folder)
     session = boto3.Session(
         environment["AWS_ACCESS_KEY_ID"],
         environment["AWS_SECRET_ACCESS_KEY"],
         region_name="us-east-1",
     )
-    begun, used = time.perf_counter(), os.times()
     _command(
         [
             program,
@@ -229,40 +231,11 @@ def _aiperf(
     )
     (export,) = folder.glob("artifacts/*/profile_export_aiperf.json")
     found = json.loads(export.read_text())
-    first, between = found["time_to_first_token"], found["inter_token_latency"]
-    return _row(
-        first["p50"],
-        first["p99"],
-        between["p50"],
-        between["p99"],
-        found["request_throughput"]["avg"],
-        begun,
-        used,
-        len(moments),
-    )
-
-
-def _row(
-    first_p50: float,
-    first_p99: float,
-    per_p50: float,
-    per_p99: float,
-    rate: float,
-    begun: float,
-    used: Any,
-    requests: int,
-) -> dict[str, float]:
-    now = os.times()
-    cpu = now.children_user + now.children_system - used.children_user - used.children_system
-    return {
-        "first token p50, ms": first_p50,
-        "first token p99, ms": first_p99,
-        "per output token p50, ms": per_p50,
-        "per output token p99, ms": per_p99,
-        "answers a second": rate,
-        "processor, ms a request": 1000 * cpu / requests,
-        "seconds in all": time.perf_counter() - begun,
-    }
+    return [
+        found[name][share]
+        for name in ("time_to_first_token", "inter_token_latency")
+        for share in ("p50", "p99")
+    ]
 
 
 def _command(arguments: list[str], environment: dict[str, str], folder: Path) -> None:
@@ -284,17 +257,6 @@ PreTrainedTokenizerFast(
     tokenizer_object=made, unk_token="<unk>", bos_token="</s>", eos_token="</s>"
 ).save_pretrained(sys.argv[1])
 """
-
-
-def _write_tokenizer(folder: Path, environment: dict[str, str], program: str) -> None:
-    """Words are tokens, as in the local AWS; without it AIPerf asks the network for one."""
-    python = str(Path(program).parent / "python")
-    _command([python, "-c", _TOKENIZER, str(folder)], environment, folder.parent)
-
-
-def _percentile(values: list[float], share: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
 
 
 def main() -> None:

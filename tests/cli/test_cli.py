@@ -417,10 +417,7 @@ def test_what_does_not_go_with_cost_is_refused(low_latency: Run, others: tuple[s
 @pytest.mark.realtime
 @pytest.mark.parametrize(("arguments", "times"), [(("--help",), 2), (("plan", SHIPPED), 6)])
 def test_it_is_quick(arguments: tuple[str, ...], times: float) -> None:
-    """Beside a process that only imports what any command line like it needs, in turn with it.
-
-    How long that is, is `make bench`'s to say.
-    """
+    """Beside a process that only imports what any command line like it needs, in turn with it."""
 
     def seconds(run: Callable[[], subprocess.CompletedProcess[str]]) -> float:
         start = resource.getrusage(resource.RUSAGE_CHILDREN)

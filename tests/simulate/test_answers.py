@@ -256,7 +256,7 @@ def test_json_holds_the_time_over_the_target_and_the_timeline() -> None:
 
 @pytest.mark.realtime
 def test_a_command_answers_with_nothing_compiled_yet(tmp_path: Path) -> None:
-    """A search is many runs of what the other commands run. How long it takes, `make bench` says."""
+    """A search is many runs of what the other commands run."""
     pytest.importorskip("numba")
     program = "from low_latency_endpoint.cli import app; app()"
     done = subprocess.run(
