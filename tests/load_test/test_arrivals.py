@@ -119,8 +119,6 @@ def test_evenly_spaced_arrivals_are_as_many_as_the_rate_says(
 
 def test_the_rate_at_a_moment() -> None:
     assert RampArrivals(10, 20).rate_at(5, 10) == 15
-    assert Step("s", 10, RampArrivals(10, 20)).rate_at(2.5) == 12.5
-    assert Step("s", 10, users=3).rate_at(2.5) is None
     stepped = SteppedArrivals(((5, 1), (7, 1)))
     assert [stepped.rate_at(second) for second in (0, 0.99, 1, 1.5, 99)] == [5, 5, 7, 7, 7]
     replayed = ReplayedArrivals((2.0, 3.0), (10.0, 0.0))

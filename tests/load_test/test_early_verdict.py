@@ -93,7 +93,8 @@ def test_looks_share_the_chance_of_error() -> None:
         assert sum(looks.misses) == pytest.approx(0.05)
         assert sum(looks.holds) == pytest.approx(holds)
         assert list(looks.seconds) == sorted(set(looks.seconds))
-    assert CONFIRMING.earliest_hold == 60
+    pairs = zip(CONFIRMING.seconds, CONFIRMING.holds, strict=True)
+    assert next(second for second, alpha in pairs if alpha) == 60
 
 
 def test_far_below_and_far_above_take_seconds() -> None:

@@ -49,12 +49,10 @@ def make(server: LoopbackRuntime, folder: Path) -> Iterator[Make]:
     made = []
 
     def invoker(
-        name: str, *urls: str, check: Any = None, session: boto3.Session = SESSION, **more: Any
+        name: str, *urls: str, session: boto3.Session = SESSION, **more: Any
     ) -> SageMakerInvoker:
         target = Target(name, REGION, urls or (server.url,), **more)
-        made.append(
-            SageMakerInvoker(target, session=session, ca_bundle=folder / "ca.pem", check=check)
-        )
+        made.append(SageMakerInvoker(target, session=session, ca_bundle=folder / "ca.pem"))
         return made[-1]
 
     yield invoker
@@ -358,11 +356,6 @@ def test_the_response_check(make: Make) -> None:
     wrong = make("plain", expected="NEGATIVE").invoke(b"{}")
     assert (wrong.status, wrong.error) == (200, "check failed")
     assert "NEGATIVE" in wrong.message
-    assert make("plain", check=lambda body: b"label" in body).invoke(b"{}").error is None
-    assert make("plain", check=lambda body: None).invoke(b"{}").error is None
-    assert make("plain", check=lambda body: False).invoke(b"{}").error == "check failed"
-    found = make("plain", check=lambda body: "too sure").invoke(b"{}")
-    assert (found.error, found.message) == ("check failed", "too sure")
     assert make("status-503", expected="x").invoke(b"{}").error == "503 ServiceUnavailable"
 
 

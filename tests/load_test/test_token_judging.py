@@ -364,13 +364,6 @@ def test_a_result_survives_its_file() -> None:
     assert again == step.result
 
 
-def test_a_file_without_tokens_is_still_read() -> None:
-    (step,) = report().run.steps
-    content = step.result.to_dict()
-    del content["tokens"]
-    assert StepResult.of_dict(content).tokens is None
-
-
 def test_the_table_and_the_csv_tell_tokens() -> None:
     found = report()
     columns = {each.name: each.cells[0].text for each in step_columns(found.run.steps)}

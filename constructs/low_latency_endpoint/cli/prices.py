@@ -21,7 +21,7 @@ class PriceOptions:
 
     region: Region = None
     instance_type: list[str] | None = option(
-        "This instance type too, such as those to compare. Repeat it.", metavar="TYPE", short="-t"
+        "This instance type too. Repeat it.", metavar="TYPE", short="-t"
     )
     all: bool = flag("All instance types that can host.")
     from_: list[str] | None = option(

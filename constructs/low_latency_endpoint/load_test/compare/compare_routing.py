@@ -1,24 +1,4 @@
-"""Two routing strategies: load in blocks, to one side and the other in turn.
-
-``run`` needs a plan and a generator for each side (:class:`..engine.steps.Generator`); ``compare_routing``
-is all of it for this machine: look at the sides, send, compare.
-
-Of language models both sides of a pair get the same prompts, so the same prefixes in the same order,
-and the next pair others with the same prefixes: a cache finds what prompts share, never a whole one.
-What one side's instances hold in their prefix caches stays there while the other side is loaded,
-whose instances are its own. Only at the very start are caches empty, so each side is loaded once before the
-first pair, for as long as a block (``warm_seconds``); that does not count.
-
-Examples
---------
-::
-
-    report = compare_routing(
-        ["sentiment"], Payloads.of_bytes(b'{"inputs": "hello"}'), ComparisonPlan(users=20))
-    print(report.sentence)
-
-prints ``LEAST_OUTSTANDING_REQUESTS lowers p99 by 23 % (95 % interval 19 to 27 %) ...``
-"""
+"""Two routing strategies: load in blocks, to one side and the other in turn."""
 
 from __future__ import annotations
 
@@ -249,23 +229,7 @@ def run(
     *,
     numbers: int = 0,
 ) -> RoutingComparison:
-    """Load both sides in turn, and compare.
-
-    A pair in which the generator was the limit is set aside and repeated; after half as many
-    repeats as pairs it stays.
-
-    Parameters
-    ----------
-    generators : sequence of Generator
-        The base's and the other's.
-    emit : callable
-        Is told.
-    doubts : sequence of str
-        The report's, beside what the sides and the blocks show.
-    numbers : int
-        By which each pair's requests are numbered on from the pair before, so that no prompt is
-        sent twice to a side. By default each pair sends the same.
-    """
+    """Load both sides in turn, and compare."""
     report = RoutingComparison(
         sides,
         plan.to_dict(),
@@ -414,13 +378,7 @@ def compare_routing(
 
 
 def _check_openai(sides: Sides) -> None:
-    """Refuse sides between which only TargetVariant could choose.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT167``.
-    """
+    """Refuse sides between which only TargetVariant could choose."""
     for side in sides:
         if len(side.fleet.variants) > 1:
             raise OPENAI_SIDES.error(

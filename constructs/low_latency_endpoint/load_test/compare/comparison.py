@@ -1,27 +1,4 @@
-"""Two sides of an endpoint compared: the change of each figure, and how sure it is.
-
-Load is sent in blocks, to one side and to the other in turn, and two neighbouring blocks make a
-pair. The figures come from all blocks of a side together, so that a p99 rests on all requests
-beyond it. Their uncertainty comes from the pairs: each is left out once, the change is calculated
-without it, and how much that moves it is how much one pair matters (the jackknife; Efron and Stein
-1981). Student's law turns that into an interval, of the logarithm of the ratio.
-
-Why so, and not otherwise:
-
-- Requests that queued behind each other are not independent. Blocks much longer than a queue's
-  memory are, nearly; so the block is the unit, and its number of requests says nothing.
-- A pair's blocks follow each other, so a machine or a fleet that becomes slower meets both. The
-  order turns from pair to pair (A B, B A, A B ...), so a steady drift favours neither side; what
-  the order explains is taken out by regression instead of widening the interval.
-- Ten pairs are few. Intervals from a bootstrap of ten values hold the truth in 90 of 100 tests and
-  not in 95 (their spread is short by a factor of 0.95, and their tails are the normal law's);
-  Student's are right for a few nearly normal values, and need no random numbers.
-- One block's own p99 rests on the last few of its requests, so its mean over blocks would be more
-  chance than need be, and biased. That of all blocks together is not.
-
-Gaps between the tokens of one stream, and of streams that were computed together, are anything but
-independent. They are pooled for the figure, and their interval comes from the pairs as any other's.
-"""
+"""Two sides of an endpoint compared: the change of each figure, and how sure it is."""
 
 from __future__ import annotations
 
@@ -73,22 +50,12 @@ RATES = ("throughput", "output_tokens")
 
 @dataclass(frozen=True)
 class Block:
-    """What one side answered in one block.
-
-    Attributes
-    ----------
-    answered : int
-        Good answers within the block's time.
-    seconds : float
-        That counted.
-    tokens : TokenResult or None
-        Of answers that were read token by token.
-    """
+    """What one side answered in one block."""
 
     latency: LatencyHistogram
-    answered: int
-    seconds: float
-    tokens: TokenResult | None = None
+    answered: int  # good answers within the block's time
+    seconds: float  # that counted
+    tokens: TokenResult | None = None  # of answers that were read token by token
 
 
 @dataclass(frozen=True)
@@ -170,21 +137,6 @@ class Difference:
 
 def changes(pairs: Sequence[Pair], *, confidence: float = 0.95) -> dict[str, Difference]:
     """The change of each statistic; none that a side has no figure for.
-
-    Those of tokens only where every block was read token by token, and that of caches only where a
-    side found anything in one: a model's server need not tell.
-
-    Parameters
-    ----------
-    pairs : sequence of Pair
-        In the order of time.
-    confidence : float
-        Of each interval on its own; of five at 0.95, one misses in up to one of four tests.
-
-    Raises
-    ------
-    ValueError
-        For fewer than four pairs.
 
     Examples
     --------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ from ...report.json_text import json_text
 from ...report.numbers import percent
 from ...report.tables import Table
 from ..engine.latencies import LatencyHistogram, summary_ms
-from ..engine.steps import StepResult
+from ..engine.steps import StepResult, most_frequent
 from ..engine.token_results import TokenResult
 from ..search.result_file import iso_time
 from .comparison import (
@@ -221,16 +222,10 @@ class RoutingComparison:
         for at, label in enumerate(self.sides.labels):
             results = [pair.results[at] for pair in self.pairs]
             sent = sum(each.sent for each in results)
-            kinds: dict[str, int] = {}
+            kinds: Counter[str] = Counter()
             for each in results:
-                for kind, count in each.errors.items():
-                    kinds[kind] = kinds.get(kind, 0) + count
-            most = sorted(kinds.items(), key=lambda each: -each[1])[:3]
-            yield (
-                label,
-                sum(kinds.values()) / sent if sent else 0.0,
-                ", ".join(f"{count:,} times {kind}" for kind, count in most),
-            )
+                kinds.update(each.errors)
+            yield label, kinds.total() / sent if sent else 0.0, most_frequent(kinds)
 
     @property
     def sentence(self) -> str:

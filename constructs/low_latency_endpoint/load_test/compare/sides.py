@@ -1,8 +1,4 @@
-"""The two sides of a comparison as SageMaker has them: how each routes, and what else differs.
-
-Permissions: those of ``serving.read_fleet``, and ``sagemaker:DescribeModel`` where the
-sides have different models. What may not be read is unknown, and said.
-"""
+"""The two sides of a comparison as SageMaker has them: how each routes, and what else differs."""
 
 from __future__ import annotations
 
@@ -55,22 +51,13 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class Side:
-    """One side.
-
-    Attributes
-    ----------
-    fleet : ServingFleet
-        Its variant, instances, routing and scaling.
-    settings : mapping
-        The variant's and its endpoint configuration's other settings.
-    prefix_length, concurrency_threshold : int or None
-        Of ``PREFIX_AWARE`` only, of whose routing they are a part.
-    """
+    """One side."""
 
     endpoint: str
-    fleet: ServingFleet
+    fleet: ServingFleet  # its variant, instances, routing and scaling
+    # the variant's and its endpoint configuration's other settings
     settings: Mapping[str, Any] = field(default_factory=dict)
-    prefix_length: int | None = None
+    prefix_length: int | None = None  # of ``PREFIX_AWARE`` only, of whose routing they are a part
     concurrency_threshold: int | None = None
 
     @property
@@ -108,19 +95,11 @@ class Side:
 
 @dataclass(frozen=True)
 class Sides:
-    """Both sides; the base is the one that routes at random, where only one does.
-
-    Of the others it is the one that goes by outstanding requests.
-
-    Attributes
-    ----------
-    differences : tuple of str
-        Whatever differs but the routing.
-    """
+    """Both sides; the base routes at random, else by outstanding requests, where only one does."""
 
     base: Side
     other: Side
-    differences: tuple[str, ...] = ()
+    differences: tuple[str, ...] = ()  # whatever differs but the routing
 
     @property
     def same_routing(self) -> bool:
@@ -174,22 +153,7 @@ class Sides:
 
 
 def read_sides(account: Account, endpoints: Sequence[str], variants: Sequence[str] = ()) -> Sides:
-    """Describe both sides.
-
-    Parameters
-    ----------
-    endpoints : sequence of str
-        One, or two.
-    variants : sequence of str
-        One for each side; none for the only two variants of one endpoint, or for the first of each
-        of two.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT118`` when these are not two sides; ``LLA101`` when one does not exist, ``LLA102``
-        without credentials.
-    """
+    """Describe both sides."""
     if len(endpoints) not in (1, 2) or len(variants) not in (0, 2):
         raise TWO_SIDES.error(
             got=f"{_counted(endpoints, 'endpoint')}, {_counted(variants, 'variant')}",
@@ -294,19 +258,7 @@ def _counted(names: Sequence[str], word: str) -> str:
 
 
 def prefix_doubts(sides: Sides, prompts: Prompts, *, openai: bool = False) -> Iterator[str]:
-    """What makes prompts with shared prefixes say little about routing by them.
-
-    A prefix length longer than what prompts share, or the turns of a conversation: ``PREFIX_AWARE``
-    sees no two requests that begin alike, and what is measured is how it spreads them.
-
-    Parameters
-    ----------
-    prompts : Prompts
-        That are sent.
-    openai : bool
-        Whether they go the OpenAI-compatible way, where the length counts characters of the
-        messages and not bytes of the body.
-    """
+    """What makes prompts with shared prefixes say little about routing by them."""
     of_one = replace(prompts, prefixes=1)
     shared = sorted(_shared(of_one, number, openai) for number in range(_LOOKED_AT))
     common = shared[len(shared) // 2]

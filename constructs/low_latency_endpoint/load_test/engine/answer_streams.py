@@ -16,15 +16,7 @@ from .token_streams import TokenReader, TokenTimes
 
 
 class AnswerStream:
-    """Puts the parts of a response stream together, and reads the tokens in them.
-
-    Attributes
-    ----------
-    first_byte : float or None
-        When the first part came.
-    parts : list of bytes
-        So far.
-    """
+    """Puts the parts of a response stream together, and reads the tokens in them."""
 
     def __init__(self, wire: Wire, target: Target, connection: GeneratorConnection) -> None:
         self._connection = connection
@@ -69,18 +61,10 @@ def stream_error(error: EventStreamError | ParserError) -> tuple[str, str]:
 
 
 class EventParts:
-    """Payload parts out of SageMaker's event stream, for a tenth of botocore's processor time.
+    """Payload parts out of SageMaker's event stream, for a tenth of botocore's processor time."""
 
-    Each token of a language model is an event, and botocore spends 60 microseconds on one: with a
-    hundred streams that is a generator that comes late. An event whose headers are, byte for byte,
-    those of a payload part is taken here, its checksum checked; what is anything else is left to
-    botocore.
-
-    Parameters
-    ----------
-    other : callable
-        Gets the bytes of any other event, whole, and gives its parts; raises what it reports.
-    """
+    # An event whose headers are, byte for byte, those of a payload part is taken here, its checksum
+    # checked; what is anything else is left to botocore.
 
     __slots__ = ("_other", "_rest")
 

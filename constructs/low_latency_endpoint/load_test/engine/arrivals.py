@@ -1,10 +1,4 @@
-"""When requests are meant to be sent: the intended start times of an open loop.
-
-Every kind is a rate over time. At that rate requests come either evenly spaced or at random as from
-many independent callers (a Poisson process; of changing rate for ramps and shapes). A generator of
-several processes gives each its part: request number i belongs to part i modulo the number of
-parts, so that the parts together send exactly what one process would have sent.
-"""
+"""When requests are meant to be sent: the intended start times of an open loop."""
 
 from __future__ import annotations
 
@@ -401,13 +395,7 @@ _KINDS: tuple[type[Arrivals], ...] = (
 
 
 def arrivals_of_dict(content: Mapping[str, Any]) -> Arrivals:
-    """The arrivals that ``to_dict`` gave.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT132`` for another form, the codes of the values for values out of range.
-    """
+    """The arrivals that ``to_dict`` gave."""
     kinds = {kind.kind: kind for kind in _KINDS}
     names = ", ".join(kinds)
     if not isinstance(content, Mapping) or content.get("kind") not in kinds:

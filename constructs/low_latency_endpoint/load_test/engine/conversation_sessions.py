@@ -1,13 +1,4 @@
-"""A session for each conversation of a load test, which keeps it on one instance.
-
-Sessions are opened ahead: those of a step's first conversations as the step begins, in the order in
-which they are needed, every other one when the conversation before it has had its last answer. So no
-request waits for its session, unless turns follow each other faster than sessions are opened; what it
-waits then is part of its latency. Opening and closing are no requests of the load.
-
-Each process opens those of its own conversations, so there is a whole number of these for each.
-Needs the standard library as Locust leaves it, with sockets that let other greenlets run.
-"""
+"""A session for each conversation of a load test, which keeps it on one instance."""
 
 from __future__ import annotations
 
@@ -38,17 +29,7 @@ Invoke = Callable[[bytes, dict[str, Any]], Invocation]
 
 
 class ConversationSessions:
-    """Sends the requests of one process, each in the session of its conversation.
-
-    Parameters
-    ----------
-    invoke : callable
-        Sends a body with parameters by boto3's names.
-    payloads : Payloads
-        Of prompts with turns.
-    session : boto3.Session
-        Credentials.
-    """
+    """Sends the requests of one process, each in the session of its conversation."""
 
     def __init__(
         self, target: Target, payloads: Payloads, invoke: Invoke, session: boto3.Session

@@ -1,12 +1,7 @@
 """The load generator's processes: one that sends, or a master and the workers that send for it.
 
-Started by :class:`.generator_process.GeneratorProcess` as ``python -m
-low_latency_endpoint.load_test.engine.generator``; it then reads JSON lines from its standard input
-and writes JSON lines to its standard output. With ``--worker HOST:PORT`` it is a worker of a
-master, on this machine or another, and needs nothing else: target and payloads come from the master.
-
-Both run on Locust's runners: workers and master speak Locust's own protocol, in whose messages
-steps go out and records come back.
+:class:`.generator_process.GeneratorProcess` starts it, and they exchange JSON lines. Workers and
+master speak Locust's own protocol, in whose messages steps go out and records come back.
 """
 
 from __future__ import annotations

@@ -1,12 +1,4 @@
-"""``InvokeEndpoint`` for load generators: many at once in one process, for little processor time.
-
-boto3 under Locust needs about 700 microseconds of processor time for a request, so one core ends
-at 1,400 requests per second and its limit passes for the endpoint's. Here the request is prepared
-once (botocore's own serializer), signed with a cached key, sent on a kept connection, and its
-answer parsed by geventhttpclient's parser (llhttp, in C) without making an object of every header.
-
-Imports gevent, not Locust: the standard library is left as it is.
-"""
+"""``InvokeEndpoint`` for load generators: many at once in one process, for little of its time."""
 
 from __future__ import annotations
 
@@ -14,7 +6,7 @@ import http.client
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import boto3
@@ -45,44 +37,23 @@ STOPPED = "no answer when stopped"
 _NO_ANSWERS = frozenset({"timeout", "connection timeout", NO_ANSWER, STOPPED})
 _GAVE_UP = frozenset({408, 504})
 
-Check = Callable[[bytes], bool | str | None]
-
 
 class Invocation(NamedTuple):
-    """One request and what became of it; times are ``time.perf_counter()``'s seconds.
+    """One request and what became of it; times are ``time.perf_counter()``'s seconds."""
 
-    Attributes
-    ----------
-    status : int
-        HTTP status; 0 when no answer came.
-    length : int
-        Bytes of the answer's body; of a stream, of its parts.
-    error : str or None
-        What went wrong, by kind: ``429 ThrottlingException``, ``424 ModelError``, ``timeout``,
-        ``connection refused``, ``check failed``, ``stream ModelStreamError``. ``None`` for a good
-        answer.
-    started, ended : float
-        When the request was begun, and when the last byte of its answer was read.
-    first_byte : float or None
-        Streams only: when the first part came.
-    message : str
-        The service's own words on an error; may differ from request to request.
-    url : str
-        Base URL the request was sent to.
-    tokens : TokenTimes or None
-        Streams that are read token by token only.
-    """
-
-    status: int
-    length: int
+    status: int  # HTTP status; 0 when no answer came
+    length: int  # bytes of the answer's body; of a stream, of its parts
+    # what went wrong, by kind: ``429 ThrottlingException``, ``424 ModelError``, ``timeout``,
+    # ``connection refused``, ``check failed``, ``stream ModelStreamError``. ``None`` for a good
+    # answer.
     error: str | None
-    started: float
+    started: float  # when the request was begun, and when the last byte of its answer was read
     ended: float
-    first_byte: float | None
+    first_byte: float | None  # streams only: when the first part came
     body: bytes
-    message: str
-    url: str
-    tokens: TokenTimes | None = None
+    message: str  # the service's own words on an error; may differ from request to request
+    url: str  # base URL the request was sent to
+    tokens: TokenTimes | None = None  # streams that are read token by token only
 
     @property
     def unanswered(self) -> bool:
@@ -119,50 +90,11 @@ class _Destination:
 
 
 class SageMakerInvoker:
-    """Invokes one endpoint from any number of greenlets, each on a connection of its own.
+    """Invokes one endpoint from any number of greenlets, each on a connection of its own."""
 
-    Requests are sent once: errors are results here, and retries would hide them. There are two
-    exceptions. When no connection to a URL can be made, the next of ``target.endpoint_urls`` is
-    tried at once, and the failed one left alone for 5 s (counted in ``failovers``). And when a
-    kept connection turns out to be closed before any byte of an answer, the request is sent on a
-    new one (``reconnects``), once, provided that the endpoint cannot have read it: the connection
-    was closed before the request had arrived, or it had been unused for a second or more and is
-    reset. A kept connection that is seen to be closed is not used. HTTP proxies are not supported.
-
-    Parameters
-    ----------
-    target : Target
-        What to call. Without ``endpoint_urls``, the URL is the one that boto3 would use, so
-        ``AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME`` and ``AWS_ENDPOINT_URL`` are followed.
-    session : boto3.Session, optional
-        Credentials, refreshed when they can be; a new session by default.
-    ca_bundle : path, optional
-        Certificate authorities to trust; by default as boto3 chooses. Read once per process.
-    check : callable, optional
-        Gets the body of every good answer, beside ``target.expected``. ``False`` or a text, the
-        reason, makes it an error of the kind ``check failed``.
-
-    Attributes
-    ----------
-    urls : tuple of str
-        Where requests go, in turn.
-    connections, failovers, reconnects : int
-        Connections made so far; requests that moved to another URL; requests repeated on a new
-        connection.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLC107`` for a URL, ``LLC109`` without credentials.
-
-    Examples
-    --------
-    ::
-
-        invoker = SageMakerInvoker(Target("sentiment", "us-east-1"))
-        answer = invoker.invoke(b'{"inputs": "I like you."}')
-        print(answer.status, answer.error, answer.ended - answer.started)
-    """
+    # Requests are sent once: errors are results here, and retries would hide them. Two exceptions:
+    # when no connection to a URL can be made, the next one is tried at once; and a request that the
+    # endpoint cannot have read, as its kept connection was closed before, is sent once on a new one.
 
     def __init__(
         self,
@@ -170,7 +102,6 @@ class SageMakerInvoker:
         *,
         session: boto3.Session | None = None,
         ca_bundle: str | os.PathLike[str] | None = None,
-        check: Check | None = None,
     ) -> None:
         session = session or boto3.Session(region_name=target.region)
         credentials = session.get_credentials()
@@ -198,27 +129,13 @@ class SageMakerInvoker:
         self._destinations = [_Destination(url, self._prepare(url, None)) for url in self.urls]
         self._turn = 0
         self._expected = re.compile(target.expected.encode()) if target.expected else None
-        self._check = check
-        self._checked = bool(target.expected) or check is not None
         self.connections = self.failovers = self.reconnects = 0
 
     def __repr__(self) -> str:
         return f"SageMakerInvoker({self.target.endpoint_name!r}, {', '.join(self.urls)})"
 
     def invoke(self, body: bytes, overrides: Mapping[str, Any] | None = None) -> Invocation:
-        """Send one request and wait for the whole answer; errors are returned, not raised.
-
-        Parameters
-        ----------
-        overrides : mapping, optional
-            Parameters of this request by boto3's names, such as ``SessionId``, ``TargetModel``,
-            ``TargetVariant``, ``InferenceComponentName``; ``None`` leaves one of the target's out.
-
-        Raises
-        ------
-        botocore.exceptions.ParamValidationError
-            For overrides that boto3 refuses too.
-        """
+        """Send one request and wait for the whole answer; errors are returned, not raised."""
         started = time.perf_counter()
         destination = self._next()
         untried = len(self._destinations) - 1
@@ -354,8 +271,9 @@ class SageMakerInvoker:
             kind, message = self._service_error(connection, body)
         elif stream is not None and (problem := stream.problem()) is not None:
             kind, message = problem
-        elif self._checked:
-            kind, message = self._check_body(body)
+        elif self._expected is not None and not self._expected.search(body):
+            kind = CHECK_FAILED
+            message = f"the answer does not match {self.target.expected!r}"
         if connection.reusable():
             destination.idle.append(connection)
         else:
@@ -416,17 +334,6 @@ class SageMakerInvoker:
         if not code or code == str(status):  # not AWS's own: a proxy's page, say
             code = http.client.responses.get(status, "")
         return f"{status} {code}".rstrip(), str(found.get("Message") or "")
-
-    def _check_body(self, body: bytes) -> tuple[str | None, str]:
-        if self._expected is not None and not self._expected.search(body):
-            return CHECK_FAILED, f"the answer does not match {self.target.expected!r}"
-        if self._check is not None:
-            found = self._check(body)
-            if found is False:
-                return CHECK_FAILED, ""
-            if isinstance(found, str) and found:
-                return CHECK_FAILED, found
-        return None, ""
 
 
 def _parameters(target: Target) -> dict[str, Any]:

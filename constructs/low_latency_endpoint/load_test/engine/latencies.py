@@ -1,15 +1,4 @@
-"""Latencies as an HDR histogram that is cheap to fill and merges without loss.
-
-A mean of percentiles is no percentile, and a sample of samples misses the tail. A histogram of high
-dynamic range (HDR, by Gil Tene) keeps every sample in a bucket no wider than a thousandth of its
-value, so that histograms of many processes add up to exactly the one that a single process would
-have filled.
-
-The buckets are those of the reference implementation for three significant digits, in nanoseconds:
-values up to 2,047 ns one by one, then 1,024 equal buckets for each power of two. So
-:meth:`LatencyHistogram.encode` begins with what every HDR tool reads. Filling is our own because
-the Python package takes twice the time for it.
-"""
+"""Latencies as an HDR histogram that is cheap to fill and merges without loss."""
 
 from __future__ import annotations
 
@@ -35,21 +24,11 @@ _NANOSECONDS = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Percentile:
-    """One percentile and what it rests on.
+    """One percentile and what it rests on."""
 
-    Attributes
-    ----------
-    percent : float
-        Such as 99.9.
-    seconds : float
-        The latency that this share of the requests did not exceed.
-    samples_beyond : int
-        Number of samples that are above this rank.
-    """
-
-    percent: float
-    seconds: float
-    samples_beyond: int
+    percent: float  # such as 99.9
+    seconds: float  # the latency that this share of the requests did not exceed
+    samples_beyond: int  # number of samples that are above this rank
 
     @property
     def name(self) -> str:

@@ -1,10 +1,4 @@
-"""How a Locust run ends: on SIGINT and SIGTERM with its result, and with an exit code that tells.
-
-Locust leaves SIGINT to Python. A process that inherited it ignored, as jobs in the background of a
-shell and under ``nohup`` do, never hears of it then; and its KeyboardInterrupt may strike anywhere,
-writes the HTML page before the last reports are in, and is a traceback while a master waits for
-workers. On SIGTERM Locust writes no page at all. Here both do what the end of ``--run-time`` does.
-"""
+"""How a Locust run ends: on SIGINT and SIGTERM with its result and a telling exit code."""
 
 from __future__ import annotations
 

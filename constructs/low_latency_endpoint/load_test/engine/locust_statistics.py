@@ -1,12 +1,4 @@
-"""Locust's own table, CSV and HTML with figures that hold.
-
-Locust rounds response times to whole milliseconds below 100 ms and to two digits above it, which
-errs by up to 4.8 % (and by 50 % at 1 ms), and its table and CSV cut off what follows the point.
-After :func:`install` it keeps them to 0.1 % and shows them to a tenth of a millisecond.
-
-What Locust keeps are still one process's buckets of the response times given to it: with an open
-loop those are counted from the intended start.
-"""
+"""Locust's own table, CSV and HTML with figures that hold."""
 
 from __future__ import annotations
 

@@ -1,22 +1,4 @@
-"""A Locust user whose requests come when they are due, not when the last answer has come.
-
-Use it in a locustfile::
-
-    from low_latency_endpoint.load_test import OpenLoopSageMakerUser, Payloads, PoissonArrivals
-
-    class Sentiment(OpenLoopSageMakerUser):
-        endpoint_name = "sentiment"
-        payloads = Payloads.of_folder("requests")
-        arrivals = PoissonArrivals(400)
-
-The class's users share its arrivals: with N of them, each sends every Nth request. So ``-u 4
---processes 4`` sends 400 requests per second from four processes and ``-u 1`` the same 400 from
-one; the number of users says who sends, never how much. One user per process is right.
-
-Response times in Locust's table, CSV and HTML count from the moment a request was due. When the
-test ends, master (or the single process) prints p50 to p99.99 of the merged histograms, how late
-requests started, and whether the generator was the limit.
-"""
+"""A Locust user whose requests come when they are due, not when the last answer has come."""
 
 from __future__ import annotations
 

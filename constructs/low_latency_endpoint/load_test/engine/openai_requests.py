@@ -17,13 +17,7 @@ _HEADERS = {
 
 
 class BearerRequest:
-    """One request but for its body, whose token is that of the minute in which it is sent.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT164`` for a parameter that the path has no header for.
-    """
+    """One request but for its body, whose token is that of the minute in which it is sent."""
 
     __slots__ = ("_head", "_tokens")
 

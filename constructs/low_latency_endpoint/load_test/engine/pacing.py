@@ -1,9 +1,4 @@
-"""Waking at the right moment, in gevent.
-
-gevent's timers are rounded to the millisecond of ``epoll_wait``, so a request would start up to a
-millisecond late. A timer that is a file (Linux's timerfd) wakes the same loop as a socket does:
-tens of microseconds late.
-"""
+"""Waking at the right moment, in gevent, whose own timers are rounded to the millisecond."""
 
 from __future__ import annotations
 
@@ -33,10 +28,7 @@ class _Moment(ctypes.Structure):
 
 
 class Pacer:
-    """Acts at moments of ``time.perf_counter()``.
-
-    Elsewhere than on Linux, it waits with gevent's own timers.
-    """
+    """Acts at moments of ``time.perf_counter()``."""
 
     def __init__(self) -> None:
         self._file = -1
@@ -65,11 +57,7 @@ class Pacer:
         self._pause()
 
     def act_at(self, moments: Iterator[float], act: Callable[[float], None]) -> None:
-        """Call ``act`` with each moment when it has come; return after the last one.
-
-        ``act`` runs in the loop itself and must not wait: a greenlet between would cost as much
-        time as all the rest.
-        """
+        """Call ``act``, which must not wait, with each moment when it has come."""
         if self._file < 0:
             for each in moments:
                 self.wait_until(each)

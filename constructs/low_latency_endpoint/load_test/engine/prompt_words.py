@@ -1,8 +1,4 @@
-"""Words that stand for tokens, made into texts in microseconds.
-
-Words of common English: nearly all are one token in the vocabularies of Llama, Qwen, Mistral and
-GPT.
-"""
+"""Words of common English that stand for tokens, made into texts in microseconds."""
 
 from __future__ import annotations
 

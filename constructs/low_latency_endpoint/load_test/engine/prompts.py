@@ -1,17 +1,4 @@
-"""Prompts of given lengths for a language model, and how long its answers are to be.
-
-A request is a chat of OpenAI's form, which vLLM, SGLang, LMI and llama.cpp take: a system prompt
-that requests share, a user's message that none shares, and an answer of a length that is asked for
-(``max_tokens``, ``min_tokens``, ``ignore_eos``), so that every run does the same work.
-
-With turns, requests belong to conversations, each of which sends again what was said in it before.
-The load stays an open loop and a request is known by its number alone: the answers in a history are
-words of the length that was asked for, not the model's own. So a prefix cache, which holds the
-model's own, finds all but the last answer and the new question.
-
-Words of common English stand for tokens: nearly all are one token in the vocabularies of Llama,
-Qwen, Mistral and GPT. The model counts for itself, and results say what it counted.
-"""
+"""Prompts of given lengths for a language model, and how long its answers are to be."""
 
 from __future__ import annotations
 
@@ -262,8 +249,7 @@ class Prompts:
 
     @cached_property
     def _begun(self) -> list[int]:
-        """At which turn each of the conversations is at first: all turns are as frequent from then
-        on, and in no order, or instances that requests reach by turns would each get their own."""
+        """At which turn each conversation is at first: all as often from then on, in no order."""
         begun = [slot % self.turns for slot in range(self.conversations)]
         random.Random(self.seed).shuffle(begun)
         return begun

@@ -27,20 +27,7 @@ _COLUMNS = (
 
 
 def recorded_lengths(path: Path) -> tuple[tuple[int, int], ...]:
-    """Tokens of prompts and answers that were recorded.
-
-    Parameters
-    ----------
-    path : Path
-        CSV with the columns ``input`` and ``output``, or those of Azure's and Vidur's traces; or
-        JSON lines with the same keys, with OpenAI's ``usage``, or of SageMaker's data capture,
-        where the answer tells its usage.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT165``.
-    """
+    """Tokens of prompts and answers that were recorded."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:

@@ -13,27 +13,14 @@ from .token_results import TokenResult
 
 @dataclass(slots=True)
 class Records:
-    """Counts and histograms of one process, or of several after :meth:`add`.
+    """Counts and histograms of one process, or of several after :meth:`add`."""
 
-    Attributes
-    ----------
-    intended, sent, completed, answered_in_time, errors, unanswered
-        As in :class:`.steps.StepResult`.
-    latency, service, first_byte, refused, send_lag
-        As there too.
-    tokens : TokenResult
-        Of streams that are read token by token.
-    postponed : int
-        Requests that had to wait because every caller the process may have was busy.
-    cpu_seconds, cpu_share, loop_lag, memory_bytes, processes
-        What the generator needed, as in :class:`.steps.GeneratorLoad`.
-    """
-
-    intended: int = 0
+    intended: int = 0  # as in :class:`.steps.StepResult`
     sent: int = 0
     completed: int = 0
     answered_in_time: int = 0
     unanswered: int = 0
+    # requests that had to wait because every caller the process may have was busy
     postponed: int = 0
     errors: dict[str, int] = field(default_factory=dict)
     latency: LatencyHistogram = field(default_factory=LatencyHistogram)
@@ -41,9 +28,10 @@ class Records:
     first_byte: LatencyHistogram = field(default_factory=LatencyHistogram)
     refused: LatencyHistogram = field(default_factory=LatencyHistogram)
     send_lag: LatencyHistogram = field(default_factory=LatencyHistogram)
+    # of streams that are read token by token
     tokens: TokenResult = field(default_factory=TokenResult)
     loop_lag: LatencyHistogram = field(default_factory=LatencyHistogram)
-    cpu_seconds: float = 0.0
+    cpu_seconds: float = 0.0  # what the generator needed, as in :class:`.steps.GeneratorLoad`
     cpu_share: float = 0.0
     memory_bytes: int = 0
     processes: int = 1

@@ -1,10 +1,4 @@
-"""Sends the requests of one step from one process and records what came of them.
-
-Open loop: the event loop's timer hands each request to an idle caller when it is due. Callers are
-greenlets that are kept, as connections are, so that a request costs no new greenlet; there are as
-many as requests are under way at once. A request that finds none idle gets a new one, so that a
-stalled endpoint holds up nobody who calls later.
-"""
+"""Sends the requests of one step from one process and records what came of them."""
 
 from __future__ import annotations
 
@@ -42,34 +36,7 @@ Invoke = Callable[[int], Invocation]
 
 
 class StepRun:
-    """One step in one process.
-
-    Parameters
-    ----------
-    invoke : callable
-        Takes the request's number over all processes, returns an :class:`.invoking.Invocation`.
-    start : float
-        ``time.perf_counter()`` at which the step begins.
-    part, parts : int
-        Number of this process, from 0, and number of processes.
-    timeout_seconds : float
-        How long an answer may take.
-    answered : callable, optional
-        Gets every answer and its latency in seconds, for Locust's own statistics.
-    most_callers : int, optional
-        Requests under way at once. By default 10,000, or as many as the process may open files.
-    streaming : bool
-        Whether answers are streams, whose first byte may never come.
-    tokens : TokenLimits, optional
-        What a good answer of a language model keeps; by default answers are no tokens.
-    resumed : bool
-        Whether the step began before, in other hands: what was due earlier is theirs.
-
-    Attributes
-    ----------
-    records : Records
-        Of the requests that count; complete when :meth:`run` has returned.
-    """
+    """One step in one process."""
 
     def __init__(
         self,
@@ -81,7 +48,6 @@ class StepRun:
         parts: int = 1,
         timeout_seconds: float = 60.0,
         answered: Callable[[Invocation, float], None] | None = None,
-        most_callers: int | None = None,
         streaming: bool = False,
         tokens: TokenLimits | None = None,
         resumed: bool = False,
@@ -93,7 +59,7 @@ class StepRun:
         self._end = start + step.seconds
         self._last_send = self._end + _LATE_SENDS
         self._timeout, self._streaming, self._tokens = timeout_seconds, streaming, tokens
-        self._most_callers = most_callers or callers_allowed()
+        self._most_callers = callers_allowed()
         self._interval, self._interval_cpu = Records(), time.process_time()
         self._interval_since = start
         self._counted_since = perf_counter(), self._interval_cpu
@@ -107,10 +73,7 @@ class StepRun:
         self._given_up_as = STOPPED
 
     def run(self) -> Records:
-        """Send everything, wait for the answers, and return the records.
-
-        When its greenlet is killed, what is under way then fails as ``no answer when stopped``.
-        """
+        """Send everything, wait for the answers, and return the records."""
         self._pacer = pacer = Pacer()
         watcher = gevent.spawn(self._watch)
         try:
@@ -297,10 +260,7 @@ class StepRun:
 
 
 def keep_for_good() -> None:
-    """Take what has been loaded out of garbage collection.
-
-    Looking through all that Locust and boto3 have made takes 50 ms, in which no request starts.
-    """
+    """Take what is loaded out of garbage collection: 50 ms in which no request starts."""
     gc.collect()
     gc.freeze()
 

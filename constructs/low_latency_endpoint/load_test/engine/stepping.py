@@ -1,8 +1,4 @@
-"""Steps in Locust's messages: the master gives them out, workers run them and send back records.
-
-A single process is both at once; Locust's local runner then calls the listeners itself. Needs
-Locust imported before (see :mod:`.generator`).
-"""
+"""Steps in Locust's messages: the master gives them out, workers run them and send back records."""
 
 from __future__ import annotations
 
@@ -155,16 +151,7 @@ class StepWorker:
 
 
 class StepMaster:
-    """Gives steps to workers, its own process among them when it is the only one.
-
-    Parameters
-    ----------
-    content : mapping
-        What :class:`.generator_process.GeneratorProcess` asks for: ``target``, ``payloads``,
-        ``processes``, ``expect_workers``, ``bind``, ``profile``, ``web_port``.
-    emit : callable
-        Takes each message to the asking process.
-    """
+    """Gives steps to workers, its own process among them when it is the only one."""
 
     def __init__(self, content: Mapping[str, Any], emit: Emit) -> None:
         from locust.env import Environment
@@ -219,8 +206,7 @@ class StepMaster:
         )
 
     def _await_workers(self, wanted: int) -> None:
-        """Until so many workers have target and payloads; there is no end to waiting for remote
-        ones but the asking process's own."""
+        """Until so many workers have target and payloads; for remote ones without an end."""
         deadline = time.perf_counter() + CONNECT_SECONDS
         while len(self._workers) < wanted:
             kind, worker, data = self._next(1.0)

@@ -1,7 +1,4 @@
-"""What a load generator is asked for and what it answers: targets, steps, results.
-
-Times are seconds inside and milliseconds in JSON, where the name says so (``_ms``).
-"""
+"""What a load generator is asked for and what it answers, in seconds; JSON has milliseconds."""
 
 from __future__ import annotations
 
@@ -94,12 +91,6 @@ class Step:
         """How long requests count."""
         return self.seconds - self.settle_seconds
 
-    def rate_at(self, second: float) -> float | None:
-        """Intended requests per second at a time; ``None`` for a closed loop."""
-        if self.arrivals is None:
-            return None
-        return self.arrivals.rate_at(second, self.seconds)
-
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
         arrivals = None if self.arrivals is None else self.arrivals.to_dict()
@@ -119,29 +110,16 @@ class Step:
 
 @dataclass(frozen=True)
 class GeneratorLoad:
-    """What the generator itself needed while requests counted.
+    """What the generator itself needed while requests counted."""
 
-    Attributes
-    ----------
-    processes : int
-        Processes that sent.
-    cpu_share : float
-        Processor time of the busiest process divided by the time that passed: 1 is one whole core.
-    cpu_seconds_per_request : float
-        Processor time of all processes for each request, the client's own overhead.
-    loop_lag_p99 : float
-        Seconds by which the event loops woke late.
-    memory_bytes : int
-        Resident memory of all processes together.
-    postponed : int
-        Requests that had to wait because every connection that a process may have was busy.
-    """
-
-    processes: int = 1
+    processes: int = 1  # processes that sent
+    # processor time of the busiest process divided by the time that passed: 1 is one whole core
     cpu_share: float = 0.0
+    # processor time of all processes for each request, the client's own overhead
     cpu_seconds_per_request: float = 0.0
-    loop_lag_p99: float = 0.0
-    memory_bytes: int = 0
+    loop_lag_p99: float = 0.0  # seconds by which the event loops woke late
+    memory_bytes: int = 0  # resident memory of all processes together
+    # requests that had to wait because every connection that a process may have was busy
     postponed: int = 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -310,22 +288,16 @@ class StepResult:
     @classmethod
     def of_dict(cls, content: Mapping[str, Any]) -> StepResult:
         """The result that :meth:`to_dict` gave."""
-        # Files of earlier versions have no histogram of what was refused.
-        texts = content["histograms"]
         found: dict[str, Any] = {
-            name: LatencyHistogram.decode(texts[name])
-            if texts.get(name)
-            else None
-            if name == "first_byte"
-            else LatencyHistogram()
-            for name in _HISTOGRAMS
+            name: None if text is None else LatencyHistogram.decode(text)
+            for name, text in content["histograms"].items()
         }
         return cls(
             step=Step.of_dict(content["step"]),
             errors=dict(content["errors"]),
             generator=GeneratorLoad.of_dict(content["generator"]),
-            unanswered=content.get("unanswered", 0),
-            tokens=TokenResult.of_dict(content["tokens"]) if content.get("tokens") else None,
+            unanswered=content["unanswered"],
+            tokens=TokenResult.of_dict(content["tokens"]) if content["tokens"] else None,
             conversations=content.get("conversations", 0),
             client_bound=tuple(content["client_bound"]),
             warnings=tuple(content["warnings"]),
@@ -425,13 +397,16 @@ class Generator(Protocol):
     """Whatever can run steps: processes of this machine, a fleet, a formula in a test."""
 
     def run(self, step: Step, progress: Watch = ignore_progress) -> StepResult:
-        """Run one step, calling ``progress`` about once a second.
-
-        When that answers true, no more is sent: the result's step is then as long as it was.
-        """
+        """Run one step, calling ``progress`` each second or so; a true answer ends it early."""
 
     def close(self) -> None:
         """End every process."""
+
+
+def most_frequent(errors: Mapping[str, int], most: int | None = 3) -> str:
+    """The most frequent kinds of errors, in words."""
+    kinds = sorted(errors.items(), key=lambda each: -each[1])[:most]
+    return ", ".join(f"{count:,} times {kind}" for kind, count in kinds)
 
 
 def finite(value: float) -> float | None:

@@ -1,15 +1,4 @@
-"""A language model's answer, token by token, as it comes.
-
-Read are the streams of OpenAI's API (``choices`` with ``delta`` or ``text``: vLLM, SGLang, LMI,
-llama.cpp) and of TGI and LMI (``token``), as server-sent events or as one JSON object in each line.
-Of any other stream each part counts as one chunk with content.
-
-Two words that tools use differently. The *inter-token latency* is the gap between two successive
-chunks with content, of all streams together, as ``vllm:inter_token_latency_seconds`` and vLLM's own
-benchmark have it. The *time per output token* is that of one stream: from its first token to its
-last, divided by the tokens after the first; AIPerf calls this one inter-token latency. They differ
-where a chunk carries several tokens.
-"""
+"""A language model's answer, token by token, as it comes."""
 
 from __future__ import annotations
 
@@ -27,29 +16,15 @@ _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
 class TokenTimes(NamedTuple):
-    """When the tokens of one answer came; ``time.perf_counter()``'s seconds.
+    """When the tokens of one answer came; ``time.perf_counter()``'s seconds."""
 
-    Attributes
-    ----------
-    first, last : float or None
-        First and last chunk with content; ``None`` without one.
-    gaps : list of float
-        Between successive chunks with content.
-    output_tokens : int
-        As the model counts them; without its count, the chunks with content.
-    prompt_tokens, cached_tokens : int
-        As the model counts them; 0 where it does not.
-    counted : bool
-        Whether the model counted its output tokens.
-    """
-
-    first: float | None
+    first: float | None  # first and last chunk with content; ``None`` without one
     last: float | None
-    gaps: list[float]
-    output_tokens: int
-    prompt_tokens: int
+    gaps: list[float]  # between successive chunks with content
+    output_tokens: int  # as the model counts them; without its count, the chunks with content
+    prompt_tokens: int  # as the model counts them; 0 where it does not
     cached_tokens: int
-    counted: bool
+    counted: bool  # whether the model counted its output tokens
 
     @property
     def per_token(self) -> float | None:
@@ -61,11 +36,6 @@ class TokenTimes(NamedTuple):
 
 class TokenReader:
     """Reads one stream.
-
-    Attributes
-    ----------
-    problem : tuple of str or None
-        Kind and message of an error that the stream itself reports.
 
     Examples
     --------

@@ -1,11 +1,4 @@
-"""A Locust user for SageMaker endpoints: to subclass, or to use as it is.
-
-Replaces the boto3 client per user of AWS's own example, which ends at 1,400 requests per second
-and core. Everything of Locust stays as it is: UI, ``--headless``, ``--csv``, ``--processes``,
-master and workers. Importing this module imports Locust, which patches the standard library of
-the process, and gives Locust's table, CSV and HTML finer figures
-(:func:`~low_latency_endpoint.load_test.engine.locust_statistics.install`).
-"""
+"""A Locust user for SageMaker endpoints; imports Locust, and gives its figures finer buckets."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""When a result says something about the generator instead of the endpoint.
-
-A client at its limit passes for an endpoint at its limit. Each reason names its figures, so that a
-reader can judge it.
-"""
+"""When a result says something about the generator instead of the endpoint."""
 
 from __future__ import annotations
 

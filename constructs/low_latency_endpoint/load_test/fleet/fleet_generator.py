@@ -64,12 +64,7 @@ _LOOK_EVERY = 10.0
 
 
 class FleetGenerator:
-    """Runs steps on the endpoint's load-test fleet; use it as a context manager.
-
-    Entering it starts one master and the workers, spread evenly over the client zones, and waits
-    until all are connected; leaving it, however that happens, stops them. When this machine dies,
-    the master notices within three minutes and the fleet ends by itself.
-    """
+    """Runs steps on the endpoint's load-test fleet, whose tasks live as long as this context."""
 
     def __init__(
         self,

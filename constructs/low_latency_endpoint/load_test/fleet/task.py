@@ -1,9 +1,4 @@
-"""What the fleet's containers run: ``python -m low_latency_endpoint.load_test.fleet.task``.
-
-``master`` starts Locust's master, waits for its workers and runs the steps that are asked of it
-through the run's folder in S3. ``worker`` becomes a worker of the master that the environment
-names. Everything else comes from the environment that the tasks are started with.
-"""
+"""What the fleet's containers run: ``python -m low_latency_endpoint.load_test.fleet.task``."""
 
 from __future__ import annotations
 

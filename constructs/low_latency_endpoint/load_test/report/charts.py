@@ -32,10 +32,7 @@ _LINES = 8  # lines of one chart that can still be told apart
 
 
 def throughput_and_latency(report: LoadTestReport) -> Chart:
-    """Each step's rate and its latencies with their intervals, the target and the limit.
-
-    The rate is the one that was offered: past the limit, answers are no more than before.
-    """
+    """Each step's offered rate and its latencies with their intervals, the target and the limit."""
     steps = sorted(_answered(report), key=_load)
     rates = [_load(each) for each in steps]
     lines = []

@@ -1,7 +1,4 @@
-"""The load test as one self-contained HTML page.
-
-Needs the ``load-test`` extra (Jinja2).
-"""
+"""The load test as one self-contained HTML page; needs the ``load-test`` extra (Jinja2)."""
 
 from __future__ import annotations
 

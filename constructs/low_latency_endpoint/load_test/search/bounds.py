@@ -1,8 +1,4 @@
-"""Where the true value of a step's statistic lies: bounds of quantiles, means and shares.
-
-Each bound holds with the confidence on its own. A quantile's are ranks of the sample by the binomial
-law, so nothing is assumed of how latencies are distributed.
-"""
+"""Where the true value of a step's statistic lies: bounds of quantiles, means and shares."""
 
 from __future__ import annotations
 
@@ -19,14 +15,11 @@ CONFIDENCE = 0.95  # of each bound on its own
 
 @dataclass(frozen=True)
 class Bounds:
-    """A statistic of a step and where the true one lies; seconds.
-
-    ``high`` is infinite where there are too few requests to bound it.
-    """
+    """A statistic of a step and where the true one lies; seconds."""
 
     value: float
     low: float
-    high: float
+    high: float  # infinite where there are too few requests to bound it
     samples: int
 
     def to_dict(self) -> dict[str, Any]:
@@ -166,11 +159,6 @@ def quantile_bounds(
     samples: int | None = None,
 ) -> Bounds:
     """A quantile with its bounds.
-
-    Parameters
-    ----------
-    samples : int, optional
-        Independent ones among the latencies. By default all of them.
 
     Examples
     --------

@@ -1,9 +1,4 @@
-"""What blocks of neighbouring seconds tell, whose requests depend on each other.
-
-Late requests come in clusters: whoever waits behind a late request is late too, and the streams of a
-batch share its iterations. So not requests are counted but how many independent ones they are worth
-(see :mod:`.early_verdict`).
-"""
+"""What blocks of neighbouring seconds tell, whose requests depend on each other."""
 
 from __future__ import annotations
 

@@ -1,29 +1,4 @@
-"""Ends a step as soon as its verdict is certain, and says honestly that it looked more than once.
-
-A step that is looked at every second would sooner or later look good, or bad, by chance. So the
-looks are fixed before the step begins (each half as far away again as the last), each may use up
-only its part of the chance of error that the goal allows, and the end of the step, and of its
-repetitions, theirs. The parts add up to ``1 - confidence`` (Bonferroni), however the looks depend
-on each other.
-
-Late requests come in clusters: whoever waits behind a late request is late too. So not requests
-are counted but how many independent ones they are worth: the variance of the late share from
-second to second, divided by that of independent requests and widened by the measured correlation
-of neighbouring seconds, is how many requests count as one (Kish's design effect, by batch means;
-Law, *Simulation Modeling and Analysis*, 9.5.3).
-
-- A step *misses* early when so many independent requests are not late, or failed, by chance; or
-  when so many are late that the whole step could not hold any more, whatever came. What waits
-  longer than the target and has no answer yet is late already.
-- It *holds* early when a binomial bound of the late requests keeps the target, and no request
-  failed, and each second's own percentile is so far below the target that the next second's is
-  too (a prediction bound of their logarithms, by Student's law). Far below its limit no request is
-  late, and nothing is measured of how they would cluster: this margin stands for it.
-
-Assumed: seconds further apart than neighbours depend on each other no more than a first-order
-process makes them, and what did not show at all in a step (a pause that comes once an hour) is not
-judged by it. The step that confirms a limit is never ended as held before its time.
-"""
+"""Ends a step as soon as its verdict is certain, and reckons that it looked more than once."""
 
 from __future__ import annotations
 
@@ -62,30 +37,15 @@ Verdict = Literal["held", "broken", "unclear", ""]
 
 @dataclass(frozen=True)
 class Looks:
-    """When a step is looked at, and with which chance of error.
+    """When a step is looked at, and with which chance of error."""
 
-    Attributes
-    ----------
-    seconds : tuple of float
-        That count, at each look; the last is the step's end.
-    misses, holds : tuple of float
-        Chance of a wrong verdict at each look; 0 where there can be none.
-    whole : float
-        Seconds from which on it is as long as it should be: it ends when even twice as long would
-        not tell.
-    """
-
-    seconds: tuple[float, ...]
-    misses: tuple[float, ...]
+    seconds: tuple[float, ...]  # that count, at each look; the last is the step's end
+    misses: tuple[float, ...]  # chance of a wrong verdict at each look; 0 where there can be none
     holds: tuple[float, ...]
+    # seconds from which on it is as long as it should be: it ends when even twice as long would
+    # not tell
     whole: float
     hopes_until: float
-
-    @property
-    def earliest_hold(self) -> float:
-        """Seconds after which the step may hold at the earliest; infinite for none."""
-        pairs = zip(self.seconds, self.holds, strict=True)
-        return next((each for each, alpha in pairs if alpha), math.inf)
 
 
 def looks_of(
@@ -98,16 +58,6 @@ def looks_of(
     holds_from: float = 0.0,
 ) -> Looks:
     """When a step of that rate is looked at.
-
-    Parameters
-    ----------
-    seconds, longest : float
-        That should do, and that it may become while its verdict is open.
-    hold_error : float
-        The chance that a step is wrongly said to hold. That it is wrongly said to miss has the
-        goal's.
-    holds_from : float
-        Seconds before which it is not to be ended as held.
 
     Examples
     --------
@@ -177,17 +127,6 @@ class _Block:
 class EarlyVerdict:
     """Follows a step second by second, and says when its verdict is certain.
 
-    Parameters
-    ----------
-    looks : Looks
-        From :func:`looks_of`, made before the step began.
-
-    Attributes
-    ----------
-    verdict : str
-        ``held`` or ``broken`` when it is certain, ``unclear`` when it is not to be expected to
-        become so; empty before.
-
     Examples
     --------
     >>> from ..engine.arrivals import ConstantArrivals
@@ -245,11 +184,9 @@ class EarlyVerdict:
             self.verdict = "unclear"
 
     def judged(self, whole: Judgement) -> Judgement:
-        """The judgement of all that was measured, with the verdict that ended the step.
-
-        The generator's own limit comes first, and what only the last answers showed counts: then
-        nothing is certain.
-        """
+        """The judgement of all that was measured, with the verdict that ended the step."""
+        # The generator's own limit comes first, and what only the last answers showed counts: then
+        # nothing is certain.
         if not self.verdict:  # it came to its end, which need not be that of a second
             self._counted = max(self._counted, self._looks.seconds[-1])
             self._look(len(self._looks.seconds) - 1)
@@ -302,10 +239,8 @@ class EarlyVerdict:
         return False
 
     def _waiting(self, statistic: str, target: float) -> int:
-        """Requests that have waited for longer than the target, and have no answer yet.
-
-        Of a stream under way it is not known whether it has begun.
-        """
+        """Requests that have waited for longer than the target, and have no answer yet."""
+        # Of a stream under way it is not known whether it has begun.
         if without_prefix(statistic) != statistic:
             return 0
         return max(0, self._outstanding - sum(self._sent[-math.ceil(target) :]))

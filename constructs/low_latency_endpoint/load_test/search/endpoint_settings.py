@@ -25,55 +25,26 @@ SETTINGS_ENDPOINT = rule(
 
 @dataclass(frozen=True)
 class StatedEndpoint:
-    """One endpoint as its settings state it; ``None`` for what they do not.
+    """One endpoint as its settings state it; ``None`` for what they do not."""
 
-    Attributes
-    ----------
-    key : str
-        Under ``endpoints``.
-    endpoint_name : str or None
-        At AWS.
-    region : str or None
-    targets : dict of str to float
-        Seconds by statistic.
-    peak_tps, safety_factor : float or None
-    payloads : Payloads or None
-        The warm-up's.
-    content_type, target_model : str or None
-        The warm-up's.
-    planned_instances : int or None
-        That hold the peak by the plan; ``None`` without a throughput.
-    prices : mapping of str to Price
-        By item.
-    streaming : bool
-        Whether answers are streamed.
-    tokens : TokenTraffic or None
-        Of a language model's requests.
-    """
-
-    key: str
-    endpoint_name: str | None
+    key: str  # under ``endpoints``
+    endpoint_name: str | None  # at AWS
     region: str | None
-    targets: dict[str, float]
+    targets: dict[str, float]  # seconds by statistic
     peak_tps: float | None
     safety_factor: float | None
-    payloads: Payloads | None
-    content_type: str | None
+    payloads: Payloads | None  # the warm-up's
+    content_type: str | None  # the warm-up's
     target_model: str | None
+    # that hold the peak by the plan; ``None`` without a throughput
     planned_instances: int | None = None
-    prices: Mapping[str, Price] = field(default_factory=dict)
-    streaming: bool = False
-    tokens: TokenTraffic | None = None
+    prices: Mapping[str, Price] = field(default_factory=dict)  # by item
+    streaming: bool = False  # whether answers are streamed
+    tokens: TokenTraffic | None = None  # of a language model's requests
 
 
 def endpoint_key(settings: Any, name: str, where: str) -> str:
-    """The key of an endpoint, given its name at AWS or its key; a lone endpoint is meant anyway.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT111``.
-    """
+    """The key of an endpoint, given its name at AWS or its key; a lone endpoint is meant anyway."""
     endpoints = settings.endpoints
     for key, each in endpoints.items():
         if each.endpoint_name == name:
@@ -88,15 +59,7 @@ def endpoint_key(settings: Any, name: str, where: str) -> str:
 
 
 def stated_endpoint(path: Path, name: str) -> StatedEndpoint:
-    """Read what the settings file states about an endpoint.
-
-    Raises
-    ------
-    SettingsError
-        When the file is not valid.
-    ConfigurationError
-        ``LLT111``.
-    """
+    """Read what the settings file states about an endpoint."""
     settings = load_settings(path)
     key = endpoint_key(settings, name, str(path))
     one = settings.endpoints[key]

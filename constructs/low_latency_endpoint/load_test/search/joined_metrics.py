@@ -1,12 +1,4 @@
-"""What CloudWatch has of the same endpoint and time: model latency, overhead, use, errors.
-
-The client sees the whole time of a request; CloudWatch splits it. Its values arrive a minute or
-two after the requests, and cover whole minutes: a step shorter than that shares its minutes with
-its neighbours, which is said wherever such values are shown.
-
-Permission: ``cloudwatch:GetMetricData``. What may not be read is unknown, and the load test goes on
-without it.
-"""
+"""What CloudWatch has of the same endpoint and time: model latency, overhead, use, errors."""
 
 from __future__ import annotations
 
@@ -39,11 +31,10 @@ _LATENCIES = {"ModelLatency", "OverheadLatency"}
 
 @dataclass(frozen=True)
 class StepMetrics:
-    """Values of a stretch of time, by metric and statistic such as ``ModelLatency.p99``.
+    """Values of a stretch of time, by metric and statistic such as ``ModelLatency.p99``."""
 
-    Latencies in milliseconds, utilization in percent of the whole instance, sums of requests per
-    second. ``shared`` when its minutes hold requests from before or after, too.
-    """
+    # Latencies in milliseconds, utilization in percent of the whole instance, sums of requests per
+    # second. ``shared`` when its minutes hold requests from before or after, too.
 
     values: Mapping[str, float] = field(default_factory=dict)
     shared: bool = False
@@ -59,23 +50,13 @@ class StepMetrics:
 
 @dataclass(frozen=True)
 class JoinedMetrics:
-    """CloudWatch's series over the run.
+    """CloudWatch's series over the run."""
 
-    Attributes
-    ----------
-    series : mapping of (str, str) to Series
-        By metric and statistic; milliseconds and percent of the whole instance.
-    complete : bool
-        Whether it had counted the answers when it was read.
-    unknown : tuple of str
-        What could not be read, and why.
-    clock : AccountClock
-        By which the account's time, the series', went beside that of the steps.
-    """
-
+    # by metric and statistic; milliseconds and percent of the whole instance
     series: Mapping[tuple[str, str], Series] = field(default_factory=dict)
-    complete: bool = False
-    unknown: tuple[str, ...] = ()
+    complete: bool = False  # whether it had counted the answers when it was read
+    unknown: tuple[str, ...] = ()  # what could not be read, and why
+    # by which the account's time, the series', went beside that of the steps
     clock: AccountClock = WALL_CLOCK
 
     def of(self, result: StepResult) -> StepMetrics:
@@ -83,11 +64,8 @@ class JoinedMetrics:
         return self.during(result.started_at, result.ended_at, result.step.settle_seconds)
 
     def during(self, start: float, end: float, settling: float = 0.0) -> StepMetrics:
-        """The values between two moments (epoch seconds, wall clock), from their minutes.
-
-        Minutes that lie inside as a whole are preferred; without any, those of which the stretch
-        fills most. The seconds of ``settling`` before it may complete a minute.
-        """
+        """The values between two moments (epoch seconds, wall clock), from their minutes."""
+        # Whole minutes are preferred, with ``settling`` before; else those that the stretch fills most.
         seconds = PERIOD.total_seconds()
         start, end = self.clock.account(start), self.clock.account(end)
         settling *= self.clock.speed
@@ -157,26 +135,7 @@ def read_joined(
     progress: Callable[[str], None] = lambda text: None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> JoinedMetrics:
-    """Read CloudWatch over a run, once it has counted the run's answers.
-
-    Parameters
-    ----------
-    account : Account
-    endpoint : str
-    fleet : ServingFleet
-        Whose variants are read.
-    start, end : float
-        Epoch seconds, by the wall clock.
-    answers : int
-        Good answers that the client had: until CloudWatch has counted (nearly) as many, its
-        values are not complete.
-    wait : float
-        Seconds to wait for that at most.
-    clock : AccountClock
-        The account's time beside it. By default the same.
-    progress : callable
-        Is told what is waited for.
-    """
+    """Read CloudWatch over a run, once it has counted the run's answers."""
     start, end = clock.account(start), clock.account(end)
     first = datetime.fromtimestamp(start - start % PERIOD.total_seconds(), UTC)
     last = datetime.fromtimestamp(end, UTC) + PERIOD
@@ -202,8 +161,7 @@ def read_joined(
 
 
 def _merged(found: Mapping[Query, Series], fleet: ServingFleet) -> dict[tuple[str, str], Series]:
-    """All variants' values of a minute as one: sums added, latencies weighted by their requests,
-    all else by instances."""
+    """All variants as one: sums added, latencies weighted by requests, all else by instances."""
     weights = {each.variant: float(each.instances or 1) for each in fleet.each}
     counts = {
         query.owner[0]: values

@@ -1,15 +1,4 @@
-"""Did a step hold the latency target? Judged with what its number of requests can tell.
-
-A percentile of a sample is itself uncertain: of 300 requests, three lie beyond p99. The interval
-here comes from order statistics: with *n* independent samples the number of those beyond the true
-quantile follows a binomial law, whatever the law of the latencies, so ranks of the sample bound it
-(David and Nagaraja, *Order Statistics*, 7.1). A step *held* when the upper bound keeps the target,
-*broke* when the lower bound misses it, and is *unclear* in between: then it needs more requests.
-
-Requests in a queue are not independent, which the binomial law takes them to be: the true interval
-is wider. That is why a limit is confirmed by fresh requests, and why a step whose latency is still
-rising when it ends never counts as held.
-"""
+"""Did a step hold the latency target? Judged with what its number of requests can tell."""
 
 from __future__ import annotations
 
@@ -22,6 +11,7 @@ from typing import Any, Literal
 from ...errors import rule
 from ...plan.limits import Range
 from ..engine.latencies import LatencyHistogram
+from ..engine.steps import most_frequent
 from ..engine.target import TokenLimits
 from ..engine.token_results import TOKEN_HISTOGRAMS, TokenResult
 from .bounds import (
@@ -166,34 +156,19 @@ class LatencyGoal:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a step showed.
+    """What a step showed."""
 
-    Attributes
-    ----------
-    outcome : str
-        ``held``, ``broken``, ``unclear``, or ``client-bound`` when the generator was the limit.
-    reasons : tuple of str
-        Why, in words.
-    bounds : mapping of str to Bounds
-        By statistic.
-    goodput : ShareBounds or None
-        Share of the requests that were good ones, where the goal asks for one.
-    errors : bool
-        Whether errors broke it.
-    rising : bool
-        Whether latency still rose when it ended.
-    kept : bool
-        Whether the goal was kept. That may be known of a ``client-bound`` step too: latencies
-        include the generator's delay, so an endpoint that keeps the target with it keeps the
-        target without. Its figures are no measurement of the endpoint nevertheless.
-    """
-
+    # ``held``, ``broken``, ``unclear``, or ``client-bound`` when the generator was the limit
     outcome: Outcome
-    reasons: tuple[str, ...] = ()
-    bounds: Mapping[str, Bounds] = field(default_factory=dict)
-    errors: bool = False
-    rising: bool = False
+    reasons: tuple[str, ...] = ()  # why, in words
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)  # by statistic
+    errors: bool = False  # whether errors broke it
+    rising: bool = False  # whether latency still rose when it ended
+    # whether the goal was kept. That may be known of a ``client-bound`` step too: latencies
+    # include the generator's delay, so an endpoint that keeps the target with it keeps the target
+    # without. Its figures are no measurement of the endpoint nevertheless.
     kept: bool = False
+    # share of the requests that were good ones, where the goal asks for one
     goodput: ShareBounds | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -275,39 +250,7 @@ def judge(
     gaps: Mapping[str, int | None] | None = None,
     piling_up: bool = False,
 ) -> Judgement:
-    """Judge a step, or several of the same load taken together.
-
-    Parameters
-    ----------
-    latencies : LatencyHistogram
-        From the intended start to the whole answer, of all requests that were answered, and to
-        giving up, of those that waited in vain.
-    failed, sent : int
-        Requests.
-    client_bound : sequence of str
-        Why the generator, not the endpoint, was the limit; empty when it was not.
-    p50_by_second : sequence of float
-        Median latency of each second, to see whether it still rises.
-    errors : mapping of str to int
-        Their number by kind, for the words.
-    unsent : int
-        Requests that were due and not sent: the load was another one.
-    first_byte : LatencyHistogram, optional
-        From the intended start to the first byte, of response streams; without it a target for the
-        first byte is unclear.
-    tokens : TokenResult, optional
-        Of a language model's answers; without it a target for tokens is unclear.
-    gaps : mapping of str to int, optional
-        By statistic, how many independent gaps those between tokens are worth. By default as many
-        as there are streams, as the gaps of one stream depend on each other.
-    piling_up : bool
-        Whether ever more requests were under way: answers did not keep pace.
-
-    Notes
-    -----
-    Errors that the endpoint answers count even where the generator was at its limit: no slow
-    client makes an endpoint answer 503. Latency does not count then.
-    """
+    """Judge a step, or several of the same load taken together."""
     histograms = {"latency": latencies, "first_byte": first_byte}
     streams: int | None = None
     if tokens is not None:
@@ -342,9 +285,8 @@ def judge(
     broken: list[str] = []
     unclear: list[str] = []
     if by_errors:
-        said = (
-            f"{failed:,} of {sent:,} requests failed ({failed / max(sent, 1):.2%}){_kinds(errors)}"
-        )
+        kinds = f": {most_frequent(errors)}" if errors else ""
+        said = f"{failed:,} of {sent:,} requests failed ({failed / max(sent, 1):.2%}){kinds}"
         (broken if by_errors == "broken" else unclear).append(said)
     for name, each in bounds.items():
         target = goal.targets[name]
@@ -441,13 +383,6 @@ def piles_up(under_way: Sequence[float]) -> bool:
         return False
     before, after = median(under_way[:third]), median(under_way[-third:])
     return after - before > 3 * math.sqrt(before + 1)
-
-
-def _kinds(errors: Mapping[str, int] | None) -> str:
-    if not errors:
-        return ""
-    most = sorted(errors.items(), key=lambda each: -each[1])[:3]
-    return ": " + ", ".join(f"{count:,} times {kind}" for kind, count in most)
 
 
 def _span(each: Bounds) -> str:

@@ -1,16 +1,4 @@
-"""Find the highest rate that an endpoint holds: alone, rising, bisecting, confirming.
-
-1. *Alone*: one caller at a time, so that no request waits for another: the service time, from
-   which the first rate follows, and which the simulator wants.
-2. *Rising*: the rate doubles until a step breaks the latency target or fails.
-3. *Bisecting* (on the logarithm) between the highest rate that held and the lowest that did not.
-   A step that its requests cannot decide is repeated, longer, and judged together.
-4. *Confirming*: the steps so far were many, and the one that held may have been lucky. A fresh,
-   longer step at the limit decides; when it fails, the limit goes down. It must be a valid one: a
-   step that the generator limited may guide the search, and confirms nothing.
-
-Only rates whose upper bound of the percentile keeps the target count as held (see ``judging``).
-"""
+"""Find the highest rate that an endpoint holds: alone, rising, bisecting, confirming."""
 
 from __future__ import annotations
 
@@ -23,7 +11,7 @@ from ...errors import rule
 from ...plan.capacity import counted_instances
 from ...plan.limits import TPS_PER_INSTANCE
 from ..engine.arrivals import ConstantArrivals, PoissonArrivals
-from ..engine.steps import Step
+from ..engine.steps import Step, most_frequent
 from .early_verdict import Looks, looks_of
 from .judging import Judgement, LatencyGoal
 from .measured_steps import MeasuredStep
@@ -60,37 +48,20 @@ _FIRST_UNDER_WAY, _FIRST_STREAMS = 0.5, 4.0
 
 @dataclass(frozen=True)
 class Limit:
-    """The throughput that was found.
+    """The throughput that was found."""
 
-    Attributes
-    ----------
-    rate : float or None
-        Highest rate of requests per second that all instances together held; ``None`` for none.
-    broken_rate : float or None
-        Lowest rate that certainly broke the goal; ``None`` when none did.
-    confidence : float
-        Of the bound that the latency keeps at ``rate``.
-    confirmed : bool
-        Whether a fresh step held it too.
-    how : str
-        In words.
-    problem : str
-        Why the limit must not be planned with; empty when it may.
-    lower_bound : bool
-        Whether the highest rate that the search was to try held: the limit is higher.
-    concurrency, token_rate : float or None
-        Of language models only: requests under way and output tokens per second at ``rate``, of all
-        instances together.
-    """
-
+    # highest rate of requests per second that all instances together held; ``None`` for none
     rate: float | None
-    broken_rate: float | None
+    broken_rate: float | None  # lowest rate that certainly broke the goal; ``None`` when none did
     instances: int
-    confidence: float
-    confirmed: bool
-    how: str
-    problem: str = ""
+    confidence: float  # of the bound that the latency keeps at ``rate``
+    confirmed: bool  # whether a fresh step held it too
+    how: str  # in words
+    problem: str = ""  # why the limit must not be planned with; empty when it may
+    # whether the highest rate that the search was to try held: the limit is higher
     lower_bound: bool = False
+    # of language models only: requests under way and output tokens per second at ``rate``, of all
+    # instances together
     concurrency: float | None = None
     token_rate: float | None = None
 
@@ -150,11 +121,7 @@ Measure = Callable[[Step, str, Looks | None, float], MeasuredStep]
 
 
 def limit_so_far(plan: SearchPlan, steps: Sequence[MeasuredStep]) -> Limit | None:
-    """What a search that was stopped knows: the highest rate that held, as a lower bound.
-
-    ``None`` where nothing held. A rate that was not confirmed has only the confidence of the steps
-    that show the way.
-    """
+    """What a search that was stopped knows: the highest rate that held, as a lower bound."""
     held: dict[float, bool] = {}
     for each in steps:
         rate = each.offered
@@ -193,19 +160,7 @@ def _of_tokens(goal: LatencyGoal, step: MeasuredStep | None) -> dict[str, Any]:
 
 
 def find_limit(plan: SearchPlan, measure: Measure) -> Limit:
-    """Look for the limit.
-
-    Parameters
-    ----------
-    measure : callable
-        Takes a step, its purpose and the results of earlier runs of the same step; runs it.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT112`` when even one caller at a time gets no answers, ``LLT136`` when nobody says by
-        how many instances the limit is to be divided.
-    """
+    """Look for the limit."""
     if plan.instances is None:
         raise INSTANCES_KNOWN.error(got="none", allowed="SearchPlan(..., instances=1)")
     return _Search(plan, measure, plan.instances).run()
@@ -432,20 +387,11 @@ def _seems_to_hold(goal: LatencyGoal, measured: MeasuredStep) -> bool:
 
 
 def check_answered(alone: MeasuredStep) -> None:
-    """Refuse to load an endpoint that does not even answer one caller.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT112``.
-    """
+    """Refuse to load an endpoint that does not even answer one caller."""
     result = alone.result
     if result.completed and result.failed <= _FAILED_ALONE * result.sent:
         return
-    kinds = ", ".join(
-        f"{count:,} times {kind}"
-        for kind, count in sorted(result.errors.items(), key=lambda each: -each[1])
-    )
+    kinds = most_frequent(result.errors, None)
     raise NOTHING_ANSWERED.error(
         got=f"{result.completed:,} good answers to {result.sent:,} requests"
         + (f" ({kinds})" if kinds else ""),

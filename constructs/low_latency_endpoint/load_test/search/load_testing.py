@@ -1,14 +1,4 @@
-"""A whole load test from this machine: look at the fleet, send, read CloudWatch, say what limits.
-
-Examples
---------
-As in docs/how-to/load-tests.md, whose lines a test runs::
-
-    report = load_test(
-        Target("sentiment", "us-east-1"), Payloads.of_bytes(b'{"inputs": "hello"}'),
-        rate_plan([50, 100], seconds=10))
-    write_page(report, Path("report.html"))
-"""
+"""A whole load test from this machine: look at the fleet, send, read CloudWatch, judge."""
 
 from __future__ import annotations
 

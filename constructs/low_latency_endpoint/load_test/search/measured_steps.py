@@ -18,23 +18,12 @@ from .judging import INTER_TOKEN, Judgement, LatencyGoal, judge, piles_up
 
 @dataclass(frozen=True)
 class MeasuredStep:
-    """One step that was run.
+    """One step that was run."""
 
-    Attributes
-    ----------
-    result : StepResult
-        What the generator measured.
-    timeline : tuple of Progress
-        Second by second, its settling time included.
-    judgement : Judgement
-        Whether it held the goal; of a repeated step, all its runs together.
-    purpose : str
-        Why it was run: ``alone``, ``load``, ``rise``, ``bisect``, ``repeat``, ``confirm``.
-    """
-
-    result: StepResult
-    timeline: tuple[Progress, ...]
-    judgement: Judgement
+    result: StepResult  # what the generator measured
+    timeline: tuple[Progress, ...]  # second by second, its settling time included
+    judgement: Judgement  # whether it held the goal; of a repeated step, all its runs together
+    # why it was run: ``alone``, ``load``, ``rise``, ``bisect``, ``repeat``, ``confirm``
     purpose: str = "load"
 
     @property
@@ -124,11 +113,7 @@ def judged(
 
 
 def independent_gaps(timeline: Sequence[Progress], target: float) -> int | None:
-    """How many independent gaps those between tokens are worth; ``None`` without any.
-
-    The streams of a batch share each iteration, so that their gaps are late together: how the late
-    share differs from second to second says how many are worth one (see ``early_verdict``).
-    """
+    """How many independent gaps those between tokens are worth; ``None`` without any."""
     counts = [each.tokens.inter_token.count for each in timeline]
     late = [each.tokens.inter_token.count_above(target) for each in timeline]
     if not sum(counts):

@@ -29,30 +29,18 @@ _INPUT = "TPS per instance"
 
 @dataclass(frozen=True)
 class AdoptedLimit:
-    """A settings file with a measured throughput in it, not written yet.
+    """A settings file with a measured throughput in it, not written yet."""
 
-    Attributes
-    ----------
-    key : str
-        Of the endpoint in the settings.
-    edit : YamlEdit
-        What changes in the file; :func:`~low_latency_endpoint.settings.yaml_editing.write_edit`
-        writes it.
-    settings_before, settings_after : Settings
-        What the file says now, and with the throughput.
-    before, after : dict of str to Explanation
-        The plans of all endpoints, explained.
-    raised : tuple of str
-        Stated numbers of instances that are below what the peak needs now, and are raised too.
-    """
-
-    key: str
+    key: str  # of the endpoint in the settings
     limit: FoundLimit
+    # what changes in the file; :func:`~low_latency_endpoint.settings.yaml_editing.write_edit`
+    # writes it
     edit: YamlEdit
-    settings_before: Settings
+    settings_before: Settings  # what the file says now, and with the throughput
     settings_after: Settings
-    before: dict[str, Explanation]
+    before: dict[str, Explanation]  # the plans of all endpoints, explained
     after: dict[str, Explanation]
+    # stated numbers of instances that are below what the peak needs now, and are raised too
     raised: tuple[str, ...] = ()
 
 
@@ -64,26 +52,7 @@ def adopt_limit(
     peak_tps: float | None = None,
     accept_lower_bound: bool = False,
 ) -> AdoptedLimit:
-    """Put the limit of a result file into the text of a settings file.
-
-    Parameters
-    ----------
-    endpoint : str, optional
-        Its key in the settings. By default the one whose name the load test called.
-    peak_tps : float, optional
-        The peak to hold, where the settings state no throughput yet, or another one.
-    accept_lower_bound : bool
-        Whether to plan with the highest rate that was tried, where that held. By default not.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT111`` when the settings do not hold the endpoint, ``LLT113``, ``LLT114`` and
-        ``LLT138`` for the result, ``LLT163`` without a peak, ``LLE933`` for an unknown key,
-        ``LLE937`` for a value that cannot be changed.
-    SettingsError
-        When the settings are not valid, before or after.
-    """
+    """Put the limit of a result file into the text of a settings file."""
     limit = read_found_limit(result, accept_lower_bound=accept_lower_bound)
     read = load_settings(settings)
     key = endpoint or endpoint_key(read, limit.endpoint, str(settings))
@@ -103,16 +72,13 @@ def adopt_limit(
     counts, raised = _too_few(changed, key)
     if counts:
         edit, changed = checked_edit(settings, {**values, **counts})
-    after = _explained(changed)
+    after = explain_variants(changed)
     after[key] = _noted(after[key], limit, changed.endpoints[key])
-    return AdoptedLimit(key, limit, edit, read, changed, _explained(read), after, raised)
+    return AdoptedLimit(key, limit, edit, read, changed, explain_variants(read), after, raised)
 
 
 def _too_few(settings: Settings, key: str) -> tuple[dict[Place, Any], tuple[str, ...]]:
-    """Stated numbers of instances below what holds the peak, and what they have to be.
-
-    A number that was stated for another throughput would stay as it is and break the target.
-    """
+    """Stated numbers of instances below what holds the peak, and what they have to be."""
     needed = plan_endpoint(settings, key).fleet.at_peak
     stated = settings.endpoints[key].instances
     few = [
@@ -126,10 +92,6 @@ def _too_few(settings: Settings, key: str) -> tuple[dict[Place, Any], tuple[str,
             f"instances.{name}: {count} to {needed}, which the peak needs" for name, count in few
         ),
     )
-
-
-def _explained(settings: Settings) -> dict[str, Explanation]:
-    return explain_variants(settings)
 
 
 def _noted(plan: Explanation, limit: FoundLimit, endpoint: EndpointSettings) -> Explanation:

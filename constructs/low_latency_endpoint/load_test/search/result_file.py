@@ -1,10 +1,4 @@
-"""A load test as one JSON file: for the simulator, for the plan, and for people.
-
-The keys ``schema``, ``source``, ``instances``, ``rate``, ``concurrency``, ``slope`` and
-``service_time_ms`` are those of the simulator's file (``simulate.load_test_result``),
-so ``low-latency simulate --from-load-test`` reads it; ``low-latency plan --from-load-test`` reads
-``limit``. The rest is everything that was measured: each step with its whole histograms.
-"""
+"""A load test as one JSON file: for the simulator, for the plan, and for people."""
 
 from __future__ import annotations
 
@@ -232,13 +226,7 @@ def iso_time(seconds: float) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file of the load test.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT115``.
-    """
+    """Write a file of the load test."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -249,46 +237,22 @@ def write_text(path: Path, text: str) -> None:
 
 @dataclass(frozen=True)
 class FoundLimit:
-    """What a plan takes from a result file.
+    """What a plan takes from a result file."""
 
-    Attributes
-    ----------
-    endpoint : str
-        Its name at AWS.
-    instance_type : str
-        Empty where it is not known.
-    lower_bound : bool
-        Whether the limit is higher, and was not looked for.
-    concurrency_per_instance : float or None
-        Of a language model: requests under way on one instance at the limit.
-    """
-
-    endpoint: str
+    endpoint: str  # its name at AWS
     variant: str
     region: str
     source: str
     how: str
     tps_per_instance: float
-    instance_type: str = ""
-    lower_bound: bool = False
+    instance_type: str = ""  # empty where it is not known
+    lower_bound: bool = False  # whether the limit is higher, and was not looked for
+    # of a language model: requests under way on one instance at the limit
     concurrency_per_instance: float | None = None
 
 
 def read_found_limit(path: str | Path, *, accept_lower_bound: bool = False) -> FoundLimit:
-    """Read the limit in a result file.
-
-    Parameters
-    ----------
-    accept_lower_bound : bool
-        Whether the highest rate that was tried may stand for a limit that was not reached. By
-        default it may not.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT113`` for a file that is missing or of another form, ``LLT114`` for a result without a
-        limit that may be planned with, ``LLT138`` for one whose limit was not reached.
-    """
+    """Read the limit in a result file."""
     content = read_result(path, RESULT_FILE)
     where, limit = str(path), content.get("limit")
     if not isinstance(limit, Mapping):

@@ -1,9 +1,4 @@
-"""Runs a load test: steps through a generator, judged as they end. Where it runs is its own matter.
-
-``run`` needs a plan, anything that runs steps (:class:`..engine.steps.Generator`: processes of this
-machine, a fleet, a formula) and somebody to tell. ``load_test`` is all of it for this machine, in
-one call.
-"""
+"""Runs a load test: steps through a generator, judged as they end; wherever that runs."""
 
 from __future__ import annotations
 
@@ -24,17 +19,14 @@ from .search_plan import SearchPlan, TimeLeft, time_left
 
 @dataclass(frozen=True)
 class StepStarted:
-    """A step begins; ``of`` is the number of steps where it is known before.
-
-    ``left`` is how long a search takes from there. ``waits`` are the seconds by which it settles longer, so that it counts from a full minute.
-    """
+    """A step begins; ``of`` is the number of steps where it is known before."""
 
     step: Step
     number: int
     of: int | None
     purpose: str
-    waits: float = 0.0
-    left: TimeLeft | None = None
+    waits: float = 0.0  # seconds by which it settles longer, to count from a full minute
+    left: TimeLeft | None = None  # of a search, from there
 
 
 @dataclass(frozen=True)
@@ -59,33 +51,18 @@ Event = StepStarted | StepProgressed | StepEnded
 Emit = Callable[[Event], None]
 
 
-def _silent(event: Event) -> None:
-    """Tell nobody."""
-
-
 @dataclass(frozen=True)
 class LoadTestRun:
-    """What was run.
-
-    Attributes
-    ----------
-    limit : Limit or None
-        Of a search that came to its end.
-    started_at, ended_at : float
-        Epoch seconds of the whole run.
-    interrupted : bool
-        Whether it was stopped before its end; the steps are those that were whole.
-    failure : str
-        What ended it, where it was not Ctrl-C.
-    """
+    """What was run."""
 
     plan: RunPlan
     steps: tuple[MeasuredStep, ...]
-    limit: Limit | None
-    started_at: float
+    limit: Limit | None  # of a search that came to its end
+    started_at: float  # epoch seconds of the whole run
     ended_at: float
+    # whether it was stopped before its end; the steps are those that were whole
     interrupted: bool = False
-    failure: str = ""
+    failure: str = ""  # what ended it, where it was not Ctrl-C
 
     @property
     def mode(self) -> Mode:
@@ -109,8 +86,7 @@ class LoadTestRun:
 
     @property
     def held(self) -> bool:
-        """Whether the run showed what it should: a limit, all that a search was to try, or that
-        every step held."""
+        """Whether a limit was found, all that a search was to try held, or every step held."""
         if self.interrupted or not self.loads:
             return False
         if self.plan.search is not None:
@@ -120,10 +96,7 @@ class LoadTestRun:
 
 
 def on_whole_minutes(step: Step, now: float) -> Step:
-    """The step, settling for so long that it counts from a full minute: CloudWatch's own.
-
-    Only steps that are at least a minute long have a minute to themselves then.
-    """
+    """The step, settling for so long that it counts from a full minute: CloudWatch's own."""
     minute = 60.0
     if step.counted_seconds < minute or not step.settle_seconds:
         return step
@@ -142,37 +115,12 @@ def _left(plan: RunPlan, search: SearchPlan, step: Step, bracket: float) -> Time
 def run(
     plan: RunPlan,
     generator: Generator,
-    emit: Emit = _silent,
+    emit: Emit = lambda event: None,
     *,
     clock: Callable[[], float] = time.time,
     numbers: int = 0,
 ) -> LoadTestRun:
-    """Run a plan.
-
-    Parameters
-    ----------
-    generator : Generator
-        Runs the steps. It is not closed here.
-    emit : callable
-        Is told of each step's start, seconds and end.
-    clock : callable
-        Epoch seconds, by which steps are brought onto whole minutes.
-    numbers : int
-        By which each step's requests are numbered on from the step before, so that no prompt is
-        sent twice. By default each step sends the same.
-
-    Returns
-    -------
-    LoadTestRun
-        With the steps that were whole when it was interrupted (``KeyboardInterrupt``).
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT112`` when even one caller at a time gets no answers; the generator's, when it ends
-        before a step of load is whole. Later the steps that are whole are kept, and ``failure``
-        says what happened.
-    """
+    """Run a plan."""
     started = time.time()
     done: list[MeasuredStep] = []
 

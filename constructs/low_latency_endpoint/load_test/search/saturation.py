@@ -1,10 +1,4 @@
-"""Where the saturation comes from: the client, errors, the processor, a queue, or nowhere yet.
-
-AWS's advice on load tests: use 60 to 70 % of the hardware; past that expect the latency to rise and
-5xx errors to come. Errors while the CPU is low point to the container or the model (too few
-workers), not to the hardware
-(https://aws.amazon.com/blogs/machine-learning/best-practices-for-load-testing-amazon-sagemaker-real-time-inference-endpoints/).
-"""
+"""Where the saturation comes from: the client, errors, the processor, a queue, or nowhere yet."""
 
 from __future__ import annotations
 
@@ -13,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from ..engine.steps import most_frequent
 from .joined_metrics import JoinedMetrics, StepMetrics
 from .measured_steps import MeasuredStep
 from .running import LoadTestRun
@@ -25,25 +20,19 @@ _GREW = 1.25
 _ANSWERED_ALL = 0.9  # share of what came; below that the rest waits
 _THROTTLED = ("429",)
 
+#: ``invalid``: the figures say nothing about the endpoint; ``limit``: this is what limits.
 Severity = Literal["invalid", "limit", "risk", "fine"]
+KINDS = (
+    *("client-bound", "fleet-changed", "fleet-scales", "fleet-not-planned", "throttled", "errors"),
+    *("cpu", "gpu", "queueing", "before-the-model", "overhead", "not-saturated", "unexplained"),
+)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One thing that the run says.
+    """One thing that the run says."""
 
-    Attributes
-    ----------
-    kind : str
-        Stable name: ``client-bound``, ``fleet-changed``, ``fleet-scales``,
-        ``fleet-not-planned``, ``throttled``, ``errors``, ``cpu``, ``gpu``, ``queueing``,
-        ``before-the-model``, ``overhead``, ``not-saturated``, ``unexplained``.
-    severity : str
-        ``invalid`` (the figures say nothing about the endpoint), ``limit`` (this is what limits),
-        ``risk``, ``fine``.
-    """
-
-    kind: str
+    kind: str  # one of KINDS
     severity: Severity
     title: str
     evidence: tuple[str, ...] = ()
@@ -64,13 +53,8 @@ def loaded_step(run: LoadTestRun) -> MeasuredStep | None:
 
 
 def concurrency(run: LoadTestRun, instances: int | None) -> int | None:
-    """Requests that one instance works on at once, by Little's law at its highest throughput.
-
-    ``None`` unless a step offered more than was answered: below that the instances were not full;
-    and where it is not known how many they are.
-    For instances whose requests slow each other down (batching) it is the number of requests alone
-    that would give the same throughput.
-    """
+    """Requests that one instance works on at once, by Little's law at its highest throughput."""
+    # ``None`` unless a step offered more than was answered: below that the instances were not full.
     if instances is None or run.alone is None or not run.alone.result.completed:
         return None
     full = [
@@ -93,15 +77,7 @@ def verdicts(
     after: ServingFleet | None = None,
     planned: int | None = None,
 ) -> tuple[Verdict, ...]:
-    """What the run says, the gravest first.
-
-    Parameters
-    ----------
-    fleet, after : ServingFleet
-        Before and after the run.
-    planned : int, optional
-        Instances that the plan wants at the peak.
-    """
+    """What the run says, the gravest first."""
     found = [
         *_client_bound(run),
         *_fleet_changed(fleet, after),
@@ -209,11 +185,10 @@ def _errors(step: MeasuredStep, window: StepMetrics) -> Iterator[Verdict]:
         return
     if not step.judgement.errors:
         return
-    kinds = ", ".join(
-        f"{count:,} times {kind}"
-        for kind, count in sorted(errors.items(), key=lambda each: -each[1])[:3]
-    )
-    evidence = [f"{step.result.error_share:.2%} of the requests failed at {_name(step)}: {kinds}"]
+    evidence = [
+        f"{step.result.error_share:.2%} of the requests failed at {_name(step)}: "
+        + most_frequent(errors)
+    ]
     used = _used(window)
     advice = "Look into the container's log."
     title = f"Requests fail at {_name(step)}"
@@ -244,10 +219,7 @@ def _errors(step: MeasuredStep, window: StepMetrics) -> Iterator[Verdict]:
 
 
 def _capacity(step: MeasuredStep) -> float | None:
-    """Answers per second of an endpoint that is full: fewer than come, and constant.
-
-    Failures must be callers who gave up: an endpoint that refuses or breaks says something else.
-    """
+    """Answers per second of an endpoint that is full: fewer than come, and constant."""
     result, offered = step.result, step.offered
     if (
         offered is None

@@ -110,18 +110,14 @@ def settle_seconds(seconds: float, *, confirms: bool = False) -> float:
 class TimeLeft:
     """How long the rest of a search sends, the step that begins included; seconds.
 
-    Attributes
-    ----------
-    least, most : float
-        If every verdict is clear at once, or none before its step's end. Rising further, and a
-        limit that is not confirmed at once, come on top.
-
     Examples
     --------
     >>> TimeLeft(95, 610).text
     '2 to 11 min'
     """
 
+    # if every verdict is clear at once, or none before its step's end. Rising further, and a
+    # limit that is not confirmed at once, come on top.
     least: float
     most: float
 
@@ -139,13 +135,6 @@ def time_left(
     plan: SearchPlan, rate: float | None = None, bracket: float = RISE, *, whole_minutes: bool
 ) -> TimeLeft:
     """How long a search takes from here.
-
-    Parameters
-    ----------
-    rate : float, optional
-        Around which it is; by default one at which a step is no longer than it should be.
-    bracket : float
-        The lowest rate that did not hold, divided by the highest that did.
 
     Examples
     --------

@@ -1,8 +1,4 @@
-"""Which instances answer an endpoint's requests: its variants, their number, type and routing.
-
-Permissions: ``sagemaker:DescribeEndpoint``, ``sagemaker:DescribeEndpointConfig``,
-``application-autoscaling:DescribeScalableTargets``. What may not be read is unknown.
-"""
+"""Which instances answer an endpoint's requests: its variants, their number, type and routing."""
 
 from __future__ import annotations
 
@@ -31,15 +27,10 @@ ONE_INSTANCE_TYPE = rule(
 
 @dataclass(frozen=True)
 class ServingFleet:
-    """The instances that requests go to, as they were when they were read.
+    """The instances that requests go to, as they were when they were read."""
 
-    One variant's; or, of an endpoint that divides its requests among several, all of theirs
-    together. Then ``variant`` names them all, ``instance_type`` and ``routing`` are empty where
-    they differ, and ``parts`` has each on its own.
-
-    ``instances`` is ``None`` where that may not be read; ``maximum`` is the most that scaling may
-    add, ``None`` without scaling.
-    """
+    # Of an endpoint that divides its requests among several variants, all of theirs together: then
+    # ``variant`` names them all, ``instance_type`` and ``routing`` are empty where they differ.
 
     variant: str = ""
     variants: tuple[str, ...] = ()
@@ -78,20 +69,7 @@ class ServingFleet:
 
 
 def read_fleet(account: Account, endpoint: str, variant: str | None = None) -> ServingFleet:
-    """Describe what answers.
-
-    Parameters
-    ----------
-    variant : str, optional
-        To which the requests are sent. By default all variants that the endpoint gives requests
-        to: those with a weight above 0.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLA101`` when there is no such endpoint, or no such variant of it, ``LLA102`` without
-        credentials.
-    """
+    """Describe what answers."""
     found = account.known("endpoint", existing_endpoint, endpoint)
     if found is None:
         return ServingFleet(
@@ -165,10 +143,7 @@ def _same(values: Any) -> str:
 
 
 def read_instances(account: Account, endpoint: str, fleet: ServingFleet) -> int | None:
-    """How many instances of the fleet's variants serve now, from one DescribeEndpoint.
-
-    ``None`` where that may not be read, or a variant is gone.
-    """
+    """How many instances of the fleet's variants serve now; ``None`` where that is not known."""
     described = account.known("endpoint", describe_endpoint, endpoint) or {}
     counts = {
         each["VariantName"]: each.get("CurrentInstanceCount")
@@ -179,21 +154,7 @@ def read_instances(account: Account, endpoint: str, fleet: ServingFleet) -> int 
 
 
 def instances_of_one_kind(fleet: ServingFleet, endpoint: str, component: str | None = None) -> int:
-    """The number by which a limit is divided; refused where nobody can say what one instance is.
-
-    Parameters
-    ----------
-    endpoint : str
-        For the error.
-    component : str, optional
-        The inference component that is called: its copies share instances with other components,
-        and DescribeEndpoint does not count them.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT136`` when the number is not known, ``LLT137`` for variants of several instance types.
-    """
+    """The number by which a limit is divided; refused where nobody can say what one instance is."""
     where = f"endpoint {endpoint}"
     if component is not None:
         raise INSTANCES_KNOWN.error(
@@ -213,13 +174,7 @@ def instances_of_one_kind(fleet: ServingFleet, endpoint: str, component: str | N
 
 
 def check_one_type(fleet: ServingFleet, endpoint: str) -> None:
-    """Variants of several instance types have no limit of one instance.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT137``.
-    """
+    """Variants of several instance types have no limit of one instance."""
     if len({each.instance_type for each in fleet.parts}) > 1:
         raise ONE_INSTANCE_TYPE.error(
             got=", ".join(

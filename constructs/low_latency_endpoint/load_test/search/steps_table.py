@@ -120,22 +120,13 @@ def _cell(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class StepColumn:
-    """One column of the steps.
-
-    Attributes
-    ----------
-    name : str
-    cells : tuple of Cell
-    left_out : int, optional
-        How soon a narrow terminal goes without it; 0 for never, ``None`` for a page only.
-    groups : str
-        The page's tables in which it stands: load, machines.
-    """
+    """One column of the steps."""
 
     name: str
     cells: tuple[Cell, ...]
+    # how soon a narrow terminal goes without it; 0 for never, ``None`` for a page only
     left_out: int | None
-    groups: str
+    groups: str  # the page's tables in which it stands: load, machines
 
     @property
     def width(self) -> int:
@@ -146,16 +137,7 @@ class StepColumn:
 def step_columns(
     steps: Sequence[MeasuredStep], report: LoadTestReport | None = None, *, beyond: bool = False
 ) -> Iterator[StepColumn]:
-    """All columns that say something of these steps.
-
-    Parameters
-    ----------
-    steps : sequence of MeasuredStep
-    report : LoadTestReport, optional
-        For what CloudWatch has of them. By default the client's side alone.
-    beyond : bool
-        Say on how many requests a doubtful percentile rests.
-    """
+    """All columns that say something of these steps."""
 
     def column(
         name: str,
