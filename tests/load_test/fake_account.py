@@ -19,7 +19,9 @@ from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
 from low_latency_endpoint.load_test.search.load_testing import load_test
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport
-from low_latency_endpoint.load_test.search.run_plans import limit_plan
+from low_latency_endpoint.load_test.search.run_plans import RunPlan, limit_plan
+from low_latency_endpoint.load_test.search.running import LoadTestRun, run
+from low_latency_endpoint.load_test.search.saturation import verdicts
 from low_latency_endpoint.load_test.search.search_plan import SearchPlan
 from low_latency_endpoint.load_test.search.serving import ServingFleet
 
@@ -174,14 +176,15 @@ class TwoVariants(FakeAws):
         }
 
 
-def limit_test(
+def loaded(
     monkeypatch: pytest.MonkeyPatch,
     aws: FakeAws,
+    plan: RunPlan,
     generator: FakeGenerator,
     target: Target | None = None,
     **options: Any,
 ) -> LoadTestReport:
-    """Look for the limit of what an account describes."""
+    """Test the endpoint of an account."""
     monkeypatch.setattr(
         "low_latency_endpoint.load_test.search.load_testing.open_clients",
         lambda profile, region: (lambda service: aws, region),
@@ -189,10 +192,49 @@ def limit_test(
     return load_test(
         target or Target("sentiment", "us-east-1"),
         Payloads.of_bytes(b"{}"),
-        limit_plan(SearchPlan(GOAL, 20, poisson=False)),
+        plan,
         generator=lambda: generator,
-        metrics_wait=None,
         **options,
+    )
+
+
+def limit_test(
+    monkeypatch: pytest.MonkeyPatch, aws: FakeAws, generator: FakeGenerator, **options: Any
+) -> LoadTestReport:
+    """Look for the limit of what an account describes."""
+    plan = limit_plan(SearchPlan(GOAL, 20, poisson=False))
+    return loaded(monkeypatch, aws, plan, generator, metrics_wait=None, **options)
+
+
+def report_of(
+    plan: RunPlan, metrics: bool = False, more: dict[str, Any] | None = None, **generator: Any
+) -> LoadTestReport:
+    """The report of a formula, with or without CloudWatch."""
+    done = run(plan, FakeGenerator(**{"queue_limit": 20, **generator}))
+    joined = _metrics(done) if metrics else JoinedMetrics(unknown=("CloudWatch: not permitted",))
+    return LoadTestReport(
+        Target("sentiment", "us-east-1"),
+        done,
+        FLEET,
+        joined,
+        verdicts(done, FLEET, joined),
+        payload="file body.json",
+        **{"peak_tps": 1000.0, "safety_factor": 1.0, **(more or {})},
+    )
+
+
+def _metrics(done: LoadTestRun) -> JoinedMetrics:
+    """Of each minute of the run one more than of the minute before."""
+    minutes = range(int((done.steps[-1].result.ended_at - FakeGenerator().clock) // 60) + 1)
+    return metrics_of(
+        ModelLatency_p99=[40 + minute for minute in minutes],
+        ModelLatency_p50=[20 + minute for minute in minutes],
+        ModelLatency_Average=[22 + minute for minute in minutes],
+        OverheadLatency_Average=[3 + minute for minute in minutes],
+        CPUUtilization_Average=[60 + minute for minute in minutes],
+        Invocations_Sum=[6000 + minute for minute in minutes],
+        InvocationsPerInstance_Sum=[6000 + minute for minute in minutes],
+        Invocation5XXErrors_Sum=[4 + minute for minute in minutes],
     )
 
 

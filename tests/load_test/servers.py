@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,9 @@ from typing import Any
 from roles_under_test import give_hosting_role
 
 from local_sagemaker import LocalAws
+from low_latency_endpoint.account.calls import Account
+from low_latency_endpoint.account.sessions import open_clients
+from low_latency_endpoint.load_test.compare.sides import Sides, read_sides
 from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
 from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.target import Target
@@ -33,29 +36,46 @@ ENVIRONMENT = {
 PAYLOADS = Payloads.of_bytes(b'{"inputs": "I like you."}')
 
 
-def serve_sentiment(aws: LocalAws, *, instances: int) -> None:
+def serve_sentiment(aws: LocalAws, *, instances: int, of: str = "ml.c7i.xlarge") -> None:
     """Create the endpoint ``sentiment`` in a local AWS and wait for it."""
-    sagemaker = aws.client("sagemaker")
-    sagemaker.create_model(
-        ModelName="model",
+    make_model(aws)
+    make_endpoint(aws, "sentiment", {"InitialInstanceCount": instances, "InstanceType": of})
+
+
+def make_model(aws: LocalAws, name: str = "model", tag: str = "1") -> None:
+    """Create a model in a local AWS."""
+    aws.client("sagemaker").create_model(
+        ModelName=name,
         ExecutionRoleArn=give_hosting_role(aws),
-        PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
+        PrimaryContainer={"Image": f"123456789012.dkr.ecr.us-east-1.amazonaws.com/model:{tag}"},
     )
-    sagemaker.create_endpoint_config(
-        EndpointConfigName="config",
-        ProductionVariants=[
-            {
-                "VariantName": "primary",
-                "InstanceType": "ml.c7i.xlarge",
-                "ModelName": "model",
-                "InitialInstanceCount": instances,
-            }
-        ],
-    )
-    sagemaker.create_endpoint(EndpointName="sentiment", EndpointConfigName="config")
+
+
+def make_endpoint(aws: LocalAws, name: str, *variants: Mapping[str, Any]) -> None:
+    """Create an endpoint of the model and wait for it; ``Routing`` is a strategy."""
+    sagemaker, made = aws.client("sagemaker"), []
+    for variant in variants:
+        one = {
+            "VariantName": "primary",
+            "ModelName": "model",
+            "InstanceType": "ml.g5.xlarge",
+            "InitialInstanceCount": 5,
+            **variant,
+        }
+        if (routing := one.pop("Routing", None)) is not None:
+            one["RoutingConfig"] = {"RoutingStrategy": routing}
+        made.append(one)
+    sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=made)
+    sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)
     sagemaker.get_waiter("endpoint_in_service").wait(
-        EndpointName="sentiment", WaiterConfig={"Delay": 1, "MaxAttempts": 60}
+        EndpointName=name, WaiterConfig={"Delay": 0.1, "MaxAttempts": 600}
     )
+
+
+def read_both(*endpoints: str, variants: tuple[str, ...] = ()) -> Sides:
+    """Both sides of a comparison, in the AWS of the environment."""
+    client, region = open_clients(None, None)
+    return read_sides(Account(client, region), endpoints, variants)
 
 
 @dataclass(frozen=True)

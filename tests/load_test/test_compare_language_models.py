@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from roles_under_test import give_hosting_role
 from scipy import stats
 from typer.testing import CliRunner
 
@@ -20,7 +19,7 @@ from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import LanguageModelServer
 from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.account.calls import Account
-from low_latency_endpoint.account.sessions import Unreadable, open_clients
+from low_latency_endpoint.account.sessions import Unreadable
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.compare.compare_routing import (
@@ -40,7 +39,7 @@ from low_latency_endpoint.load_test.compare.comparison import (
     changes,
 )
 from low_latency_endpoint.load_test.compare.report import named
-from low_latency_endpoint.load_test.compare.sides import Side, Sides, prefix_doubts, read_sides
+from low_latency_endpoint.load_test.compare.sides import Side, Sides, prefix_doubts
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.prompts import Prompts
@@ -48,6 +47,8 @@ from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResu
 from low_latency_endpoint.load_test.engine.target import OPENAI, Target, TokenLimits
 from low_latency_endpoint.load_test.engine.token_results import TokenResult
 from low_latency_endpoint.load_test.search.serving import ServingFleet
+
+from .servers import make_endpoint, make_model, read_both
 
 RANDOM, LEAST, PREFIX = "RANDOM", "LEAST_OUTSTANDING_REQUESTS", "PREFIX_AWARE"
 PLAN = ComparisonPlan(users=20, pairs=4, block_seconds=60.0, settle_seconds=5.0)
@@ -402,15 +403,11 @@ TOKENS = "input=320,output=4,shared_prefix=0.8,prefixes=25"
 @pytest.fixture(scope="module")
 def aws() -> Iterator[LocalAws]:
     with LocalAws.start(model_servers={"*": SERVER}, runtime=RuntimeOptions(seed=1)) as running:
-        running.client("sagemaker").create_model(
-            ModelName="model",
-            ExecutionRoleArn=give_hosting_role(running),
-            PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
-        )
-        make_endpoint(running, "chat", random=RANDOM, least=LEAST, prefix=(1024, 100))
-        make_endpoint(running, "lengths", short=(1024, 16), long=(2048, 16), same=(1024, 16))
-        make_endpoint(running, "with-random", primary=RANDOM)
-        make_endpoint(running, "with-prefix", primary=(1024, 16))
+        make_model(running)
+        serve(running, "chat", random=RANDOM, least=LEAST, prefix=(1024, 100))
+        serve(running, "lengths", short=(1024, 16), long=(2048, 16), same=(1024, 16))
+        serve(running, "with-random", primary=RANDOM)
+        serve(running, "with-prefix", primary=(1024, 16))
         yield running
 
 
@@ -421,41 +418,21 @@ def environment(request: Any, monkeypatch: Any) -> None:
             monkeypatch.setenv(name, value)
 
 
-def make_endpoint(aws: LocalAws, name: str, **variants: str | tuple[int, int]) -> None:
-    sagemaker, made = aws.client("sagemaker"), []
+def serve(aws: LocalAws, name: str, **variants: str | tuple[int, int]) -> None:
+    """An endpoint by the routing of its variants: a strategy, or prefix length and threshold."""
+    made = []
     for variant, stated in variants.items():
         routing: dict[str, Any] = {"RoutingStrategy": stated}
         if not isinstance(stated, str):
-            routing = {
-                "RoutingStrategy": PREFIX,
-                "PrefixAwareRoutingConfig": {
-                    "PrefixLength": stated[0],
-                    "ConcurrencyThreshold": stated[1],
-                },
-            }
-        made.append(
-            {
-                "VariantName": variant,
-                "ModelName": "model",
-                "InstanceType": "ml.g6.xlarge",
-                "InitialInstanceCount": 4,
-                "RoutingConfig": routing,
-            }
-        )
-    sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=made)
-    sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)
-    sagemaker.get_waiter("endpoint_in_service").wait(
-        EndpointName=name, WaiterConfig={"Delay": 0.1, "MaxAttempts": 200}
-    )
-
-
-def read(*endpoints: str, variants: tuple[str, ...] = ()) -> Sides:
-    client, region = open_clients(None, None)
-    return read_sides(Account(client, region), endpoints, variants)
+            config = dict(zip(("PrefixLength", "ConcurrencyThreshold"), stated, strict=True))
+            routing = {"RoutingStrategy": PREFIX, "PrefixAwareRoutingConfig": config}
+        of = {"InstanceType": "ml.g6.xlarge", "InitialInstanceCount": 4, "RoutingConfig": routing}
+        made.append({"VariantName": variant, **of})
+    make_endpoint(aws, name, *made)
 
 
 def test_a_prefix_aware_side_has_its_settings(aws: LocalAws) -> None:
-    found = read("chat", variants=("prefix", "random"))
+    found = read_both("chat", variants=("prefix", "random"))
     assert found.labels == (RANDOM, PREFIX)
     assert (found.other.prefix_length, found.other.concurrency_threshold) == (1024, 100)
     assert found.other.text == (
@@ -468,21 +445,21 @@ def test_a_prefix_aware_side_has_its_settings(aws: LocalAws) -> None:
 
 def test_the_base_is_the_simpler_strategy_in_whatever_order(aws: LocalAws) -> None:
     for names in (("least", "prefix"), ("prefix", "least")):
-        assert read("chat", variants=names).labels == (LEAST, PREFIX)
+        assert read_both("chat", variants=names).labels == (LEAST, PREFIX)
 
 
 def test_three_variants_need_two_names(aws: LocalAws) -> None:
     with pytest.raises(ConfigurationError) as raised:
-        read("chat")
+        read_both("chat")
     assert raised.value.code == "LLT118"
 
 
 def test_prefix_length_and_threshold_are_part_of_the_routing(aws: LocalAws) -> None:
-    found = read("lengths", variants=("short", "long"))
+    found = read_both("lengths", variants=("short", "long"))
     assert not found.same_routing
     assert found.labels == ("PREFIX_AWARE 1024/16", "PREFIX_AWARE 2048/16")
     assert found.warnings == ()
-    same = read("lengths", variants=("short", "same"))
+    same = read_both("lengths", variants=("short", "same"))
     assert same.same_routing
     assert same.labels == ("short", "same")
     assert same.warnings[0].startswith("Both sides route by PREFIX_AWARE 1024/16: ")
@@ -507,7 +484,7 @@ def test_without_the_configuration_the_endpoint_itself_tells(
         return found
 
     monkeypatch.setattr(Account, "read", refused)
-    assert read("with-prefix", "with-random").base.routing == "PREFIX_AWARE 4096/5"
+    assert read_both("with-prefix", "with-random").base.routing == "PREFIX_AWARE 4096/5"
 
 
 # ---------------------------------------------------------------------- how answers are read

@@ -10,14 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from roles_under_test import give_hosting_role
 from typer.testing import CliRunner
 
 from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.account.calls import Account
-from low_latency_endpoint.account.sessions import Unreadable, open_clients
+from low_latency_endpoint.account.sessions import Unreadable
 from low_latency_endpoint.cli import app
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.compare.compare_routing import (
@@ -26,7 +25,7 @@ from low_latency_endpoint.load_test.compare.compare_routing import (
     compare_routing,
     run,
 )
-from low_latency_endpoint.load_test.compare.sides import Side, Sides, read_sides
+from low_latency_endpoint.load_test.compare.sides import Side, Sides
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals, PoissonArrivals
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.payloads import Payloads
@@ -34,6 +33,8 @@ from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResu
 from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.serving import ServingFleet
 from low_latency_endpoint.report.numbers import percent
+
+from .servers import make_endpoint, make_model, read_both
 
 RANDOM, LEAST = "RANDOM", "LEAST_OUTSTANDING_REQUESTS"
 PAYLOADS = Payloads.of_bytes(b"{}")
@@ -278,11 +279,7 @@ def aws() -> Iterator[LocalAws]:
         service_time=ServiceTime.gamma(mean=0.1, variation=0.3), concurrency=64, slope=0.4, seed=1
     )
     with LocalAws.start(model_servers={"*": server}, runtime=RuntimeOptions(seed=1)) as running:
-        running.client("sagemaker").create_model(
-            ModelName="model",
-            ExecutionRoleArn=give_hosting_role(running),
-            PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
-        )
+        make_model(running)
         make_endpoint(
             running,
             "sentiment",
@@ -299,46 +296,17 @@ def environment(request, monkeypatch) -> None:
             monkeypatch.setenv(name, value)
 
 
-def make_endpoint(aws: LocalAws, name: str, *variants: dict[str, Any]) -> str:
-    sagemaker, made = aws.client("sagemaker"), []
-    for variant in variants:
-        one = {
-            "VariantName": "primary",
-            "ModelName": "model",
-            "InstanceType": "ml.g5.xlarge",
-            "InitialInstanceCount": 5,
-            **variant,
-        }
-        routing = one.pop("Routing", None)
-        made.append({**one, **({"RoutingConfig": {"RoutingStrategy": routing}} if routing else {})})
-    sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=made)
-    sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)
-    sagemaker.get_waiter("endpoint_in_service").wait(
-        EndpointName=name, WaiterConfig={"Delay": 0.1, "MaxAttempts": 100}
-    )
-    return name
-
-
-def read(*endpoints: str, variants: tuple[str, ...] = ()) -> Sides:
-    client, region = open_clients(None, None)
-    return read_sides(Account(client, region), endpoints, variants)
-
-
 def test_two_variants_of_one_endpoint_need_no_names(aws):
-    found = read("sentiment")
+    found = read_both("sentiment")
     assert [one.fleet.variant for one in found] == ["random", "least"]  # the base is RANDOM
     assert found.labels == (RANDOM, LEAST)  # which is what a variant without RoutingConfig has
     assert [one.fleet.instances for one in found] == [5, 5]
     assert (found.differences, found.warnings, found.unknown) == ((), (), ())
-    assert read("sentiment", variants=("least", "random")).labels == (RANDOM, LEAST)
+    assert read_both("sentiment", variants=("least", "random")).labels == (RANDOM, LEAST)
 
 
 def test_whatever_else_differs_is_said(aws):
-    aws.client("sagemaker").create_model(
-        ModelName="other",
-        ExecutionRoleArn=give_hosting_role(aws),
-        PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:2"},
-    )
+    make_model(aws, "other", "2")
     make_endpoint(
         aws,
         "with-least",
@@ -350,7 +318,7 @@ def test_whatever_else_differs_is_said(aws):
             "ContainerStartupHealthCheckTimeoutInSeconds": 600,
         },
     )
-    found = read("with-least", "sentiment", variants=("primary", "random"))
+    found = read_both("with-least", "sentiment", variants=("primary", "random"))
     assert found.labels == (RANDOM, LEAST)
     text = "\n".join(found.differences)
     assert "instance type ml.g5.xlarge and ml.g5.2xlarge" in text
@@ -361,13 +329,9 @@ def test_whatever_else_differs_is_said(aws):
 
 
 def test_models_of_other_names_that_hold_the_same_are_no_difference(aws):
-    aws.client("sagemaker").create_model(
-        ModelName="copy",
-        ExecutionRoleArn=give_hosting_role(aws),
-        PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
-    )
+    make_model(aws, "copy")
     make_endpoint(aws, "with-copy", {"Routing": LEAST, "ModelName": "copy"})
-    assert read("with-copy", "sentiment", variants=("primary", "random")).differences == ()
+    assert read_both("with-copy", "sentiment", variants=("primary", "random")).differences == ()
 
 
 def test_sides_that_route_alike_are_refused_unless_that_is_wanted(aws):
@@ -402,7 +366,7 @@ def test_sides_that_route_alike_are_refused_unless_that_is_wanted(aws):
 )
 def test_what_are_no_two_sides_is_refused(aws, endpoints, variants, code):
     with pytest.raises(ConfigurationError) as raised:
-        read(*endpoints, variants=tuple(variants))
+        read_both(*endpoints, variants=tuple(variants))
     assert raised.value.code == code
 
 
@@ -415,7 +379,7 @@ def test_what_may_not_be_read_is_unknown_and_not_random(aws, monkeypatch):
         return answered(self, service, operation, *more, **request)
 
     monkeypatch.setattr(Account, "read", refused)
-    found = read("sentiment")
+    found = read_both("sentiment")
     assert not found.known
     assert found.labels == ("least", "random")
     assert "How the sides route could not be read" in found.warnings
@@ -438,19 +402,8 @@ def test_the_command_in_real_time_sees_the_direction(aws, tmp_path):
     result = tmp_path / "result.json"
     for _ in range(2):
         done = low_latency(
-            "sentiment",
-            "--users",
-            "20",
-            "--payload",
-            '{"inputs": "a"}',
-            "--block",
-            "1200ms",
-            "--settle",
-            "400ms",
-            "--pairs",
-            "5",
-            "-o",
-            str(result),
+            *("sentiment", "--users", "20", "--payload", '{"inputs": "a"}', "--pairs", "5"),
+            *("--block", "1200ms", "--settle", "400ms", "-o", str(result)),
         )
         content = json.loads(result.read_text())
         found = content["changes"]

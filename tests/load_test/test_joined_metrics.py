@@ -9,15 +9,12 @@ import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.arrivals import RampArrivals
-from low_latency_endpoint.load_test.engine.payloads import Payloads
-from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.joined_metrics import read_joined
-from low_latency_endpoint.load_test.search.load_testing import load_test
 from low_latency_endpoint.load_test.search.run_plans import rate_plan
 from low_latency_endpoint.load_test.search.running import Event, StepStarted, run
 from low_latency_endpoint.load_test.search.serving import read_fleet
 
-from .fake_account import FLEET, GOAL, FakeAws, metrics_of
+from .fake_account import FLEET, GOAL, FakeAws, loaded, metrics_of
 from .fake_generator import FakeGenerator
 
 
@@ -137,18 +134,9 @@ def test_shorter_steps_and_shapes_are_left_as_they_are() -> None:
 
 
 def test_minutes_are_waited_for_where_cloudwatch_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "low_latency_endpoint.load_test.search.load_testing.open_clients",
-        lambda *_: (lambda service: FakeAws(invocations=[1e9]), "us-east-1"),
-    )
+    aws, plan = FakeAws(invocations=[1e9]), rate_plan([20], seconds=60)
     for wait, whole in ((1.0, True), (0.0, False), (None, False)):
-        report = load_test(
-            Target("sentiment", "us-east-1"),
-            Payloads.of_bytes(b"{}"),
-            rate_plan([20], seconds=60),
-            generator=FakeGenerator,
-            metrics_wait=wait,
-        )
+        report = loaded(monkeypatch, aws, plan, FakeGenerator(), metrics_wait=wait)
         assert report.run.plan.whole_minutes is whole
 
 

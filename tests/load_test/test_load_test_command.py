@@ -13,6 +13,7 @@ import json
 import math
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -23,13 +24,14 @@ from typing import Any
 
 import pytest
 import yaml
-from roles_under_test import give_hosting_role
 from typer.testing import CliRunner, Result
 
 from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from low_latency_endpoint.cli import app, main
 from low_latency_endpoint.simulate.load_test_result import read_load_test_result
+
+from .servers import serve_sentiment
 
 pytestmark = pytest.mark.realtime
 
@@ -59,26 +61,7 @@ finally:
 def aws() -> Iterator[LocalAws]:
     """A local AWS of its own process, with one instance behind the endpoint."""
     with LocalAws.start(model_servers={"*": INSTANCE}) as running:
-        sagemaker = running.client("sagemaker")
-        sagemaker.create_model(
-            ModelName="model",
-            ExecutionRoleArn=give_hosting_role(running),
-            PrimaryContainer={"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"},
-        )
-        sagemaker.create_endpoint_config(
-            EndpointConfigName="config",
-            ProductionVariants=[
-                {
-                    "VariantName": VARIANT,
-                    "ModelName": "model",
-                    "InstanceType": "ml.m5.12xlarge",
-                    "InitialInstanceCount": 1,
-                    "RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"},
-                }
-            ],
-        )
-        sagemaker.create_endpoint(EndpointName=NAME, EndpointConfigName="config")
-        _settled(running)
+        serve_sentiment(running, instances=1, of="ml.m5.12xlarge")
         yield running
 
 
@@ -99,10 +82,10 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def command(aws: LocalAws) -> Run:
     """Run the command in a process of its own, as people do."""
 
-    def run(*arguments: str, endpoint: str = NAME) -> subprocess.CompletedProcess[str]:
+    def run(line: str, endpoint: str = NAME) -> subprocess.CompletedProcess[str]:
         for _ in range(3):
             done = subprocess.run(
-                [sys.executable, "-c", _COMMAND, "load-test", endpoint, *arguments],
+                [sys.executable, "-c", _COMMAND, "load-test", endpoint, *shlex.split(line)],
                 env=aws.environment(),
                 capture_output=True,
                 text=True,
@@ -128,26 +111,9 @@ def _sent(done: subprocess.CompletedProcess[str]) -> None:
 def test_two_steps_and_every_file(command: Run, tmp_path: Path) -> None:
     result, page, table = (tmp_path / name for name in ("result.json", "page.html", "table.csv"))
     done = command(
-        "--tps",
-        "20",
-        "--tps",
-        "40",
-        "--duration",
-        "4s",
-        "--target",
-        "p90=150ms",
-        "--payload",
-        '{"inputs": "I like you."}',
-        "--metrics-wait",
-        "20s",
-        "--expect",
-        "I like you",
-        "-o",
-        str(result),
-        "--html",
-        str(page),
-        "--csv",
-        str(table),
+        "--tps 20 --tps 40 --duration 4s --target p90=150ms --metrics-wait 20s "
+        """--payload '{"inputs": "I like you."}' --expect 'I like you' """
+        f"-o {result} --html {page} --csv {table}"
     )
     _sent(done)
     assert ("40 TPS holds" in done.stdout) is not _late(done)
@@ -181,19 +147,8 @@ def test_two_steps_and_every_file(command: Run, tmp_path: Path) -> None:
 
 def test_users_print_json(command: Run) -> None:
     done = command(
-        "--users",
-        "2",
-        "--duration",
-        "3s",
-        "--alone",
-        "0s",
-        "--metrics-wait",
-        "0s",
-        "--payload",
-        '{"inputs": "a"}',
-        "--price",
-        "ml.m5.12xlarge=3.6",
-        "--json",
+        """--users 2 --duration 3s --alone 0s --metrics-wait 0s --payload '{"inputs": "a"}' """
+        "--price ml.m5.12xlarge=3.6 --json"
     )
     content = json.loads(done.stdout)
     _sent(done)
@@ -213,18 +168,7 @@ def test_users_print_json(command: Run) -> None:
 def test_a_recording_is_replayed_to_its_last_request(command: Run, tmp_path: Path) -> None:
     recorded, result = tmp_path / "recorded.json", tmp_path / "result.json"
     recorded.write_text(json.dumps({"times": [0, 0.5, 1, 1.5, 2, 2, 2]}), "utf-8")
-    done = command(
-        "--replay",
-        str(recorded),
-        "--alone",
-        "0s",
-        "--metrics-wait",
-        "0s",
-        "--payload",
-        "{}",
-        "-o",
-        str(result),
-    )
+    done = command(f"--replay {recorded} --alone 0s --metrics-wait 0s --payload '{{}}' -o {result}")
     _sent(done)
     (step,) = json.loads(result.read_text("utf-8"))["steps"]
     assert (step["intended"], step["sent"], step["completed"]) == (7, 7, 7)
@@ -235,20 +179,12 @@ def test_a_recording_is_replayed_to_its_last_request(command: Run, tmp_path: Pat
 def test_a_recorded_shape_needs_the_settings_peak(command: Run, tmp_path: Path) -> None:
     recorded, result = tmp_path / "shape.json", tmp_path / "result.json"
     recorded.write_text(json.dumps({"levels": [[1, 0.02], [2, 0.04]]}), "utf-8")
-    done = command("--replay", str(recorded), "--payload", "{}")
+    done = command(f"--replay {recorded} --payload '{{}}'")
     assert done.returncode == 2
     assert "LLT133" in done.stderr
-    done = command(
-        "--replay",
-        str(recorded),
-        "--settings",
-        str(_settings(tmp_path)),
-        "--alone",
-        "0s",
-        "--metrics-wait",
-        "0s",
-        "-o",
-        str(result),
+    command(
+        f"--replay {recorded} --settings {_settings(tmp_path)} --alone 0s --metrics-wait 0s "
+        f"-o {result}"
     )
     (step,) = json.loads(result.read_text("utf-8"))["steps"]
     assert step["step"]["seconds"] == 2
@@ -256,9 +192,7 @@ def test_a_recorded_shape_needs_the_settings_peak(command: Run, tmp_path: Path) 
 
 
 def test_a_failed_check_is_told(command: Run) -> None:
-    done = command(
-        "--tps", "20", "--duration", "3s", "--payload", '{"inputs": "a"}', "--expect", "POSITIVE"
-    )
+    done = command("""--tps 20 --duration 3s --payload '{"inputs": "a"}' --expect POSITIVE""")
     assert done.returncode == 2
     assert "LLT112" in done.stderr
     assert "check failed" in done.stderr
@@ -266,7 +200,7 @@ def test_a_failed_check_is_told(command: Run) -> None:
 
 
 def test_an_endpoint_that_is_not_there(command: Run) -> None:
-    done = command("--tps", "20", "--payload", "{}", endpoint="nowhere")
+    done = command("--tps 20 --payload '{}'", endpoint="nowhere")
     assert done.returncode == 2
     assert done.stderr.startswith(("LLA101", "Reading the endpoint\nLLA101")), done.stderr
 
@@ -538,20 +472,8 @@ def test_one_instance_holds_some_90(found: tuple[Path, Result]) -> None:
 
 def test_one_instance_does_not_hold_400(command: Run) -> None:
     done = command(
-        "--confirm",
-        "--tps",
-        "400",
-        "--target",
-        "p90=500ms",
-        "--constant",
-        "--duration",
-        "2s",
-        "--alone",
-        "1s",
-        "--metrics-wait",
-        "0s",
-        "--payload",
-        "{}",
+        "--confirm --tps 400 --target p90=500ms --constant --duration 2s --alone 1s "
+        "--metrics-wait 0s --payload '{}'"
     )
     assert done.returncode == 1
     assert "400 TPS does not hold" in done.stdout
@@ -588,18 +510,8 @@ def test_the_plan_says_the_instances_and_they_hold_400(
     confirmed = tmp_path / "confirmed.json"
     for _ in range(4):
         done = command(
-            "--confirm",
-            "--settings",
-            str(settings),
-            "--constant",
-            "--duration",
-            "3s",
-            "--alone",
-            "1s",
-            "--metrics-wait",
-            "0s",
-            "-o",
-            str(confirmed),
+            f"--confirm --settings {settings} --constant --duration 3s --alone 1s "
+            f"--metrics-wait 0s -o {confirmed}"
         )
         # 120 requests may wait, so a runtime that this machine holds up for 0.3 seconds
         # refuses some: a thousandth is all that may fail. A fleet too small fails every time.

@@ -21,7 +21,7 @@ from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 from low_latency_endpoint.load_test.engine.target import Target
 
 from .agreement import PRECISION, Pairs, agree, pairs_of, percentile_of, with_stall
-from .servers import PAYLOADS, serve_sentiment
+from .servers import PAYLOADS, make_endpoint, serve_sentiment
 
 pytestmark = pytest.mark.realtime
 
@@ -55,23 +55,8 @@ def run(
 
 def fresh_endpoint(aws: LocalAws, number: int) -> Target:
     """An endpoint of its own, whose one instance has not drawn any service time."""
-    variant, name = "primary", f"fresh-{number}"
-    sagemaker = aws.client("sagemaker")
-    sagemaker.create_endpoint_config(
-        EndpointConfigName=name,
-        ProductionVariants=[
-            {
-                "VariantName": variant,
-                "InstanceType": "ml.c7i.xlarge",
-                "ModelName": "model",
-                "InitialInstanceCount": 1,
-            }
-        ],
-    )
-    sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)
-    sagemaker.get_waiter("endpoint_in_service").wait(
-        EndpointName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 60}
-    )
+    name = f"fresh-{number}"
+    make_endpoint(aws, name, {"InstanceType": "ml.c7i.xlarge", "InitialInstanceCount": 1})
     return replace(TARGET, endpoint_name=name)
 
 

@@ -6,6 +6,7 @@ import copy
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +16,13 @@ import yaml
 from low_latency_endpoint.cli import main
 from low_latency_endpoint.errors import LowLatencyEndpointError
 from low_latency_endpoint.load_test.engine.target import Target
-from low_latency_endpoint.load_test.search.judging import LatencyGoal
 from low_latency_endpoint.load_test.search.plan_adoption import adopt_limit
-from low_latency_endpoint.load_test.search.result_file import LoadTestReport
 from low_latency_endpoint.load_test.search.run_plans import limit_plan
-from low_latency_endpoint.load_test.search.running import run
 from low_latency_endpoint.load_test.search.search_plan import SearchPlan
-from low_latency_endpoint.load_test.search.serving import ServingFleet
 from low_latency_endpoint.plan import latency_plan
 from low_latency_endpoint.settings import load_settings, planned
 
-from .fake_generator import FakeGenerator
+from .fake_account import GOAL, report_of
 
 SHIPPED = (Path(__file__).resolve().parents[2] / "endpoint.yaml").read_text("utf-8")
 MEASURED = 187.0
@@ -66,14 +63,8 @@ def result(tmp_path: Path) -> Path:
 
 def _result(folder: Path, endpoint: str = "sentiment", **changes: Any) -> Path:
     """A real result file whose limit was found by a formula, then changed as the test wants it."""
-    generator = FakeGenerator(queue_limit=20)
-    done = run(limit_plan(SearchPlan(LatencyGoal({"p99": 0.2}), 4, instances=1)), generator)
-    report = LoadTestReport(
-        Target(endpoint, "us-east-1"),
-        done,
-        ServingFleet("primary", ("primary",), "ml.m5.12xlarge", 1),
-    )
-    content = report.to_dict()
+    report = report_of(limit_plan(SearchPlan(GOAL, 4, instances=1)))
+    content = replace(report, target=Target(endpoint, "us-east-1")).to_dict()
     content["limit"] |= {"tps_per_instance": MEASURED, **changes.pop("limit", {})}
     file = folder / "result.json"
     file.write_text(json.dumps({**content, **changes}), "utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from low_latency_endpoint.account.metrics import Series
 from low_latency_endpoint.cli.load_test_table import StepsTable
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram, milliseconds
-from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.report.page import page, verdict, write_page
-from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport
 from low_latency_endpoint.load_test.search.run_plans import (
@@ -27,62 +23,13 @@ from low_latency_endpoint.load_test.search.run_plans import (
     rate_plan,
     users_plan,
 )
-from low_latency_endpoint.load_test.search.running import LoadTestRun, run
-from low_latency_endpoint.load_test.search.saturation import verdicts
 from low_latency_endpoint.load_test.search.search_plan import SearchPlan
-from low_latency_endpoint.load_test.search.serving import ServingFleet
 from tests.browser import needs_chromium, opened
 
-from .fake_generator import FakeGenerator
+from .fake_account import FLEET, report_of
 
 GOAL = LatencyGoal({"p50": 0.06, "p99": 0.2})
-FLEET = ServingFleet("primary", ("primary",), "ml.m5.12xlarge", 1, "RANDOM")
 LIMIT = limit_plan(SearchPlan(GOAL, 20, instances=1))
-
-
-def report_of(
-    plan: RunPlan, metrics: bool = True, name: str = "sentiment", **generator: Any
-) -> LoadTestReport:
-    """A report of a formula, with or without CloudWatch."""
-    done = run(plan, FakeGenerator(**{"queue_limit": 20, "variation": 0.5, **generator}))
-    joined = _metrics(done) if metrics else JoinedMetrics(unknown=("CloudWatch: not permitted",))
-    return LoadTestReport(
-        Target(name, "us-east-1"),
-        done,
-        FLEET,
-        joined,
-        verdicts(done, FLEET, joined),
-        "file body.json",
-        1000.0,
-        1.0,
-    )
-
-
-def _metrics(done: LoadTestRun) -> JoinedMetrics:
-    first = datetime.fromtimestamp(FakeGenerator().clock, UTC)
-    # The formula's clock began at a full minute; the run's own one is the test's.
-    last = done.steps[-1].result.ended_at if done.steps else FakeGenerator().clock
-    minutes = [
-        first + timedelta(minutes=number)
-        for number in range(int((last - FakeGenerator().clock) // 60) + 1)
-    ]
-
-    def series(value: float) -> Series:
-        return Series({at: value + number for number, at in enumerate(minutes)})
-
-    return JoinedMetrics(
-        {
-            ("ModelLatency", "p99"): series(40),
-            ("ModelLatency", "p50"): series(20),
-            ("ModelLatency", "Average"): series(22),
-            ("OverheadLatency", "Average"): series(3),
-            ("CPUUtilization", "Average"): series(60),
-            ("Invocations", "Sum"): series(6000),
-            ("InvocationsPerInstance", "Sum"): series(6000),
-            ("Invocation5XXErrors", "Sum"): series(4),
-        },
-        True,
-    )
 
 
 class _Loads(HTMLParser):
@@ -103,7 +50,7 @@ class _Loads(HTMLParser):
 @pytest.fixture(scope="module")
 def searched() -> LoadTestReport:
     """The report of a search that found a limit."""
-    return report_of(LIMIT)
+    return report_of(LIMIT, metrics=True, variation=0.5)
 
 
 def test_the_page_is_self_contained(searched: LoadTestReport) -> None:
@@ -181,7 +128,7 @@ def test_marks_have_notes(searched: LoadTestReport) -> None:
 
 
 def test_names_are_text_on_the_page() -> None:
-    done = report_of(rate_plan([100], seconds=6, goal=GOAL))
+    done = report_of(rate_plan([100], seconds=6, goal=GOAL), metrics=True)
     evil = "<script>alert(1)</script>"
     report = replace(
         done,
@@ -227,13 +174,13 @@ def test_names_are_text_on_the_page() -> None:
     ],
 )
 def test_the_answer_in_a_sentence(plan: RunPlan, generator: dict[str, Any], said: str) -> None:
-    report = report_of(plan, metrics=False, **generator)
+    report = report_of(plan, **{"variation": 0.5, **generator})
     assert verdict(report).startswith(said)
     assert verdict(report) in page(report)
 
 
 def test_the_page_of_an_interrupted_run() -> None:
-    done = report_of(rate_plan([100], seconds=6, goal=GOAL), metrics=False)
+    done = report_of(rate_plan([100], seconds=6, goal=GOAL))
     stopped = replace(done, run=replace(done.run, interrupted=True, steps=()), verdicts=())
     text = page(stopped)
     assert "Interrupted after 0 whole steps" in text
@@ -284,7 +231,7 @@ def test_a_browser_shows_the_charts(searched: LoadTestReport, tmp_path: Path, wi
 )
 def test_a_browser_shows_small_reports(plan: RunPlan, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    write_page(report_of(plan, metrics=False), file)
+    write_page(report_of(plan, variation=0.5), file)
     seen = opened(file, tmp_path)
     assert (seen.errors, seen.inaccessible) == ([], [])
     assert all(chart.visible for chart in seen.charts.values()), seen.charts

@@ -15,34 +15,22 @@ from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.steps import StepResult
 from low_latency_endpoint.load_test.engine.target import Target
-from low_latency_endpoint.load_test.search.joined_metrics import JoinedMetrics
 from low_latency_endpoint.load_test.search.result_file import LoadTestReport, read_found_limit
 from low_latency_endpoint.load_test.search.run_plans import limit_plan, rate_plan
 from low_latency_endpoint.load_test.search.running import run
-from low_latency_endpoint.load_test.search.saturation import verdicts
 from low_latency_endpoint.load_test.search.search_plan import SearchPlan
 from low_latency_endpoint.load_test.search.steps_table import steps_csv
 from low_latency_endpoint.plan.load_test_cost import LoadTestCost
 from low_latency_endpoint.plan.prices import your_price
 from low_latency_endpoint.simulate.load_test_result import read_load_test_result
 
-from .fake_account import FLEET, GOAL, metrics_of
+from .fake_account import FLEET, GOAL, metrics_of, report_of
 from .fake_generator import FakeGenerator
 
 
 def found_limit(**more: Any) -> LoadTestReport:
     """A finished search with everything around it."""
-    done = run(
-        limit_plan(SearchPlan(GOAL, 20, instances=1, poisson=False)), FakeGenerator(queue_limit=20)
-    )
-    return LoadTestReport(
-        Target("sentiment", "us-east-1"),
-        done,
-        FLEET,
-        verdicts=verdicts(done, FLEET, JoinedMetrics()),
-        payload="1 given body",
-        **{"peak_tps": 1000.0, "safety_factor": 1.0, **more},
-    )
+    return report_of(limit_plan(SearchPlan(GOAL, 20, instances=1, poisson=False)), more=more)
 
 
 def test_a_limit_is_a_measured_throughput() -> None:
@@ -118,9 +106,8 @@ def test_the_file_is_read_by_simulator_and_plan(tmp_path: Path) -> None:
 
 
 def test_rates_are_a_file_for_the_simulator_too(tmp_path: Path) -> None:
-    done = run(rate_plan([50, 150, 400], seconds=20, goal=GOAL), FakeGenerator(queue_limit=20))
     file = tmp_path / "result.json"
-    file.write_text(LoadTestReport(Target("e", "us-east-1"), done, FLEET).to_json(), "utf-8")
+    file.write_text(report_of(rate_plan([50, 150, 400], seconds=20, goal=GOAL)).to_json(), "utf-8")
     content = json.loads(file.read_text("utf-8"))
     assert content["rate"] == pytest.approx(150, rel=0.05), "the highest that held"
     simulated = read_load_test_result(file)

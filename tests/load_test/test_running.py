@@ -10,11 +10,9 @@ import pytest
 from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.arrivals import RampArrivals
 from low_latency_endpoint.load_test.engine.generator_process import GENERATOR
-from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.judging import LatencyGoal
-from low_latency_endpoint.load_test.search.load_testing import load_test
 from low_latency_endpoint.load_test.search.result_file import (
     LoadTestReport,
     read_found_limit,
@@ -36,7 +34,7 @@ from low_latency_endpoint.load_test.search.running import (
 )
 from low_latency_endpoint.load_test.search.search_plan import SearchPlan
 
-from .fake_account import GOAL, FakeAws
+from .fake_account import GOAL, FakeAws, loaded
 from .fake_generator import FakeGenerator
 
 
@@ -159,31 +157,17 @@ def test_the_limit_of_a_stream_is_that_of_its_first_byte() -> None:
 
 
 def test_a_target_for_the_first_byte_needs_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    generator = FakeGenerator()
+    generator, plan = FakeGenerator(), rate_plan([10], goal=LatencyGoal({"ttfb-p99": 0.1}))
     with pytest.raises(ConfigurationError) as caught:
-        load_test(
-            Target("sentiment", "us-east-1"),
-            Payloads.of_bytes(b"{}"),
-            rate_plan([10], goal=LatencyGoal({"ttfb-p99": 0.1})),
-            generator=lambda: generator,
-        )
+        loaded(monkeypatch, FakeAws(), plan, generator)
     assert (caught.value.code, caught.value.got) == ("LLT139", "ttfb-p99")
     assert generator.steps == []
 
 
 def test_the_whole_test_opens_and_closes_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     aws, generator, said = FakeAws(invocations=[1e9]), FakeGenerator(instances=2), []
-    monkeypatch.setattr(
-        "low_latency_endpoint.load_test.search.load_testing.open_clients",
-        lambda profile, region: (lambda service: aws, region),
-    )
-    report = load_test(
-        Target("sentiment", "us-east-1"),
-        Payloads.of_bytes(b"{}"),
-        limit_plan(SearchPlan(GOAL, 20, poisson=False)),
-        generator=lambda: generator,
-        say=said.append,
-    )
+    plan = limit_plan(SearchPlan(GOAL, 20, poisson=False))
+    report = loaded(monkeypatch, aws, plan, generator, say=said.append)
     assert generator.closed
     assert report.run.limit is not None
     assert report.run.limit.instances == 2, "what SageMaker says serves"
@@ -193,39 +177,20 @@ def test_the_whole_test_opens_and_closes_what_it_needs(monkeypatch: pytest.Monke
 
 
 def test_waiting_for_cloudwatch_may_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "low_latency_endpoint.load_test.search.load_testing.open_clients",
-        lambda profile, region: (lambda service: FakeAws(), region),
-    )
-
     def say(text: str) -> None:
         if "has counted" in text:
             raise KeyboardInterrupt
 
-    report = load_test(
-        Target("sentiment", "us-east-1"),
-        Payloads.of_bytes(b"{}"),
-        rate_plan([200], seconds=20),
-        generator=FakeGenerator,
-        say=say,
-    )
+    plan = rate_plan([200], seconds=20)
+    report = loaded(monkeypatch, FakeAws(), plan, FakeGenerator(), say=say)
     assert report.run.held
     assert report.metrics.unknown == ("CloudWatch: interrupted",)
 
 
 def test_the_generator_is_closed_when_nothing_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = FakeGenerator(broken="403 AccessDeniedException")
-    monkeypatch.setattr(
-        "low_latency_endpoint.load_test.search.load_testing.open_clients",
-        lambda profile, region: (lambda service: FakeAws(), region),
-    )
     with pytest.raises(ConfigurationError):
-        load_test(
-            Target("sentiment", "us-east-1"),
-            Payloads.of_bytes(b"{}"),
-            rate_plan([10], seconds=6),
-            generator=lambda: generator,
-        )
+        loaded(monkeypatch, FakeAws(), rate_plan([10], seconds=6), generator)
     assert generator.closed
 
 

@@ -11,17 +11,15 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.joined_metrics import read_joined
-from low_latency_endpoint.load_test.search.load_testing import load_test
 from low_latency_endpoint.load_test.search.run_plans import confirm_plan, limit_plan, rate_plan
 from low_latency_endpoint.load_test.search.running import run
 from low_latency_endpoint.load_test.search.search_plan import SearchPlan
 from low_latency_endpoint.load_test.search.serving import read_fleet
 from low_latency_endpoint.simulate.load_test_result import read_load_test_result
 
-from .fake_account import GOAL, FakeAws, TwoVariants, kinds, limit_test
+from .fake_account import GOAL, FakeAws, TwoVariants, kinds, limit_test, loaded
 from .fake_generator import FakeGenerator
 
 
@@ -113,11 +111,11 @@ def test_a_limit_that_cannot_be_divided_is_refused_before_anything_is_sent(
     generator = FakeGenerator()
     to = Target("sentiment", "us-east-1", **target)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError) as caught:
-        limit_test(monkeypatch, aws, generator, to)
+        limit_test(monkeypatch, aws, generator, target=to)
     assert caught.value.code == code
     assert generator.steps == []
     if code == "LLT136":
-        told = limit_test(monkeypatch, aws, generator, to, instances=2)
+        told = limit_test(monkeypatch, aws, generator, target=to, instances=2)
         assert told.run.limit is not None
         assert told.run.limit.tps_per_instance == pytest.approx(100, rel=0.06)
 
@@ -131,19 +129,10 @@ def test_a_search_needs_the_number_of_instances() -> None:
 def test_the_simulator_is_not_told_of_one_instance_where_nobody_knows(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(
-        "low_latency_endpoint.load_test.search.load_testing.open_clients",
-        lambda *_: (lambda service: FakeAws(denied=("describe_endpoint",)), "us-east-1"),
-    )
+    aws, plan = FakeAws(denied=("describe_endpoint",)), rate_plan([100, 700], seconds=20)
     for stated in (None, 3):
-        report = load_test(
-            Target("sentiment", "us-east-1"),
-            Payloads.of_bytes(b"{}"),
-            rate_plan([100, 700], seconds=20),
-            generator=lambda: FakeGenerator(instances=3),
-            metrics_wait=None,
-            instances=stated,
-        )
+        generator = FakeGenerator(instances=3)
+        report = loaded(monkeypatch, aws, plan, generator, metrics_wait=None, instances=stated)
         assert json.loads(report.to_json())["instances"] == stated
         file = tmp_path / f"{stated}.json"
         file.write_text(report.to_json(), "utf-8")
@@ -172,21 +161,11 @@ def test_a_fleet_that_changed_is_seen_without_cloudwatch(monkeypatch: pytest.Mon
 
 
 def test_another_fleet_than_the_planned_one_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "low_latency_endpoint.load_test.search.load_testing.open_clients",
-        lambda *_: (lambda service: FakeAws(instances=[1], scaled=False), "us-east-1"),
-    )
+    aws, plan = FakeAws(instances=[1], scaled=False), confirm_plan(40, GOAL, seconds=20)
     for planned, said in ((8, True), (1, False), (None, False)):
         warned: list[str] = []
-        report = load_test(
-            Target("sentiment", "us-east-1"),
-            Payloads.of_bytes(b"{}"),
-            confirm_plan(40, GOAL, seconds=20),
-            generator=FakeGenerator,
-            metrics_wait=None,
-            warn=warned.append,
-            planned_instances=planned,
-        )
+        options = {"warn": warned.append, "planned_instances": planned}
+        report = loaded(monkeypatch, aws, plan, FakeGenerator(), metrics_wait=None, **options)
         assert ("fleet-not-planned" in kinds(report.verdicts)) is said
         assert [
             text.startswith("Warning: The fleet has 1 instance, the plan says 8 at the peak")
