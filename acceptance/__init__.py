@@ -15,7 +15,6 @@ run.py       runs steps, remembers them, continues after a kill
 sweep.py     deletes by tag whatever a run has left
 estimate.py  hours and dollars, before anything starts
 evidence.py  takes out of the evidence what belongs to the account
-claims.py    the library's claims, and what evidence says of each
-replay.py    what the local AWS must show as AWS did
-page.py      docs/reference/seen-on-aws.md from the evidence
+claims.py    what evidence says of each claim in docs/reference/seen-on-aws.md
+page.py      fills in that page's table from the evidence
 """

@@ -49,41 +49,20 @@ def _arguments(given: list[str] | None) -> argparse.Namespace:
     run.add_argument("--budget", type=float, required=True, help="US dollars it may cost at most")
     run.add_argument("--yes", action="store_true", help="start: without it, only say what it costs")
     run.add_argument("--long", action="store_true", help="with the optional steps")
-    run.add_argument(
-        "--hub-model",
-        required=True,
-        metavar="MODEL",
-        help="of the Hugging Face Hub (HF_ENDPOINT), which an ml.m5.large serves: for embeddings "
-        "or text classification, small, public, under a permissive licence",
-    )
-    run.add_argument(
-        "--hub-revisions",
-        required=True,
-        nargs=2,
-        metavar=("FIRST", "SECOND"),
-        help="two of its commits, tags or branches: the first is deployed, the second is its update",
-    )
-    run.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        choices=[step.name for step in CHOICES],
-        help="of the steps between deploy and destroy only this; may be repeated",
-    )
+    told = "of the Hugging Face Hub (HF_ENDPOINT): docs/reference/seen-on-aws.md says which"
+    run.add_argument("--hub-model", required=True, metavar="MODEL", help=told)
+    told = "two of its commits, tags or branches: the first is deployed, the second is its update"
+    names = ("FIRST", "SECOND")
+    run.add_argument("--hub-revisions", required=True, nargs=2, metavar=names, help=told)
+    told = "of the steps between deploy and destroy only this; may be repeated"
+    steps = [step.name for step in CHOICES]
+    run.add_argument("--only", action="append", default=[], choices=steps, help=told)
     run.add_argument("--keep", action="store_true", help="sweep nothing when a step fails")
-    run.add_argument(
-        "--state",
-        type=Path,
-        default=_BUILD / "state.json",
-        help="what remembers the run (build/acceptance/state.json)",
-    )
+    told, path = "what remembers the run (build/acceptance/state.json)", _BUILD / "state.json"
+    run.add_argument("--state", type=Path, default=path, help=told)
     for name, value in vars(Pace()).items():
-        run.add_argument(
-            f"--{name.replace('_', '-')}-minutes",
-            type=float,
-            default=value,
-            help=f"by default {value:g}",
-        )
+        option, told = f"--{name.replace('_', '-')}-minutes", f"by default {value:g}"
+        run.add_argument(option, type=float, default=value, help=told)
     clean = verbs.add_parser("sweep", help="delete by tag what runs have left")
     clean.add_argument("--suffix", help="of one run; by default of all in account and Region")
     for each in (run, clean):
@@ -115,16 +94,12 @@ def _world(given: argparse.Namespace) -> World:
         raise Refused(f"no credentials that work: {error}") from None
     if found != given.account:
         raise Refused(f"the credentials are account {found}'s, not {given.account}'s.")
-    hub = _hub(given) if given.verb == "run" else None
+    hub = None
+    if given.verb == "run":
+        (first, second), mirror = given.hub_revisions, os.environ.get("HF_ENDPOINT")
+        hub = HubModel(given.hub_model, (first, second), mirror or HUB, str(_BUILD))
     deployer = CdkCli(found, given.region, _BUILD, hub)
     return World(client, found, given.region, target, deployer, given.clock_speed, hub)
-
-
-def _hub(given: argparse.Namespace) -> HubModel:
-    first, second = given.hub_revisions
-    return HubModel(
-        given.hub_model, (first, second), os.environ.get("HF_ENDPOINT") or HUB, str(_BUILD)
-    )
 
 
 def _run(given: argparse.Namespace) -> int:

@@ -73,31 +73,19 @@ _PROBE = Path(__file__).parent / "probe"
 
 @dataclass(frozen=True)
 class Variant:
-    """What one step deploys.
-
-    Attributes
-    ----------
-    behaviour
-        The model's: good, crashing, slow, failing.
-    revision
-        Changes the container's environment and nothing else.
-    data
-        Changes the model archive's content, and with it the object in S3.
-    first
-        Whether the first endpoint is there, to which all of these belong.
-    hub_commit, hub_revision
-        Which pinned commit the Hub endpoint serves, and what its container's environment says.
-    hub_renamed
-        Whether the Hub endpoint has its second name.
-    """
+    """What one step deploys."""
 
     behaviour: str = "good"
+    """The model's: good, crashing, slow, failing."""
     revision: int = 1
+    """Changes the container's environment and nothing else."""
     data: int = 1
+    """Changes the model archive's content, and with it the object in S3."""
     rolling: bool = False
     scaling: bool = True
     capture: bool = False
     first: bool = True
+    """Whether the first endpoint is there, to which all of these belong."""
     hub_commit: int = 1
     hub_revision: int = 1
     hub_renamed: bool = False
@@ -156,23 +144,8 @@ def archive(folder: Path, data: int) -> Path:
 class AcceptanceStack(Stack):
     """One variant of the stack under test: two endpoints in a network that belongs to neither.
 
-    The first has a role and a model of its own, the Hub endpoint a pinned model of the Hugging Face
-    Hub and a role that is stated.
-
-    Parameters
-    ----------
-    scope
-        The app.
-    suffix
-        Eight hexadecimal digits that no other run has.
-    zones
-        IDs of two zones.
-    variant
-        What is deployed.
-    hub
-        What the Hub endpoint serves; its lock files are there.
-    folder
-        Where the model's archive is written.
+    The first has a role and a model of its own, whose archive is written to a folder; the Hub
+    endpoint a pinned model of the Hugging Face Hub and a role that is stated.
     """
 
     def __init__(
@@ -224,21 +197,11 @@ class AcceptanceStack(Stack):
         )
 
     def _first_endpoint(self, name: str, variant: Variant, folder: Path, topic: AlarmTopic) -> None:
-        LowLatencyEndpoint(
-            self,
+        self._endpoint(
             "Endpoint",
-            network=self._network,
-            private_link=self._link,
             containers=[own_container(folder, variant)],
-            instance_type=InstanceType(INSTANCE_TYPE),
-            latency=LatencyTarget(p99=Duration.millis(500)),
-            throughput=MeasuredThroughput(peak_tps=40, tps_per_instance=40, safety_factor=0.6),
-            scaling=ScalingOptions(
-                enabled=variant.scaling,
-                min_instances=INSTANCES,
-                initial_instances=INSTANCES,
-                max_instances=INSTANCES + 1,
-            ),
+            throughput=_throughput(40),
+            scaling=_scaling(INSTANCES, enabled=variant.scaling),
             variant=VariantOptions(startup_health_check_timeout=Duration.minutes(4)),
             endpoint=EndpointOptions(
                 endpoint_name=name,
@@ -251,9 +214,7 @@ class AcceptanceStack(Stack):
                 slow_requests=SlowRequests(threshold=Duration.millis(500)),
                 minimum_invocations=5,
             ),
-            warm_up=WarmUpOptions(
-                payload=WarmUpPayload.from_json({"warm": "up"}), timeout=Duration.minutes(3)
-            ),
+            warm_up=_warm_up({"warm": "up"}),
             configuration=ConfigurationOptions(
                 data_capture=self._capture(), metrics=MetricsPublishing(enhanced=True)
             )
@@ -262,35 +223,34 @@ class AcceptanceStack(Stack):
         )
 
     def _hub_endpoint(self, suffix: str, variant: Variant, hub: HubModel) -> None:
-        LowLatencyEndpoint(
-            self,
+        container = Container.from_hugging_face(
+            hub.name,
+            lock=str(hub.lock(suffix, variant.hub_commit)),
+            environment={"REVISION": str(variant.hub_revision)},
+            hub_endpoint=hub.endpoint,
+        )
+        self._endpoint(
             "HubEndpoint",
-            network=self._network,
-            private_link=self._link,
-            containers=[
-                Container.from_hugging_face(
-                    hub.name,
-                    lock=str(hub.lock(suffix, variant.hub_commit)),
-                    environment={"REVISION": str(variant.hub_revision)},
-                    hub_endpoint=hub.endpoint,
-                )
-            ],
-            instance_type=InstanceType(INSTANCE_TYPE),
-            latency=LatencyTarget(p99=Duration.millis(500)),
-            throughput=MeasuredThroughput(peak_tps=4, tps_per_instance=40, safety_factor=0.6),
-            scaling=ScalingOptions(
-                min_instances=HUB_INSTANCES,
-                initial_instances=HUB_INSTANCES,
-                max_instances=HUB_INSTANCES + 1,
-            ),
+            containers=[container],
+            throughput=_throughput(4),
+            scaling=_scaling(HUB_INSTANCES),
             model=ModelOptions(role=stated_role(self, suffix)),
             endpoint=EndpointOptions(
                 endpoint_name=hub_endpoint_name(suffix, renamed=variant.hub_renamed),
                 deployment=DeploymentPolicy.all_at_once(wait=Duration.minutes(2)),
             ),
-            warm_up=WarmUpOptions(
-                payload=WarmUpPayload.from_json(HUB_REQUEST), timeout=Duration.minutes(3)
-            ),
+            warm_up=_warm_up(HUB_REQUEST),
+        )
+
+    def _endpoint(self, id: str, **options: Any) -> None:
+        LowLatencyEndpoint(
+            self,
+            id,
+            network=self._network,
+            private_link=self._link,
+            instance_type=InstanceType(INSTANCE_TYPE),
+            latency=LatencyTarget(p99=Duration.millis(500)),
+            **options,
         )
 
     def _capture(self) -> DataCapture:
@@ -302,20 +262,12 @@ class AcceptanceStack(Stack):
     def _events(self, endpoint: str) -> str:
         """Keep what SageMaker tells EventBridge of this endpoint; gives the queue."""
         queue = sqs.Queue(self, "EventQueue", removal_policy=RemovalPolicy.DESTROY)
-        events.Rule(
-            self,
-            "Events",
-            targets=[targets.SqsQueue(queue)],
-            event_pattern=events.EventPattern(
-                source=["aws.sagemaker"],
-                resources=[
-                    self.format_arn(
-                        service="sagemaker", resource="endpoint", resource_name=endpoint
-                    )
-                ],
-            ),
-        )
+        pattern = events.EventPattern(source=["aws.sagemaker"], resources=[self._arn(endpoint)])
+        events.Rule(self, "Events", targets=[targets.SqsQueue(queue)], event_pattern=pattern)
         return queue.queue_url
+
+    def _arn(self, endpoint: str) -> str:
+        return self.format_arn(service="sagemaker", resource="endpoint", resource_name=endpoint)
 
     def _probe(self, zone: str) -> str:
         """A function in the zone's subnet that may call endpoints; gives its name."""
@@ -341,15 +293,28 @@ class AcceptanceStack(Stack):
         )
         # Any endpoint, so that it is the interface endpoint's policy that refuses the foreign one.
         function.add_to_role_policy(
-            iam.PolicyStatement(
-                actions=["sagemaker:InvokeEndpoint"],
-                resources=[
-                    self.format_arn(service="sagemaker", resource="endpoint", resource_name="*")
-                ],
-            )
+            iam.PolicyStatement(actions=["sagemaker:InvokeEndpoint"], resources=[self._arn("*")])
         )
         self._link.allow_from(group)
         return function.function_name
+
+
+def _throughput(peak: int) -> MeasuredThroughput:
+    return MeasuredThroughput(peak_tps=peak, tps_per_instance=40, safety_factor=0.6)
+
+
+def _scaling(instances: int, *, enabled: bool = True) -> ScalingOptions:
+    return ScalingOptions(
+        enabled=enabled,
+        min_instances=instances,
+        initial_instances=instances,
+        max_instances=instances + 1,
+    )
+
+
+def _warm_up(request: dict[str, str]) -> WarmUpOptions:
+    payload = WarmUpPayload.from_json(request)
+    return WarmUpOptions(payload=payload, timeout=Duration.minutes(3))
 
 
 class RoleStack(Stack):

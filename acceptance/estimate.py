@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-__all__ = ["PRICES", "Estimate", "Price", "estimate", "prices_of"]
+from .steps import Step
 
 
 @dataclass(frozen=True)
@@ -45,24 +45,9 @@ REGION_MARGIN = 1.3
 """Other Regions than us-east-1 are up to 30 % dearer; so much is put on an unread price."""
 
 
-class Timed(Protocol):
-    """A step, as far as its price goes."""
-
-    @property
-    def minutes(self) -> float: ...
-    @property
-    def instances(self) -> int: ...
-
-
 @dataclass(frozen=True)
 class Estimate:
-    """Hours and dollars of a run.
-
-    Examples
-    --------
-    >>> Estimate(2.0, 1.5, ("a price",)).dollars
-    1.5
-    """
+    """Hours and dollars of a run, and how they come about."""
 
     hours: float
     dollars: float
@@ -86,34 +71,24 @@ def prices_of(pricing: Any, region: str) -> dict[str, Price]:
             f"AWS Price List, {region}, {product['publicationDate'][:10]}",
         )
     except (BotoCoreError, ClientError, KeyError, ValueError):
-        if region == "us-east-1":
-            return PRICES
+        margin = 1 if region == "us-east-1" else REGION_MARGIN
         return {
-            name: replace(price, usd_per_hour=price.usd_per_hour * REGION_MARGIN)
+            name: replace(price, usd_per_hour=price.usd_per_hour * margin)
             for name, price in PRICES.items()
         }
     return {**PRICES, "instance": read}
 
 
-def estimate(steps: Iterable[Timed], prices: dict[str, Price]) -> Estimate:
-    """Add up the steps: instances while each lasts, everything else all the time.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> hour = SimpleNamespace(minutes=60, instances=2)
-    >>> told = estimate([hour, hour], PRICES)
-    >>> told.hours, round(told.dollars, 2)
-    (2.0, 0.7)
-    """
+def estimate(steps: Iterable[Step], prices: dict[str, Price]) -> Estimate:
+    """Add up the steps: instances while each lasts, everything else all the time."""
     steps = list(steps)
     hours = sum(step.minutes for step in steps) / 60
     instance_hours = sum(step.minutes / 60 * step.instances for step in steps)
     amounts = {"instance": instance_hours, "interface endpoint": hours, "rest": hours}
+    costs = {name: amount * prices[name].usd_per_hour for name, amount in amounts.items()}
     lines = tuple(
         f"{prices[name].item}: {amount:.1f} h at {prices[name].usd_per_hour:.3f} = "
-        f"{amount * prices[name].usd_per_hour:.2f} USD ({prices[name].source})"
+        f"{costs[name]:.2f} USD ({prices[name].source})"
         for name, amount in amounts.items()
     )
-    dollars = sum(amount * prices[name].usd_per_hour for name, amount in amounts.items())
-    return Estimate(hours, dollars, lines)
+    return Estimate(hours, sum(costs.values()), lines)

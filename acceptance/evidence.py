@@ -9,8 +9,6 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FOLDER", "evidence_files", "redact"]
-
 FOLDER = Path(__file__).parent / "evidence"
 
 _ID = re.compile(
@@ -42,24 +40,7 @@ _EVERYONES = re.compile(r"(?:docs|aws)\.(?:aws\.)?amazon\.com|[a-z]+\.amazonaws\
 
 
 def redact(document: Any, names: Mapping[str, str] | None = None) -> Any:
-    """Replace whatever belongs to an account; the same thing by the same words everywhere.
-
-    Parameters
-    ----------
-    document
-        JSON-safe; keys are redacted as values are.
-    names
-        Names of resources and what stands for each.
-
-    Examples
-    --------
-    >>> redact({"a": "eni-0123456789abcdef0 at 10.0.0.7", "b": ["eni-0123456789abcdef0"]})
-    {'a': '<eni-1> at <ipv4-1>', 'b': ['<eni-1>']}
-    >>> redact("arn:aws:sagemaker:us-east-1:123456789012:endpoint/shop", {"shop": "<Endpoint-1>"})
-    'arn:aws:sagemaker:us-east-1:<account-1>:endpoint/<Endpoint-1>'
-    >>> redact("runtime.sagemaker.us-east-1.amazonaws.com by call.example.org")
-    'runtime.sagemaker.us-east-1.amazonaws.com by <host-1>'
-    """
+    """Replace whatever belongs to an account, names too; the same thing by the same words everywhere."""
     return _Redaction(names or {}).of(document)
 
 

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from low_latency_endpoint.hugging_face.lock_file import pinned_model
 
-__all__ = ["HubModel", "NotPinned"]
-
 
 class NotPinned(Exception):
     """The two commits are not there, or are one."""
@@ -20,43 +18,22 @@ class NotPinned(Exception):
 
 @dataclass(frozen=True)
 class HubModel:
-    """A public model for CPUs that answers ``{"inputs": "..."}``, under a permissive licence.
-
-    Attributes
-    ----------
-    name
-        On the Hub.
-    revisions
-        The one that is deployed first, and the one that an update brings.
-    endpoint
-        The Hub, or a mirror of it.
-    folder
-        Where the lock files are: one for each run and revision.
-
-    Examples
-    --------
-    >>> model = HubModel("acme/tiny", ("v1", "v2"), "https://huggingface.co", "build")
-    >>> HubModel.from_json(model.to_json()) == model
-    True
-    """
+    """A public model for CPUs that answers ``{"inputs": "..."}``, under a permissive licence."""
 
     name: str
     revisions: tuple[str, str]
+    """The one that is deployed first, and the one that an update brings."""
     endpoint: str
+    """The Hub, or a mirror of it."""
     folder: str
+    """Where the lock files are: one for each run and revision."""
 
     def lock(self, suffix: str, number: int) -> Path:
         """The lock file of a run's first or second commit."""
         return Path(self.folder) / f"{suffix}-{number}.lock.yaml"
 
     def pin(self, suffix: str) -> list[str]:
-        """Pin both revisions with ``low-latency pin``; gives their commits.
-
-        Raises
-        ------
-        NotPinned
-            When the Hub does not have one of them, or both are the same commit.
-        """
+        """Pin both revisions with ``low-latency pin``; gives their commits, which must differ."""
         commits = [
             self._pinned(self.lock(suffix, number), revision)
             for number, revision in enumerate(self.revisions, 1)

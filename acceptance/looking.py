@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Network, ip_address
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -80,10 +81,8 @@ def told(world: World, suffix: str) -> Document:
 
 def stack_events(world: World, stack_id: str, after: str = "") -> list[Document]:
     """The stack's events, oldest first, since the one with an ID."""
-    found = []
-    for event in pages_of(
-        world.client("cloudformation"), "describe_stack_events", "StackEvents", StackName=stack_id
-    ):
+    client, found = world.client("cloudformation"), list[Document]()
+    for event in pages_of(client, "describe_stack_events", "StackEvents", StackName=stack_id):
         if event["EventId"] == after:
             break
         found.append(
@@ -185,12 +184,8 @@ def role_policies(world: World, role: str) -> dict[str, str]:
 
 def interfaces(world: World, group: str) -> list[Document]:
     """The network interfaces that a security group is on."""
-    found = pages_of(
-        world.client("ec2"),
-        "describe_network_interfaces",
-        "NetworkInterfaces",
-        Filters=[{"Name": "group-id", "Values": [group]}],
-    )
+    ec2, of = world.client("ec2"), [{"Name": "group-id", "Values": [group]}]
+    found = pages_of(ec2, "describe_network_interfaces", "NetworkInterfaces", Filters=of)
     return [
         {
             "interface": each["NetworkInterfaceId"],
@@ -201,119 +196,97 @@ def interfaces(world: World, group: str) -> list[Document]:
     ]
 
 
-class _Repeated:
-    """Notes something at once, again and again while a block lasts, and once more at its end.
+@contextmanager
+def _repeated(
+    world: World, note: Callable[[int], None], *, every: float, at_least: float
+) -> Iterator[None]:
+    """Note something at once, again and again while a block lasts, and once more at its end.
 
-    The pause between two notes is by the target's clock.
+    The pause, and the seconds since the beginning that are told, are by the target's clock.
     """
+    stop, began = threading.Event(), datetime.now(UTC)
 
-    def __init__(self, world: World, *, every: float, at_least: float) -> None:
-        self._world = world
-        self._pause = max(every / world.speed, at_least)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._repeat, daemon=True)
-        self._began = datetime.now(UTC)
+    def now() -> None:
+        note(round((datetime.now(UTC) - began).total_seconds() * world.speed))
 
-    def __enter__(self) -> Self:
-        self._note()
-        self._thread.start()
-        return self
+    def repeat() -> None:
+        while not stop.wait(max(every / world.speed, at_least)):
+            now()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
-        self._note()
-
-    def _repeat(self) -> None:
-        while not self._stop.wait(self._pause):
-            self._note()
-
-    def _seconds(self) -> int:
-        """Seconds since the beginning, by the target's clock."""
-        return round((datetime.now(UTC) - self._began).total_seconds() * self._world.speed)
-
-    def _note(self) -> None:
-        raise NotImplementedError
+    thread = threading.Thread(target=repeat, daemon=True)
+    now()
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        now()
 
 
-class Watch(_Repeated):
-    """Looks every 15 seconds while a block lasts, and keeps what has changed."""
+@contextmanager
+def watch(world: World, look: Callable[[], Any]) -> Iterator[list[Document]]:
+    """Look every 15 seconds while a block lasts, and keep what has changed."""
+    seen: list[Document] = []
 
-    def __init__(self, world: World, look: Callable[[], Any]) -> None:
-        super().__init__(world, every=_EVERY, at_least=0.2)
-        self._look = look
-        self.seen: list[Document] = []
-
-    def _note(self) -> None:
+    def note(seconds: int) -> None:
         try:
-            found = self._look()
+            found = look()
         except ClientError as error:
             found = {"error": error.response["Error"]["Code"]}
-        if not self.seen or self.seen[-1]["saw"] != found:
-            self.seen.append({"after_seconds": self._seconds(), "saw": found})
+        if not seen or seen[-1]["saw"] != found:
+            seen.append({"after_seconds": seconds, "saw": found})
+
+    with _repeated(world, note, every=_EVERY, at_least=0.2):
+        yield seen
 
 
-class Calls(_Repeated):
-    """Calls endpoints from inside the VPC, again and again, and keeps every answer with its time.
+@contextmanager
+def calls_in_vpc(
+    world: World, suffix: str, endpoints: Mapping[str, str], request: Mapping[str, Any]
+) -> Iterator[list[Document]]:
+    """Call endpoints from inside the VPC, again and again, and keep every answer with its time.
 
     Each record has the answers to one round of calls; whether the new endpoint was in service
     before them; and what the stack did after them, so that a round which found CloudFormation's
     clean-up not begun was made before it.
     """
+    zones, records = told(world, suffix)["zones"], list[Document]()
+    probe = zones[min(zones)]["probe"]
+    event = json.dumps({"each": endpoints, "request": request}).encode()
 
-    def __init__(
-        self, world: World, suffix: str, endpoints: Mapping[str, str], request: Mapping[str, Any]
-    ) -> None:
-        zones = told(world, suffix)["zones"]
-        super().__init__(world, every=_BETWEEN_CALLS, at_least=0.05)
-        self._stack, self._endpoints = stack_name(suffix), endpoints
-        self._probe = zones[min(zones)]["probe"]
-        self._event = json.dumps({"each": endpoints, "request": request}).encode()
-        self.records: list[Document] = []
-
-    def _note(self) -> None:
+    def note(seconds: int) -> None:
         try:
-            new = serving(self._world, self._endpoints["new"])
-            passed = self._seconds()
-            told = self._world.client("lambda").invoke(
-                FunctionName=self._probe, Payload=self._event
-            )
-            answers = json.loads(told["Payload"].read())
-            stack = find_stack(self._world, self._stack)
+            new = serving(world, endpoints["new"])
+            got = world.client("lambda").invoke(FunctionName=probe, Payload=event)
+            answers = json.loads(got["Payload"].read())
+            stack = find_stack(world, stack_name(suffix))
         except (BotoCoreError, ClientError) as error:  # of who looks, not of who is called
-            self.records.append({"not_asked": type(error).__name__})
+            records.append({"not_asked": type(error).__name__})
             return
-        if "FunctionError" in told:
-            self.records.append({"not_asked": told["FunctionError"]})
+        if "FunctionError" in got:
+            records.append({"not_asked": got["FunctionError"]})
             return
-        self.records.append(
+        records.append(
             {
-                "after_seconds": passed,
+                "after_seconds": seconds,
                 "answers": answers,
                 "new_in_service": new is not None and new["status"] == "InService",
                 "stack": stack["StackStatus"] if stack else "",
             }
         )
 
+    with _repeated(world, note, every=_BETWEEN_CALLS, at_least=0.05):
+        yield records
+
 
 def metrics(world: World, endpoint: str) -> list[Document]:
     """Every metric of the endpoint: its dimensions, its first and last minute with data."""
-    cloudwatch = world.client("cloudwatch")
+    client, of = world.client("cloudwatch"), [{"Name": "EndpointName", "Value": endpoint}]
     listed = [
         metric
-        for namespace in _NAMESPACES
-        for metric in pages_of(
-            cloudwatch,
-            "list_metrics",
-            "Metrics",
-            Namespace=namespace,
-            Dimensions=[{"Name": "EndpointName", "Value": endpoint}],
-        )
+        for name in _NAMESPACES
+        for metric in pages_of(client, "list_metrics", "Metrics", Namespace=name, Dimensions=of)
     ]
     found = []
     for metric in listed:
@@ -332,18 +305,16 @@ def metrics(world: World, endpoint: str) -> list[Document]:
 
 def invocations(world: World, endpoint: str, configuration: str) -> Document:
     """Invocations by minute: of the whole endpoint, and of one configuration's fleet."""
-    common = [
-        {"Name": "EndpointName", "Value": endpoint},
-        {"Name": "VariantName", "Value": "primary"},
-    ]
-    fleet = [*common, {"Name": "EndpointConfigName", "Value": configuration}]
+    named = {
+        "EndpointName": endpoint,
+        "VariantName": "primary",
+        "EndpointConfigName": configuration,
+    }
+    fleet = [{"Name": name, "Value": value} for name, value in named.items()]
+    metric = {"Namespace": "AWS/SageMaker", "MetricName": "Invocations"}
     return {
-        name: _values(
-            world,
-            {"Namespace": "AWS/SageMaker", "MetricName": "Invocations", "Dimensions": dimensions},
-            "Sum",
-        )
-        for name, dimensions in (("whole", common), ("new", fleet))
+        name: _values(world, {**metric, "Dimensions": dimensions}, "Sum")
+        for name, dimensions in (("whole", fleet[:2]), ("new", fleet))
     }
 
 
@@ -351,13 +322,12 @@ def _values(world: World, metric: Document, statistic: str) -> list[tuple[str, f
     # Wide on both sides: the clock of a local AWS may run ahead of this machine's.
     now = datetime.now(UTC)
     chosen = {k: metric[k] for k in ("Namespace", "MetricName", "Dimensions")}
+    query = {"Id": "m", "MetricStat": {"Metric": chosen, "Period": 60, "Stat": statistic}}
     answer = world.client("cloudwatch").get_metric_data(
         StartTime=now - timedelta(hours=12),
         EndTime=now + timedelta(hours=24),
         ScanBy="TimestampAscending",
-        MetricDataQueries=[
-            {"Id": "m", "MetricStat": {"Metric": chosen, "Period": 60, "Stat": statistic}}
-        ],
+        MetricDataQueries=[query],
     )["MetricDataResults"][0]
     return [(_moment(t), v) for t, v in zip(answer["Timestamps"], answer["Values"], strict=True)]
 
@@ -375,19 +345,14 @@ def alarms(world: World, stack: str, part: str = "Endpoint") -> list[Document]:
         for alarm in pages_of(
             cloudwatch, "describe_alarms", f"{kind}s", AlarmNames=names, AlarmTypes=[kind]
         ):
-            history = pages_of(
-                cloudwatch,
-                "describe_alarm_history",
-                "AlarmHistoryItems",
-                AlarmName=alarm["AlarmName"],
-                AlarmTypes=[kind],
-            )
+            named = {"AlarmName": alarm["AlarmName"], "AlarmTypes": [kind]}
+            history = pages_of(cloudwatch, "describe_alarm_history", "AlarmHistoryItems", **named)
             found.append(
                 {
                     "alarm": alarm["AlarmName"],
                     "kind": kind,
                     "state": alarm["StateValue"],
-                    "definition": {k: alarm[k] for k in _DEFINITION if k in alarm},
+                    "definition": {k: alarm[k] for k in alarm.keys() & _DEFINITION},
                     "history": [
                         {
                             "at": _moment(h["Timestamp"]),
@@ -403,32 +368,16 @@ def alarms(world: World, stack: str, part: str = "Endpoint") -> list[Document]:
 
 
 def _resources(world: World, stack: str) -> Iterator[Document]:
-    return pages_of(
-        world.client("cloudformation"),
-        "list_stack_resources",
-        "StackResourceSummaries",
-        StackName=stack,
-    )
+    client, key = world.client("cloudformation"), "StackResourceSummaries"
+    return pages_of(client, "list_stack_resources", key, StackName=stack)
 
 
 _ALARMS = ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
-_DEFINITION = (
-    "MetricName",
-    "Namespace",
-    "Dimensions",
-    "Statistic",
-    "ExtendedStatistic",
-    "Period",
-    "Metrics",
-    "EvaluationPeriods",
-    "DatapointsToAlarm",
-    "Threshold",
-    "ComparisonOperator",
-    "TreatMissingData",
-    "AlarmRule",
-    "ActionsSuppressor",
-    "AlarmActions",
-)
+_DEFINITION = {
+    *("MetricName", "Namespace", "Dimensions", "Statistic", "ExtendedStatistic", "Period"),
+    *("Metrics", "EvaluationPeriods", "DatapointsToAlarm", "Threshold", "ComparisonOperator"),
+    *("TreatMissingData", "AlarmRule", "ActionsSuppressor", "AlarmActions"),
+}
 
 
 def messages(world: World, queue: str) -> list[Document]:
@@ -489,17 +438,12 @@ def probes(world: World, suffix: str, calls: int = 20) -> Document:
         zone: ec2.describe_subnets(SubnetIds=[each["subnet"]])["Subnets"][0]
         for zone, each in outputs["zones"].items()
     }
-    networks: dict[str, IPv4Network] = {
-        zone: IPv4Network(subnet["CidrBlock"]) for zone, subnet in subnets.items()
-    }
+    networks = {zone: IPv4Network(subnet["CidrBlock"]) for zone, subnet in subnets.items()}
 
     def zone_of(address: str) -> str:
         """The client zone in whose subnet an address lies."""
-        where = ip_address(address)
-        return next(
-            (zone for zone, network in networks.items() if where.version == 4 and where in network),
-            "elsewhere",
-        )
+        found = (z for z, network in networks.items() if ip_address(address) in network)
+        return next(found, "elsewhere")
 
     found: Document = {}
     for zone, each in outputs["zones"].items():
@@ -509,22 +453,18 @@ def probes(world: World, suffix: str, calls: int = 20) -> Document:
             "foreign": "llee-accept-no-such-endpoint",
             "calls": calls,
         }
-        answer = world.client("lambda").invoke(
-            FunctionName=each["probe"], Payload=json.dumps(event).encode()
-        )
+        payload = json.dumps(event).encode()
+        answer = world.client("lambda").invoke(FunctionName=each["probe"], Payload=payload)
         document = json.loads(answer["Payload"].read())
         for name in document.get("names", {}).values():
             if isinstance(name.get("dns"), list):
                 name["dns"] = [{"address": a, "in": zone_of(a)} for a in name["dns"]]
             if "invoked" in name:
-                by = name["invoked"].pop("served")
-                zones = [sorted({zone_of(a) for a in key.split()} - {"elsewhere"}) for key in by]
-                name["invoked"]["served_in"] = {
-                    " ".join(z) or "unknown": sum(
-                        n for k, n in zip(zones, by.values(), strict=True) if k == z
-                    )
-                    for z in zones
-                }
+                served = Counter[str]()
+                for addresses, number in name["invoked"].pop("served").items():
+                    zones = {zone_of(a) for a in addresses.split()} - {"elsewhere"}
+                    served[" ".join(sorted(zones)) or "unknown"] += number
+                name["invoked"]["served_in"] = dict(served)
         found[zone] = {
             **document,
             "subnet_zone_id": subnets[zone].get("AvailabilityZoneId", ""),

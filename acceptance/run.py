@@ -22,8 +22,6 @@ from .steps import Pace, Run, Step, StepFailed, known_names
 from .sweep import sweep
 from .world import ROOT, World
 
-__all__ = ["NotThisRun", "read_state", "run_steps"]
-
 SCHEMA = 1
 
 
@@ -32,13 +30,7 @@ class NotThisRun(Exception):
 
 
 def read_state(path: Path, world: World) -> dict[str, Any]:
-    """The state of the run that the file remembers; a new one where it remembers none.
-
-    Raises
-    ------
-    NotThisRun
-        When the file's run is in another account or Region.
-    """
+    """The state of the run that the file remembers; a new one where it remembers none."""
     place = {"account": world.account, "region": world.region, "target": world.target}
     state = json.loads(path.read_text("utf-8")) if path.exists() else {}
     if not state or state.get("finished"):

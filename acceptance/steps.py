@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,31 +26,12 @@ from .app import (
     stack_name,
 )
 from .hub_model import HubModel, NotPinned
-from .looking import Calls, Document, Watch
-from .world import Traffic, World
-
-__all__ = [
-    "CHOICES",
-    "CORE",
-    "LAST",
-    "LONG",
-    "SEVERAL",
-    "Pace",
-    "Run",
-    "Step",
-    "StepFailed",
-    "steps_of",
-]
+from .looking import Document
+from .world import World, traffic
 
 
 class StepFailed(Exception):
-    """The run cannot go on: what the later steps stand on is not there.
-
-    Attributes
-    ----------
-    saw
-        What the step has seen nevertheless: it may refute a claim.
-    """
+    """What the later steps stand on is not there; what the step `saw` may refute a claim."""
 
     def __init__(self, why: str, saw: Mapping[str, Any] | None = None) -> None:
         super().__init__(why)
@@ -67,23 +49,15 @@ class Pace:
 
 @dataclass
 class Run:
-    """What steps work with.
-
-    Attributes
-    ----------
-    kept
-        What outlives a kill: written before and after each step.
-    marker
-        Of the step under way: how the stack stood when it was first started.
-    save
-        Writes down what is kept.
-    """
+    """What steps work with."""
 
     world: World
     suffix: str
     kept: Document = field(default_factory=dict)
+    """What outlives a kill: `save` writes it before and after each step."""
     pace: Pace = Pace()
     marker: Document = field(default_factory=dict)
+    """Of the step under way: how the stack stood when it was first started."""
     save: Callable[[], None] = lambda: None
 
     @property
@@ -98,6 +72,14 @@ class Run:
             "old": hub_endpoint_name(self.suffix),
             "new": hub_endpoint_name(self.suffix, renamed=True),
         }
+
+    def deploy(self, variant: str) -> str:
+        """Deploy a variant; gives what went wrong."""
+        return self.world.deployer.deploy(self.suffix, self.kept["zones"], variant)
+
+    def destroy(self, variant: str) -> str:
+        """Destroy its stack."""
+        return self.world.deployer.destroy(self.suffix, self.kept["zones"], variant)
 
     @property
     def hub(self) -> HubModel:
@@ -123,15 +105,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Step:
-    """One step.
-
-    Attributes
-    ----------
-    minutes, instances
-        How long it takes at AWS, and how many instances run meanwhile, for the estimate.
-    act
-        Does it; gives what it saw.
-    """
+    """One step: how long it takes at AWS, how many instances run meanwhile, what does it."""
 
     name: str
     minutes: float
@@ -152,43 +126,35 @@ def _preflight(run: Run) -> Document:
     world = run.world
     zones = _zones(world)
     run.kept["zones"] = zones
-    settings = parse_settings(
-        json.dumps(
-            {  # which is YAML
-                "stack_name": run.name,
-                "region": world.region,
-                "client_zones": {"ids": zones},
-                "endpoints": {
-                    "accept": {
-                        "endpoint_name": run.name,
-                        "containers": [
-                            {"image": {"dlc": {"repository": IMAGE[0], "tag": IMAGE[1]}}}
-                        ],
-                        "instance_type": INSTANCE_TYPE,
-                        "latency": {"p99": "500ms"},
-                        "throughput": {
-                            "peak_tps": 40,
-                            "tps_per_instance": 40,
-                            "safety_factor": 0.6,
-                        },
-                        "instances": {"min": INSTANCES, "max": INSTANCES + 1},
-                    },
-                    "hub": {
-                        "endpoint_name": run.hub_names["old"],
-                        "hugging_face": {
-                            "model": run.hub.name,
-                            "lock": str(run.hub.lock(run.suffix, 1).resolve()),
-                            "hub_endpoint": run.hub.endpoint,
-                        },
-                        "instance_type": INSTANCE_TYPE,
-                        "latency": {"p99": "500ms"},
-                        "throughput": {"peak_tps": 4, "tps_per_instance": 40, "safety_factor": 0.6},
-                        "instances": {"min": HUB_INSTANCES, "max": HUB_INSTANCES + 1},
-                    },
-                },
-            }
-        )
-    )
+    common = {"instance_type": INSTANCE_TYPE, "latency": {"p99": "500ms"}}
+    image = {"dlc": {"repository": IMAGE[0], "tag": IMAGE[1]}}
+    pinned = {
+        "model": run.hub.name,
+        "lock": str(run.hub.lock(run.suffix, 1).resolve()),
+        "hub_endpoint": run.hub.endpoint,
+    }
+    stated = {
+        "stack_name": run.name,
+        "region": world.region,
+        "client_zones": {"ids": zones},
+        "endpoints": {
+            "accept": {
+                **common,
+                "endpoint_name": run.name,
+                "containers": [{"image": image}],
+                "throughput": {"peak_tps": 40, "tps_per_instance": 40, "safety_factor": 0.6},
+                "instances": {"min": INSTANCES, "max": INSTANCES + 1},
+            },
+            "hub": {
+                **common,
+                "endpoint_name": run.hub_names["old"],
+                "hugging_face": pinned,
+                "throughput": {"peak_tps": 4, "tps_per_instance": 40, "safety_factor": 0.6},
+                "instances": {"min": HUB_INSTANCES, "max": HUB_INSTANCES + 1},
+            },
+        },
+    }
+    settings = parse_settings(json.dumps(stated))  # which is YAML
     report = run_preflight(settings, world.client, world.region)
     bad = [f"{each.id} {each.evidence}" for each in report.results if each.status == "fail"]
     if bad:
@@ -219,29 +185,19 @@ def _deployed(
     *,
     endpoint: str = "",
     request: Mapping[str, Any] | None = None,
-    traffic: bool = True,
+    calls: bool = True,
     since: str | None = None,
 ) -> Document:
     """Deploy a variant with traffic on; what CloudFormation and SageMaker made of it.
 
-    Parameters
-    ----------
-    endpoint
-        The one that is watched and gets the traffic; by default the first.
-    request
-        What the traffic is; by default the first endpoint's.
-    since
-        ID of the last event before it; by default that of the step's start.
+    Watched is an endpoint, by default the first, since an event, by default the step's first.
     """
     world, endpoint = run.world, endpoint or run.name
     looking.usable(world, run.name)
-    sent = Traffic(world, endpoint, request)
-    with Watch(world, lambda: looking.serving(world, endpoint)) as watch:
-        if traffic:
-            with sent:
-                problem = world.deployer.deploy(run.suffix, run.kept["zones"], variant)
-        else:
-            problem = world.deployer.deploy(run.suffix, run.kept["zones"], variant)
+    sent: AbstractContextManager[Mapping[str, int]]
+    sent = traffic(world, endpoint, request) if calls else nullcontext({})
+    with looking.watch(world, lambda: looking.serving(world, endpoint)) as seen, sent as answers:
+        problem = run.deploy(variant)
     stack = looking.usable(world, run.name)
     if stack is None:
         raise StepFailed(f"{variant}: there is no stack. {problem}")
@@ -261,10 +217,10 @@ def _deployed(
         # The first word on it; what was fixed or done again after that is another matter.
         "stack_status": verdicts[0] if verdicts else stack["StackStatus"],
         "left_as": stack["StackStatus"],
-        "endpoint_timeline": watch.seen,
+        "endpoint_timeline": seen,
         "before": run.marker["before"].get(endpoint),
         "after": looking.serving(world, endpoint),
-        "answers": dict(sent.answers),
+        "answers": dict(answers),
     }
 
 
@@ -274,9 +230,9 @@ def _last_event(run: Run) -> str:
 
 def _answers(run: Run, endpoint: str, request: Mapping[str, Any] | None = None) -> dict[str, int]:
     """What a minute's requests get."""
-    with Traffic(run.world, endpoint, request) as sent:
+    with traffic(run.world, endpoint, request) as answers:
         run.world.wait(60)
-    return dict(sent.answers)
+    return dict(answers)
 
 
 def _commits(run: Run) -> dict[str, str]:
@@ -287,9 +243,9 @@ def _commits(run: Run) -> dict[str, str]:
 
 def _deploy(run: Run) -> Document:
     world, hub_endpoint = run.world, run.hub_names["old"]
-    if problem := world.deployer.deploy(run.suffix, run.kept["zones"], ROLE):
+    if problem := run.deploy(ROLE):
         raise StepFailed(f"the stack of the role: {problem}")
-    seen = _deployed(run, "first", traffic=False)
+    seen = _deployed(run, "first", calls=False)
     if seen["stack_status"] not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
         reasons = [e["reason"] for e in seen["events"] if e["status"].endswith("FAILED")]
         raise StepFailed(f"the stack is {seen['stack_status']}: {'; '.join(reasons[:3])}", seen)
@@ -317,10 +273,10 @@ def _deploy(run: Run) -> Document:
 
 
 def _traffic(run: Run) -> Document:
-    with Traffic(run.world, run.name) as sent:
+    with traffic(run.world, run.name) as answers:
         run.world.wait(run.pace.traffic * 60)
     return {
-        "answers": dict(sent.answers),
+        "answers": dict(answers),
         "metrics": looking.metrics(run.world, run.name),
         "invocations": _by_fleet(run),
         "alarms": looking.alarms(run.world, run.name),
@@ -344,10 +300,10 @@ def _update(run: Run) -> Document:
 
 
 def _after_update(run: Run) -> Document:
-    with Traffic(run.world, run.name) as sent:
+    with traffic(run.world, run.name) as answers:
         run.world.wait(run.pace.after_update * 60)
     return {
-        "answers": dict(sent.answers),
+        "answers": dict(answers),
         "minutes": run.pace.after_update,
         "invocations": _by_fleet(run),
         "metrics": looking.metrics(run.world, run.name),
@@ -363,16 +319,16 @@ def _page(run: Run) -> Document:
         return [m for m in looking.messages(world, queue) if m.get("NewStateValue") == "ALARM"]
 
     waited = 0.0
-    with Traffic(world, run.name, {"fail": True}) as sent:
+    with traffic(world, run.name, {"fail": True}) as answers:
         while not (pages := paged()) and waited < run.pace.longest_for_page * 60:
             world.wait(30)
             waited += 30
-    with Traffic(world, run.name):  # so that the alarms are not on when the next step starts
+    with traffic(world, run.name):  # so that the alarms are not on when the next step starts
         world.wait(5 * 60)
     return {
         "arrived": bool(pages),
         "within_minutes": waited / 60,
-        "answers": dict(sent.answers),
+        "answers": dict(answers),
         "pages": [
             {k: each.get(k) for k in ("AlarmName", "NewStateValue", "NewStateReason")}
             for each in pages
@@ -403,7 +359,7 @@ def _scaling_off_and_on(run: Run) -> Document:
 
 def _captured(run: Run) -> Document:
     seen = _deployed(run, "captured")
-    with Traffic(run.world, run.name):
+    with traffic(run.world, run.name):
         run.world.wait(5 * 60)
     return {**seen, "metrics": looking.metrics(run.world, run.name)}
 
@@ -417,11 +373,11 @@ def _repin(run: Run) -> Document:
 def _rename(run: Run) -> Document:
     """Rename the Hub endpoint while somebody in the VPC calls both names."""
     names = run.hub_names
-    with Calls(run.world, run.suffix, names, HUB_REQUEST) as calls:
-        seen = _deployed(run, "renamed", endpoint=names["new"], traffic=False)
+    with looking.calls_in_vpc(run.world, run.suffix, names, HUB_REQUEST) as calls:
+        seen = _deployed(run, "renamed", endpoint=names["new"], calls=False)
     return {
         **seen,
-        "calls": calls.records,
+        "calls": calls,
         "policy_names": looking.link_policy_names(run.world, run.suffix, names),
         "old_is_there": looking.serving(run.world, names["old"]) is not None,
     }
@@ -444,14 +400,14 @@ def _share(run: Run) -> Document:
     """Deploy another stack on the stated role, and delete it."""
     world, role, name = run.world, role_name(run.suffix), stack_name(run.suffix, BESIDE)
     if looking.settled(world, name) is not None:  # of this step, when it was killed
-        world.deployer.destroy(run.suffix, run.kept["zones"], BESIDE)
+        run.destroy(BESIDE)
     before = looking.role_policies(world, role)
-    world.deployer.deploy(run.suffix, run.kept["zones"], BESIDE)
+    run.deploy(BESIDE)
     made = looking.settled(world, name)
     if made is None:
         raise StepFailed("share: there is no second stack")
     both = looking.role_policies(world, role)
-    world.deployer.destroy(run.suffix, run.kept["zones"], BESIDE)
+    run.destroy(BESIDE)
     gone = looking.find_stack(world, made["StackId"])
     after = looking.role_policies(world, role)
     other = next(
@@ -469,83 +425,55 @@ def _share(run: Run) -> Document:
 
 def _destroy(run: Run) -> Document:
     """Destroy at once, once; whatever that leaves is the sweep's."""
-    world, zones = run.world, run.kept["zones"]
+    world = run.world
     if (stack := looking.settled(world, run.name)) is not None and "group" not in run.kept:
-        run.kept |= {
-            "stack_id": stack["StackId"],
-            "group": looking.told(world, run.suffix)["group"],
-        }
+        group = looking.told(world, run.suffix)["group"]
+        run.kept |= {"stack_id": stack["StackId"], "group": group}
         run.save()  # in a moment there is no stack to ask
 
     def look() -> Document:
+        names = (run.name, *run.hub_names.values())
         return {
-            "endpoint": any(
-                looking.serving(world, name) is not None
-                for name in (run.name, *run.hub_names.values())
-            ),
+            "endpoint": any(looking.serving(world, name) is not None for name in names),
             "interfaces": looking.interfaces(world, run.kept["group"]),
         }
 
-    with Watch(world, look) as watch:
-        problem = world.deployer.destroy(run.suffix, zones, "changed")
+    with looking.watch(world, look) as seen:
+        problem = run.destroy("changed")
         gone = looking.settled(world, run.kept["stack_id"])
     return {
         "cli": "failed" if problem else "ok",
-        "role_cli": "failed" if world.deployer.destroy(run.suffix, zones, ROLE) else "ok",
+        "role_cli": "failed" if run.destroy(ROLE) else "ok",
         "stack_status": gone["StackStatus"] if gone else "DELETE_COMPLETE",
         "events": looking.stack_events(world, run.kept["stack_id"], run.marker["event"]),
-        "interface_timeline": watch.seen,
+        "interface_timeline": seen,
         "left": sweep.remaining(world, run.suffix),
     }
 
 
 _FLEETS = INSTANCES + HUB_INSTANCES
-_FIRST_UPDATES = 2 * INSTANCES + HUB_INSTANCES
+_UPDATES = 2 * INSTANCES + HUB_INSTANCES  # of the first endpoint
 
 CORE = (
     Step("pin", 1, 0, "the Hub has both commits", _pin),
     Step("preflight", 1, 0, "nothing that would fail a deployment", _preflight),
-    Step(
-        "deploy",
-        20,
-        _FLEETS,
-        "the stack is complete, both endpoints serve; warm-up, verify, names in each zone",
-        _deploy,
-    ),
+    Step("deploy", 20, _FLEETS, "both endpoints serve; warm-up, verify, names in zones", _deploy),
     Step("traffic", 10, _FLEETS, "which metrics and alarms have data", _traffic),
-    Step("update", 20, _FIRST_UPDATES, "a good update, with traffic", _update),
+    Step("update", 20, _UPDATES, "a good update, with traffic", _update),
     Step("after-update", 20, _FLEETS, "what the deployment's metrics do after it", _after_update),
     Step("page", 20, _FLEETS, "failing requests after an update page somebody", _page),
-    Step("crash", 20, _FIRST_UPDATES, "an update whose container ends itself", _bad("crashing")),
-    Step("slow", 20, _FIRST_UPDATES, "an update that an alarm rolls back", _bad("slow")),
+    Step("crash", 20, _UPDATES, "an update whose container ends itself", _bad("crashing")),
+    Step("slow", 20, _UPDATES, "an update that an alarm rolls back", _bad("slow")),
 )
 LONG = (
-    Step(
-        "rolling",
-        20,
-        _FIRST_UPDATES,
-        "a rolling update with other data, which fails",
-        _bad("rolling-failing"),
-    ),
+    Step("rolling", 20, _UPDATES, "a rolling update, which fails", _bad("rolling-failing")),
     Step("scaling", 10, _FLEETS, "scaling off, and on again", _scaling_off_and_on),
-    Step(
-        "capture",
-        20,
-        _FIRST_UPDATES,
-        "data capture and enhanced metrics on a scaled endpoint",
-        _captured,
-    ),
+    Step("capture", 20, _UPDATES, "data capture, enhanced metrics", _captured),
 )
 SEVERAL = (
     # After the step `capture` both endpoints are updated.
     Step("repin", 20, 2 * _FLEETS, "another commit of the Hub's model, with traffic", _repin),
-    Step(
-        "rename",
-        25,
-        _FLEETS + HUB_INSTANCES,
-        "another name, while somebody in the VPC calls both",
-        _rename,
-    ),
+    Step("rename", 25, _FLEETS + HUB_INSTANCES, "another name; both are called", _rename),
     # 20 minutes of it are the wait for interfaces that may be the other endpoint's.
     Step("remove", 60, _FLEETS, "the first endpoint goes, the other is updated", _remove),
     Step("share", 20, HUB_INSTANCES, "another stack on the same role comes and goes", _share),
@@ -556,20 +484,7 @@ LAST = Step("destroy", 45, _FLEETS, "the stack deletes in one go", _destroy)
 
 
 def steps_of(*, long: bool = False, only: Collection[str] = ()) -> tuple[Step, ...]:
-    """The steps of a run, in order.
-
-    Parameters
-    ----------
-    long
-        With the optional ones.
-    only
-        Names of the steps between the first deployment and the end; by default all.
-
-    Examples
-    --------
-    >>> [step.name for step in steps_of(only=["crash"])]
-    ['pin', 'preflight', 'deploy', 'crash', 'destroy']
-    """
+    """The steps of a run, in order: with the optional ones, or between the ends only those named."""
     if only:
         return (*CORE[:3], *(step for step in CHOICES if step.name in only), LAST)
     return (*CORE, *(LONG if long else ()), *SEVERAL, LAST)

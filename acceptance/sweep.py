@@ -14,8 +14,6 @@ from .app import PREFIX, TAG
 from .looking import pages_of, settled
 from .world import World
 
-__all__ = ["remaining", "suffixes", "sweep"]
-
 _OURS = re.compile(rf"{PREFIX}([0-9a-f]{{8}})")
 _ATTEMPTS = 60
 """A minute apart: SageMaker's network interfaces may hold a security group that long."""
@@ -42,16 +40,6 @@ def _stacks(world: World) -> Iterator[tuple[str, str]]:
         # Nested stacks go with their parent.
         if not stack.get("ParentId"):
             yield stack["StackName"], _suffix(stack.get("Tags", []))
-
-
-def _hosting(kind: str, plural: str) -> Callable[[World], Iterator[tuple[str, str]]]:
-    def find(world: World) -> Iterator[tuple[str, str]]:
-        sagemaker = world.client("sagemaker")
-        for each in pages_of(sagemaker, f"list_{plural}", f"{kind}s"):
-            tags = sagemaker.list_tags(ResourceArn=each[f"{kind}Arn"])["Tags"]
-            yield each[f"{kind}Name"], _suffix(tags)
-
-    return find
 
 
 def _log_groups(world: World) -> Iterator[tuple[str, str]]:
@@ -83,20 +71,35 @@ def _delete_bucket(world: World, name: str) -> None:
     s3.delete_bucket(Bucket=name)
 
 
-def _tagged(
+def _kind(
+    name: str,
     service: str,
-    operation: str,
-    key: str,
-    field: str,
-    tags: Callable[[Any, Any], list[dict[str, str]]],
-) -> Callable[[World], Iterator[tuple[str, str]]]:
+    listing: str,
+    deletes: str,
+    tags: Callable[[Any, Any], Any] = lambda client, each: each.get("Tags", []),
+) -> Kind:
+    """What one operation lists: it, the key of its entries, and an entry's field that names it."""
+    operation, key, *field = listing.split()
+    delete_operation, argument = deletes.split()
+
     def find(world: World) -> Iterator[tuple[str, str]]:
         client = world.client(service)
         for each in pages_of(client, operation, key):
-            identifier = each if isinstance(each, str) else each[field]
-            yield identifier, _suffix(tags(client, each))
+            yield each[field[0]] if field else each, _suffix(tags(client, each))
 
-    return find
+    def delete(world: World, found: str) -> None:
+        value = [found] if argument.endswith("Ids") else found
+        getattr(world.client(service), delete_operation)(**{argument: value})
+
+    return Kind(name, find, delete)
+
+
+def _hosting(kind: str, name: str, noun: str) -> Kind:
+    def tags(client: Any, each: Any) -> Any:
+        return client.list_tags(ResourceArn=each[f"{kind}Arn"])["Tags"]
+
+    listing, deletes = f"list_{noun}s {kind}s {kind}Name", f"delete_{noun} {kind}Name"
+    return _kind(name, "sagemaker", listing, deletes, tags)
 
 
 def _queue_tags(client: Any, url: str) -> list[dict[str, str]]:
@@ -104,79 +107,49 @@ def _queue_tags(client: Any, url: str) -> list[dict[str, str]]:
     return [{"Key": k, "Value": v} for k, v in found.items()]
 
 
-def _own_tags(key: str) -> Callable[[Any, Any], list[dict[str, str]]]:
-    return lambda client, each: each.get(key, [])
-
-
-def _in_use(client: Any, each: Any) -> list[dict[str, str]]:
+def _in_use(client: Any, each: Any) -> Any:
     """Tags of an interface that can be deleted: one in use goes with what uses it."""
     return each.get("TagSet", []) if each.get("Status") == "available" else []
 
 
-def _calling(service: str, operation: str, argument: str) -> Callable[[World, str], None]:
-    return lambda world, name: getattr(world.client(service), operation)(**{argument: name})
+def _delete_log_group(world: World, name: str) -> None:
+    world.client("logs").delete_log_group(logGroupName=name)
 
 
 KINDS = (
-    Kind(
-        "endpoint",
-        _hosting("Endpoint", "endpoints"),
-        _calling("sagemaker", "delete_endpoint", "EndpointName"),
-    ),
-    Kind(
-        "endpoint configuration",
-        _hosting("EndpointConfig", "endpoint_configs"),
-        _calling("sagemaker", "delete_endpoint_config", "EndpointConfigName"),
-    ),
-    Kind("model", _hosting("Model", "models"), _calling("sagemaker", "delete_model", "ModelName")),
-    Kind("log group", _log_groups, _calling("logs", "delete_log_group", "logGroupName")),
+    _hosting("Endpoint", "endpoint", "endpoint"),
+    _hosting("EndpointConfig", "endpoint configuration", "endpoint_config"),
+    _hosting("Model", "model", "model"),
+    Kind("log group", _log_groups, _delete_log_group),
     Kind("bucket", _buckets, _delete_bucket),
-    Kind(
-        "queue",
-        _tagged("sqs", "list_queues", "QueueUrls", "", _queue_tags),
-        _calling("sqs", "delete_queue", "QueueUrl"),
-    ),
-    Kind(
+    _kind("queue", "sqs", "list_queues QueueUrls", "delete_queue QueueUrl", _queue_tags),
+    _kind(
         "interface endpoint",
-        _tagged(
-            "ec2", "describe_vpc_endpoints", "VpcEndpoints", "VpcEndpointId", _own_tags("Tags")
-        ),
-        lambda world, name: world.client("ec2").delete_vpc_endpoints(VpcEndpointIds=[name]),
+        "ec2",
+        "describe_vpc_endpoints VpcEndpoints VpcEndpointId",
+        "delete_vpc_endpoints VpcEndpointIds",
     ),
-    Kind(
+    _kind(
         "network interface",
-        _tagged(
-            "ec2", "describe_network_interfaces", "NetworkInterfaces", "NetworkInterfaceId", _in_use
-        ),
-        _calling("ec2", "delete_network_interface", "NetworkInterfaceId"),
+        "ec2",
+        "describe_network_interfaces NetworkInterfaces NetworkInterfaceId",
+        "delete_network_interface NetworkInterfaceId",
+        _in_use,
     ),
-    Kind(
+    _kind(
         "security group",
-        _tagged("ec2", "describe_security_groups", "SecurityGroups", "GroupId", _own_tags("Tags")),
-        _calling("ec2", "delete_security_group", "GroupId"),
+        "ec2",
+        "describe_security_groups SecurityGroups GroupId",
+        "delete_security_group GroupId",
     ),
-    Kind(
-        "subnet",
-        _tagged("ec2", "describe_subnets", "Subnets", "SubnetId", _own_tags("Tags")),
-        _calling("ec2", "delete_subnet", "SubnetId"),
-    ),
-    Kind(
-        "VPC",
-        _tagged("ec2", "describe_vpcs", "Vpcs", "VpcId", _own_tags("Tags")),
-        _calling("ec2", "delete_vpc", "VpcId"),
-    ),
+    _kind("subnet", "ec2", "describe_subnets Subnets SubnetId", "delete_subnet SubnetId"),
+    _kind("VPC", "ec2", "describe_vpcs Vpcs VpcId", "delete_vpc VpcId"),
 )
 """In the order of deletion: what holds another one goes first."""
 
 
 def _found(world: World, kind: Kind, wanted: str | None) -> list[str]:
     return [name for name, suffix in kind.find(world) if suffix and wanted in (None, suffix)]
-
-
-def suffixes(world: World) -> set[str]:
-    """The runs of which something is there."""
-    finds = [_stacks, *(kind.find for kind in KINDS)]
-    return {suffix for find in finds for _, suffix in find(world) if suffix}
 
 
 def remaining(world: World, suffix: str | None = None) -> list[str]:
@@ -190,13 +163,7 @@ def remaining(world: World, suffix: str | None = None) -> list[str]:
 def sweep(
     world: World, suffix: str | None = None, say: Callable[[str], None] = lambda text: None
 ) -> list[str]:
-    """Delete the stacks, then what they have left; gives what remains nevertheless.
-
-    Parameters
-    ----------
-    suffix
-        One run's; by default all runs' in this account and region.
-    """
+    """Delete the stacks of a run or of all, then what they have left; gives what remains."""
     for _ in range(_ATTEMPTS):
         for name, of in _stacks(world):
             if of and suffix in (None, of):

@@ -10,10 +10,10 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol
 
 from botocore.config import Config
@@ -21,15 +21,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from .hub_model import HubModel
 
-__all__ = ["ROOT", "CdkCli", "Deployer", "Target", "Traffic", "World", "target_of"]
-
 ROOT = Path(__file__).resolve().parents[1]
 _CALLERS = 8
 _REQUESTS_PER_SECOND = 2.0
 _MOST_PER_SECOND = 48.0  # to a local AWS with a fast clock: enough for its alarms, cheap here
-
-Target = str
-"""``aws`` or ``local``: evidence of the second proves nothing about the first."""
 
 
 class Deployer(Protocol):
@@ -40,17 +35,8 @@ class Deployer(Protocol):
     def destroy(self, suffix: str, zones: list[str], variant: str) -> str: ...
 
 
-def target_of(client: Any) -> Target:
-    """Where a client's requests go, read from the URL that it would use.
-
-    Examples
-    --------
-    >>> import boto3
-    >>> target_of(boto3.client("sts", region_name="us-east-1"))
-    'aws'
-    >>> target_of(boto3.client("sts", region_name="us-east-1", endpoint_url="http://localhost:5000"))
-    'local'
-    """
+def target_of(client: Any) -> str:
+    """Where a client's requests go, read from the URL that it would use."""
     host = str(client.meta.endpoint_url).partition("://")[2].partition("/")[0]
     of_aws = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws", ".amazonaws.eu")
     return "aws" if host.endswith(of_aws) else "local"
@@ -58,27 +44,19 @@ def target_of(client: Any) -> Target:
 
 @dataclass(frozen=True)
 class World:
-    """The account under test.
-
-    Attributes
-    ----------
-    client
-        Service name to boto3 client, in the region.
-    deployer
-        Changes the stacks.
-    speed
-        How many times faster than real time the target's clock runs; 1 at AWS.
-    hub
-        The model of the Hub that a run serves; a sweep has none.
-    """
+    """The account under test."""
 
     client: Callable[[str], Any]
+    """Service name to boto3 client, in the region."""
     account: str
     region: str
-    target: Target
+    target: str
+    """``aws`` or ``local``: evidence of the second proves nothing about the first."""
     deployer: Deployer
     speed: float = 1.0
+    """How many times faster than real time the target's clock runs."""
     hub: HubModel | None = None
+    """The model of the Hub that a run serves; a sweep has none."""
 
     def wait(self, seconds: float) -> None:
         """Wait for seconds of the target's clock; to ask more often than that is no use."""
@@ -118,29 +96,18 @@ class CdkCli:
         if not (assembly / "manifest.json").exists():  # it is what the synthesis writes last
             shutil.rmtree(assembly, ignore_errors=True)
             app = f'"{sys.executable}" -m acceptance.app'
+        command = [str(ROOT / "node_modules" / ".bin" / "cdk"), verb, "--all", *more]
+        command += ["--app", app, "--output", str(assembly), "--no-notices", "--no-color", "--ci"]
+        for context in (
+            f"suffix={suffix}",
+            f"variant={variant}",
+            f"zones={','.join(zones)}",
+            f"hub={self._hub.to_json()}",
+        ):
+            command += ["-c", context]
         # In this process's group, so that whatever kills the run kills the CLI with it.
         with subprocess.Popen(
-            [
-                str(ROOT / "node_modules" / ".bin" / "cdk"),
-                verb,
-                "--all",
-                *more,
-                "--app",
-                app,
-                "--output",
-                str(assembly),
-                "-c",
-                f"suffix={suffix}",
-                "-c",
-                f"variant={variant}",
-                "-c",
-                f"zones={','.join(zones)}",
-                "-c",
-                f"hub={self._hub.to_json()}",
-                "--no-notices",
-                "--no-color",
-                "--ci",
-            ],
+            command,
             cwd=ROOT,
             env=self._environment,
             stdin=subprocess.DEVNULL,
@@ -154,49 +121,40 @@ class CdkCli:
         return "\n".join(tail) if process.returncode else ""
 
 
-class Traffic:
-    """Two requests a second, by the target's clock, from this machine, while the block lasts."""
+@contextmanager
+def traffic(
+    world: World, endpoint: str, request: Mapping[str, Any] | None = None
+) -> Iterator[Counter[str]]:
+    """Send two requests a second, by the target's clock, while the block lasts; counts answers."""
+    client, answers = world.client("sagemaker-runtime"), Counter[str]()
+    body = json.dumps(request or {"fail": False}).encode()
+    pause = _CALLERS / min(_REQUESTS_PER_SECOND * world.speed, _MOST_PER_SECOND)
+    stop = threading.Event()
 
-    def __init__(
-        self, world: World, endpoint: str, request: Mapping[str, Any] | None = None
-    ) -> None:
-        self._client = world.client("sagemaker-runtime")
-        self._endpoint, self._body = endpoint, json.dumps(request or {"fail": False}).encode()
-        rate = min(_REQUESTS_PER_SECOND * world.speed, _MOST_PER_SECOND)
-        self._pause = _CALLERS / rate
-        self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._send, daemon=True) for _ in range(_CALLERS)]
-        self.answers: Counter[str] = Counter()
-
-    def __enter__(self) -> Traffic:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _send(self) -> None:
-        while not self._stop.is_set():
+    def send() -> None:
+        while not stop.is_set():
             began = time.monotonic()
             try:
-                self._client.invoke_endpoint(
-                    EndpointName=self._endpoint, ContentType="application/json", Body=self._body
+                client.invoke_endpoint(
+                    EndpointName=endpoint, ContentType="application/json", Body=body
                 )
                 answer = "ok"
             except ClientError as refused:
                 answer = str(refused.response["Error"]["Code"])
             except BotoCoreError as broken:
                 answer = type(broken).__name__
-            self.answers[answer] += 1
-            self._stop.wait(max(0.0, self._pause - (time.monotonic() - began)))
+            answers[answer] += 1
+            stop.wait(max(0.0, pause - (time.monotonic() - began)))
+
+    threads = [threading.Thread(target=send, daemon=True) for _ in range(_CALLERS)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield answers
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
 
 
 ONE_TRY = Config(retries={"total_max_attempts": 1}, read_timeout=70)

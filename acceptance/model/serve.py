@@ -5,27 +5,18 @@ The addresses of this machine are no instance's, so answers leave them out.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
+import runpy
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-
-def _inference() -> Any:
-    path = Path(__file__).with_name("inference.py")
-    specification = importlib.util.spec_from_file_location("inference", path)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
+_INFERENCE = runpy.run_path(str(Path(__file__).with_name("inference.py")))
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    inference: Any
     model: Any
 
     def do_GET(self) -> None:
@@ -35,9 +26,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         request = {**json.loads(body), "addresses": False}
         try:
-            told = self.inference.transform_fn(
-                self.model, json.dumps(request), "application/json", "application/json"
-            )
+            told = _INFERENCE["transform_fn"](self.model, json.dumps(request), "", "")
         except RuntimeError as error:
             self._answer(500, str(error).encode())
         else:
@@ -55,7 +44,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    _Handler.inference = _inference()
-    _Handler.model = _Handler.inference.model_fn("")
+    _Handler.model = _INFERENCE["model_fn"]("")
     port = int(os.environ["SAGEMAKER_BIND_TO_PORT"])
     ThreadingHTTPServer(("127.0.0.1", port), _Handler).serve_forever()

@@ -236,7 +236,7 @@ def test_killed_while_it_updates_it_goes_on_to_its_end(
     assert set(FOLDER.glob("*")) == committed  # evidence of a local AWS is not kept with AWS's
     seen = evidence_files(path.parent)[path.name]
     assert seen["target"] == "local"
-    verdicts = {claim.id: judge(claim, seen) for claim in CLAIMS}
+    verdicts = {name: judge(claim, seen) for name, claim in CLAIMS.items()}
     for claim in ("create", "warm-up", "update", "delete"):
         assert verdicts[claim] is Verdict.SEEN, claim
     path.unlink()

@@ -8,25 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .claims import CLAIMS, Verdict, judge
-
-__all__ = ["differences", "tape"]
-
+from acceptance.claims import CLAIMS, Verdict, judge
 
 _PARTS = ("off", "on", "removed", "updated")
 """Deployments within one step."""
 
 
 def tape(evidence: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts of a run that do not depend on its names and its times.
-
-    Facts by what they are of; what a run could not see is left out.
-    """
+    """The facts of a run that do not depend on its names and its times, by what they are of."""
     facts: dict[str, Any] = {}
-    for claim in CLAIMS:
-        verdict = judge(claim, evidence)
-        if verdict is not Verdict.OPEN:
-            facts[f"claim {claim.id}"] = str(verdict)
+    for name, claim in CLAIMS.items():
+        if (verdict := judge(claim, evidence)) is not Verdict.OPEN:
+            facts[f"claim {name}"] = str(verdict)
     for name, step in evidence["steps"].items():
         saw = step.get("saw", {})
         for part, each in [
@@ -58,20 +51,7 @@ def _deployment(name: str, saw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def differences(seen: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """Where the local AWS differs from what was seen; facts that one of them lacks are no matter.
-
-    Parameters
-    ----------
-    seen
-        Evidence of a run at AWS.
-    here
-        Evidence of a run in the local AWS.
-
-    Raises
-    ------
-    ValueError
-        When the first is not from AWS, which would compare the local AWS with itself.
-    """
+    """Where a local run differs from one at AWS; facts that one of them lacks are no matter."""
     if seen["target"] != "aws":
         raise ValueError(f"evidence of a run at AWS is needed, not of {seen['target']!r}")
     told, ours = tape(seen), tape(here)
