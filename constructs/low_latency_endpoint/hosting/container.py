@@ -254,13 +254,7 @@ def container_on(
     volume_gib: int | None = None,
     where: str = "",
 ) -> Container:
-    """The container with what follows from the types that it runs on; others are as they were.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE314 without a type, and as :meth:`Container.from_hugging_face` with one.
-    """
+    """The container with what follows from the types that it runs on; others are as they were."""
     hub = container.hugging_face
     if hub is None or container.data is not None:
         return container

@@ -37,17 +37,6 @@ class DrainedInterfaces(Construct):
     of the stack's models: then the interfaces are waited for to the end, which is 57 minutes, and
     then the deletion fails. Otherwise, which is an update, or a group of another stack, others may
     stay in the groups: then 20 minutes at most.
-
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    security_groups : sequence of aws_ec2.ISecurityGroup
-        The model's.
-    subnets : sequence of aws_ec2.ISubnet
-        The model's.
-    needed : sequence of IDependable
-        Role, policies, and what leads to the subnets.
     """
 
     def __init__(

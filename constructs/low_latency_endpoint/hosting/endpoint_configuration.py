@@ -317,13 +317,7 @@ def _with_local_storage(
 
 
 def check_images(scope: Construct, variant: ProductionVariant) -> None:
-    """Refuse images that cannot run on the variant's instance types, and warn of doubts.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE33x.
-    """
+    """Refuse images that cannot run on the variant's instance types, and warn of doubts."""
     where = f"{scope.node.path}, variant {variant.name}"
     ami = variant.inference_ami_version
     for instance_type, model in variant.placements:

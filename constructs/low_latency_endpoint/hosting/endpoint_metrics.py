@@ -247,13 +247,7 @@ class EndpointVariant(MetricSource):
 
 
 def checked_period(period: Duration | timedelta | None, default: float, where: str) -> Duration:
-    """The period of a metric, by default so many seconds.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE366 for one that CloudWatch does not have, LLE801 for a token.
-    """
+    """The period of a metric, by default so many seconds."""
     seconds = default if period is None else seconds_of(period, where)
     if seconds not in (1, 5, 10, 30) and (seconds < 60 or seconds % 60):
         raise METRIC_PERIOD.error(

@@ -44,13 +44,7 @@ class Groups(NamedTuple):
 def groups_in(
     network: ZoneAlignedNetwork, stated: Sequence[ec2.ISecurityGroup] | None, where: str
 ) -> Groups:
-    """The groups that are stated, by default the network's; in all of the network's subnets.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE310.
-    """
+    """The groups that are stated, by default the network's; in all of the network's subnets."""
     groups = list(stated) if stated is not None else [network.model_security_group]
     MODEL_SECURITY_GROUPS.check(len(groups), where)
     return Groups(

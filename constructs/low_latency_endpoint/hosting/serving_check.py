@@ -26,17 +26,6 @@ class ServingCheck(Construct):
     the former configuration exists.
 
     All endpoints of a stack share one Lambda function.
-
-    Parameters
-    ----------
-    scope, id
-        As for every construct.
-    endpoint_name : str
-        Token of the name, known once the endpoint is made.
-    name_at_synth : str
-        The name itself, for the function's rights.
-    configuration_name : str
-        What the endpoint has to serve.
     """
 
     def __init__(

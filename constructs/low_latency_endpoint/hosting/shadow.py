@@ -34,13 +34,7 @@ def check_shadow(
     shadow: ProductionVariant,
     where: str,
 ) -> None:
-    """Refuse a shadow beside several production variants; warn of what may not work.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE431.
-    """
+    """Refuse a shadow beside several production variants; warn of what may not work."""
     if len(variants) != 1:
         raise SHADOW_OF_ONE_VARIANT.error(
             got=f"{shadow.name} beside {', '.join(variant.name for variant in variants)}",

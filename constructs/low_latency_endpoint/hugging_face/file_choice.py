@@ -52,24 +52,6 @@ def choose_files(
 ) -> Choice:
     """Choose what serving a model needs.
 
-    Parameters
-    ----------
-    paths : iterable of str
-        All files of the repository.
-    shards : collection of str
-        What ``model.safetensors.index.json`` names; other safetensors files beside it are the same
-        weights once more, which servers do not load either.
-    allow_pickle : bool
-        Keep pickle files where there are no others; by default they are an error.
-    include, exclude : sequences of str
-        Patterns as of a shell, where ``*`` is any characters. What is included stays even if it
-        would be left out; of several GGUF files it is the one. What is excluded is left out.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE350 without weights that are safe to load, LLE319 for several GGUF files.
-
     Examples
     --------
     >>> choose_files(["README.md", "config.json", "model.safetensors", "pytorch_model.bin"])

@@ -51,13 +51,7 @@ class HubInformation(NamedTuple):
 
 
 def hub_endpoint() -> str:
-    """Where the Hub is: ``HF_ENDPOINT``, or huggingface.co.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE359 for one without TLS that is not on this machine: it would get the token.
-    """
+    """Where the Hub is: ``HF_ENDPOINT``, or huggingface.co."""
     stated = (os.environ.get("HF_ENDPOINT") or HUB).strip().rstrip("/")
     try:
         url = urlsplit(stated)
@@ -80,20 +74,7 @@ class _NotTheHubs(OSError):
 
 
 class Hub:
-    """The Hub, with the library's own ways to find a token: HF_TOKEN, or hf auth login.
-
-    Parameters
-    ----------
-    say : callable
-        Called with what is being waited for.
-    sleep : callable
-        Waits seconds.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE359.
-    """
+    """The Hub, with the library's own ways to find a token: HF_TOKEN, or hf auth login."""
 
     def __init__(
         self,
@@ -108,13 +89,7 @@ class Hub:
         self._sleep = sleep
 
     def information(self, model: str, revision: str) -> HubInformation:
-        """What the Hub says of a model at a revision.
-
-        Raises
-        ------
-        ConfigurationError
-            LLE347 to LLE349, LLE358.
-        """
+        """What the Hub says of a model at a revision."""
         return self._asked(model, revision, lambda: self._information(model, revision))
 
     def _information(self, model: str, revision: str) -> HubInformation:
@@ -133,23 +108,11 @@ class Hub:
             raise _NotTheHubs(f"an answer that is not the Hub's: {problem}") from None
 
     def check_access(self, model: str) -> None:
-        """Ask whether the files of a gated model are for the token's account.
-
-        Raises
-        ------
-        ConfigurationError
-            LLE349 when they are not.
-        """
+        """Ask whether the files of a gated model are for the token's account."""
         self._asked(model, "", lambda: self._api.auth_check(model))
 
     def content(self, model: str, commit: str, file: HubFile) -> bytes:
-        """A small file's bytes, held against the hash that the Hub has of it.
-
-        Raises
-        ------
-        ConfigurationError
-            LLE349, LLE358.
-        """
+        """A small file's bytes, held against the hash that the Hub has of it."""
         if file.size > LARGEST_READ:
             raise self._unreachable(model, f"{file.path} of {file.size} bytes without a SHA-256")
         url = f"{self.endpoint}/{model}/resolve/{commit}/{quote(file.path)}"

@@ -24,13 +24,7 @@ _HEAD = """\
 
 
 def read_lock(path: str | Path, *, without: Collection[str] = ()) -> dict[str, PinnedModel]:
-    """The models of a lock file, by name, `without` those that are being pinned again.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE343 where there is none that can be read, LLE345 for a model that somebody changed.
-    """
+    """The models of a lock file, by name, `without` those that are being pinned again."""
     return models_of(_document(path), str(path), without=without)
 
 
@@ -65,13 +59,7 @@ def _document(path: str | Path) -> Any:
 
 
 def pinned_model(path: str | Path, model: str) -> PinnedModel:
-    """One model of a lock file.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE343 to LLE345.
-    """
+    """One model of a lock file."""
     try:
         facts = Path(path).stat()
     except (OSError, ValueError):
@@ -104,11 +92,6 @@ def write_lock(path: str | Path, models: Iterable[PinnedModel]) -> bool:
     """Write a lock file whole or not at all; gives whether it differs from before.
 
     A link stays a link, and a file keeps its rights.
-
-    Raises
-    ------
-    OSError
-        When it cannot be written; what was there is still there.
     """
     target = Path(path).resolve()
     text = lock_text(models).encode()

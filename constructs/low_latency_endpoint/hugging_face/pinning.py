@@ -20,18 +20,11 @@ _INDEX = "model.safetensors.index.json"
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
-    """Which files are staged that otherwise would not be, and the other way round.
+    """Which files are staged that otherwise would not be, and the other way round."""
 
-    Parameters
-    ----------
-    allow_pickle : bool
-        Take pickle files where there are no safetensors; by default that is an error.
-    include, exclude : tuple of str
-        Patterns: :func:`.file_choice.choose_files`.
-    """
-
+    # take pickle files where there are no safetensors; by default that is an error
     allow_pickle: bool = False
-    include: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()  # patterns: :func:`.file_choice.choose_files`
     exclude: tuple[str, ...] = ()
 
 
@@ -55,22 +48,6 @@ def pin(
 
     Files in Git LFS have a SHA-256 on the Hub. Small ones have git's SHA-1 alone: they are read,
     held against that, and hashed.
-
-    Parameters
-    ----------
-    hub : Hub
-    model : str
-        Its name: ``Qwen/Qwen3-8B``.
-    revision : str
-        A branch, a tag or a commit; by default ``main``.
-    options : FileOptions
-    say : callable
-        Called with what is being read.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE347 to LLE351, LLE358, LLE319, LLE320.
     """
     say(model)
     info = hub.information(model, revision)
@@ -111,13 +88,7 @@ def pin(
 def differences(
     hub: Hub, pinned: PinnedModel, say: Callable[[str], None] = lambda text: None
 ) -> list[str]:
-    """What is otherwise on the Hub than in the lock file, a line for each; empty when it is the same.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE347 to LLE349, LLE358, when that cannot be known.
-    """
+    """What is otherwise on the Hub than in the lock file, a line for each; empty when it is the same."""
     say(pinned.model)
     found: list[str] = []
     info: HubInformation | None

@@ -52,25 +52,7 @@ def network_of(
     shared_by: int | None,
     own: int,
 ) -> ZoneAlignedNetwork:
-    """The network that is given, or one made below ``scope``.
-
-    Parameters
-    ----------
-    scope : Construct
-        The pattern.
-    zones : ClientZones
-    network, vpc, subnets, subnet_selection
-        As the pattern takes them.
-    shared_by : int, optional
-        The most instances of all endpoints that will share a new network.
-    own : int
-        The most instances of this one.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE106, LLE157, LLE158, and what :class:`ZoneAlignedNetwork` refuses.
-    """
+    """The network that is given, or one made below ``scope``."""
     where = path_of(scope)
     given = [
         name
@@ -139,13 +121,7 @@ def link_of(
     private_link: RuntimePrivateLink | None,
     private_dns: bool | None,
 ) -> RuntimePrivateLink:
-    """The private link that is given, if it serves the network, or one made below ``scope``.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE216, LLE221, and what :class:`RuntimePrivateLink` refuses.
-    """
+    """The private link that is given, if it serves the network, or one made below ``scope``."""
     where = path_of(scope)
     if private_link is None:
         return RuntimePrivateLink(scope, "PrivateLink", network=network, private_dns=private_dns)

@@ -23,35 +23,17 @@ _NINES = tuple(
 
 @dataclass(frozen=True)
 class Line:
-    """Values over an axis; ``None`` interrupts the line.
-
-    Attributes
-    ----------
-    name : str
-    x : sequence of datetime, float or str
-    y : sequence of float or None
-    colour : str
-        Of :data:`.colours.COLOURS`.
-    kind : str
-        line, steps, area, bars or marks (without a line).
-    dash : bool
-    marks : sequence of str
-        A character for each point.
-    notes : sequence of str
-        What a mark shows under the pointer.
-    low, high : sequence of float
-        An interval around each value.
-    """
+    """Values over an axis; ``None`` interrupts the line."""
 
     name: str
     x: Sequence[X]
     y: Sequence[float | None]
-    colour: str
-    kind: str = "line"
+    colour: str  # of :data:`.colours.COLOURS`
+    kind: str = "line"  # line, steps, area, bars or marks (without a line)
     dash: bool = False
-    marks: Sequence[str] = ()
-    notes: Sequence[str] = ()
-    low: Sequence[float] = ()
+    marks: Sequence[str] = ()  # A character for each point
+    notes: Sequence[str] = ()  # what a mark shows under the pointer
+    low: Sequence[float] = ()  # an interval around each value
     high: Sequence[float] = ()
 
 
@@ -68,34 +50,16 @@ class Panel:
 
 @dataclass(frozen=True)
 class Chart:
-    """Panels below one another on one axis.
-
-    Attributes
-    ----------
-    name : str
-    panels : sequence of Panel
-    axis : str
-        time (datetimes), number, nines (see :func:`nines`) or names (texts).
-    title : str
-        Of the axis.
-    height : int
-        Of a panel, in pixels.
-    ends : tuple, optional
-        Where the axis begins and ends; by default with what is drawn.
-    spans : sequence of tuple
-        From, to and colour of what is shaded.
-    events : sequence of tuple
-        When, colour and text of what is marked.
-    """
+    """Panels below one another on one axis."""
 
     name: str
     panels: Sequence[Panel]
-    axis: str = "number"
-    title: str = ""
-    height: int = 120
-    ends: tuple[X, X] | None = None
-    spans: Sequence[tuple[X, X, str]] = ()
-    events: Sequence[tuple[X, str, str]] = ()
+    axis: str = "number"  # time (datetimes), number, nines (see :func:`nines`) or names (texts)
+    title: str = ""  # of the axis
+    height: int = 120  # of a panel, in pixels
+    ends: tuple[X, X] | None = None  # where the axis begins and ends; by default with what is drawn
+    spans: Sequence[tuple[X, X, str]] = ()  # from, to and colour of what is shaded
+    events: Sequence[tuple[X, str, str]] = ()  # when, colour and text of what is marked
 
     def __bool__(self) -> bool:
         return any(each.y for panel in self.panels for each in panel.lines)

@@ -18,12 +18,6 @@ _LINKED = re.compile(
 def as_markdown(parts: Iterable[Any]) -> str:
     """Tables, lists and paragraphs of what ``rich`` would draw.
 
-    Parameters
-    ----------
-    parts : iterable
-        Text, tables of ours or of ``rich``, and groups of them. Anything else is drawn as it is, in a
-        block of code.
-
     Examples
     --------
     >>> print(as_markdown(["Two <b>instances</b>."]))
@@ -80,15 +74,7 @@ def code_block(text: str) -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], align: str = "l") -> str:
-    """A table, with everything in it escaped.
-
-    Parameters
-    ----------
-    heads : sequence of str
-    rows : iterable of sequences of str
-    align : str
-        Of each column, ``l`` or ``r``; the last one holds for all further columns.
-    """
+    """A table, with everything in it escaped."""
     sides = [align[min(number, len(align) - 1)] for number in range(len(heads))]
     lines = [
         f"| {' | '.join(map(_cell, heads))} |",

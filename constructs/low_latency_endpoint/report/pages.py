@@ -49,27 +49,14 @@ class Code:
 
 @dataclass(frozen=True)
 class FindingCard:
-    """Something that was found: what shows it, what to change, and who says so.
+    """Something that was found: what shows it, what to change, and who says so."""
 
-    Attributes
-    ----------
-    title, name : str
-        ``name`` is the page's anchor.
-    tone : str
-        bad, careful, good or other.
-    tags : sequence of tuple
-        Text and tone.
-    parts : sequence of Part
-    source : str
-        A link.
-    """
-
-    title: str
+    title: str  # ``name`` is the page's anchor
     name: str
-    tone: str
+    tone: str  # bad, careful, good or other
     parts: Sequence[Part]
-    tags: Sequence[tuple[str, str]] = ()
-    source: str = ""
+    tags: Sequence[tuple[str, str]] = ()  # text and tone
+    source: str = ""  # A link
 
 
 @dataclass(frozen=True)
@@ -92,20 +79,7 @@ def page(
     verdict: str = "",
     tone: Tone = "good",
 ) -> str:
-    """The page's text.
-
-    Parameters
-    ----------
-    title : str
-        Of the window; of the page, too, without ``head``.
-    parts : sequence of Part
-    head, under : str
-        The first line, and what it is about.
-    verdict : str
-        The answer, which stands out.
-    tone : str
-        Of the answer; ``"none"`` where it judges nothing.
-    """
+    """The page's text."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

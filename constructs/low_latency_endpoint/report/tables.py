@@ -21,20 +21,11 @@ _TONES = {
 
 @dataclass(frozen=True)
 class Cell:
-    """Text that says by its colour, too, what it means.
-
-    Attributes
-    ----------
-    text : str
-    tone : str
-        good, bad, careful, other, soft or strong; empty for plain.
-    title : str
-        What a page shows under the pointer.
-    """
+    """Text that says by its colour, too, what it means."""
 
     text: str
-    tone: str = ""
-    title: str = ""
+    tone: str = ""  # good, bad, careful, other, soft or strong; empty for plain
+    title: str = ""  # what a page shows under the pointer
 
     def __str__(self) -> str:
         return self.text

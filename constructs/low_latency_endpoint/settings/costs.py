@@ -26,19 +26,7 @@ _ASSUMED_LOG = f"each invocation logs {_LOG_BYTES:,} bytes"
 
 
 def cost_of_plans(settings: Settings, variants: Sequence[PlannedVariant]) -> StackCost:
-    """What the stack of a settings file costs.
-
-    Parameters
-    ----------
-    settings : Settings
-    variants : sequence of PlannedVariant
-        All of the file.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE891`` for prices of another Region.
-    """
+    """What the stack of a settings file costs."""
     link, zones = settings.private_link, len(settings.client_zones.zones)
     made = [] if link.interface_endpoint_id else ["runtime", *["API"] * link.sagemaker_api]
     shared = BilledItem(

@@ -39,16 +39,6 @@ def as_written(value: Any) -> Any:
 def parse_duration(value: Any) -> timedelta:
     """A duration from its text.
 
-    Parameters
-    ----------
-    value : str or timedelta
-        A number and a unit: ``ms``, ``s``, ``m`` or ``h``.
-
-    Raises
-    ------
-    BreachError
-        LLE908 when the unit is missing or the text is something else.
-
     Examples
     --------
     >>> parse_duration("1.5s").total_seconds(), parse_duration("200ms").total_seconds()

@@ -37,23 +37,12 @@ _NO_LETTER = re.compile("[^A-Za-z0-9]")
 
 
 class Rights(NamedTuple):
-    """One policy on a role.
+    """One policy on a role."""
 
-    Attributes
-    ----------
-    role : str
-        The ARN of one that is stated, or any name of one that the stack makes.
-    statements : sequence of mapping
-    key : str or None
-        The endpoint that needs it; None for what is of the whole stack.
-    in_role : bool
-        Whether the role is made with it, so that it is no resource of its own.
-    """
-
-    role: str
+    role: str  # the ARN of one that is stated, or any name of one that the stack makes
     statements: Sequence[Statement]
-    key: str | None
-    in_role: bool = False
+    key: str | None  # the endpoint that needs it; None for what is of the whole stack
+    in_role: bool = False  # whether the role is made with it, so that it is no resource of its own
 
 
 def function_rights(settings: Settings, own: Own) -> Iterator[Rights]:

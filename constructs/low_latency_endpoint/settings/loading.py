@@ -75,13 +75,7 @@ def parse_settings(text: str, *, path: str = "settings") -> Settings:
 
 
 def check_text(text: str, path: str | Path) -> Settings:
-    """Check a text that is to become the settings file at a path.
-
-    Raises
-    ------
-    SettingsError
-        As :func:`load_settings`.
-    """
+    """Check a text that is to become the settings file at a path."""
     return _validated(
         parse_yaml(text.removeprefix("\ufeff")), str(path), Path(path).absolute().parent
     )

@@ -91,19 +91,6 @@ def endpoint_request(settings: Settings, key: str) -> EndpointRequest:
     """What the first variant of an endpoint of a settings file asks of the plan.
 
     This and :func:`further_variant_request` are the only translation there is.
-
-    Parameters
-    ----------
-    settings : Settings
-        As :func:`~low_latency_endpoint.settings.load_settings` returns them.
-    key : str
-        The endpoint's key under ``endpoints``.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE933 when there is no such endpoint; the codes of
-        :class:`~low_latency_endpoint.plan.latency_plan.EndpointRequest`.
     """
     endpoint = _endpoint(settings, key)
     return first_request(
@@ -112,13 +99,7 @@ def endpoint_request(settings: Settings, key: str) -> EndpointRequest:
 
 
 def further_variant_request(settings: Settings, key: str, further: Further) -> EndpointRequest:
-    """The same of a variant beside the first.
-
-    Raises
-    ------
-    ConfigurationError
-        As :func:`endpoint_request`, and LLE434, LLE435.
-    """
+    """The same of a variant beside the first."""
     endpoint = _endpoint(settings, key)
     return further_request(
         _whole_request(settings, endpoint),
@@ -231,13 +212,7 @@ def plan_endpoint(settings: Settings, key: str) -> Plan:
 
 
 def plan_further_variant(settings: Settings, key: str, further: Further) -> Plan:
-    """The plan of a variant beside the first.
-
-    Raises
-    ------
-    ConfigurationError
-        As :func:`further_variant_request`, and the codes of the plan.
-    """
+    """The plan of a variant beside the first."""
     return _plan_of(further_variant_request(settings, key, further))
 
 

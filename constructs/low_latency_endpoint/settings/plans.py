@@ -157,13 +157,7 @@ def _alarms(settings: Settings, key: str, plan: Plan) -> str:
 
 
 def latency_thresholds(settings: Settings, key: str, metric: str) -> dict[str, float]:
-    """Milliseconds by statistic at which the alarms on a latency stand: stated, or the plan's.
-
-    Parameters
-    ----------
-    metric : str
-        ``ModelLatency`` or ``OverheadLatency``.
-    """
+    """Milliseconds by statistic at which the alarms on a latency stand: stated, or the plan's."""
     alarms = settings.endpoints[key].alarms
     name = {"ModelLatency": "model_latency", "OverheadLatency": "overhead_latency"}[metric]
     stated = getattr(alarms, name) if alarms else None

@@ -36,29 +36,16 @@ _FLEET = (
 
 @dataclass(frozen=True)
 class AdoptedPoint:
-    """A settings file with a point of a search in it, not written yet.
+    """A settings file with a point of a search in it, not written yet."""
 
-    Attributes
-    ----------
-    edit : YamlEdit
-        What changes in the file; :func:`~low_latency_endpoint.settings.yaml_editing.write_edit`
-        writes it.
-    after : Explanation
-        The endpoint's plan with it.
-    """
-
+    # what changes in the file; :func:`~low_latency_endpoint.settings.yaml_editing.write_edit`
+    # writes it
     edit: YamlEdit
-    after: Explanation
+    after: Explanation  # the endpoint's plan with it
 
 
 def check_measured(result: SearchResult) -> None:
-    """Refuse to act on a search whose service time was made from the target itself.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLS132``.
-    """
+    """Refuse to act on a search whose service time was made from the target itself."""
     if result.condition:
         raise NOT_MEASURED.error(
             got="a service time that was assumed from the latency target",
@@ -78,24 +65,6 @@ def adopt_found(settings: str | Path, key: str, found: Found, result: SearchResu
     seed and its assumptions as their source. Where the goal's rate is not the settings' peak, or a
     load test found another throughput of an instance, these are put in too: the numbers rest on
     them.
-
-    Parameters
-    ----------
-    settings : str or Path
-    key : str
-        The endpoint's under ``endpoints``.
-    found : Found
-        One of ``result.points``.
-    result : SearchResult
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE928`` for a scaling policy when the settings state no throughput, ``LLE929`` for one
-        when they scale on another metric, ``LLE933`` for an unknown key, ``LLE937`` for a value
-        that cannot be changed without touching others.
-    SettingsError
-        When the settings are not valid, before or after.
     """
     read = load_settings(settings)
     policy = plan_endpoint(read, key).scaling  # says when there is no such endpoint

@@ -32,14 +32,7 @@ def hub_models(endpoint: EndpointSettings) -> list[HuggingFaceSettings]:
 def hub_serving_of(
     endpoint: EndpointSettings, further: FurtherSettings | None = None
 ) -> HubServing | None:
-    """How the model of the Hub is served that an endpoint, or a variant beside its first, states.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE343 to LLE346 for lock file and licence, LLE352 and LLE399 for what no deployment stages,
-        and what :func:`~low_latency_endpoint.plan.hub_serving.hub_serving` refuses.
-    """
+    """How the model of the Hub is served that an endpoint, or a variant beside its first, states."""
     stated = endpoint.hugging_face if further is None else further.hugging_face
     if stated is None:
         return None

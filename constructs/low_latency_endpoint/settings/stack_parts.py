@@ -188,16 +188,9 @@ def _rolling_back(settings: Settings, key: str, plan: Plan) -> list[int]:
 
 @dataclass(frozen=True)
 class BilledAlarms:
-    """What CloudWatch bills for: metrics in alarms, and composite alarms.
+    """What CloudWatch bills for: metrics in alarms, and composite alarms."""
 
-    Attributes
-    ----------
-    metrics, high_resolution : int
-        Of one alarm on several metrics each counts.
-    composites : int
-    """
-
-    metrics: int
+    metrics: int  # of one alarm on several metrics each counts
     high_resolution: int
     composites: int
 

@@ -20,13 +20,7 @@ _BOOTSTRAP_VERSION = "/cdk-bootstrap/hnb659fds/version"
 
 
 class DeploymentFailed(Exception):
-    """A stack could not be deployed or deleted.
-
-    Parameters
-    ----------
-    reason
-        The first failure, in CloudFormation's words.
-    """
+    """A stack could not be deployed or deleted."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -35,29 +29,16 @@ class DeploymentFailed(Exception):
 
 @dataclass(frozen=True)
 class DeployedStack:
-    """A stack after a deployment.
-
-    Attributes
-    ----------
-    status
-        The final status, such as `CREATE_COMPLETE`.
-    outputs
-        Output values by key.
-    resources
-        Physical ids by logical id.
-    events
-        The stack's whole history as DescribeStackEvents gives it, oldest first.
-    failure_reason
-        The first failure of this deployment, or None.
-    """
+    """A stack after a deployment."""
 
     name: str
     id: str
-    status: str
-    outputs: dict[str, str] = field(default_factory=dict)
-    resources: dict[str, str] = field(default_factory=dict)
+    status: str  # the final status, such as `CREATE_COMPLETE`
+    outputs: dict[str, str] = field(default_factory=dict)  # output values by key
+    resources: dict[str, str] = field(default_factory=dict)  # physical ids by logical id
+    # the stack's whole history as DescribeStackEvents gives it, oldest first
     events: list[dict[str, Any]] = field(default_factory=list)
-    failure_reason: str | None = None
+    failure_reason: str | None = None  # the first failure of this deployment, or None
 
 
 def deploy_template(
@@ -70,22 +51,7 @@ def deploy_template(
     tags: Mapping[str, str] | None = None,
     timeout: float = 120.0,
 ) -> DeployedStack:
-    """Create a stack, or update it when it exists, and wait for the end.
-
-    Parameters
-    ----------
-    source
-        A `cdk.out` folder (its file assets are published) or a template.
-    stack_name
-        The stack's name; in a `cdk.out` folder also which template is meant.
-    expect_failure
-        Give the failed stack instead of raising.
-
-    Raises
-    ------
-    DeploymentFailed
-        When the stack fails, unless that is expected.
-    """
+    """Create a stack, or update it when it exists, and wait for the end."""
     cloudformation = aws.client("cloudformation")
     if isinstance(source, Mapping):
         body = json.dumps(source)
@@ -130,13 +96,7 @@ def deploy_template(
 
 
 def delete_stack(aws: LocalAws, stack_name: str, *, timeout: float = 120.0) -> None:
-    """Delete a stack and wait; one that does not exist is no error.
-
-    Raises
-    ------
-    DeploymentFailed
-        When a resource could not be deleted.
-    """
+    """Delete a stack and wait; one that does not exist is no error."""
     cloudformation = aws.client("cloudformation")
     found = _describe(cloudformation, stack_name)
     if found is None:

@@ -72,27 +72,7 @@ class LocalAws:
         runtime: RuntimeOptions | None = None,
         log_path: Path | None = None,
     ) -> LocalAws:
-        """Start a local AWS in its own process; ready when this returns.
-
-        Parameters
-        ----------
-        region
-            The region that `environment` and `client` name. The server answers for all of them.
-        port
-            The port; a free one when it is 0.
-        model_servers
-            Model servers by the container image that they stand for: see `model_server_for`. An
-            endpoint without one answers with the request's own body and is in service at once.
-        runtime
-            Further options of the runtime behind InvokeEndpoint.
-        log_path
-            Where to write the log; by default a temporary file that goes when the server stops.
-
-        Raises
-        ------
-        LocalAwsError
-            When the server does not come up; the message has the end of its log.
-        """
+        """Start a local AWS in its own process; ready when this returns."""
         folder = HeldFolder("local-aws-")
         log_path = log_path or folder.path / "server.log"
         source_root = str(Path(__file__).resolve().parents[1])
@@ -160,11 +140,6 @@ class LocalAws:
 
         All that run in one process share one state, which is forgotten when the last of them
         stops; `reset` clears it at once. The parameters are those of `start`.
-
-        Raises
-        ------
-        LocalAwsError
-            When the port is taken.
         """
         from . import serving
         from .runtime.service import Runtime
@@ -186,11 +161,6 @@ class LocalAws:
         """Give the running local AWS that this process's environment names; see `exports`.
 
         Stopping it does nothing: it is whoever's who started it.
-
-        Raises
-        ------
-        LocalAwsError
-            When the environment names none, or it does not answer.
         """
         given = {
             name: os.environ.get(name, "")
@@ -285,19 +255,7 @@ class LocalAws:
         return self._clients[key]
 
     def runtime_url(self, zone: str | None = None) -> str:
-        """Give the URL at which InvokeEndpoint answers.
-
-        Parameters
-        ----------
-        zone
-            A client zone's name or ID, or its host name at the interface endpoint: each zone has a
-            listener of its own. By default the regional one.
-
-        Raises
-        ------
-        LocalAwsError
-            When the Region has no such zone.
-        """
+        """Give the URL at which InvokeEndpoint answers."""
         if zone not in self._runtime_urls:
             query = urllib.parse.urlencode({"zone": zone or ""})
             try:
@@ -312,18 +270,6 @@ class LocalAws:
 
         Any account's registry will do, such as AWS's own of Deep Learning Containers. What the
         image contains is not asked for: model servers stand for it.
-
-        Parameters
-        ----------
-        uri
-            Such as ``763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-inference:2.6.0-cpu``.
-        architecture
-            As Docker calls it: amd64 or arm64.
-
-        Raises
-        ------
-        ValueError
-            When the URI is not that of a tag in an ECR registry.
         """
         add_image(self.client, uri, architecture)
 
@@ -370,15 +316,7 @@ class LocalAws:
         return find_leftovers(self.client, self.account, self.region)
 
     def evaluate_alarms(self, at: datetime | None = None, *, since: datetime | None = None) -> None:
-        """Evaluate all alarms on the data before a moment, as CloudWatch does every minute.
-
-        Parameters
-        ----------
-        at
-            The moment; by default the present.
-        since
-            Evaluate after each minute from here up to `at`, as time passing would.
-        """
+        """Evaluate all alarms on the data before a moment, as CloudWatch does every minute."""
         moments = {"at": at, "since": since}
         given = {name: str(m.timestamp()) for name, m in moments.items() if m is not None}
         self._post(f"/_local/cloudwatch/evaluate?{urllib.parse.urlencode(given)}")

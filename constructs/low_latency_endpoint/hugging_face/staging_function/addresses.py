@@ -45,11 +45,6 @@ def is_guarded(url: str) -> bool:
 def hub_endpoint(url: str) -> str:
     """The Hub's endpoint without the slash at its end.
 
-    Raises
-    ------
-    StagingFailed
-        LLE359 for one without TLS that is not on this machine, or with credentials or a query.
-
     Examples
     --------
     >>> hub_endpoint("https://huggingface.co/")

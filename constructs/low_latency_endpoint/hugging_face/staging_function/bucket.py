@@ -84,13 +84,7 @@ class Bucket:
             self._sleep(2)
 
     def has(self, commit: Commit, file: File) -> bool:
-        """Whether the file is there, as pinned.
-
-        Raises
-        ------
-        StagingFailed
-            LLE357 when something else is there.
-        """
+        """Whether the file is there, as pinned."""
         try:
             found = self._s3.head_object(Bucket=self._name, Key=commit.prefix + file.path)
         except ClientError as error:
@@ -105,19 +99,7 @@ class Bucket:
         return True
 
     def put(self, commit: Commit, file: File, read: Callable[[], Iterable[bytes]]) -> bool:
-        """Write a file unless it is there; whether it was written here.
-
-        Parameters
-        ----------
-        read : callable
-            Its bytes from the beginning, in pieces.
-
-        Raises
-        ------
-        StagingFailed
-            LLE313 for other bytes than the pinned ones, of which nothing stays. LLE357 when
-            something else is there. And whatever ``read`` raises.
-        """
+        """Write a file unless it is there; whether it was written here."""
         for _ in range(_TRIES):
             if self.has(commit, file):
                 return False
@@ -177,13 +159,7 @@ class Bucket:
     # ----------------------------------------------------------------------------- whole commits
 
     def found(self, commit: Commit, paths: Iterable[str]) -> list[str]:
-        """Which of the commit's files are there.
-
-        Raises
-        ------
-        StagingFailed
-            LLE357 when there are others.
-        """
+        """Which of the commit's files are there."""
         start = len(commit.prefix)
         there = [key[start:] for key in self._keys(commit.prefix)]
         if foreign := sorted(set(there).difference(paths)):
@@ -195,13 +171,7 @@ class Bucket:
         return there
 
     def confirm(self, commit: Commit, paths: Iterable[str]) -> None:
-        """All files are there and nothing else, not even half of one.
-
-        Raises
-        ------
-        StagingFailed
-            LLE357 for others, LLE398 when some are missing.
-        """
+        """All files are there and nothing else, not even half of one."""
         wanted = set(paths)
         if missing := sorted(wanted.difference(self.found(commit, wanted))):
             raise StagingFailed(

@@ -66,24 +66,7 @@ class _Failed(NamedTuple):
 
 
 class Hub:
-    """The Hub, or a mirror of it.
-
-    Parameters
-    ----------
-    endpoint : str
-        ``https://huggingface.co``.
-    token : str
-        Empty for none.
-    left : callable
-        Seconds that are left for all of it; may raise, to have it stop.
-    sleep : callable
-        Waits for some seconds.
-
-    Raises
-    ------
-    StagingFailed
-        LLE359 for an endpoint without TLS, LLE349 for what can be no token.
-    """
+    """The Hub, or a mirror of it."""
 
     def __init__(
         self,
@@ -100,14 +83,7 @@ class Hub:
         self._opener: OpenerDirector = build_opener(_AsItIs)
 
     def pieces(self, model: str, commit: str, path: str, size: int) -> Iterator[bytes]:
-        """Yield a file's bytes, in pieces, as many as are pinned.
-
-        Raises
-        ------
-        StagingFailed
-            LLE313 for another size, LLE347 to LLE349 when it is refused, LLE358 when the Hub does
-            not answer, or not in the time that is left.
-        """
+        """Yield a file's bytes, in pieces, as many as are pinned."""
         url = file_url(self._endpoint, model, commit, path)
         done = counted = 0
         failed = _Failed()

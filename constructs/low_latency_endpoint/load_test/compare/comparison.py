@@ -69,36 +69,22 @@ class Pair:
 
 @dataclass(frozen=True)
 class Difference:
-    """How a figure of the other side differs from that of the base.
+    """How a figure of the other side differs from that of the base."""
 
-    Attributes
-    ----------
-    statistic : str
-        One of ``STATISTICS`` and ``TOKEN_STATISTICS``: percentiles and ``mean`` in seconds,
-        ``throughput`` in requests and ``output_tokens`` in tokens per second, ``cached_share`` from
-        0 to 1.
-    base, other : float
-        The figure of each side, from all its blocks.
-    change : float
-        ``other / base - 1``; of ``cached_share``, which may be 0, ``other - base``.
-    low, high : float
-        The interval of the change.
-    would_see : float
-        A change of this size is found in four of five such tests.
-    beyond : int
-        Fewest requests beyond the percentile on either side; of gaps between tokens as if each
-        stream had one. 0 where it is no percentile.
-    """
-
+    # one of ``STATISTICS`` and ``TOKEN_STATISTICS``: percentiles and ``mean`` in seconds,
+    # ``throughput`` in requests and ``output_tokens`` in tokens per second, ``cached_share`` from
+    # 0 to 1
     statistic: str
-    base: float
+    base: float  # the figure of each side, from all its blocks
     other: float
-    change: float
-    low: float
+    change: float  # ``other / base - 1``; of ``cached_share``, which may be 0, ``other - base``
+    low: float  # the interval of the change
     high: float
-    would_see: float
+    would_see: float  # A change of this size is found in four of five such tests
     confidence: float
     pairs: int
+    # fewest requests beyond the percentile on either side; of gaps between tokens as if each
+    # stream had one. 0 where it is no percentile.
     beyond: int = 0
 
     @property

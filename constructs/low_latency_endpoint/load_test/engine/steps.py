@@ -308,41 +308,23 @@ class StepResult:
 
 @dataclass(frozen=True)
 class Progress:
-    """How the last second of a step went, over all processes.
+    """How the last second of a step went, over all processes."""
 
-    Attributes
-    ----------
-    seconds : float
-        Since the step began.
-    sent, completed, failed : int
-        In that second.
-    rate : float
-        Completed answers per second.
-    p50, p99, send_lag_p99 : float
-        Seconds; NaN without a sample.
-    cpu_share : float
-        Of the busiest process.
-    first_byte_p99 : float
-        Seconds to the first byte of response streams; NaN without one.
-    latency, first_byte : LatencyHistogram
-        All of that second, as in :class:`StepResult`.
-    tokens : TokenResult
-        Of that second.
-    """
-
-    seconds: float
-    sent: int
+    seconds: float  # since the step began
+    sent: int  # in that second
     completed: int
     failed: int
-    rate: float
-    p50: float
+    rate: float  # completed answers per second
+    p50: float  # seconds; NaN without a sample
     p99: float
     send_lag_p99: float
-    cpu_share: float
+    cpu_share: float  # of the busiest process
+    # seconds to the first byte of response streams; NaN without one
     first_byte_p99: float = math.nan
+    # all of that second, as in :class:`StepResult`
     latency: LatencyHistogram = field(default_factory=LatencyHistogram)
     first_byte: LatencyHistogram = field(default_factory=LatencyHistogram)
-    tokens: TokenResult = field(default_factory=TokenResult)
+    tokens: TokenResult = field(default_factory=TokenResult)  # of that second
 
     @property
     def first_token_p95(self) -> float:

@@ -31,21 +31,12 @@ _SAME_CONFIGURATION = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """What deploying ``after`` over a deployed ``before`` does.
-
-    Attributes
-    ----------
-    before, after : Settings
-    differences : tuple of Difference
-        What all endpoints share first, then endpoint by endpoint.
-    only : str or None
-        The endpoint that it is limited to.
-    """
+    """What deploying ``after`` over a deployed ``before`` does."""
 
     before: Settings
     after: Settings
-    differences: tuple[Difference, ...]
-    only: str | None = None
+    differences: tuple[Difference, ...]  # what all endpoints share first, then endpoint by endpoint
+    only: str | None = None  # the endpoint that it is limited to
 
     @property
     def keys(self) -> list[str]:
@@ -54,13 +45,7 @@ class Comparison:
         return [key for key in every if self.only in (None, key)]
 
     def of(self, key: str) -> Comparison:
-        """What concerns one endpoint: its own differences and those of what all share.
-
-        Raises
-        ------
-        ConfigurationError
-            ``LLE933`` when neither file has it.
-        """
+        """What concerns one endpoint: its own differences and those of what all share."""
         if key not in self.keys:
             raise NO_SUCH_ENDPOINT.error(got=key, allowed=", ".join(self.keys))
         kept = tuple(each for each in self.differences if each.endpoint in ("", key))
@@ -184,20 +169,7 @@ class Comparison:
 
 
 def compare(before: Settings, after: Settings) -> Comparison:
-    """Every difference of two settings files, and what it does.
-
-    Parameters
-    ----------
-    before : Settings
-        What is deployed.
-    after : Settings
-        What would be.
-
-    Raises
-    ------
-    ConfigurationError
-        As :func:`~low_latency_endpoint.settings.plan_endpoint`; not for settings that were loaded.
-    """
+    """Every difference of two settings files, and what it does."""
     found = [*_shared(before, after)]
     for key in dict.fromkeys([*before.endpoints, *after.endpoints]):
         found += differences_of_endpoint(before, after, key)

@@ -46,20 +46,11 @@ MEANINGS = {
 
 
 class Consequence(NamedTuple):
-    """One thing that a difference does.
-
-    Attributes
-    ----------
-    effect : Effect
-    text : str
-        What is touched, and what callers see of it.
-    endpoints : tuple of str
-        Keys of the endpoints that it is done to.
-    """
+    """One thing that a difference does."""
 
     effect: Effect
-    text: str
-    endpoints: tuple[str, ...] = ()
+    text: str  # what is touched, and what callers see of it
+    endpoints: tuple[str, ...] = ()  # keys of the endpoints that it is done to
 
 
 def greatest(effects: Iterable[Effect]) -> Effect:
@@ -75,25 +66,13 @@ def greatest(effects: Iterable[Effect]) -> Effect:
 
 @dataclass(frozen=True)
 class Difference:
-    """One setting that two files state differently.
+    """One setting that two files state differently."""
 
-    Attributes
-    ----------
-    endpoint : str
-        The endpoint's key; empty for what all share.
-    path : str
-        The setting, below the endpoint where it is one's.
-    before, after : str
-        The values as a file has them; empty where it states none.
-    consequences : tuple of Consequence
-        What it does.
-    """
-
-    endpoint: str
-    path: str
-    before: str
+    endpoint: str  # the endpoint's key; empty for what all share
+    path: str  # the setting, below the endpoint where it is one's
+    before: str  # the values as a file has them; empty where it states none
     after: str
-    consequences: tuple[Consequence, ...]
+    consequences: tuple[Consequence, ...]  # what it does
 
     @property
     def effect(self) -> Effect:

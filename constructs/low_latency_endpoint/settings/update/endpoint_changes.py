@@ -91,13 +91,7 @@ def _at(endpoint: EndpointSettings, place: Place) -> Any:
 
 
 def touched_by(stated: Stated) -> Touched:
-    """What a setting of an endpoint touches.
-
-    Raises
-    ------
-    KeyError
-        When no row names it; a test sees to it that one does.
-    """
+    """What a setting of an endpoint touches."""
     place = stated.place
     if place[0] == "instance_pools":  # of any of them
         return ENDPOINT_FIELDS[".".join(str(each) for each in place if not isinstance(each, int))]
@@ -266,13 +260,7 @@ def difference(key: str, stated: Stated, consequences: tuple[Consequence, ...]) 
 
 
 def longest(table: Mapping[str, Any], stated: Stated) -> Any:
-    """The row of the longest beginning of a setting's path.
-
-    Raises
-    ------
-    KeyError
-        When no row names it; a test sees to it that one does.
-    """
+    """The row of the longest beginning of a setting's path."""
     names = [str(part) for part in stated.place if isinstance(part, str)]
     for length in range(len(names), 0, -1):
         row = table.get(".".join(names[:length]))

@@ -21,31 +21,17 @@ from .effects import Difference, Effect
 
 @dataclass(frozen=True)
 class FileReview:
-    """A settings file in two revisions.
+    """A settings file in two revisions."""
 
-    Attributes
-    ----------
-    path : str
-        From the repository's folder.
-    before, after : Settings or None
-        ``None`` where there is no such file, or one with mistakes.
-    problems : tuple of str
-        The mistakes of the later one.
-    is_new, is_deleted : bool
-    before_is_wrong : bool
-        Whether the former file has mistakes, so that there is nothing to compare with.
-    folders : tuple of pathlib.Path
-        Of both revisions.
-    """
-
-    path: str
-    before: Settings | None
+    path: str  # from the repository's folder
+    before: Settings | None  # ``None`` where there is no such file, or one with mistakes
     after: Settings | None
-    problems: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()  # the mistakes of the later one
     is_new: bool = False
     is_deleted: bool = False
+    # whether the former file has mistakes, so that there is nothing to compare with
     before_is_wrong: bool = False
-    folders: tuple[Path, ...] = ()
+    folders: tuple[Path, ...] = ()  # of both revisions
 
     @classmethod
     def of(cls, path: str, comparison: Comparison) -> FileReview:
@@ -138,18 +124,6 @@ def review_files(patterns: Iterable[str], before: Path, after: Path) -> list[Fil
     """Read settings files in two revisions, each with the files of its own revision.
 
     A file that was moved is compared with the former file of its stack.
-
-    Parameters
-    ----------
-    patterns : iterable of str
-        Names from the repository's folder, and patterns, for what matches in either revision.
-    before, after : pathlib.Path
-        The folders of the revisions, without symbolic links.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE983`` for a settings file outside of its repository.
     """
     found = [_review(each, before, after) for each in _paths(patterns, before, after)]
     return _held_against_each_other(_moved(found))

@@ -26,18 +26,10 @@ _EFFECTS = {"refused": Effect.REFUSED, "replacement": Effect.REPLACED, "deletion
 
 
 class Limit(NamedTuple):
-    """One thing to fail on.
+    """One thing to fail on."""
 
-    Attributes
-    ----------
-    what : str
-        A key of :data:`FAIL_ON`, or :data:`MISTAKES`.
-    percent : float
-        By how much more something may be, where it is an increase.
-    """
-
-    what: str
-    percent: float = 0.0
+    what: str  # A key of :data:`FAIL_ON`, or :data:`MISTAKES`
+    percent: float = 0.0  # by how much more something may be, where it is an increase
 
     def __str__(self) -> str:
         return f"{self.what}={self.percent:g}" if self.percent else self.what
@@ -45,11 +37,6 @@ class Limit(NamedTuple):
 
 def limit_of(text: str) -> Limit:
     """What a text such as ``cost-increase=10`` means.
-
-    Raises
-    ------
-    ValueError
-        For any other text.
 
     Examples
     --------

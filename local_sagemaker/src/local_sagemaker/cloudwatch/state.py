@@ -57,19 +57,13 @@ _LISTS = ("OKActions", "AlarmActions", "InsufficientDataActions")
 
 @dataclass
 class OTelEnrichment:
-    """The account's switch, without which what is kept cannot be asked for.
+    """The account's switch, without which what is kept cannot be asked for."""
 
-    Attributes
-    ----------
-    needed : bool
-        Whether queries find nothing while it is off. SageMaker's developer guide ("Detailed
-        observability") calls it "required so that your metrics are queryable"; by CloudWatch's
-        user guide OTLP metrics can be queried anyway. See `RuntimeOptions.queries_need_enrichment`.
-    tagged : bool
-        Whether resource tags on telemetry are enabled, without which it cannot be started.
-    """
-
+    # whether queries find nothing while it is off. SageMaker's developer guide ("Detailed
+    # observability") calls it "required so that your metrics are queryable"; by CloudWatch's user
+    # guide OTLP metrics can be queried anyway. See `RuntimeOptions.queries_need_enrichment`.
     needed: bool = True
+    # whether resource tags on telemetry are enabled, without which it cannot be started
     tagged: bool = False
     created: datetime | None = None
     updated: datetime | None = None

@@ -30,21 +30,6 @@ _CHOICES = (
 def parse_model_server(text: str) -> tuple[str, ModelServer]:
     """Read ``IMAGE=SERVER``.
 
-    Parameters
-    ----------
-    text
-        The image as for `model_server_for`, and what stands behind it: ``simulated``,
-        ``language-model``, ``sentiment``, a URL on loopback, a file with the JSON
-        document of `from_document`, a Python file with the handlers of SageMaker's inference
-        toolkits, or a command with its arguments. Commands run in the current folder.
-
-    Raises
-    ------
-    ValueError
-        When it is none of these, or could be two of them.
-    ModuleNotFoundError
-        For ``sentiment`` without scikit-learn.
-
     Examples
     --------
     >>> parse_model_server("team/ranker=http://127.0.0.1:8080")

@@ -40,63 +40,44 @@ class SimulatedModelServer:
 
     It answers `/invocations` with the request's own body and content type.
 
-    Parameters
-    ----------
-    service_time
-        Seconds per request on an idle server; by default 5 ms.
-    concurrency
-        Workers, each busy with one request at a time; by default 1. More requests queue.
-    queue_limit
-        Waiting requests beyond which it answers 503; by default there is no limit.
-    slope
-        While n of the workers are busy, each takes 1 + slope x (n - 1) times as long as alone. By
-        default 0: workers that do not feel each other; 1 is a processor that all share.
-    cold_start
-        Seconds until `/ping` answers 200, by the runtime's clock; by default 0.
-    cold_requests, cold_factor
-        The first requests of an instance take so many times longer; by default none does.
-    failure_share, failure_status, failure_message
-        That share of requests is answered with that status; by default none.
-    hang_share
-        That share of requests is never answered; by default none.
-    slow_instances
-        Factor of the service time by the instance's place in its variant, counted from 0.
-    ping_status
-        What `/ping` answers once started; anything but 200 is unhealthy for ever.
-    cpu_busy, memory
-        Utilisation told, in AWS's percent (100 for each CPU): CPU when all workers are busy.
-    stream_chunks
-        Chunks that the answer comes in, spread over the service time; by default 1.
-    in_process
-        True: a task of the local AWS, which takes next to no time to start. False: a process of
-        its own for each instance.
-    seed
-        Of the random draws; each instance adds its place.
-
     Examples
     --------
     >>> SimulatedModelServer(service_time=ServiceTime.constant(0.02), concurrency=4).concurrency
     4
     """
 
+    # seconds per request on an idle server; by default 5 ms
     service_time: ServiceTime = field(default_factory=lambda: ServiceTime.constant(0.005))
+    # workers, each busy with one request at a time; by default 1. More requests queue.
     concurrency: int = 1
+    # waiting requests beyond which it answers 503; by default there is no limit
     queue_limit: int | None = None
+    # while n of the workers are busy, each takes 1 + slope x (n - 1) times as long as alone. By
+    # default 0: workers that do not feel each other; 1 is a processor that all share.
     slope: float = 0.0
+    # seconds until `/ping` answers 200, by the runtime's clock; by default 0
     cold_start: float = 0.0
+    # the first requests of an instance take so many times longer; by default none does
     cold_requests: int = 0
     cold_factor: float = 1.0
+    # that share of requests is answered with that status; by default none
     failure_share: float = 0.0
     failure_status: int = 500
     failure_message: str = "simulated failure"
-    hang_share: float = 0.0
+    hang_share: float = 0.0  # that share of requests is never answered; by default none
+    # factor of the service time by the instance's place in its variant, counted from 0
     slow_instances: Mapping[int, float] = field(default_factory=dict)
+    # what `/ping` answers once started; anything but 200 is unhealthy for ever
     ping_status: int = 200
+    # utilisation told, in AWS's percent (100 for each CPU): CPU when all workers are busy
     cpu_busy: float = 100.0
     memory: float = 30.0
+    # chunks that the answer comes in, spread over the service time; by default 1
     stream_chunks: int = 1
+    # true: a task of the local AWS, which takes next to no time to start. False: a process of its
+    # own for each instance.
     in_process: bool = True
-    seed: int = 0
+    seed: int = 0  # of the random draws; each instance adds its place
 
     def __post_init__(self) -> None:
         check_ranges(self, _RANGES)
@@ -121,70 +102,49 @@ class LanguageModelServer:
     It speaks OpenAI's chat completions as vLLM does, streamed or whole, at `/invocations` and
     `/v1/chat/completions`. A token is a word: text is split at white space.
 
-    Parameters
-    ----------
-    seconds_per_prompt_token
-        The first token takes so long for each token of the prompt that is not cached, and at least
-        `gap_seconds`; by default 0.1 ms.
-    gap_seconds, seconds_per_neighbour
-        Each further token takes ``gap_seconds + seconds_per_neighbour x n`` beside n other
-        requests; by default 20 ms and nothing.
-    max_sequences
-        Requests at a time; others wait for their first token. By default 256.
-    kv_tokens
-        Tokens of prompts and answers at a time, beyond which requests wait; the beginnings of so
-        many tokens of prompts are known again. By default 32,768.
-    context_tokens
-        Tokens of a prompt and its answer together, at most; by default `kv_tokens`.
-    output_tokens
-        Where the model ends its answer by itself, unless the request has ``ignore_eos`` or a
-        larger ``min_tokens``; ``max_tokens`` may end it before. By default 128.
-    extra_first_token_seconds, extra_gap_seconds
-        Faults: the first token, and each further one, comes later by so much. By default 0.
-    failure_share
-        That share of requests fails; by default none.
-    mid_stream_share
-        Share of the failing streams that fail in their middle, with an error event, half of the
-        tokens sent; the others fail with `failure_status` before anything is sent. By default half.
-    failure_status
-        By default 500.
-    cold_start
-        Seconds until `/ping` answers 200, by the runtime's clock; by default 0.
-    slow_instances
-        Factor of a token's time by the instance's place in its variant, counted from 0.
-    stateful_sessions
-        Whether `/invocations` keeps sessions, as AWS's vLLM and SGLang images do with
-        `SAGEMAKER_ENABLE_STATEFUL_SESSIONS=true`: `{"requestType": "NEW_SESSION"}` opens one,
-        `{"requestType": "CLOSE"}` closes it. By default it does not, as theirs, and refuses both
-        and any `SessionId`.
-    in_process
-        True: a task of the local AWS. False: a process of its own for each instance.
-    seed
-        Of the random draws; each instance adds its place.
-
     Examples
     --------
     >>> LanguageModelServer(kv_tokens=28_000, context_tokens=8_192).max_sequences
     256
     """
 
+    # the first token takes so long for each token of the prompt that is not cached, and at least
+    # `gap_seconds`; by default 0.1 ms
     seconds_per_prompt_token: float = 0.0001
+    # each further token takes ``gap_seconds + seconds_per_neighbour x n`` beside n other requests;
+    # by default 20 ms and nothing
     gap_seconds: float = 0.02
     seconds_per_neighbour: float = 0.0
+    # requests at a time; others wait for their first token. By default 256.
     max_sequences: int = 256
+    # tokens of prompts and answers at a time, beyond which requests wait; the beginnings of so
+    # many tokens of prompts are known again. By default 32,768.
     kv_tokens: int = 32_768
+    # tokens of a prompt and its answer together, at most; by default `kv_tokens`
     context_tokens: int | None = None
+    # where the model ends its answer by itself, unless the request has ``ignore_eos`` or a larger
+    # ``min_tokens``; ``max_tokens`` may end it before. By default 128.
     output_tokens: int = 128
+    # faults: the first token, and each further one, comes later by so much. By default 0.
     extra_first_token_seconds: float = 0.0
     extra_gap_seconds: float = 0.0
-    failure_share: float = 0.0
+    failure_share: float = 0.0  # that share of requests fails; by default none
+    # share of the failing streams that fail in their middle, with an error event, half of the
+    # tokens sent; the others fail with `failure_status` before anything is sent. By default half.
     mid_stream_share: float = 0.5
-    failure_status: int = 500
+    failure_status: int = 500  # by default 500
+    # seconds until `/ping` answers 200, by the runtime's clock; by default 0
     cold_start: float = 0.0
+    # factor of a token's time by the instance's place in its variant, counted from 0
     slow_instances: Mapping[int, float] = field(default_factory=dict)
+    # whether `/invocations` keeps sessions, as AWS's vLLM and SGLang images do with
+    # `SAGEMAKER_ENABLE_STATEFUL_SESSIONS=true`: `{"requestType": "NEW_SESSION"}` opens one,
+    # `{"requestType": "CLOSE"}` closes it. By default it does not, as theirs, and refuses both and
+    # any `SessionId`.
     stateful_sessions: bool = False
+    # true: a task of the local AWS. False: a process of its own for each instance.
     in_process: bool = True
-    seed: int = 0
+    seed: int = 0  # of the random draws; each instance adds its place
 
     def __post_init__(self) -> None:
         check_ranges(self, _TOKEN_RANGES)
@@ -198,26 +158,16 @@ class LanguageModelServer:
 
 @dataclass(frozen=True)
 class CommandModelServer:
-    """Any program that speaks the container contract, a process for each instance.
+    """Any program that speaks the container contract, a process for each instance."""
 
-    Parameters
-    ----------
-    command
-        The program and its arguments. Its port is in the environment as SAGEMAKER_BIND_TO_PORT,
-        the variable that SageMaker's own serving toolkits read, and the folder with the model's
-        data as SM_MODEL_DIR; an argument may name both with a ``$``. It listens on 127.0.0.1.
-    environment
-        Further variables, which go before the model container's Environment.
-    directory
-        Where it runs; by default where the local AWS does.
-    in_process
-        Always False.
-    """
-
+    # the program and its arguments. Its port is in the environment as SAGEMAKER_BIND_TO_PORT, the
+    # variable that SageMaker's own serving toolkits read, and the folder with the model's data as
+    # SM_MODEL_DIR; an argument may name both with a ``$``. It listens on 127.0.0.1.
     command: tuple[str, ...]
+    # further variables, which go before the model container's Environment
     environment: Mapping[str, str] = field(default_factory=dict)
-    directory: str | None = None
-    in_process: bool = field(default=False, init=False)
+    directory: str | None = None  # where it runs; by default where the local AWS does
+    in_process: bool = field(default=False, init=False)  # always False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "command", tuple(self.command))
@@ -234,18 +184,10 @@ class CommandModelServer:
 
 @dataclass(frozen=True)
 class UrlModelServer:
-    """A model server that runs already and stands for every instance.
+    """A model server that runs already and stands for every instance."""
 
-    Parameters
-    ----------
-    url
-        Such as ``http://127.0.0.1:8080``; loopback only.
-    in_process
-        Always False.
-    """
-
-    url: str
-    in_process: bool = field(default=False, init=False)
+    url: str  # such as ``http://127.0.0.1:8080``; loopback only
+    in_process: bool = field(default=False, init=False)  # always False
 
     def __post_init__(self) -> None:
         try:
@@ -277,13 +219,7 @@ NEVER_RUNS = SimulatedModelServer(ping_status=503)
 
 
 def sentiment_model_server() -> CommandModelServer:
-    """Give a text classifier of scikit-learn that really computes.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        Without scikit-learn, which the ``sentiment`` extra brings.
-    """
+    """Give a text classifier of scikit-learn that really computes."""
     if importlib.util.find_spec("sklearn") is None:
         raise ModuleNotFoundError(
             "the sentiment model server needs scikit-learn: "
@@ -294,13 +230,7 @@ def sentiment_model_server() -> CommandModelServer:
 
 
 def handlers_model_server(script: str | Path) -> CommandModelServer:
-    """Serve an inference script of SageMaker's toolkits: ``model_fn``, ``predict_fn`` and so on.
-
-    Parameters
-    ----------
-    script
-        The file; what it imports from beside it is found.
-    """
+    """Serve an inference script of SageMaker's toolkits: ``model_fn``, ``predict_fn`` and so on."""
     path = Path(script).resolve()
     return CommandModelServer((sys.executable, "-m", f"{__package__}.handlers", str(path)))
 

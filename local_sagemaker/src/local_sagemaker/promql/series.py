@@ -32,22 +32,16 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Form:
-    """How CloudWatch names and keeps what it scraped; AWS's pages contradict each other.
+    """How CloudWatch names and keeps what it scraped; AWS's pages contradict each other."""
 
-    Parameters
-    ----------
-    names
-        ``as-scraped``: `vllm:num_requests_waiting` (SageMaker developer guide, "Amazon SageMaker AI
-        inference monitoring"). ``underscores``: `vllm_num_requests_waiting` (same guide, "Connect
-        to your observability tool").
-    histograms
-        ``exponential``: one series whose values are histograms (CloudWatch user guide, "How
-        CloudWatch stores histogram metrics"; their buckets stay the container's here).
-        ``explicit``: `..._bucket` with the label `le`, `..._sum` and `..._count` ("Connect to your
-        observability tool").
-    """
-
+    # ``as-scraped``: `vllm:num_requests_waiting` (SageMaker developer guide, "Amazon SageMaker AI
+    # inference monitoring"). ``underscores``: `vllm_num_requests_waiting` (same guide, "Connect to
+    # your observability tool").
     names: Names = "as-scraped"
+    # ``exponential``: one series whose values are histograms (CloudWatch user guide, "How
+    # CloudWatch stores histogram metrics"; their buckets stay the container's here). ``explicit``:
+    # `..._bucket` with the label `le`, `..._sum` and `..._count` ("Connect to your observability
+    # tool").
     histograms: Histograms = "exponential"
 
 

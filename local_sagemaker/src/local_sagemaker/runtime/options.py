@@ -29,120 +29,90 @@ LARGEST_PAYLOAD = 25 * 1024 * 1024
 
 @dataclass(frozen=True)
 class RuntimeOptions:
-    """Settings of the local runtime.
+    """Settings of the local runtime."""
 
-    Parameters
-    ----------
-    model_servers
-        Model servers by image; see `model_server_for`. An endpoint with none of them answers with
-        its request and is in service at once; with one of them it is started, updated and scaled
-        as AWS does.
-    invocation_timeout
-        Real seconds that a model may take; by default 60, as at AWS.
-    stream_timeout
-        Real seconds that a response stream may take; by default 480, as at AWS.
-    hang_up_reaches_model
-        Whether the runtime hangs up on a model that streams to a caller who has hung up. What AWS
-        does is not documented; by default it does not, which is the worse: the model generates to
-        its end for nobody.
-    provision_time
-        Seconds by the clock from the order of an instance to the start of its container; by
-        default 0. At AWS it is minutes.
-    instance_limit
-        Instances that all endpoints together may run at a time, as if AWS had no more; what would
-        start beyond it fails with InsufficientInstanceCapacity. By default no limit.
-    interfaces_stay
-        Seconds by the clock for which SageMaker's network interfaces stay when their fleet has
-        ended. By default 20 minutes; by a clock that is not faster than real time one second, and
-        none by one that stands still, so that nobody waits for real minutes.
-    interfaces_need_role
-        Whether they stay for good when the execution role, or its right to delete them, has gone
-        before they have. Not documented; by default yes, which is the worse.
-    routers
-        Routers in front of the instances; connections are dealt to them in turn, and each sees
-        only the outstanding requests it sent itself. By default 1.
-    zone_affinity
-        Send a request that came by a zone's name to that zone's instances when there are any; by
-        default no: how SageMaker's routing meets zones is not documented.
-    concurrent_executions
-        The account's quota of Lambda functions that run at a time; by default an established
-        account's 1000. New accounts have 10, and let none be reserved.
-    configuration_metrics_from_create
-        Whether the first fleet of an endpoint has the series with EndpointConfigName too. A fleet
-        that a deployment brought in has them from its first traffic on, for good (SageMaker
-        developer guide, "Auto-Rollback Configuration and Monitoring": they "last even after the
-        deployment is complete"); of the first one AWS says nothing. By default it has: whoever
-        takes the series for a deployment is wrong for longer.
-    requests_per_second
-        Beyond so many each second InvokeEndpoint is throttled; by default never.
-    endpoint_handler
-        What CloudFormation does after UpdateEndpoint; nobody has told what AWS's handler does.
-        ``waits`` (the default, and the worse) takes InService for success, also where SageMaker
-        rolled the update back and serves the former configuration, as Terraform's provider does
-        (hashicorp/terraform-provider-aws#46663, #48997, #39099); ``compares`` fails then.
-    unchanged_configuration
-        What UpdateEndpoint does with the configuration that serves already. ``refused`` (the
-        default) is what the API reference said until 2020: "You cannot update an endpoint with the
-        current EndpointConfig"; today's only says "you must create a new EndpointConfig".
-        ``ignored``: nothing happens; ``deployed``: a deployment like any other.
-    keeps_failure_reason
-        Whether an endpoint says FailureReason after an update that SageMaker rolled back, until
-        the next one (aws-controllers-k8s/sagemaker-controller#7); by default it does not, as
-        terraform-provider-aws#49020 reports.
-    managed_scaling_to_zero
-        Whether CreateEndpointConfig takes ManagedInstanceScaling with MinInstanceCount 0; by
-        default yes, as measured in us-east-1. In eu-west-3 it was refused
-        (https://github.com/stdapi-ai/stdapi.ai/issues/43).
-    metric_names, metric_histograms
-        How CloudWatch keeps what containers told at their `/metrics`: see `Form`. By default
-        ``as-scraped`` and ``exponential``; ``underscores`` and ``explicit`` are what another page
-        of AWS's has. Nobody has told which of them returns data.
-    queries_need_enrichment
-        Whether PromQL finds nothing until StartOTelEnrichment has been called: "required so that
-        your metrics are queryable" (SageMaker developer guide, "Detailed observability"), which
-        CloudWatch's user guide contradicts. By default yes, which is the worse.
-    optimization_time
-        Seconds by the clock that an optimization job runs; by default 0: it has ended at the first
-        look. At AWS it is hours.
-    permissions
-        Whether IAM's policies are judged: ``enforced`` (the default) allows a call of a function,
-        task, model or caller with a role or user's key as the policies stand at that moment;
-        ``ignored`` lets everybody do everything.
-    clock_speed
-        Seconds of the runtime's clock per real second; 0 stands still until it is advanced. By
-        default 1.
-    clock_start
-        Where the runtime's clock starts, in seconds since 1970; by default now. Metrics of a fast
-        clock that starts in the past lie in the past, where reports look for them.
-    seed
-        Of the random choices; by default they differ from run to run.
-    """
-
+    # model servers by image; see `model_server_for`. An endpoint with none of them answers with
+    # its request and is in service at once; with one of them it is started, updated and scaled as
+    # AWS does.
     model_servers: Mapping[str, ModelServer] = field(default_factory=dict)
-    invocation_timeout: float = 60.0
+    invocation_timeout: float = 60.0  # real seconds that a model may take; by default 60, as at AWS
+    # real seconds that a response stream may take; by default 480, as at AWS
     stream_timeout: float = 480.0
+    # whether the runtime hangs up on a model that streams to a caller who has hung up. What AWS
+    # does is not documented; by default it does not, which is the worse: the model generates to
+    # its end for nobody.
     hang_up_reaches_model: bool = False
+    # seconds by the clock from the order of an instance to the start of its container; by default
+    # 0. At AWS it is minutes.
     provision_time: float = 0.0
+    # instances that all endpoints together may run at a time, as if AWS had no more; what would
+    # start beyond it fails with InsufficientInstanceCapacity. By default no limit.
     instance_limit: int | None = None
+    # seconds by the clock for which SageMaker's network interfaces stay when their fleet has
+    # ended. By default 20 minutes; by a clock that is not faster than real time one second, and
+    # none by one that stands still, so that nobody waits for real minutes.
     interfaces_stay: float | None = None
+    # whether they stay for good when the execution role, or its right to delete them, has gone
+    # before they have. Not documented; by default yes, which is the worse.
     interfaces_need_role: bool = True
+    # routers in front of the instances; connections are dealt to them in turn, and each sees only
+    # the outstanding requests it sent itself. By default 1.
     routers: int = 1
+    # send a request that came by a zone's name to that zone's instances when there are any; by
+    # default no: how SageMaker's routing meets zones is not documented
     zone_affinity: bool = False
+    # the account's quota of Lambda functions that run at a time; by default an established
+    # account's 1000. New accounts have 10, and let none be reserved.
     concurrent_executions: int = 1000
+    # whether the first fleet of an endpoint has the series with EndpointConfigName too. A fleet
+    # that a deployment brought in has them from its first traffic on, for good (SageMaker
+    # developer guide, "Auto-Rollback Configuration and Monitoring": they "last even after the
+    # deployment is complete"); of the first one AWS says nothing. By default it has: whoever takes
+    # the series for a deployment is wrong for longer.
     configuration_metrics_from_create: bool = True
+    # beyond so many each second InvokeEndpoint is throttled; by default never
     requests_per_second: float | None = None
+    # what CloudFormation does after UpdateEndpoint; nobody has told what AWS's handler does.
+    # ``waits`` (the default, and the worse) takes InService for success, also where SageMaker
+    # rolled the update back and serves the former configuration, as Terraform's provider does
+    # (hashicorp/terraform-provider-aws#46663, #48997, #39099); ``compares`` fails then.
     endpoint_handler: EndpointHandler = "waits"
+    # what UpdateEndpoint does with the configuration that serves already. ``refused`` (the
+    # default) is what the API reference said until 2020: "You cannot update an endpoint with the
+    # current EndpointConfig"; today's only says "you must create a new EndpointConfig".
+    # ``ignored``: nothing happens; ``deployed``: a deployment like any other.
     unchanged_configuration: UnchangedConfiguration = "refused"
+    # whether an endpoint says FailureReason after an update that SageMaker rolled back, until the
+    # next one (aws-controllers-k8s/sagemaker-controller#7); by default it does not, as terraform-
+    # provider-aws#49020 reports
     keeps_failure_reason: bool = False
+    # whether CreateEndpointConfig takes ManagedInstanceScaling with MinInstanceCount 0; by default
+    # yes, as measured in us-east-1. In eu-west-3 it was refused (https://github.com/stdapi-
+    # ai/stdapi.ai/issues/43).
     managed_scaling_to_zero: bool = True
+    # how CloudWatch keeps what containers told at their `/metrics`: see `Form`. By default ``as-
+    # scraped`` and ``exponential``; ``underscores`` and ``explicit`` are what another page of
+    # AWS's has. Nobody has told which of them returns data.
     metric_names: Names = "as-scraped"
     metric_histograms: Histograms = "exponential"
+    # whether PromQL finds nothing until StartOTelEnrichment has been called: "required so that
+    # your metrics are queryable" (SageMaker developer guide, "Detailed observability"), which
+    # CloudWatch's user guide contradicts. By default yes, which is the worse.
     queries_need_enrichment: bool = True
+    # seconds by the clock that an optimization job runs; by default 0: it has ended at the first
+    # look. At AWS it is hours.
     optimization_time: float = 0.0
+    # whether IAM's policies are judged: ``enforced`` (the default) allows a call of a function,
+    # task, model or caller with a role or user's key as the policies stand at that moment;
+    # ``ignored`` lets everybody do everything
     permissions: Permissions = "enforced"
+    # seconds of the runtime's clock per real second; 0 stands still until it is advanced. By
+    # default 1.
     clock_speed: float = 1.0
+    # where the runtime's clock starts, in seconds since 1970; by default now. Metrics of a fast
+    # clock that starts in the past lie in the past, where reports look for them.
     clock_start: float | None = None
-    seed: int | None = None
+    seed: int | None = None  # of the random choices; by default they differ from run to run
 
     def __post_init__(self) -> None:
         if self.routers < 1:
@@ -174,11 +144,6 @@ class RuntimeOptions:
     @classmethod
     def of_texts(cls, pairs: Iterable[str]) -> RuntimeOptions:
         """Read options as a command line has them.
-
-        Raises
-        ------
-        ValueError
-            For an option that does not exist, and a value that it does not take.
 
         Examples
         --------
