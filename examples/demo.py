@@ -49,7 +49,6 @@ from examples.demo_traffic import (
     ONE_SLOW,
     TRAFFIC_SECONDS,
     diagnose,
-    draw,
     endpoint_names,
     nothing_may_be_added,
     traffic,
@@ -192,9 +191,9 @@ def life_of_the_stack(settings: Path, folder: Path) -> None:
             )
             low_latency(aws, "verify", *before, "--quiet", expected=0)
             diagnose(aws, "Nothing found")
-            say(f"dashboard: {draw(aws)}")
         with next_step("A load test in two steps"):
             (name, *_) = endpoint_names(aws)
+            LOAD_TEST_PAGE.parent.mkdir(exist_ok=True)
             low_latency(
                 aws,
                 "load-test",

@@ -8,16 +8,12 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
-from examples.demo_terminal import ROOT, StepFailed, low_latency
+from examples.demo_terminal import StepFailed, low_latency
 from local_sagemaker import LocalAws
 from local_sagemaker.model_servers.service_times import ServiceTime
 from local_sagemaker.model_servers.specifications import SimulatedModelServer
-from low_latency_endpoint.account.calls import Account
-from low_latency_endpoint.operate.dashboard_data import read_dashboard_body
-from low_latency_endpoint.operate.dashboard_picture import draw_dashboard
 
 # The model of the demo: fast, so that the whole life takes two to four minutes, with as many
 # workers as the instance type has vCPUs, and slow in the first requests that an instance gets.
@@ -38,7 +34,6 @@ ONE_SLOW = replace(HEALTHY, slow_instances={0: 30.0})
 CLOCK_SPEED = 30
 TRAFFIC_SECONDS = 14  # seven minutes by that clock
 CALLERS = 16
-PICTURE = ROOT / "build" / "demo-dashboard.png"
 
 
 def endpoint_names(aws: LocalAws) -> list[str]:
@@ -90,22 +85,6 @@ def diagnose(aws: LocalAws, *expected: str) -> None:
                 said.splitlines(),
                 f"Expected: {' or '.join(expected)}.",
             )
-
-
-def draw(aws: LocalAws) -> str:
-    """Draw the dashboard with the data of the runtime's last hour; give the file's name."""
-    (entry, *_) = aws.client("cloudwatch").list_dashboards()["DashboardEntries"]
-    PICTURE.parent.mkdir(exist_ok=True)
-    end = aws.runtime_time()
-    account = Account(aws.client, aws.region)
-    draw_dashboard(
-        account,
-        read_dashboard_body(account, entry["DashboardName"]),
-        PICTURE,
-        start=end - timedelta(minutes=20),
-        end=end,
-    )
-    return str(PICTURE.relative_to(ROOT))
 
 
 @contextlib.contextmanager

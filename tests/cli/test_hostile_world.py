@@ -54,7 +54,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "schema": (),
     "errors": (),
     "list": (),
-    "dashboard": ("name", "picture.svg"),
     "diagnose": ("sentiment",),
 }
 ANSWERS = ("plan", "schema", "errors")
@@ -302,7 +301,6 @@ EXTRAS = {
     "boto3": "operations",
     "botocore": "operations",
     "httptools": "operations",
-    "matplotlib": "charts",
     "llvmlite": "simulation",
     "numba": "simulation",
     "jinja2": "report",

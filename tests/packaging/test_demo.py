@@ -52,7 +52,7 @@ def test_the_demo_deploys_reads_back_changes_and_leaves_nothing(tmp_path: Path) 
             "LEAST_OUTSTANDING_REQUESTS",
             "SageMakerVariantInvocationsPerInstance at 7800",
         ),
-        5: ("0 fail", "Nothing found", "build/demo-dashboard.png"),
+        5: ("0 fail", "Nothing found"),
         6: ("160 TPS", "build/demo-load-test.html"),
         7: (
             "1 finding.",

@@ -75,7 +75,7 @@ print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 """
     loaded = _loaded(program)
     assert "aws_cdk" in loaded
-    assert not loaded & {"moto", "flask", "boto3", "botocore", "locust", "matplotlib", "typer"}
+    assert not loaded & {"moto", "flask", "boto3", "botocore", "locust", "typer"}
 
 
 def test_the_import_rules_hold() -> None:

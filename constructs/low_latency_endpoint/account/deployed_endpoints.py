@@ -7,18 +7,11 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..errors import rule
 from .calls import Account
 from .endpoints import endpoints_of_region, read_endpoint
 from .stacks import owner_of, stack_endpoints, stack_ids, template_resources
 
-DASHBOARD_OF = rule(
-    "LLA104",
-    "there is not exactly one dashboard for this name",
-    fix="Name one that low-latency list shows.",
-)
 _DASHBOARD = "AWS::CloudWatch::Dashboard"
-_MISSING = ("ResourceNotFound", "ResourceNotFoundException")
 
 
 @dataclass(frozen=True)
@@ -44,25 +37,6 @@ def deployed_endpoints(account: Account) -> list[ListedEndpoint]:
     arns = [str(each["EndpointArn"]) for each in endpoints_of_region(account)]
     stacks = {owner[0] for arn in arns if (owner := owner_of(account, arn)) is not None}
     return [found for stack in sorted(stacks) for found in _of_stack(account, stack)]
-
-
-def dashboard_named(account: Account, name: str) -> str:
-    """The dashboard of this name, or the one of the endpoint or the stack of this name."""
-    found = account.read("cloudwatch", "get_dashboard", _MISSING, DashboardName=name)
-    if found is not None:
-        return name
-    deployed = deployed_endpoints(account)
-    named = {
-        each.dashboard
-        for each in deployed
-        if name in (each.endpoint, each.stack) and each.dashboard is not None
-    }
-    if len(named) != 1:
-        raise DASHBOARD_OF.error(
-            got=f"{name}: {', '.join(sorted(named)) or 'no dashboard'}",
-            allowed=", ".join(each.endpoint for each in deployed if each.dashboard) or "none here",
-        )
-    return named.pop()
 
 
 def _of_stack(account: Account, stack: str) -> Iterable[ListedEndpoint]:

@@ -10,7 +10,6 @@ import typer
 from .. import __version__
 from . import (
     compare_routing,
-    dashboard,
     deployed,
     diagnose,
     errors,
@@ -56,7 +55,6 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "errors": errors.errors,
     "diagnose": diagnose.diagnose,
     "list": deployed.list_,
-    "dashboard": dashboard.dashboard,
 }
 for name, command in COMMANDS.items():
     app.command(name)(command)

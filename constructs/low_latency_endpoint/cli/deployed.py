@@ -41,12 +41,12 @@ def list_(
         return
     rows = [(each.endpoint, each.status, "\n".join(each.variants), each.stack) for each in found]
     # Names that CloudFormation made are long: below the table they stay whole.
-    dashboards = [f"Dashboard of {each.endpoint}: {each.dashboard or 'none'}" for each in found]
+    dashboards = [
+        f"Dashboard of {each.endpoint}: {each.dashboard_url or each.dashboard or 'none'}"
+        for each in found
+    ]
     table = Table(("Endpoint", "Status", "Instances", "Stack"), rows, align="l")
     print_parts(table, *(dashboards if markdown else ()), markdown=markdown)
     if not markdown:
         typer.echo("\n".join(dashboards))
-        typer.echo(
-            f"Next: low-latency diagnose {found[0].endpoint}, "
-            f"low-latency dashboard {found[0].endpoint} picture.png"
-        )
+        typer.echo(f"Next: low-latency diagnose {found[0].endpoint}")

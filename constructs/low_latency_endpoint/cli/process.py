@@ -26,7 +26,6 @@ _EXTRAS = {
     "botocore": "operations",
     "httptools": "operations",
     "uvloop": "async-client",
-    "matplotlib": "charts",
     "llvmlite": "simulation",
     "numba": "simulation",
     "jinja2": "report",

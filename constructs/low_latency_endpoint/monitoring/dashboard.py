@@ -33,7 +33,6 @@ class LatencyDashboard(Construct):
 
     Latencies are in milliseconds, utilization in percent of the whole instance. A shadow variant's
     latency and errors are drawn against production's.
-    ``low-latency dashboard`` draws the same body as a picture, or writes it for Grafana.
 
     Parameters
     ----------

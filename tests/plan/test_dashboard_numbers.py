@@ -1,0 +1,251 @@
+"""The dashboard's graphs ask for the right numbers: the local AWS answers their queries.
+
+``UPDATE_DOCS=1 pytest tests/plan/test_dashboard_numbers.py`` draws docs/dashboard.svg anew.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from local_sagemaker import LocalAws
+from low_latency_endpoint.plan.dashboard import DashboardVariant, dashboard_body
+from low_latency_endpoint.report.charts import Chart, Line, Panel
+from low_latency_endpoint.report.colours import PALETTE
+from low_latency_endpoint.report.pages import page
+
+PICTURE = Path(__file__).resolve().parents[2] / "docs" / "dashboard.svg"
+DRAWN = ("Is the target met?", "Where does the time go?", "Traffic", "Instances")
+END = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+START = END - timedelta(hours=3)
+MINUTES = 180
+BEFORE, AFTER = 8, 10  # instances, before and after the deployment at half time
+ZONES = ("us-east-1b", "us-east-1c")
+AT_ONCE = 1000  # data that PutMetricData takes
+DIMENSIONS = {"EndpointName": "sentiment", "VariantName": "primary"}
+
+
+Graphs = dict[str, dict[str, list[float]]]
+
+
+@pytest.fixture(scope="module")
+def body() -> dict[str, Any]:
+    return dashboard_body(
+        endpoint_name="sentiment",
+        region="us-east-1",
+        thresholds={"p99": 160},
+        targets={"p99": 200},
+        variants=[
+            DashboardVariant(
+                name="primary",
+                vcpus=48,
+                max_instances=16,
+                scaling_target=7800,
+                utilization_limits={"CPU": 85, "memory": 85},
+                zones=True,
+            )
+        ],
+    )
+
+
+@pytest.fixture(scope="module")
+def graphs(body: dict[str, Any]) -> Graphs:
+    """Values by graph and label: each minute of three hours."""
+    with LocalAws.in_process(region="us-east-1") as aws:
+        cloudwatch = aws.client("cloudwatch")
+        _put_three_hours(cloudwatch)
+        return {
+            widget["properties"]["title"]: dict(_asked(cloudwatch, widget["properties"]["metrics"]))
+            for widget in body["widgets"]
+            if widget["type"] == "metric"
+        }
+
+
+def _asked(cloudwatch: Any, metrics: list[list[Any]]) -> Iterator[tuple[str, list[float]]]:
+    """What a graph's queries answer, by label."""
+    queries: list[dict[str, Any]] = []
+    for number, (*names, options) in enumerate(metrics):
+        query = {
+            "Id": options.get("id", f"row{number}"),
+            "ReturnData": options.get("visible", True),
+        }
+        if "label" in options:
+            query["Label"] = options["label"]
+        if names:
+            namespace, metric, *rest = names
+            dimensions = _dimensions(dict(zip(rest[::2], rest[1::2], strict=True)))
+            query["MetricStat"] = {
+                "Metric": {"Namespace": namespace, "MetricName": metric, "Dimensions": dimensions},
+                "Period": 60,
+                "Stat": options["stat"],
+            }
+        else:
+            query |= {"Expression": options["expression"], "Period": 60}
+        queries.append(query)
+    for answer in cloudwatch.get_paginator("get_metric_data").paginate(
+        MetricDataQueries=queries, StartTime=START, EndTime=END, ScanBy="TimestampAscending"
+    ):
+        for result in answer["MetricDataResults"]:
+            yield result["Label"], result["Values"]
+
+
+def test_latency_is_in_milliseconds(graphs: Graphs) -> None:
+    series = graphs["Is the target met?"]
+    assert list(series) == ["p50", "p90", "p99"]
+    assert all(len(values) == MINUTES for values in series.values())
+    assert 30 < sum(series["p50"]) / MINUTES < 50  # put as 38,000 microseconds
+    assert all(a <= b <= c for a, b, c in zip(*series.values(), strict=True))
+
+
+def test_model_and_overhead_stack_to_the_whole(body: dict[str, Any], graphs: Graphs) -> None:
+    model, overhead = graphs["Where does the time go?"].values()
+    [stacked] = [w["properties"] for w in body["widgets"] if w["properties"].get("stacked")]
+    assert stacked["title"] == "Where does the time go?"
+    assert overhead[7] == pytest.approx(model[7] / 10)
+
+
+def test_traffic_is_per_second_and_instances_follow_from_it(graphs: Graphs) -> None:
+    (per_second, _) = graphs["Traffic"].values()
+    assert per_second[0] == pytest.approx(_per_second(0))
+    (load,) = graphs["What does each instance get?"].values()
+    (instances,) = graphs["Instances"].values()
+    assert instances[0] == pytest.approx(BEFORE)
+    assert instances[-1] == pytest.approx(AFTER)
+    assert load[0] == pytest.approx(_per_second(0) * 60 / BEFORE)
+
+
+def test_utilization_is_of_the_whole_instance(graphs: Graphs) -> None:
+    cpu, memory = graphs["Utilization of the instance"].values()
+    assert cpu[0] == pytest.approx(_per_second(0) / 1600 * 100)
+    assert set(memory) == {41.0}
+
+
+def test_zones_are_found_by_their_dimension(graphs: Graphs) -> None:
+    assert list(graphs["Zones"]) == list(ZONES)
+
+
+def test_the_picture_in_the_docs_shows_these_graphs(body: dict[str, Any], graphs: Graphs) -> None:
+    if os.environ.get("UPDATE_DOCS"):
+        PICTURE.write_text(_picture(body, graphs), "utf-8")
+    texts = list(ElementTree.parse(PICTURE).getroot().itertext())
+    assert all(any(line in text for text in texts) for line in (*DRAWN, "alarm: p99 above 160 ms"))
+
+
+def _picture(body: dict[str, Any], graphs: Graphs) -> str:
+    """A page's chart as an SVG file, in which browsers lay out its HTML."""
+    minutes = [START + timedelta(minutes=minute) for minute in range(MINUTES)]
+    panels = []
+    for widget in body["widgets"]:
+        drawn = widget["properties"]
+        if (title := drawn.get("title")) not in DRAWN:
+            continue
+        right = {
+            row[-1].get("label") for row in drawn["metrics"] if row[-1].get("yAxis") == "right"
+        }
+        left = {label: y for label, y in graphs[title].items() if label not in right}
+        panels.append(
+            Panel(
+                title,
+                [
+                    Line(label, minutes, y, colour)
+                    for (label, y), colour in zip(left.items(), PALETTE, strict=False)
+                ],
+                unit=" ms" if drawn["yAxis"]["left"]["label"].endswith("in ms") else "",
+                limits=[
+                    (line["label"], line["value"])
+                    for line in drawn.get("annotations", {}).get("horizontal", ())
+                ],
+            )
+        )
+    found = re.search(
+        r"<style>(.*?)</style>.*(<figure.*</figure>)",
+        page("", [Chart("dashboard", panels, "time")]),
+        re.DOTALL,
+    )
+    assert found
+    style, figure = found.groups()
+    figure = figure.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ')
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 720"><foreignObject width="900" '
+        f'height="720"><body xmlns="http://www.w3.org/1999/xhtml"><style>{style}</style>{figure}'
+        "</body></foreignObject></svg>\n"
+    )
+
+
+def _per_second(minute: int) -> float:
+    return 600 + 350 * math.sin(minute / 50)
+
+
+def _dimensions(values: dict[str, str]) -> list[dict[str, str]]:
+    return [{"Name": name, "Value": value} for name, value in values.items()]
+
+
+def _put_three_hours(client: Any) -> None:
+    """A wave of traffic, and a deployment at half time that adds two instances."""
+    chance = random.Random(20)
+    requests: list[dict[str, Any]] = []
+    utilization: list[dict[str, Any]] = []
+    for minute in range(MINUTES):
+        time = START + timedelta(minutes=minute)
+        invocations = _per_second(minute) * 60
+        instances = BEFORE if minute < MINUTES // 2 else AFTER
+        slower = 2.2 if MINUTES // 2 <= minute < MINUTES // 2 + 6 else 1  # the new fleet is cold
+        latencies = [slower * chance.lognormvariate(math.log(38_000), 0.42) for _ in range(120)]
+        values: dict[str, Any] = {
+            "Invocations": [invocations],
+            "InvocationsPerInstance": [invocations / instances],
+            "ModelLatency": latencies,
+            "OverheadLatency": [latency / 10 for latency in latencies],
+            "Invocation5XXErrors": [chance.choice([0, 0, 0, 0, 3])],
+            "Invocation4XXErrors": [1],
+            "InvocationModelErrors": [0],
+            "ConcurrentRequestsPerModel": [3 + invocations / 12_000],
+        }
+        requests += [
+            {
+                "MetricName": name,
+                "Dimensions": _dimensions(DIMENSIONS),
+                "Timestamp": time,
+                "Values": numbers,
+            }
+            for name, numbers in values.items()
+        ]
+        for zone, share in zip(ZONES, (0.55, 0.45), strict=True):
+            by_zone = {
+                **DIMENSIONS,
+                "Region": "us-east-1",
+                "AvailabilityZone": zone,
+                "InstanceType": "ml.m5.12xlarge",
+            }
+            requests.append(
+                {
+                    "MetricName": "Invocations",
+                    "Dimensions": _dimensions(by_zone),
+                    "Timestamp": time,
+                    "Values": [invocations * share],
+                }
+            )
+        utilization += [
+            {
+                "MetricName": name,
+                "Dimensions": _dimensions(DIMENSIONS),
+                "Timestamp": time,
+                "Value": value,
+            }
+            for name, value in (
+                ("CPUUtilization", 4800 * _per_second(minute) / 1600),
+                ("MemoryUtilization", 41.0),
+            )
+        ]
+    for namespace, data in (("AWS/SageMaker", requests), ("/aws/sagemaker/Endpoints", utilization)):
+        for first in range(0, len(data), AT_ONCE):
+            client.put_metric_data(Namespace=namespace, MetricData=data[first : first + AT_ONCE])
