@@ -50,7 +50,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         *("--model-data", "s3://my-bucket/model.tar.gz"),
     ),
     "stage": ("--bucket", "models", "--lock", "no-such.lock.yaml"),
-    "package": (SHIPPED, "-o", str(Path(SHIPPED).parent)),
     "schema": (),
     "errors": (),
     "list": (),
@@ -237,15 +236,14 @@ def test_files_that_are_no_good(do: Do, tmp_path: Path, command: str) -> None:
         runs = [call(command, parameter, path) for path in (*odd.values(), *full)]
         for found in do(runs=runs, folder=str(tmp_path))["runs"]:
             in_order(found)
-    if command not in ("init", "package"):  # which write into folders
+    if command != "init":  # which writes into folders
         assert sorted(os.listdir(tmp_path / "folder")) == []
 
 
 VALUES = ("", "nan", "9" * 30, "²\udcff")
 #: Good names. `pin` would ask the Hub for such models, again and again for eight seconds, as
-#: tests/hugging_face has it; `package` would write a package of seven seconds into such folders, as
-#: tests/deploy/test_package.py has it.
-GOOD = {("package", "output"): ("nan", "9" * 30), ("pin", "models"): ("nan", "9" * 30)}
+#: tests/hugging_face has it.
+GOOD = {("pin", "models"): ("nan", "9" * 30)}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -254,7 +252,6 @@ def test_values_that_are_no_good(do: Do, tmp_path: Path, command: str) -> None:
         call(command, parameter, value)
         for parameter in parameters(command, files=False)
         for value in VALUES
-        if value not in GOOD.get((command, parameter.name), ())
     ]
     for arguments, found in zip(runs, do(runs=runs, folder=str(tmp_path))["runs"], strict=True):
         in_order({**found, "arguments": arguments})
@@ -364,7 +361,7 @@ def do_without_extras(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call
         *(
             (name, *arguments)
             for name, arguments in COMMANDS.items()
-            if name not in (*("init", "package", "plan", "prices", "schema", "errors"), "simulate")
+            if name not in (*("init", "plan", "prices", "schema", "errors"), "simulate")
         ),
         ("diagnose", "sentiment", "--html", "page.html"),
         ("simulate", SHIPPED, "--tps", "1", "--replications", "2", "--html", "page.html"),

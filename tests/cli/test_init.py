@@ -169,11 +169,12 @@ def test_an_app_that_exists_gets_a_settings_file_and_is_told_its_lines(
     assert load_settings("chat.yaml").stack_name != load_settings("endpoint.yaml").stack_name
 
 
-def test_an_app_in_another_language_is_led_to_the_template(run: Run, tmp_path: Path) -> None:
+def test_an_app_in_another_language_is_led_to_another_folder(run: Run, tmp_path: Path) -> None:
     (tmp_path / "cdk.json").write_text('{"app": "npx ts-node bin/app.ts"}')
-    status, out, _ = run("init", "--yes", "--model-data", ARCHIVE, *NEW_VPC)
-    assert (status, written(tmp_path)) == (0, {"cdk.json", "endpoint.yaml", "endpoint.schema.json"})
-    assert "low-latency package endpoint.yaml" in out
+    status, _, err = run("init", "--yes", "--model-data", ARCHIVE, *NEW_VPC)
+    assert (status, written(tmp_path)) == (2, {"cdk.json"})
+    assert "npx ts-node" in err
+    assert "low-latency init serving" in err
 
 
 def test_the_feature_flags_are_this_repositorys(run: Run, tmp_path: Path) -> None:

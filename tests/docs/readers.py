@@ -277,7 +277,7 @@ def _existing_vpc(desk: Desk) -> None:
     desk.images_and_models(yaml.safe_dump(stated))
 
 
-def _init(*arguments: str) -> Callable[[Desk], None]:
+def _init(*arguments: str, bootstrapped: bool = True) -> Callable[[Desk], None]:
     """An account with what the settings name that ``low-latency init`` is going to write."""
 
     def has(desk: Desk) -> None:
@@ -291,11 +291,22 @@ def _init(*arguments: str) -> Callable[[Desk], None]:
             )
             desk.images_and_models((Path(folder) / "endpoint.yaml").read_text("utf-8"))
         (desk.folder / "node_modules").symlink_to(ROOT / "node_modules")
-        desk.bootstrap()
+        if bootstrapped:
+            desk.bootstrap()
         desk.write("body.json", REQUEST)
         desk.write("prompts.jsonl", '{"messages": [{"role": "user", "content": "Hello"}]}\n')
 
     return has
+
+
+def _without_bootstrap(desk: Desk) -> None:
+    """The page's app.py, which the reader writes over that of init, and a bucket for assets."""
+    _init(*_DATA, *_INIT, bootstrapped=False)(desk)
+    page = (ROOT / "docs" / "how-to" / "terraform-and-other-languages.md").read_text("utf-8")
+    (shown,) = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
+    desk.write("app.py", shown)
+    assert desk.aws
+    desk.aws.client("s3").create_bucket(Bucket="my-assets")
 
 
 def _chat(desk: Desk) -> None:
@@ -428,6 +439,15 @@ READERS: dict[str, Reader] = {
     "docs/how-to/pull-request-check.md": Reader(_pull_request, needs_aws=False),
     "docs/how-to/regulated-account.md": Reader(_regulated),
     "docs/how-to/roll-back.md": Reader(_roll_back, deploys=True),
+    "docs/how-to/terraform-and-other-languages.md": Reader(
+        _without_bootstrap,
+        deploys=True,
+        server=LARGER,
+        stands_for={
+            "npm install && ": "cp ../app.py . && ",
+            "model.tar.gz": f"model.tar.gz {' '.join(_INIT)}",
+        },
+    ),
     "docs/how-to/what-it-costs.md": Reader(_costs, needs_aws=False),
     "docs/reference/local-aws.md": Reader(
         _local_aws,

@@ -88,7 +88,7 @@ def test_from_an_empty_folder_to_an_endpoint(
 
 
 @pytest.mark.realtime  # the CDK CLI looks a VPC up
-def test_in_a_vpc_that_exists_what_was_looked_up_serves_test_and_package(
+def test_in_a_vpc_that_exists_what_was_looked_up_serves_the_test(
     aws: LocalAws, tmp_path: Path
 ) -> None:
     ec2 = aws.client("ec2")
@@ -103,12 +103,10 @@ def test_in_a_vpc_that_exists_what_was_looked_up_serves_test_and_package(
     assert set((stated.network.subnets or {}).values()) == subnets
     folder.run("cdk", "synth", "--no-notices", "--quiet")
     folder.test()
-    folder.run("low-latency", "package", "-o", "package")
-    for name in ("tests/template.json", "package/template.json"):
-        template = json.loads((tmp_path / name).read_text(encoding="utf-8"))
-        (model,) = (
-            each["Properties"]
-            for each in template["Resources"].values()
-            if each["Type"] == "AWS::SageMaker::Model"
-        )
-        assert set(model["VpcConfig"]["Subnets"]) == subnets
+    template = json.loads((tmp_path / "tests" / "template.json").read_text(encoding="utf-8"))
+    (model,) = (
+        each["Properties"]
+        for each in template["Resources"].values()
+        if each["Type"] == "AWS::SageMaker::Model"
+    )
+    assert set(model["VpcConfig"]["Subnets"]) == subnets

@@ -104,9 +104,9 @@ def init(
       low-latency init --yes --region us-east-1 --zones use1-az1,use1-az2 --model-data s3://my-bucket/m.tar.gz
     """
     from .init_answers import answers
-    from .init_files import check_room, existing_app, next_steps, write
+    from .init_files import check_room, has_app, next_steps, write
 
-    app = existing_app(folder)
+    app = has_app(folder)
     check_room(folder, options.settings, app)
     found = answers(options, ask=not options.yes and sys.stdin.isatty())
     written = write(folder, options.settings, found, app)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -32,40 +31,38 @@ _BEFORE_PIN = ("LLE343", "LLE344")
 """What is wrong with the model of the Hub until low-latency pin has run."""
 
 
-@dataclass(frozen=True)
-class ExistingApp:
-    """The CDK app of a folder with a ``cdk.json``."""
+def has_app(folder: Path) -> bool:
+    """Whether a ``cdk.json`` is there, of an app in Python.
 
-    command: str
-
-    @property
-    def is_python(self) -> bool:
-        """Whether its constructs can be the library's."""
-        return "python" in self.command
-
-
-def existing_app(folder: Path) -> ExistingApp | None:
-    """What the folder's ``cdk.json`` runs; ``None`` without one."""
+    Raises
+    ------
+    typer.BadParameter
+        For one in another language.
+    """
     path = folder / "cdk.json"
     if not path.exists():
-        return None
+        return False
     try:
         stated = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         raise typer.BadParameter(f"{path} is no JSON") from None
-    return ExistingApp(str(stated.get("app", "")) if isinstance(stated, dict) else "")
+    command = str(stated.get("app", "")) if isinstance(stated, dict) else ""
+    if "python" not in command and ".py" not in command:
+        raise typer.BadParameter(
+            f"the app of {path} is not Python's ({command or 'it names none'}); nothing was "
+            "written. Start the endpoint's app in a folder of its own: low-latency init serving"
+        )
+    return True
 
 
-def _files(settings: str, app: ExistingApp | None) -> dict[str, str]:
+def _files(settings: str, app: bool) -> dict[str, str]:
     """Name of each file, and of its template, but for the settings file."""
     stem = Path(settings).stem.replace("-", "_")
     added = {name.replace("$settings", stem): source for name, source in _ADDED.items()}
-    if app is not None:
-        return added if app.is_python else {}
-    return {**_NEW, **added}
+    return added if app else {**_NEW, **added}
 
 
-def check_room(folder: Path, settings: str, app: ExistingApp | None) -> None:
+def check_room(folder: Path, settings: str, app: bool) -> None:
     """Refuse before anything is asked or written, where a file would be overwritten.
 
     Raises
@@ -83,7 +80,7 @@ def check_room(folder: Path, settings: str, app: ExistingApp | None) -> None:
         )
 
 
-def write(folder: Path, settings: str, found: Answers, app: ExistingApp | None) -> Iterator[Path]:
+def write(folder: Path, settings: str, found: Answers, app: bool) -> Iterator[Path]:
     """Check the settings, then write everything; nothing where they have a mistake.
 
     Raises
@@ -154,14 +151,14 @@ def _filled(source: str, values: dict[str, str]) -> str:
     return text
 
 
-def next_steps(folder: Path, settings: str, found: Answers, app: ExistingApp | None) -> str:
+def next_steps(folder: Path, settings: str, found: Answers, app: bool) -> str:
     """What to do now."""
     enter = [] if folder.resolve() == Path.cwd() else [f"  cd {shlex.quote(str(folder))}"]
     plan = f"  low-latency plan {settings}        what follows from it, with reasons (-v)"
     if found.template == HUGGING_FACE:
         pin = f"  low-latency pin {found.model_data}".ljust(37)
         enter += [f"{pin}   its files by their hashes, into models.lock.yaml"]
-    if app is None:
+    if not app:
         return "\n".join(
             [
                 "",
@@ -171,16 +168,6 @@ def next_steps(folder: Path, settings: str, found: Answers, app: ExistingApp | N
                 f"  low-latency preflight {settings}   would it deploy and work in this account?",
                 "  pip install -r requirements.txt pytest && pytest",
                 "  npm install && npx cdk bootstrap && npx cdk deploy",
-            ]
-        )
-    if not app.is_python:
-        return "\n".join(
-            [
-                "",
-                f"This app is not Python's ({app.command or 'no app in cdk.json'}). Next:",
-                *enter,
-                plan,
-                f"  low-latency package {settings} -o package/   the template, for any deployment",
             ]
         )
     return "\n".join(
