@@ -46,7 +46,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "optimize": (SHIPPED,),
     # Folders that cannot be made, and one that is not empty: nothing is written.
     "init": (
-        *("/proc/nowhere", "--yes", "--region", "us-east-1", "--zones", "use1-az1,use1-az2"),
+        *("/proc/nowhere", "--region", "us-east-1", "--zones", "use1-az1,use1-az2"),
         *("--model-data", "s3://my-bucket/model.tar.gz"),
     ),
     "stage": ("--bucket", "models", "--lock", "no-such.lock.yaml"),

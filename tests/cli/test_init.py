@@ -1,15 +1,13 @@
-"""``low-latency init``: what it writes, what it finds, what it asks, and what it leaves alone."""
+"""``low-latency init``: what it writes, what it finds, what it misses, and what it leaves alone."""
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from local_sagemaker import LocalAws
 from low_latency_endpoint.cli import main
@@ -38,17 +36,9 @@ FILES = {
     "requirements.txt",
     "package.json",
     ".gitignore",
-    ".github/workflows/low-latency-endpoint.yml",
     "tests/test_endpoint_snapshot.py",
 }
 Run = Callable[..., tuple[int, str, str]]
-
-
-class Terminal(io.StringIO):
-    """Somebody who types."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture
@@ -62,9 +52,8 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("COLUMNS", "200")
 
-    def run(*arguments: str, typed: str | None = None) -> tuple[int, str, str]:
+    def run(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["low-latency", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.StringIO() if typed is None else Terminal(typed))
         with pytest.raises(SystemExit) as ended:
             main()
         out, err = capsys.readouterr()
@@ -83,7 +72,7 @@ def test_each_template_is_whole_and_plan_takes_it(
     run: Run, tmp_path: Path, template: str, network: str
 ) -> None:
     model = ("--template", template, "--model-data", MODELS[template])
-    assert run("init", "--yes", *model, *NETWORKS[network])[0] == 0
+    assert run("init", *model, *NETWORKS[network])[0] == 0
     assert written(tmp_path) == FILES
     assert all("$settings" not in (tmp_path / name).read_text("utf-8") for name in FILES)
     status, out, err = run("plan", "endpoint.yaml")
@@ -101,7 +90,7 @@ def test_each_template_is_whole_and_plan_takes_it(
 
 
 def test_what_is_commented_out_is_valid_too(run: Run) -> None:
-    run("init", "--yes", "--model-data", ARCHIVE, *NEW_VPC)
+    run("init", "--model-data", ARCHIVE, *NEW_VPC)
     path = Path("endpoint.yaml")
     text = path.read_text(encoding="utf-8")
     for line in ("    # throughput:", "    #   peak_tps", "    #   tps_per", "# alarm_topic_arn"):
@@ -113,27 +102,20 @@ def test_what_is_commented_out_is_valid_too(run: Run) -> None:
     assert settings.endpoints["sentiment"].throughput
 
 
-def test_without_anybody_to_ask_all_that_is_missing_is_listed(run: Run, tmp_path: Path) -> None:
+def test_all_that_is_missing_is_listed(run: Run, tmp_path: Path) -> None:
     status, out, err = run("init")
     assert (status, out) == (2, "")
-    assert all(each in err for each in ("--model-data", "--region", "--zones"))
-    status, out, err = run("init", "--yes", *VPC[:2], typed="")
-    assert all(each in err for each in ("--model-data", "--account", "--zones"))
+    assert "--model-data, --region, --zones are missing" in err
+    status, out, err = run("init", *VPC[:2], "--zones", "use1-az1,use1-az2")
+    assert (status, out) == (2, "")
+    assert "--model-data, --account, --subnets are missing" in err
     assert not written(tmp_path)
-
-
-def test_on_a_terminal_the_same_is_asked(run: Run) -> None:
-    status, _, err = run("init", typed=f"{ARCHIVE}\neu-west-1\neuw1-az1, euw1-az3\n")
-    assert status == 0, err
-    settings = load_settings("endpoint.yaml")
-    assert settings.region == "eu-west-1"
-    assert settings.client_zones.zones == ("euw1-az1", "euw1-az3")
 
 
 @pytest.mark.parametrize("there", ["app.py", "endpoint.yaml", "requirements.txt"])
 def test_nothing_is_overwritten(run: Run, tmp_path: Path, there: str) -> None:
     (tmp_path / there).write_text("mine")
-    status, _, err = run("init", "--yes", "--model-data", ARCHIVE, *NEW_VPC)
+    status, _, err = run("init", "--model-data", ARCHIVE, *NEW_VPC)
     assert status == 2
     assert there in err
     assert written(tmp_path) == {there}
@@ -143,7 +125,7 @@ def test_nothing_is_overwritten(run: Run, tmp_path: Path, there: str) -> None:
 def test_an_answer_that_cannot_be_is_explained_before_anything_is_written(
     run: Run, tmp_path: Path
 ) -> None:
-    status, _, err = run("init", "--yes", "--model-data", "s3://b/model.tar.gz", *NEW_VPC)
+    status, _, err = run("init", "--model-data", "s3://b/model.tar.gz", *NEW_VPC)
     assert status == 2
     assert "LLE387" in err
     assert not written(tmp_path)
@@ -155,7 +137,7 @@ def test_an_app_that_exists_gets_a_settings_file_and_is_told_its_lines(
     mine = {"app.py": "print()", "cdk.json": '{"app": "python3 app.py"}', "requirements.txt": ""}
     for name, text in mine.items():
         (tmp_path / name).write_text(text)
-    status, out, _ = run("init", "--yes", "--model-data", ARCHIVE, *NEW_VPC)
+    status, out, _ = run("init", "--model-data", ARCHIVE, *NEW_VPC)
     assert status == 0
     new = {"endpoint.yaml", "endpoint.schema.json", "tests/test_endpoint_snapshot.py"}
     assert written(tmp_path) == {*mine, *new}
@@ -165,41 +147,25 @@ def test_an_app_that_exists_gets_a_settings_file_and_is_told_its_lines(
     assert 'LowLatencyEndpointStack.from_settings(app, "endpoint.yaml")' in out
     # And a second endpoint's stack beside the first.
     more = ("--settings", "chat.yaml", "--template", "language-model", "--model-data", PREFIX)
-    assert run("init", "--yes", *more, *NEW_VPC)[0] == 0
+    assert run("init", *more, *NEW_VPC)[0] == 0
     assert load_settings("chat.yaml").stack_name != load_settings("endpoint.yaml").stack_name
 
 
 def test_an_app_in_another_language_is_led_to_another_folder(run: Run, tmp_path: Path) -> None:
     (tmp_path / "cdk.json").write_text('{"app": "npx ts-node bin/app.ts"}')
-    status, _, err = run("init", "--yes", "--model-data", ARCHIVE, *NEW_VPC)
+    status, _, err = run("init", "--model-data", ARCHIVE, *NEW_VPC)
     assert (status, written(tmp_path)) == (2, {"cdk.json"})
     assert "npx ts-node" in err
     assert "low-latency init serving" in err
 
 
 def test_the_feature_flags_are_this_repositorys(run: Run, tmp_path: Path) -> None:
-    run("init", "--yes", "--model-data", ARCHIVE, *NEW_VPC)
+    run("init", "--model-data", ARCHIVE, *NEW_VPC)
     ours = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))
     assert json.loads((tmp_path / "cdk.json").read_text())["context"] == ours["context"]
     cli = json.loads((ROOT / "package.json").read_text(encoding="utf-8"))["devDependencies"]
     started = json.loads((tmp_path / "package.json").read_text())["devDependencies"]
     assert started == {"aws-cdk": cli["aws-cdk"]}  # axe is for the pages of this repository's tests
-
-
-def test_the_pull_request_check_runs_what_it_says(run: Run, tmp_path: Path) -> None:
-    run("init", "--yes", "--model-data", ARCHIVE, *NEW_VPC, "--settings", "mine.yaml")
-    text = (tmp_path / ".github/workflows/low-latency-endpoint.yml").read_text()
-    jobs = yaml.safe_load(text)["jobs"]
-    commands = {
-        name: "\n".join(step.get("run", "") for step in job["steps"]) for name, job in jobs.items()
-    }
-    assert '/low-latency" check-pull-request mine.yaml --post' in commands["settings"]
-    for each in ("pytest tests", "cdk synth"):
-        assert each in commands["template"]
-    # What runs code of the pull request has a token that only reads.
-    assert jobs["settings"]["permissions"]["pull-requests"] == "write"
-    assert "permissions" not in jobs["template"]
-    assert yaml.safe_load(text)["permissions"] == {"contents": "read"}
 
 
 # --- with credentials ---------------------------------------------------------------------------
@@ -259,11 +225,3 @@ def test_a_vpc_that_is_not_there_is_said(run: Run, aws: LocalAws, tmp_path: Path
     assert status == 2
     assert "vpc-00000000000000000 has no subnets in eu-west-1" in err
     assert not written(tmp_path)
-
-
-def test_on_a_terminal_a_vpc_is_chosen_of_those_there(run: Run, aws: LocalAws) -> None:
-    vpc = aws.client("ec2").describe_vpcs()["Vpcs"][0]["VpcId"]
-    status, out, err = run("init", "--model-data", ARCHIVE, typed="new\n\n")
-    assert status == 0, err
-    assert vpc in out
-    assert load_settings("endpoint.yaml").network.vpc_id is None

@@ -92,11 +92,6 @@ def zones_of_subnets(subnets: Iterable[Subnet]) -> set[str]:
     }
 
 
-def vpcs(account: Account) -> list[Mapping[str, Any]]:
-    """All VPCs of the account in the region."""
-    return list(account.every("ec2", "describe_vpcs", "Vpcs"))
-
-
 def vpc_blocks(account: Account, vpc_id: str) -> list[str]:
     """The ranges of a VPC."""
     return [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from .options import ENDPOINT_YAML, Json, Profile, Region, flag, grouped, option
+from .options import ENDPOINT_YAML, Json, Profile, Region, grouped, option
 from .output import print_json
 
 
@@ -25,7 +24,7 @@ class TemplateName(StrEnum):
 
 @dataclass
 class InitOptions:
-    """What is asked for unless it is given or found."""
+    """What is served, and where; the account has what is not given."""
 
     template: TemplateName = option(
         "text-classification on CPUs, language-model on a GPU with vLLM, hugging-face with a "
@@ -66,7 +65,6 @@ class InitOptions:
         str(ENDPOINT_YAML),
         metavar="FILE",
     )
-    yes: bool = flag("Do not ask: take what is given, found and usual.", short="-y")
     json: Json = False
 
 
@@ -82,13 +80,13 @@ def init(
 ) -> None:
     """Start a CDK app with an endpoint, or add one to an app that exists.
 
-    Writes app.py, cdk.json, endpoint.yaml, requirements.txt, package.json (the CDK CLI), a snapshot
-    test and a pull-request check. Where a cdk.json is, only the settings file and the test, and says
-    which lines to add. Overwrites nothing.
+    Writes app.py, cdk.json, endpoint.yaml, requirements.txt, package.json (the CDK CLI) and a
+    snapshot test. Where a cdk.json is, only the settings file and the test, and says which lines to
+    add. Overwrites nothing.
 
-    Region, account, zones and subnets are read from the account where credentials are, with
-    ec2:DescribeAvailabilityZones, DescribeVpcs, DescribeSubnets, DescribeRouteTables and
-    sts:GetCallerIdentity; what cannot be found is asked, or, without a terminal, listed.
+    With credentials, region, account, zones and subnets that no option states are read from the
+    account (ec2:DescribeAvailabilityZones, DescribeSubnets, DescribeRouteTables and
+    sts:GetCallerIdentity). What is still missing is listed.
 
     \b
     Exit codes:
@@ -101,18 +99,18 @@ def init(
       low-latency init serving --vpc-id vpc-0123456789abcdef0 --profile production
       low-latency init --template language-model --model-data s3://my-bucket/qwen/
       low-latency init --template hugging-face --model Qwen/Qwen3-8B
-      low-latency init --yes --region us-east-1 --zones use1-az1,use1-az2 --model-data s3://my-bucket/m.tar.gz
+      low-latency init --region us-east-1 --zones use1-az1,use1-az2 --model-data s3://my-bucket/m.tar.gz
     """
-    from .init_answers import answers
     from .init_files import check_room, has_app, next_steps, write
+    from .init_values import init_values
 
     app = has_app(folder)
     check_room(folder, options.settings, app)
-    found = answers(options, ask=not options.yes and sys.stdin.isatty())
-    written = write(folder, options.settings, found, app)
+    values = init_values(options)
+    written = write(folder, options.settings, values, app)
     if options.json:
         print_json({"written": [str(path) for path in written]})
         return
     for path in written:
         typer.echo(f"wrote {path}")
-    typer.echo(next_steps(folder, options.settings, found, app))
+    typer.echo(next_steps(folder, options.settings, values, app))

@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from .. import __version__
-from .init_answers import HUGGING_FACE, Answers
+from .init_values import HUGGING_FACE, InitValues
 from .schema import schema_text
 
 _TEMPLATES = Path(__file__).with_name("init_templates")
@@ -21,10 +21,7 @@ _NEW = {
     "requirements.txt": "requirements.txt",
     "package.json": "package.json",
     ".gitignore": "gitignore.txt",
-    ".github/workflows/low-latency-endpoint.yml": "pull-request.yml",
 }
-
-
 _SCHEMA = "endpoint.schema.json"
 """What the first line of a settings file names, for editors."""
 _BEFORE_PIN = ("LLE343", "LLE344")
@@ -63,7 +60,7 @@ def _files(settings: str, app: bool) -> dict[str, str]:
 
 
 def check_room(folder: Path, settings: str, app: bool) -> None:
-    """Refuse before anything is asked or written, where a file would be overwritten.
+    """Refuse before anything is written, where a file would be overwritten.
 
     Raises
     ------
@@ -80,13 +77,13 @@ def check_room(folder: Path, settings: str, app: bool) -> None:
         )
 
 
-def write(folder: Path, settings: str, found: Answers, app: bool) -> Iterator[Path]:
+def write(folder: Path, settings: str, found: InitValues, app: bool) -> Iterator[Path]:
     """Check the settings, then write everything; nothing where they have a mistake.
 
     Raises
     ------
     SettingsError
-        For an answer that cannot be, with its line in what would have been written.
+        For a value that cannot be, with its line in what would have been written.
     """
     from ..errors import SettingsError
     from ..settings.loading import check_text
@@ -118,7 +115,7 @@ def write(folder: Path, settings: str, found: Answers, app: bool) -> Iterator[Pa
         yield path
 
 
-def settings_text(found: Answers, values: dict[str, str]) -> str:
+def settings_text(found: InitValues, values: dict[str, str]) -> str:
     """The settings file: where, then what."""
     guess = "" if found.zones_are_said else "; not said: the region's first two were taken"
     kind = "ids" if any("-az" in zone for zone in found.zones) else "names"
@@ -151,7 +148,7 @@ def _filled(source: str, values: dict[str, str]) -> str:
     return text
 
 
-def next_steps(folder: Path, settings: str, found: Answers, app: bool) -> str:
+def next_steps(folder: Path, settings: str, found: InitValues, app: bool) -> str:
     """What to do now."""
     enter = [] if folder.resolve() == Path.cwd() else [f"  cd {shlex.quote(str(folder))}"]
     plan = f"  low-latency plan {settings}        what follows from it, with reasons (-v)"

@@ -1,11 +1,11 @@
-"""What ``low-latency init`` has to know: given, found in the account, asked, or listed as missing."""
+"""What ``low-latency init`` writes down: given by its options, or read from the account."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -26,116 +26,84 @@ HUGGING_FACE = "hugging-face"
 _LEAST_ZONES = 2
 
 
-@dataclass
-class Answers:
+@dataclass(frozen=True)
+class InitValues:
     """What the files say.
 
     Attributes
     ----------
+    model_data : str
+        In S3; with the template of the Hub, the model's name there.
     zones : list of str
         IDs, or names.
+    zones_are_said : bool
+        Whether somebody said where the callers run.
+    account, vpc_id : str or None
     subnets : dict of str to str
         The existing VPC's subnet of each zone; empty where they are looked up by name.
     others : dict of str to list of str
         Further subnets of each zone that would do.
-    zones_are_said : bool
-        Whether somebody said where the callers run.
     """
 
     template: str
     name: str
     model_data: str
-    """In S3; with the template of the Hub, the model's name there."""
     region: str
     zones: list[str]
-    account: str | None = None
-    vpc_id: str | None = None
-    subnets: dict[str, str] = field(default_factory=dict)
-    others: dict[str, list[str]] = field(default_factory=dict)
-    zones_are_said: bool = True
+    zones_are_said: bool
+    account: str | None
+    vpc_id: str | None
+    subnets: dict[str, str]
+    others: dict[str, list[str]]
 
 
-def answers(options: InitOptions, *, ask: bool) -> Answers:
-    """Put together what is known, and ask for the rest.
+def init_values(options: InitOptions) -> InitValues:
+    """Put together what is given and what the account has.
 
     Raises
     ------
     typer.BadParameter
-        With all options that are missing, where nobody can be asked.
+        With all options that are missing.
     """
     from ..plan.zones import region_of_zone
 
-    template = options.template.value
-    name = options.name or NAMES[template]
-    zones = _listed(options.zones)
-    account = _account(options, zones)
-    missing: dict[str, str] = {}
-
-    def asked(option: str, given: str | None, question: str, default: str | None = None) -> str:
-        if given or (default and not ask):
-            return str(given or default)
-        if ask:
-            return str(typer.prompt(question, default=default)).strip()
-        missing[option] = question
-        return ""
-
+    template, vpc_id = options.template.value, options.vpc_id
     of_hub = template == HUGGING_FACE
     if (options.model_data and of_hub) or (options.model and not of_hub):
         raise typer.BadParameter("--model goes with hugging-face, --model-data with the others")
-    model_data = asked(
-        "--model" if of_hub else "--model-data",
-        options.model or options.model_data,
-        _QUESTIONS[template],
-    )
-    known = options.region or (zones and region_of_zone(zones[0])) or (account and account.region)
-    region = asked("--region", known or None, "Region, such as us-east-1")
-    vpc_id = options.vpc_id
-    if vpc_id is None and ask and account is not None:
-        vpc_id = _chosen_vpc(account)
-    subnets, others = _subnets(options, zones, vpc_id, account)
-    if not zones and subnets:
-        zones = list(subnets)
+    zones = _listed(options.zones)
+    account = _account(options, zones)
+    region = options.region or (zones and region_of_zone(zones[0])) or (account and account.region)
+    subnets, others = _subnets(options, zones, account)
     if not zones:
-        zones = _listed(
-            asked(
-                "--zones",
-                None,
-                "Zones of the callers, two or more, IDs such as use1-az1,use1-az2",
-                ",".join(_first_zones(account)) if account and not vpc_id else None,
-            )
-        )
-    if vpc_id and not subnets and _by_id(zones):
-        wanted = asked("--subnets", options.subnets, f"Subnets of {vpc_id} in {', '.join(zones)}")
-        subnets = dict(zip(zones, _listed(wanted), strict=False))
+        zones = list(subnets) if vpc_id or not account else _first_zones(account)
     account_id = options.account or (account.account_id() if account else None)
+    needed = {
+        "--model" if of_hub else "--model-data": options.model or options.model_data,
+        "--region": region,
+        "--zones": zones,
+    }
     if vpc_id:  # is looked up, in an account that is known in a pull request too
-        account_id = asked("--account", account_id, f"Account of {vpc_id}, twelve digits")
-    if missing:
+        needed["--account"] = account_id
+        if _by_id(zones):
+            needed["--subnets"] = list(subnets)
+    if missing := [option for option, value in needed.items() if not value]:
         raise typer.BadParameter(
-            "nobody can be asked here, and these are not known: "
-            + "; ".join(f"{option} ({what})" for option, what in missing.items())
-            + ("" if account else ". With credentials and boto3 more is found.")
+            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing."
+            + ("" if account else " With credentials and boto3 more is found.")
         )
-    return Answers(
+    return InitValues(
         template,
-        name,
-        model_data,
-        region,
+        options.name or NAMES[template],
+        str(options.model or options.model_data),
+        str(region),
         zones,
+        bool(options.zones or vpc_id),
         account_id,
         vpc_id,
         {zone: subnets[zone] for zone in zones if zone in subnets},
         others,
-        zones_are_said=bool(options.zones or vpc_id or ask),
     )
-
-
-_QUESTIONS = {
-    "text-classification": "The packed model in S3, such as s3://my-bucket/model.tar.gz",
-    "language-model": "The prefix of the model's files in S3, such as s3://my-bucket/qwen/",
-    HUGGING_FACE: "The model's name on the Hub, such as Qwen/Qwen3-8B",
-    "inferentia2": "The packed model, compiled for Neuron, in S3, such as s3://my-bucket/m.tar.gz",
-}
 
 
 def _listed(text: str | None) -> list[str]:
@@ -181,25 +149,11 @@ def _first_zones(account: Account) -> list[str]:
     return []
 
 
-def _chosen_vpc(account: Account) -> str | None:
-    from ..account.network import vpcs
-
-    with suppress(LowLatencyEndpointError):
-        found = vpcs(account)
-        for vpc in found:
-            names = [tag["Value"] for tag in vpc.get("Tags", ()) if tag["Key"] == "Name"]
-            typer.echo(" ".join(["  ", vpc["VpcId"], vpc["CidrBlock"], *names]))
-        if found:
-            answer = typer.prompt("The VPC that the callers run in, or new", default="new")
-            return None if answer.strip() == "new" else str(answer).strip()
-    return None
-
-
 def _subnets(
-    options: InitOptions, zones: Sequence[str], vpc_id: str | None, account: Account | None
+    options: InitOptions, zones: Sequence[str], account: Account | None
 ) -> tuple[dict[str, str], dict[str, list[str]]]:
     """The subnet of each zone: as given, else the one with the most room and no internet gateway."""
-    if vpc_id is None:
+    if options.vpc_id is None:
         if options.subnets:
             raise typer.BadParameter("--subnets goes with --vpc-id")
         return {}, {}
@@ -213,14 +167,16 @@ def _subnets(
     from ..account.network import route_table, subnets_of_vpc, way_out
 
     try:
-        found = subnets_of_vpc(account, vpc_id)
+        found = subnets_of_vpc(account, options.vpc_id)
         private = [
             each for each in found if way_out(route_table(account, each)) != "internet gateway"
         ]
     except LowLatencyEndpointError:
         return {}, {}
     if not found:
-        raise typer.BadParameter(f"{vpc_id} has no subnets in {account.region}, or is not there")
+        raise typer.BadParameter(
+            f"{options.vpc_id} has no subnets in {account.region}, or is not there"
+        )
     in_zone: dict[str, list[Mapping[str, Any]]] = {}
     key = "AvailabilityZone" if zones and not _by_id(zones) else "AvailabilityZoneId"
     for each in sorted(private, key=lambda one: -int(one.get("AvailableIpAddressCount", 0))):
