@@ -252,6 +252,7 @@ def test_values_that_are_no_good(do: Do, tmp_path: Path, command: str) -> None:
         call(command, parameter, value)
         for parameter in parameters(command, files=False)
         for value in VALUES
+        if value not in GOOD.get((command, parameter.name), ())
     ]
     for arguments, found in zip(runs, do(runs=runs, folder=str(tmp_path))["runs"], strict=True):
         in_order({**found, "arguments": arguments})
