@@ -247,7 +247,8 @@ def test_no_endpoint_is_planned_twice(
         lambda request, *given: (asked.append(request), fleet_of(request, *given))[1],
     )
     planned._plan_of.cache_clear()
-    settings.write_text(SHIPPED.replace("    warm_up:", f"    {stated}\n    warm_up:"), "utf-8")
+    added = f"    {stated}\n" if stated else ""
+    settings.write_text(SHIPPED.replace("    warm_up:", f"{added}    warm_up:"), "utf-8")
     adopt_limit(settings, result)
     assert len(asked) == len(set(asked)) == plans_made
 

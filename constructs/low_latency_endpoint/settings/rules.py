@@ -278,6 +278,11 @@ CHANGED_VALUE_TOO_ODD = rule(
 CHANGED_MEANWHILE = rule(
     "LLE938", "the settings file changed while the command ran", fix="Run the command again."
 )
+LAYOUT_NOT_KEPT = rule(
+    "LLE939",
+    "no value can be written without a change of other lines of the settings file",
+    fix="Write the line as allowed, or the value by hand.",
+)
 SHADOW_SHARE = number_range(
     "LLE437",
     "the share of requests that the shadow gets",

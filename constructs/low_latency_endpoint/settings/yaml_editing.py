@@ -1,22 +1,7 @@
 """Write values into a settings file and leave everything else as it is: comments, order, quotes.
 
-The text is changed in place, at the characters of the one value; nothing is written out anew. Each
-edit is read back: it must yield the old settings with exactly the wanted values, or it is refused.
-
-Examples
---------
->>> edit = edited_yaml('''\\
-... endpoints:
-...   sentiment:
-...     instance_type: ml.m5.large   # what callers pay for
-... ''', {("endpoints", "sentiment", "instance_type"): "ml.c6i.large",
-...       ("endpoints", "sentiment", "instances"): {"min": 2}})
->>> print(edit.after, end="")
-endpoints:
-  sentiment:
-    instance_type: ml.c6i.large  # what callers pay for
-    instances:
-      min: 2
+ruamel.yaml changes the values; a file whose other lines it would lay out anew is refused. Each change
+is read back: it must yield the old settings with exactly the wanted value, or it is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import errno
-import json
 import os
 import re
 import shutil
@@ -34,37 +18,41 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-import yaml
-
-from ..errors import SettingsError
+from ..errors import ConfigurationError, SettingsError
 from .breach import Place, path_of
-from .entry_replacement import Entry
 from .loading import check_text
-from .rules import CHANGED_MEANWHILE, CHANGED_VALUE_TOO_ODD, UNREADABLE, UNWRITABLE
-from .yaml_source import parse_yaml, scalar
+from .rules import CHANGED_MEANWHILE, CHANGED_VALUE_TOO_ODD, LAYOUT_NOT_KEPT, UNREADABLE, UNWRITABLE
+from .yaml_source import parse_yaml
 
 if TYPE_CHECKING:
     from .stack import Settings
 
 
 Value = str | int | float | bool
-Values = Mapping[Place, Value | Entry | Mapping[str, Any]]
 
 _BOM = "\ufeff"
-_PLAIN = re.compile(r"[\w./][\w./:+@=-]*(?: [\w./+@=(-][\w./:+@=)-]*)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A key and a value, which may be a list or a mapping, that stand where another entry stood.
+
+    Comments inside of the other entry go with it.
+    """
+
+    key: str
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.value}"
+
+
+Values = Mapping[Place, Value | Entry | Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class YamlEdit:
-    """A changed settings text that is not written yet.
-
-    Attributes
-    ----------
-    path : str
-        The file, as the difference names it.
-    before, after : str
-        The whole text.
-    """
+    """A changed settings text that is not written yet."""
 
     path: str
     before: str
@@ -86,53 +74,28 @@ class YamlEdit:
 
 
 def edited_yaml(text: str, values: Values, *, path: str = "endpoint.yaml") -> YamlEdit:
-    """Set values at places in YAML text; comments and everything else stay.
-
-    Parameters
-    ----------
-    text : str
-        The YAML.
-    values : mapping
-        Place to value: a place is a tuple of keys (and of positions in lists), a value is text, a
-        number or a boolean, or a mapping of them, whose keys are set one by one. Keys that are not
-        there are added at the end of their mapping, in its own style. An :class:`Entry` replaces
-        the key at that place too.
-    path : str
-        What the difference and errors call the text. By default ``endpoint.yaml``.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE937 where the value cannot be set without changing something else: a value shared by an
-        anchor, a list or a mapping in the value's place.
-    SettingsError
-        When the text is no YAML that settings may use.
-    """
-    after = text
-    for place, value in _flattened(values):
-        after = _set(after, place, value, path)
-    return YamlEdit(path, text, after)
+    """Set values at places in YAML text, numbers of lists among the keys; mappings key by key."""
+    bare = text.removeprefix(_BOM)
+    source = parse_yaml(bare)
+    if source.problems:
+        raise SettingsError(path, source.problems)
+    changes = {
+        place: value
+        for place, value in _flattened(values)
+        if not _holds(source.values, place, value)
+    }
+    after = _changed(bare, changes, path) if changes else bare
+    wanted = source.values
+    for place, value in changes.items():
+        wanted = _with(wanted, place, value)
+    back = parse_yaml(after)
+    if back.problems or back.values != wanted:
+        raise _odd(path, "a value whose change would change other values too")
+    return YamlEdit(path, text, text[: len(text) - len(bare)] + after)
 
 
 def edit_settings_file(path: str | Path, values: Values) -> YamlEdit:
-    """Set values in a settings file, without writing it: see :func:`write_edit`.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE901 when the file cannot be read, LLE937 when a value cannot be set.
-    SettingsError
-        When the changed settings would not be valid.
-
-    Examples
-    --------
-    ::
-
-        edit = edit_settings_file("endpoint.yaml", {
-            ("endpoints", "sentiment", "throughput", "tps_per_instance"): 212})
-        print(edit.diff())
-        write_edit(edit)
-    """
+    """Set values in a settings file, without writing it; the changed settings are valid."""
     return checked_edit(path, values)[0]
 
 
@@ -143,13 +106,7 @@ def checked_edit(path: str | Path, values: Values) -> tuple[YamlEdit, Settings]:
 
 
 def write_edit(edit: YamlEdit) -> None:
-    """Write the changed text into its file, whole or not at all.
-
-    Raises
-    ------
-    ConfigurationError
-        LLE938 when the file is no longer what was read, LLE936 when it cannot be written.
-    """
+    """Write the changed text into its file, whole or not at all."""
     if not edit.changed:
         return
     if _read(edit.path) != edit.before:
@@ -248,26 +205,38 @@ def _flattened(
             yield place, value
 
 
-def _set(text: str, place: Place, value: Value | Entry, path: str) -> str:
-    """The text with one value set; read back before it is returned."""
-    source = parse_yaml(text.removeprefix(_BOM))
-    if source.problems:
-        raise SettingsError(path, source.problems)
-    if _holds(source.values, place, value):
-        return text
-    if isinstance(value, Entry):
-        bare = text.removeprefix(_BOM)
-        changed = text[: len(text) - len(bare)] + value.written_over(bare, place)
-    else:
-        changed = _Editor(text, place).set(value)
-    back = parse_yaml(changed.removeprefix(_BOM))
-    if back.problems or back.values != _with(source.values, place, value):
-        raise CHANGED_VALUE_TOO_ODD.error(
-            got="a value whose change would change other values too",
-            allowed="a value that stands alone",
-            where=path_of(place),
-        )
-    return changed
+def _changed(text: str, changes: Mapping[Place, Value | Entry], path: str) -> str:
+    from .yaml_document import LayoutNotKeptError, NotSettableError, YamlDocument
+
+    newline, where = "\r\n" if "\r\n" in text else "\n", path
+    bare = text.replace("\r\n", "\n")
+    if bare.replace("\n", newline) != text:
+        raise _odd(path, "line ends of two kinds")
+    try:
+        document = YamlDocument(bare)
+        for place, value in changes.items():
+            where = path_of(place)
+            if isinstance(value, Entry):
+                document.set(place, value.value, value.key)
+            else:
+                document.set(place, value)
+    except NotSettableError as error:
+        raise _odd(where, str(error)) from None
+    except LayoutNotKeptError as error:
+        by_hand = "; ".join(f"{path_of(place)}: {value}" for place, value in changes.items())
+        raise LAYOUT_NOT_KEPT.error(
+            got=f"line {error.number}: {error.line!r}",
+            allowed=error.written,
+            where=path,
+            fix=f"Write the line as allowed, or set by hand {by_hand}.",
+        ) from None
+    return document.text().replace("\n", newline)
+
+
+def _odd(where: str, got: str) -> ConfigurationError:
+    return CHANGED_VALUE_TOO_ODD.error(
+        got=got, allowed="a plain value that stands alone, or none yet", where=where
+    )
 
 
 def _holds(values: Any, place: Place, value: Value | Entry) -> bool:
@@ -292,146 +261,6 @@ def _with(values: Any, place: Place, value: Value | Entry) -> Any:
     made = dict(values or {})
     made[key] = _with(made.get(key), rest, value)
     return made
-
-
-class _Editor:
-    """One change to one text, at the characters that PyYAML's marks give."""
-
-    def __init__(self, text: str, place: Place) -> None:
-        self._text = text
-        self._place = place
-        self._newline = "\r\n" if "\r\n" in text else "\n"
-
-    def set(self, value: Value) -> str:
-        root = yaml.compose(self._text, Loader=yaml.BaseLoader)
-        if root is None:
-            return self._below(len(self._text), self._place, value, 0)
-        node: yaml.Node = root
-        for depth, key in enumerate(self._place):
-            following = self._child(node, key, depth)
-            if following is None:
-                return self._added(node, self._place[depth:], value)
-            if _is_null(following) and depth + 1 < len(self._place):
-                return self._filled(node, following, self._place[depth + 1 :], value)
-            node = following
-        if not isinstance(node, yaml.ScalarNode):
-            raise self._odd("a list or a mapping in its place")
-        if node.style in ("|", ">"):
-            raise self._odd("text in several lines")
-        return self._replaced(node, _written(value))
-
-    def _child(self, node: yaml.Node, key: str | int, depth: int) -> yaml.Node | None:
-        if isinstance(node, yaml.MappingNode):
-            return next((child for name, child in node.value if name.value == key), None)
-        if isinstance(node, yaml.SequenceNode) and isinstance(key, int):
-            if 0 <= key < len(node.value):
-                found: yaml.Node = node.value[key]
-                return found
-            raise self._odd(f"{len(node.value)} entries at {path_of(self._place[:depth])}")
-        raise self._odd(f"no mapping at {path_of(self._place[:depth])}")
-
-    def _odd(self, got: str) -> Exception:
-        return CHANGED_VALUE_TOO_ODD.error(
-            got=got, allowed="a plain value, or none yet", where=path_of(self._place)
-        )
-
-    def _replaced(self, node: yaml.Node, written: str) -> str:
-        start, end = node.start_mark.index, node.end_mark.index
-        if start == end:  # `key:` without a value
-            written = " " + written
-        rest = self._text[end:]
-        padding = re.match(r"( +)#", rest)
-        if padding:  # the comment keeps its column as long as two spaces are left
-            width = max(len(padding[1]) + (end - start) - len(written), 2)
-            rest = " " * width + rest[len(padding[1]) :]
-        return self._text[:start] + written + rest
-
-    def _added(self, mapping: yaml.Node, place: Place, value: Value) -> str:
-        """A new key at the end of its mapping."""
-        if getattr(mapping, "flow_style", None):
-            entry = _flow(place, value)
-            if not mapping.value:
-                inside = mapping.start_mark.index + 1
-                return self._text[:inside] + entry + self._text[inside:]
-            end = mapping.value[-1][1].end_mark.index
-            if _is_alias(*mapping.value[-1]):
-                end = len(self._text[: mapping.end_mark.index - 1].rstrip())
-            return f"{self._text[:end]}, {entry}{self._text[end:]}"
-        return self._below(
-            _content_end(self._text, mapping), place, value, mapping.value[0][0].start_mark.column
-        )
-
-    def _filled(self, around: yaml.Node, null: yaml.Node, place: Place, value: Value) -> str:
-        """A first key below a key that has no value yet."""
-        start, end = null.start_mark.index, null.end_mark.index
-        if getattr(around, "flow_style", None):
-            space = " " if start == end else ""
-            return f"{self._text[:start]}{space}{{{_flow(place, value)}}}{self._text[end:]}"
-        if not isinstance(around, yaml.MappingNode):
-            raise self._odd("an empty list entry")
-        before = self._text[:start].rstrip(" ") if end > start else self._text[:start]
-        shorter = before + self._text[end:]
-        self._text = shorter
-        return self._below(len(before), place, value, around.value[0][0].start_mark.column + 2)
-
-    def _below(self, end: int, place: Place, value: Value, column: int) -> str:
-        """New lines after the line of a character."""
-        line_end = re.compile(r"[^\r\n]*").match(self._text, end)
-        at = line_end.end() if line_end else end
-        lines = []
-        for depth, key in enumerate(place):
-            last = f" {_written(value)}" if depth == len(place) - 1 else ""
-            lines.append(" " * (column + 2 * depth) + f"{_written(key)}:{last}")
-        block = self._newline.join(lines)
-        if not self._text.strip(_BOM + " \r\n"):
-            return self._text + block + self._newline
-        if at == len(self._text):
-            fresh = "" if self._text.endswith(self._newline) else self._newline
-            return self._text + fresh + block + self._newline
-        return self._text[:at] + self._newline + block + self._text[at:]
-
-
-def _content_end(text: str, node: yaml.Node) -> int:
-    """Where the node's last character stands; a block's own end mark lies behind its comments."""
-    while isinstance(node, yaml.CollectionNode) and not node.flow_style:
-        last = node.value[-1]
-        if isinstance(last, tuple) and _is_alias(*last):
-            return int(last[0].end_mark.index)
-        node = last[1] if isinstance(last, tuple) else last
-    end = node.end_mark.index
-    if isinstance(node, yaml.ScalarNode) and node.style in ("|", ">"):
-        end = len(text[:end].rstrip())
-    return int(end)
-
-
-def _is_alias(key: yaml.Node, value: yaml.Node) -> bool:
-    """An alias is the very node it stands for, which is written before the key."""
-    return bool(value.start_mark.index < key.start_mark.index)
-
-
-def _is_null(node: yaml.Node) -> bool:
-    return isinstance(node, yaml.ScalarNode) and not node.style and scalar(node.value) is None
-
-
-def _flow(place: Place, value: Value) -> str:
-    written = _written(value)
-    for key in reversed(place[1:]):
-        written = f"{{{_written(key)}: {written}}}"
-    return f"{_written(place[0])}: {written}"
-
-
-def _written(value: Value) -> str:
-    """A scalar as YAML: text stays text when it is read back.
-
-    >>> [_written(value) for value in (True, 200, 200.0, 0.65, "ml.m5.large", "1.10", "a: b", "")]
-    ['true', '200', '200', '0.65', 'ml.m5.large', '"1.10"', '"a: b"', '""']
-    """
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return str(int(value)) if float(value).is_integer() else repr(float(value))
-    plain = _PLAIN.fullmatch(value) and not value.endswith(":") and ": " not in value
-    return value if plain and isinstance(scalar(value), str) else json.dumps(value)
 
 
 def _lines(text: str) -> list[str]:

@@ -279,7 +279,7 @@ def test_a_stated_container_gets_data_image_and_environment(tmp_path: Path) -> N
             },
         }
     ]
-    assert f"- image: {{uri: '{REGISTRY}djl-inference:0.28.0-lmi10.0.0-cu124'}}   # AWS's\n" in text
+    assert f"- image: {{uri: {REGISTRY}djl-inference:0.28.0-lmi10.0.0-cu124}} # AWS's\n" in text
     assert "# a guess\n" in text
 
 
