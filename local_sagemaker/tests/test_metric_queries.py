@@ -202,6 +202,7 @@ def math(client: Any, expression: str) -> list[list[float | None]]:
         ("m3 / MAX(m3)", [0.25, 0.5, 1, _]),
         ("MAX([m3, 2])", [2, 2, 4, _]),
         ("FILL(m2, 7)", [20, 7, 20, 7]),
+        ("m3 / PERIOD(m3)", [1 / 60, 2 / 60, 4 / 60, _]),
     ],
 )
 def test_metric_math(cloudwatch, expression, expected):

@@ -362,7 +362,7 @@ def do_without_extras(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call
         *(
             (name, *arguments)
             for name, arguments in COMMANDS.items()
-            if name not in (*("init", "plan", "prices", "schema", "errors"), "simulate")
+            if name not in ("init", "plan", "prices", "schema", "errors", "simulate")
         ),
         ("diagnose", "sentiment", "--html", "page.html"),
         ("simulate", SHIPPED, "--tps", "1", "--replications", "2", "--html", "page.html"),

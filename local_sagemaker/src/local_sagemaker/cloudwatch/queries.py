@@ -287,6 +287,10 @@ class _Evaluation:
             raise ExpressionError(f"{function} takes a number here")
         return value
 
+    def _period(self, arguments: list[ast.expr]) -> Value:
+        series = self.value(arguments[0])
+        return float(series.period if isinstance(series, Series) else self.period)
+
     def _band(self, arguments: list[ast.expr]) -> Value:
         """Stand-in for CloudWatch's trained model: mean and deviation of the two weeks before."""
         node = arguments[0]
@@ -322,5 +326,6 @@ _FUNCTIONS: dict[str, Callable[[_Evaluation, list[ast.expr]], Value]] = {
     "ANOMALY_DETECTION_BAND": _Evaluation._band,
     "FILL": _Evaluation._fill,
     "IF": _Evaluation._if,
+    "PERIOD": _Evaluation._period,
     "SEARCH": _Evaluation._search,
 }
