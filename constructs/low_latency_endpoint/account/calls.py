@@ -36,26 +36,11 @@ class Unknown:
 
 
 class Account:
-    """One account and region, read through a client factory.
-
-    Parameters
-    ----------
-    client : callable
-        Service name to boto3 client.
-    region : str
-        The region that the clients ask.
-    once : bool
-        Whether each request is made once, and its answer kept; otherwise answers are fresh.
-
-    Attributes
-    ----------
-    unknown : list of Unknown
-        What :meth:`known` could not read.
-    """
+    """One account and region, read through a client factory; ``once`` keeps each answer."""
 
     def __init__(self, client: ClientFactory, region: str = "", *, once: bool = True) -> None:
         self.region = region
-        self.unknown: list[Unknown] = []
+        self.unknown: list[Unknown] = []  # what known() could not read
         self._factory, self._once = client, once
         self._clients: dict[str, Any] = {}
         self._answers: dict[str, Any] = {}
@@ -70,17 +55,7 @@ class Account:
         return self._clients[service]
 
     def identity(self) -> dict[str, Any]:
-        """Who asks: STS's GetCallerIdentity.
-
-        Raises
-        ------
-        ConfigurationError
-            ``LLA102`` without credentials, or with expired ones: nothing else will be answered.
-        AwsUnavailable
-            When AWS cannot be reached.
-        Unreadable
-            When something explicitly denies even this.
-        """
+        """Who asks, by STS: ``LLA102`` without credentials; :class:`Unreadable` where it is denied."""
         if "identity" not in self._answers:
             with aws_errors_in_words():
                 try:
@@ -94,13 +69,7 @@ class Account:
         return found
 
     def account_id(self) -> str:
-        """The account's twelve digits.
-
-        Raises
-        ------
-        Unreadable
-            See :meth:`identity`.
-        """
+        """The account's twelve digits."""
         return str(self.identity()["Account"])
 
     def partition(self) -> str:
@@ -112,13 +81,7 @@ class Account:
     def read(
         self, service: str, operation: str, /, missing: Collection[str] = (), **arguments: Any
     ) -> Any:
-        """One answer; ``None`` when AWS answers with an error code in ``missing``.
-
-        Raises
-        ------
-        Unreadable
-            For a refusal, any other error code, or no answer.
-        """
+        """One answer; ``None`` when AWS answers with an error code in ``missing``."""
         return self._answer(
             service,
             operation,
@@ -157,13 +120,7 @@ class Account:
         *arguments: P.args,
         **named: P.kwargs,
     ) -> T | None:
-        """What a function reads of this account, or ``None``; then ``what`` is :attr:`unknown`.
-
-        Raises
-        ------
-        ConfigurationError
-            ``LLA102`` when AWS cannot know who asks: nothing else will be answered.
-        """
+        """What a function reads, or ``None``: then ``what`` is :attr:`unknown`; ``LLA102`` as ever."""
         try:
             return read(self, *arguments, **named)
         except Unreadable as refusal:

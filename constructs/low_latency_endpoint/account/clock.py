@@ -36,8 +36,6 @@ class Reading:
 class AccountClock:
     """How the account's time went beside the wall clock's, from one reading to another.
 
-    Examples
-    --------
     >>> clock = AccountClock(Reading(100, 1000), Reading(110, 1600))
     >>> clock.speed, clock.account(105), clock.wall(1300)
     (60.0, 1300.0, 105.0)

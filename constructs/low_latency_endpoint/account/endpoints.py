@@ -22,19 +22,11 @@ _MISSING = ("ValidationException", "ResourceNotFound", "ResourceNotFoundExceptio
 
 @dataclass(frozen=True, slots=True)
 class DeployedVariant:
-    """A production variant.
-
-    Attributes
-    ----------
-    name : str
-    running : mapping
-        As DescribeEndpoint tells it; empty before it has been in service.
-    configured : mapping
-        As DescribeEndpointConfig tells it; empty where that could not be read.
-    """
+    """A production variant."""
 
     name: str
-    running: Mapping[str, Any]
+    running: Mapping[str, Any]  # as DescribeEndpoint tells it; empty before it has been in service
+    # as DescribeEndpointConfig tells it; empty where that could not be read
     configured: Mapping[str, Any]
 
     @property
@@ -75,17 +67,10 @@ class DeployedVariant:
 
 @dataclass(frozen=True, slots=True)
 class DeployedEndpoint:
-    """An endpoint and its configuration as SageMaker describes them.
+    """An endpoint and its configuration as SageMaker describes them."""
 
-    Attributes
-    ----------
-    description : mapping
-        DescribeEndpoint's answer.
-    configuration : mapping
-        DescribeEndpointConfig's, of the configuration that serves; empty where it was not read.
-    """
-
-    description: Mapping[str, Any]
+    description: Mapping[str, Any]  # DescribeEndpoint's answer
+    # DescribeEndpointConfig's, of the configuration that serves; empty where it was not read
     configuration: Mapping[str, Any]
 
     @property

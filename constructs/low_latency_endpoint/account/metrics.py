@@ -53,8 +53,6 @@ MetricSeries = Mapping[tuple[str, str], "Series"]
 class Series:
     """Values of one statistic by the start of their period; a period without data is absent.
 
-    Examples
-    --------
     >>> start = datetime(2026, 11, 20, 3, 0)
     >>> series = Series({start: 2.0, start + timedelta(minutes=1): 4.0})
     >>> series.sum, series.mean, series.max, len(series.only([start]))
@@ -138,8 +136,6 @@ def period_for(start: datetime, end: datetime, now: datetime) -> timedelta:
     Minutes for 15 days, five minutes for 63, hours for 455:
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html
 
-    Examples
-    --------
     >>> now = datetime(2026, 11, 20, 3, 0)
     >>> hours = timedelta(hours=1)
     >>> [str(period_for(now - n * hours, now, now)) for n in (72, 24 * 7, 24 * 20)]

@@ -68,17 +68,7 @@ class AwsUnavailable(LowLatencyEndpointError):
 
 
 class Unreadable(AwsUnavailable):
-    """AWS refused to tell, or did not answer: what was asked for is unknown.
-
-    Attributes
-    ----------
-    evidence, fix : str
-        What happened and what to do, in words.
-    why : str
-        The same in short: the permission, and what AWS said.
-    error : ClientError or BotoCoreError or None
-        boto3's exception; ``None`` for an answer that is none.
-    """
+    """AWS refused to tell, or did not answer: what was asked for is unknown."""
 
     def __init__(
         self,
@@ -90,7 +80,7 @@ class Unreadable(AwsUnavailable):
     ) -> None:
         super().__init__(evidence)
         self.evidence, self.fix, self.error = evidence, fix, error
-        self.why = why or evidence
+        self.why = why or evidence  # in short: the permission, and what AWS said
 
     @classmethod
     def of(cls, service: str, name: str, error: ClientError | BotoCoreError) -> Unreadable:

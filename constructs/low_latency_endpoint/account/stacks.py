@@ -25,29 +25,16 @@ _Resource = TypeVar("_Resource")
 
 @dataclass(frozen=True, slots=True)
 class StackEndpoint:
-    """One endpoint of a stack's template.
-
-    Attributes
-    ----------
-    logical_id : str
-    name : str
-        The endpoint's name, in the case it was created with.
-    arn : str
-        Its ARN; empty while CloudFormation has not created it.
-    properties : mapping
-        As the template states them.
-    plan : mapping of str to mapping
-        Decisions of the plan in the template's metadata by name; empty without one. Of several
-        variants it is the first one's.
-    further_plans : mapping of str to mapping
-        The same of the variants beside the first, by their names.
-    """
+    """One endpoint of a stack's template."""
 
     logical_id: str
-    name: str
-    arn: str
-    properties: Mapping[str, Any]
+    name: str  # the endpoint's name, in the case it was created with
+    arn: str  # its ARN; empty while CloudFormation has not created it
+    properties: Mapping[str, Any]  # as the template states them
+    # Decisions of the plan in the template's metadata by name; empty without one. Of several
+    # variants it is the first one's
     plan: Mapping[str, Mapping[str, Any]]
+    # the same of the variants beside the first, by their names
     further_plans: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
 
     def plan_of(self, variant: str) -> Mapping[str, Mapping[str, Any]]:
@@ -97,8 +84,6 @@ def made_at(path: str, resources: Mapping[str, _Resource]) -> _Resource | None:
     CDK begins the logical ID with the path, in letters and digits, and ends it with a hash of
     eight. What else is the stack's is made by something else, and not by what has this path.
 
-    Examples
-    --------
     >>> made_at("PrivateLink/Endpoint", {"PrivateLinkEndpointAB1FEE43": "vpce-1", "Api": "vpce-2"})
     'vpce-1'
     """

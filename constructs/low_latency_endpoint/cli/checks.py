@@ -12,9 +12,7 @@ from .options import Json, Markdown, Profile, Quiet, Strict, flag
 from .output import print_json, print_parts, progress_on_terminal
 
 if TYPE_CHECKING:
-    from ..operate.checking.results import Report
-
-OnCheck = Callable[[str, int, int], None]
+    from ..operate.checking.checks import OnCheck, Report
 
 
 def with_progress(run: Callable[[OnCheck], Report]) -> Report:

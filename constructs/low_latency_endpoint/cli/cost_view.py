@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 
 
 def with_prices(settings: Settings, given: Sequence[str]) -> Settings:
-    """The settings with the prices of the command line over their own.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE882``, ``LLE883``, ``LLE884``.
-    """
+    """The settings with the prices of the command line over their own."""
     from ..plan.prices import parse_price, your_price
 
     stated = dict(parse_price(each) for each in given)

@@ -18,7 +18,9 @@ from ..plan.limits import USE_AN_ALLOWED_VALUE, Limit
 from .options import Json, Markdown
 from .output import print_json
 
-_REGISTERS = re.compile(r'\b(?:rule|number_range|text_form|check|kind)\(\s*"LL[A-Z]\d{3}"')
+_REGISTERS = re.compile(
+    r'\b(?:rule|number_range|text_form|(?:endpoint_)?check|kind)\(\s*"LL[A-Z]\d{3}"'
+)
 
 _OUT_OF_LIMIT = re.compile(r"(.+) (?:is|are) (?:out of range|not valid)")
 
@@ -55,23 +57,13 @@ stays the same from version to version. `low-latency errors LLE604` explains one
 
 @dataclass(frozen=True)
 class Explained:
-    """What a code means.
-
-    Attributes
-    ----------
-    code, title : str
-    text : str
-        How to fix it, how a check finds it out, or when a finding is given.
-    source : str
-        The page that states it; empty where the rule is the library's own.
-    allowed : str
-        What a limit allows, as its error says it; empty where there is more than one limit.
-    """
+    """What a code means."""
 
     code: str
     title: str
-    text: str = ""
-    source: str = ""
+    text: str = ""  # how to fix it, how a check finds it out, or when a finding is given
+    source: str = ""  # the page that states it; empty where the rule is the library's own
+    # what a limit allows, as its error says it; empty where there is more than one limit
     allowed: str = ""
 
     def __str__(self) -> str:

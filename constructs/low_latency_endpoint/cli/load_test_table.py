@@ -23,14 +23,7 @@ _MARKS = {
 
 
 class StepsTable:
-    """Draws as many columns as fit; the least important are left out first, and that is said.
-
-    Parameters
-    ----------
-    steps : sequence of MeasuredStep
-    report : LoadTestReport, optional
-        For what CloudWatch has of them. By default the client's side alone, without notes.
-    """
+    """Draws as many columns as fit; the least important are left out first, and that is said."""
 
     def __init__(self, steps: Sequence[MeasuredStep], report: LoadTestReport | None = None) -> None:
         self._steps, self._report = tuple(steps), report

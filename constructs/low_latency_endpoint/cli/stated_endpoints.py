@@ -11,21 +11,11 @@ if TYPE_CHECKING:
 
 
 class StatedSides(NamedTuple):
-    """What is compared.
+    """What is compared."""
 
-    Attributes
-    ----------
-    endpoints : list of str
-        Names at AWS: one of two variants, or two.
-    variants : list of str
-        Of each side in turn; empty where AWS is asked.
-    meant : str
-        By which the settings file knows the endpoint.
-    """
-
-    endpoints: list[str]
-    variants: list[str]
-    meant: str
+    endpoints: list[str]  # names at AWS: one of two variants, or two
+    variants: list[str]  # of each side in turn; empty where AWS is asked
+    meant: str  # by which the settings file knows the endpoint
 
 
 def stated_name(
@@ -70,14 +60,7 @@ def stated_sides(
     profile: str | None,
     region: str | None,
 ) -> StatedSides:
-    """What the options name, and for the rest the settings file: its endpoint, and its variants.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLT111`` when the file does not say which endpoint is meant, ``LLT118`` for one that has
-        not two variants.
-    """
+    """What the options name, and for the rest the settings file: its endpoint, and its variants."""
     if path is None:
         return StatedSides(list(endpoints), list(variants), endpoints[0])
     from ..settings import load_settings

@@ -48,32 +48,16 @@ _METADATA = ("FormatVersion", "Disclaimer", "Publication Date", "Version", "Offe
 
 @dataclass(frozen=True)
 class FoundPrices:
-    """What was found.
-
-    Attributes
-    ----------
-    prices : tuple of ListedPrice
-    unclear : mapping of str to str
-        Items that have several prices, none of which is taken, and these prices.
-    """
+    """What was found."""
 
     prices: tuple[ListedPrice, ...]
+    # items that have several prices, none of which is taken, and these prices
     unclear: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to look for.
-
-    Parameters
-    ----------
-    region : str
-        Prices of other Regions are passed over.
-    instance_types : collection of str or None
-        These; ``None`` for all that can host.
-    today : date
-        What is written as the day of reading.
-    """
+    """What to look for."""
 
     region: str
     instance_types: frozenset[str] | None
@@ -82,8 +66,6 @@ class Wanted:
     def item(self, offer: str, usage_type: str) -> tuple[str, str] | None:
         """The item of a usage type with its unit; ``None`` for what is not wanted.
 
-        Examples
-        --------
         >>> wanted = Wanted("us-east-1", None, date(2026, 11, 23))
         >>> wanted.item("AmazonSageMaker", "USE1-Host:ml.g5.xlarge")
         ('ml.g5.xlarge', 'instance-hour')
@@ -116,23 +98,7 @@ def read_price_list(
     seconds: float = 900.0,
     say: Callable[[str], None] = lambda text: None,
 ) -> FoundPrices:
-    """The wanted prices.
-
-    Parameters
-    ----------
-    wanted : Wanted
-    sources : iterable of str
-        URLs under which the offer files lie as AWS has them, and offer files that were downloaded.
-    seconds : float
-        For all of it.
-    say : callable
-        Is told what is read.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE892`` when a file cannot be read to its end, or is of another form.
-    """
+    """The wanted prices."""
     until = time.monotonic() + seconds
     found: dict[str, dict[float, ListedPrice]] = defaultdict(dict)
     for source in sources:
@@ -161,13 +127,7 @@ def read_price_list(
 
 
 def read_offer(lines: Iterable[str], wanted: Wanted, source: str) -> Iterator[ListedPrice]:
-    """The wanted prices of one offer file, in order.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLE892``.
-    """
+    """The wanted prices of one offer file, in order."""
     rows = csv.reader(lines)
     about = dict(row[:2] for _, row in zip(_METADATA, rows, strict=False) if len(row) == 2)
     if tuple(about) != _METADATA:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.operate.preflight import CHECKS, ENDPOINT_CHECKS
+from low_latency_endpoint.operate.checking.checks import checks
 from tests.operate.preflight.cases import CASES, Case, run
 from tests.operate.preflight.fake_aws import REFUSED
 from tests.operate.preflight.world import ADOPTED, CONFIG_URL, quotas
@@ -68,13 +68,13 @@ def test_what_is_refused_is_unknown_and_never_a_pass(case: Case) -> None:
 
 
 def test_every_check_has_cases_that_pass_and_that_do_not() -> None:
-    ids = {each.id for each in (*CHECKS, *ENDPOINT_CHECKS)}
+    ids = {each.id for each in checks("LLP")}
     assert ids == {case.check for case in PASSING}
     assert ids == {case.check for case in CASES if case.status in ("fail", "warn")}
 
 
 def test_ids_are_stable_and_unique() -> None:
-    ids = [each.id for each in (*CHECKS, *ENDPOINT_CHECKS)]
+    ids = [each.id for each in checks("LLP")]
     assert len(ids) == len(set(ids))
     assert all(len(each) == 6 and each.startswith("LLP") for each in ids)
 

@@ -9,8 +9,7 @@ from typing import Any
 import yaml
 
 from low_latency_endpoint.account.calls import Account
-from low_latency_endpoint.operate.checking.results import Result
-from low_latency_endpoint.operate.preflight import CHECKS, ENDPOINT_CHECKS
+from low_latency_endpoint.operate.checking.checks import Result, checks
 from low_latency_endpoint.operate.preflight.context import PreflightContext
 from low_latency_endpoint.settings import Settings, parse_settings, planned_variants
 from tests.operate.preflight.fake_aws import ACCOUNT, REGION, FakeAws, Refused
@@ -391,10 +390,9 @@ def outcomes(
         fetch=fetch,
         resolve=lambda name: ADDRESSES if name == RUNTIME_NAME else [],
     )
-    for each in CHECKS:
-        if each.id == check_id:
-            return list(each.results(context))
-    (found,) = [each for each in ENDPOINT_CHECKS if each.id == check_id]
+    (found,) = checks(check_id)
+    if not found.of_endpoint:
+        return list(found.results(context))
     return [
         result for endpoint in context.endpoints for result in found.results(endpoint, endpoint.key)
     ]

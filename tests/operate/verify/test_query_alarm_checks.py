@@ -12,7 +12,7 @@ from roles_under_test import give_hosting_role
 from local_sagemaker import LocalAws, RuntimeOptions, delete_stack, deploy_template
 from local_sagemaker.model_servers import LanguageModelServer
 from low_latency_endpoint.account import clock
-from low_latency_endpoint.operate.checking.results import Result, Status
+from low_latency_endpoint.operate.checking.checks import Result, Status
 from low_latency_endpoint.operate.verify import Machine, run_verification
 from low_latency_endpoint.plan.container_metrics import (
     above,

@@ -16,8 +16,8 @@ from local_sagemaker.cloudwatch.state import state_at
 from local_sagemaker.promql.series import SeriesStore
 from low_latency_endpoint.client.client_zone import ClientZone
 from low_latency_endpoint.errors import ConfigurationError
-from low_latency_endpoint.operate.checking.results import Report
-from low_latency_endpoint.operate.verify import CHECKS, ENDPOINT_CHECKS, Machine, run_verification
+from low_latency_endpoint.operate.checking.checks import Report, checks
+from low_latency_endpoint.operate.verify import Machine, run_verification
 from low_latency_endpoint.operate.verify.path_checks import zonal_names
 from tests.operate.preflight.fake_aws import REFUSED
 from tests.operate.verify.conftest import NAME, STACK
@@ -884,7 +884,7 @@ PASSING = [case for case in CASES if case.status == "pass"]
 
 
 def test_every_check_has_cases_that_pass_and_that_do_not() -> None:
-    ids = {each.id for each in (*CHECKS, *ENDPOINT_CHECKS)}
+    ids = {each.id for each in checks("LLV")}
     assert ids == {case.check for case in PASSING}
     assert ids == {case.check for case in CASES if case.status in ("fail", "warn")}
 

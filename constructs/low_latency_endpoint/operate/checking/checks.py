@@ -1,21 +1,121 @@
-"""Runs checks: small functions over a frozen context, each yielding outcomes."""
+"""Checks: small functions over a frozen context, each yielding outcomes; and the report of all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
 
 from ...account.calls import Account
 from ...account.network import zones
 from ...account.sessions import Unreadable
 from ...errors import AWS_DOCS
-from .results import Outcome, Report, Result, unknown
 
 C = TypeVar("C")
+OnCheck = Callable[[str, int, int], None]
 
 _GIVEN_UP = "something else that it builds on could not be read"
+
+
+class Status(StrEnum):
+    """How a check ends; ``unknown`` is what could not be read, and never a pass."""
+
+    PASS = "pass"
+    WARN = "warn"
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One finding of a check: what is so, and what to do when it should not be."""
+
+    status: Status
+    evidence: str  # what was read, with numbers and names
+    fix: str = ""  # what to do; empty for a pass
+    about: str = ""  # what it is about within the check's subject, such as a zone; often empty
+
+
+def passed(evidence: str, *, about: str = "") -> Outcome:
+    """It is as it should be."""
+    return Outcome(Status.PASS, evidence, "", about)
+
+
+def warned(evidence: str, fix: str, *, about: str = "") -> Outcome:
+    """It works, or may work, and is not as it should be."""
+    return Outcome(Status.WARN, evidence, fix, about)
+
+
+def failed(evidence: str, fix: str, *, about: str = "") -> Outcome:
+    """It does not work."""
+    return Outcome(Status.FAIL, evidence, fix, about)
+
+
+def unknown(evidence: str, fix: str = "", *, about: str = "") -> Outcome:
+    """It could not be read, or cannot be told from here."""
+    return Outcome(Status.UNKNOWN, evidence, fix, about)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One row of a report: a check, what it is about, and its outcome."""
+
+    id: str
+    title: str
+    status: Status
+    subject: str
+    evidence: str
+    fix: str
+    source: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as JSON-safe data, keys always in the same order."""
+        return asdict(self) | {"status": str(self.status)}
+
+
+@dataclass(frozen=True)
+class Report:
+    """All results of one run.
+
+    >>> row = Result(id="LLP101", title="Credentials", status=Status.UNKNOWN, subject="",
+    ...              evidence="", fix="", source="")
+    >>> report = Report("endpoint.yaml", "123456789012", "us-east-1", (row,))
+    >>> report.exit_status(), report.exit_status(strict=True)
+    (0, 1)
+    """
+
+    what: str  # what was checked: a settings file or a stack
+    account: str  # where; the account is empty when the credentials may not ask
+    region: str
+    results: tuple[Result, ...]  # in the order of the checks
+    # this account's zone names to zone IDs; empty when they could not be read
+    zones: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many results have each status."""
+        return {
+            str(status): sum(each.status is status for each in self.results) for status in Status
+        }
+
+    def exit_status(self, *, strict: bool = False) -> int:
+        """1 when something fails, else 0; when strict also for a warning or an unknown."""
+        bad = {Status.FAIL, Status.WARN, Status.UNKNOWN} if strict else {Status.FAIL}
+        return int(any(each.status in bad for each in self.results))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON-safe data."""
+        return {
+            "checked": self.what,
+            "account": self.account,
+            "region": self.region,
+            "zones": dict(self.zones),
+            "counts": self.counts,
+            "results": [each.to_dict() for each in self.results],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +129,7 @@ class Check(Generic[C]):
     # context to outcomes. Nothing is yielded where the check does not apply; what cannot be read
     # is left to raise :class:`~low_latency_endpoint.account.calls.Unreadable`.
     find: Callable[[C], Iterable[Outcome]]
+    of_endpoint: bool  # runs once for each endpoint, on its context; else once for all
 
     def results(self, context: C, subject: str = "") -> Iterator[Result]:
         """Run it; what cannot be read becomes ``unknown``."""
@@ -47,28 +148,33 @@ class Check(Generic[C]):
 _CHECKS: dict[str, Check[Any]] = {}
 
 
-def of_part(part: str, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
-    """Outcomes that say of which part of the check's subject they are."""
-    for each in outcomes:
-        yield replace(each, about=" ".join(filter(None, (part, each.about))))
-
-
 def check(
-    id: str, title: str, *, how: str = "", source: str = ""
+    id: str, title: str, *, how: str = "", source: str = "", of_endpoint: bool = False
 ) -> Callable[[Callable[[C], Iterable[Outcome]]], Check[C]]:
     """Make and register a check; a source that starts with ``/`` is a page of AWS's."""
 
     def checking(find: Callable[[C], Iterable[Outcome]]) -> Check[C]:
+        if id in _CHECKS:
+            raise ValueError(f"check {id} is already registered: {_CHECKS[id].title}")
         page = AWS_DOCS + source if source.startswith("/") else source
-        _CHECKS[id] = made = Check(id, title, how, page, find)
+        _CHECKS[id] = made = Check(id, title, how, page, find, of_endpoint)
         return made
 
     return checking
 
 
-def checks() -> Iterator[Check[Any]]:
-    """All checks registered, by id."""
-    return iter(sorted(_CHECKS.values(), key=lambda each: each.id))
+endpoint_check = partial(check, of_endpoint=True)
+
+
+def checks(area: str = "") -> list[Check[Any]]:
+    """The checks registered whose ids begin so, by id."""
+    return [_CHECKS[name] for name in sorted(_CHECKS) if name.startswith(area)]
+
+
+def of_part(part: str, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+    """Outcomes that say of which part of the check's subject they are."""
+    for each in outcomes:
+        yield replace(each, about=" ".join(filter(None, (part, each.about))))
 
 
 def guarded(
@@ -81,21 +187,35 @@ def guarded(
         yield unknown(refusal.evidence or _GIVEN_UP, refusal.fix, about=about)
 
 
-def run_checks(
-    what: str,
-    account: Account,
-    steps: Sequence[tuple[Check[Any], Any, str]],
-    on_check: Callable[[str, int, int], None] | None = None,
-) -> Report:
-    """Run checks by their ids, then in the order given."""
-    number, named = "", {}
+class Endpoints(Protocol):
+    """What is checked: an account, and the endpoints there, each with its key."""
+
+    @property
+    def account(self) -> Account: ...
+
+    @property
+    def endpoints(self) -> tuple[Any, ...]: ...
+
+
+def run_checks(area: str, what: str, context: Endpoints, on_check: OnCheck | None) -> Report:
+    """Run the checks of an area by their ids."""
+    steps: list[tuple[Check[Any], Any, str]] = []
+    for each in checks(area):
+        if not each.of_endpoint:
+            steps.append((each, context, ""))
+            continue
+        try:
+            steps += [(each, endpoint, endpoint.key) for endpoint in context.endpoints]
+        except Unreadable:  # which endpoints there are is not known: each of their checks says so
+            steps.append((replace(each, find=lambda context: context.endpoints), context, ""))
+    account, number, named = context.account, "", {}
     with suppress(Unreadable):
         number = account.account_id()
     found: list[Result] = []
-    for done, (each, context, subject) in enumerate(sorted(steps, key=lambda step: step[0].id)):
+    for done, (each, one, subject) in enumerate(steps):
         if on_check:
             on_check(each.title, done, len(steps))
-        found += each.results(context, subject)
+        found += each.results(one, subject)
     with suppress(Unreadable):
         named = zones(account)
     return Report(what, number, account.region, tuple(found), named)

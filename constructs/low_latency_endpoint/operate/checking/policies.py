@@ -47,8 +47,6 @@ def verdict(
 ) -> PolicyVerdict:
     """Whether the policy allows an action on a resource: a match to allow, and none to deny.
 
-    Examples
-    --------
     >>> policy = {"Statement": [{"Effect": "Allow", "Action": "sagemaker:Invoke*",
     ...           "Resource": "arn:aws:sagemaker:*:*:endpoint/mine"}]}
     >>> arn = "arn:aws:sagemaker:us-east-1:123456789012:endpoint/"

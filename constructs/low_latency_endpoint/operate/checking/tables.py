@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from .results import Report, Result, Status
+from .checks import Report, Result, Status
 
 _STYLES = {
     Status.PASS: "green",

@@ -92,36 +92,12 @@ def diagnose(
     end: datetime,
     now: datetime,
     region: str = "",
+    # Milliseconds that callers may wait, by statistic; else of the alarms, else of the plan.
     targets: Mapping[str, float] | None = None,
-    client_latency: Mapping[str, float] | None = None,
+    client_latency: Mapping[str, float] | None = None,  # milliseconds that callers measured
     progress: Callable[[str], None] = lambda text: None,
 ) -> Diagnosis:
-    """Explain an endpoint's latency and errors in a window.
-
-    Parameters
-    ----------
-    client : callable
-        Service name to boto3 client: the ``client`` method of a ``boto3.Session``.
-    endpoint : str
-        Name of the endpoint.
-    start, end, now : datetime
-        The window and the present, each with a time zone.
-    region : str
-        For the report.
-    targets : mapping of str to float, optional
-        Milliseconds that callers may wait, by statistic. By default the thresholds of the
-        endpoint's alarms, or else the plan in the template of its stack.
-    client_latency : mapping of str to float, optional
-        Milliseconds that callers measured, by statistic.
-    progress : callable
-        Is told what is being read.
-
-    Raises
-    ------
-    ConfigurationError
-        ``LLA101`` when there is no such endpoint, ``LLD901`` when AWS does not answer what the
-        diagnosis cannot do without, ``LLA102`` without credentials.
-    """
+    """Explain an endpoint's latency and errors in a window: ``LLA101``, ``LLD901``, ``LLA102``."""
     measurements = read_measurements(
         client,
         endpoint,

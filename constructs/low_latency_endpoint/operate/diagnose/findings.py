@@ -95,37 +95,18 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One cause that the measurements point to.
+    """One cause that the measurements point to."""
 
-    Attributes
-    ----------
-    kind : FindingKind
-        Its stable id, title and source.
-    variant : str
-        The production variant; empty for the whole endpoint.
-    evidence : tuple of Evidence
-        What was measured.
-    confidence : str
-        ``high``: it was measured itself; ``medium``: the measurements fit it and speak against
-        the other causes looked at; ``low``: it is what remains.
-    path : tuple of str
-        How the decision tree came to it.
-    changes : tuple of Remedy
-        What to change in ``endpoint.yaml``.
-    besides : str
-        What to do that is not in that file.
-    risk : bool
-        Whether latency and errors are still within their limits.
-    """
-
-    kind: FindingKind
-    variant: str
-    evidence: tuple[Evidence, ...]
+    kind: FindingKind  # its stable id, title and source
+    variant: str  # the production variant; empty for the whole endpoint
+    evidence: tuple[Evidence, ...]  # what was measured
+    # ``high``: it was measured itself; ``medium``: the measurements fit it and speak against the
+    # other causes looked at; ``low``: it is what remains
     confidence: Confidence
-    path: tuple[str, ...]
-    changes: tuple[Remedy, ...] = ()
-    besides: str = ""
-    risk: bool = False
+    path: tuple[str, ...]  # how the decision tree came to it
+    changes: tuple[Remedy, ...] = ()  # what to change in ``endpoint.yaml``
+    besides: str = ""  # what to do that is not in that file
+    risk: bool = False  # whether latency and errors are still within their limits
 
     @property
     def id(self) -> str:

@@ -42,8 +42,6 @@ _LATENCY = re.compile(r"(?P<statistic>[^=]+)=(?P<value>\d+(?:\.\d+)?)(?P<unit>ms
 def parse_window(since: str, until: str | None, now: datetime) -> tuple[datetime, datetime]:
     """Start and end of the window.
 
-    Examples
-    --------
     >>> now = datetime(2026, 11, 20, 3, 30, tzinfo=UTC)
     >>> start, end = parse_window("90m", None, now)
     >>> start.isoformat(), end == now
@@ -87,8 +85,6 @@ def parse_targets(
 ) -> dict[str, float]:
     """Milliseconds by statistic, of ``p99=200ms`` and of ``ttft-p95=500ms`` with its prefix.
 
-    Examples
-    --------
     >>> from low_latency_endpoint.operate.diagnose.options import TARGET_FORM
     >>> parse_targets(["ttft-p95=500ms", "p99=20s"], TARGET_FORM, ("ttft-", "itl-"))
     {'p99': 20000.0, 'ttft-p95': 500.0}
@@ -105,8 +101,6 @@ def parse_targets(
 def parse_latencies(values: Iterable[str], rule: ErrorRule) -> dict[str, float]:
     """Milliseconds by statistic, of ``p99=200ms``.
 
-    Examples
-    --------
     >>> from low_latency_endpoint.operate.diagnose.options import TARGET_FORM
     >>> parse_latencies(["p99=200ms", "Average=0.06s"], TARGET_FORM)
     {'p99': 200.0, 'Average': 60.0}

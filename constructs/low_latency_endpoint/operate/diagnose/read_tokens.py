@@ -150,8 +150,6 @@ def token_alarms(alarms: Iterable[Alarm], endpoint: str) -> Iterator[AlarmReadin
 def token_targets(targets: Mapping[str, float]) -> dict[tuple[str, str], Threshold]:
     """Targets on tokens as ``ttft-p95`` and ``itl-p95`` state them, in milliseconds.
 
-    Examples
-    --------
     >>> token_targets({"p99": 200.0, "itl-p95": 50.0})
     {('InterTokenLatency', 'p95'): Threshold(value=50.0, source='the target')}
     """

@@ -36,8 +36,6 @@ WARMING = timedelta(minutes=10)
 def runs(times: list[datetime], gap: timedelta) -> list[tuple[datetime, datetime]]:
     """First and last of the times without a longer gap.
 
-    Examples
-    --------
     >>> minute = timedelta(minutes=1)
     >>> start = datetime(2026, 11, 20)
     >>> [(end - start) / minute for start, end in runs(

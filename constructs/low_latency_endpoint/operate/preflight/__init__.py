@@ -7,15 +7,11 @@ credentials may not read is ``unknown``. See docs/reference/preflight.md for the
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from ...account.calls import Account
 from ...account.sessions import ClientFactory
 from ...settings import Settings, planned_variants
-from ..checking.checks import Check, run_checks
-from ..checking.results import Report
-from . import (
+from ..checking.checks import OnCheck, Report, run_checks
+from . import (  # noqa: F401
     account_checks,
     capacity_checks,
     data_checks,
@@ -28,30 +24,7 @@ from . import (
     update_checks,
     zone_checks,
 )
-from .context import Fetch, PlannedEndpoint, PreflightContext, fetch
-
-__all__ = ["CHECKS", "ENDPOINT_CHECKS", "run_preflight"]
-
-CHECKS: tuple[Check[PreflightContext], ...] = (
-    *account_checks.CHECKS,
-    *zone_checks.CHECKS,
-    *link_checks.CHECKS,
-    *subnet_checks.CHECKS,
-    *takeover_checks.CHECKS,
-    *capacity_checks.CHECKS,
-    *permission_checks.CHECKS,
-    *query_checks.CHECKS,
-)
-"""Checks of what the endpoints share; each runs once."""
-
-ENDPOINT_CHECKS: tuple[Check[PlannedEndpoint], ...] = (
-    *capacity_checks.ENDPOINT_CHECKS,
-    *image_checks.ENDPOINT_CHECKS,
-    *data_checks.ENDPOINT_CHECKS,
-    *permission_checks.ENDPOINT_CHECKS,
-    *update_checks.ENDPOINT_CHECKS,
-)
-"""Checks of one endpoint; each runs once for each endpoint of the settings."""
+from .context import Fetch, PreflightContext, fetch
 
 
 def run_preflight(
@@ -61,13 +34,9 @@ def run_preflight(
     *,
     what: str = "",
     fetch: Fetch = fetch,
-    on_check: Callable[[str, int, int], None] | None = None,
+    on_check: OnCheck | None = None,
 ) -> Report:
     """Check an account before a deploy; read-only."""
     variants = list(planned_variants(settings))
     context = PreflightContext(settings, variants, Account(client, region), fetch=fetch)
-    steps: list[tuple[Check[Any], Any, str]] = [(each, context, "") for each in CHECKS]
-    steps += [
-        (each, endpoint, endpoint.key) for each in ENDPOINT_CHECKS for endpoint in context.endpoints
-    ]
-    return run_checks(what or settings.stack_name, context.account, steps, on_check)
+    return run_checks("LLP", what or settings.stack_name, context, on_check)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...account.stacks import stack_description
-from ..checking.checks import check
-from ..checking.results import Outcome, failed, passed, warned
+from ..checking.checks import Outcome, check, failed, passed, warned
 from .context import PreflightContext
 
 BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
@@ -23,7 +22,6 @@ _NEVER_CREATED = ("ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS")
     source="/STS/latest/APIReference/API_GetCallerIdentity.html",
 )
 def credentials(context: PreflightContext) -> Iterator[Outcome]:
-    """STS knows the caller, in the account that the settings name."""
     identity = context.account.identity()
     wanted = context.settings.account
     if wanted and identity["Account"] != wanted:
@@ -43,7 +41,6 @@ def credentials(context: PreflightContext) -> Iterator[Outcome]:
     source="/accounts/latest/reference/manage-acct-regions.html",
 )
 def region(context: PreflightContext) -> Iterator[Outcome]:
-    """--region agrees with the settings, and the account has the region enabled."""
     here, wanted = context.account.region, context.settings.region
     if wanted and here != wanted:
         yield failed(
@@ -75,7 +72,6 @@ def region(context: PreflightContext) -> Iterator[Outcome]:
     source="/cdk/v2/guide/bootstrapping.html",
 )
 def bootstrap(context: PreflightContext) -> Iterator[Outcome]:
-    """The bootstrap stack left its version in Parameter Store."""
     answer = context.account.read(
         "ssm", "get_parameter", ("ParameterNotFound",), Name=BOOTSTRAP_PARAMETER
     )
@@ -106,7 +102,6 @@ def bootstrap(context: PreflightContext) -> Iterator[Outcome]:
     source=_STACK_STATES,
 )
 def stack_state(context: PreflightContext) -> Iterator[Outcome]:
-    """No other operation runs on the stack, and it is not stuck in a failed state."""
     name = context.settings.stack_name
     stack = stack_description(context.account, name)
     if stack is None:
@@ -143,6 +138,3 @@ def stack_state(context: PreflightContext) -> Iterator[Outcome]:
         )
     else:
         yield passed(evidence)
-
-
-CHECKS = (credentials, region, bootstrap, stack_state)

@@ -13,8 +13,7 @@ from ...account.calls import Account
 from ...account.sessions import Unreadable
 from ...account.stacks import stack_description, template_resources
 from ...plan.warm_up_rules import LEAST_UNRESERVED, RESERVED_EXECUTIONS, least_unreserved
-from ..checking.checks import check
-from ..checking.results import Outcome, failed, passed, unknown, warned
+from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
 from .context import PlannedEndpoint, PreflightContext
 
 _QUOTAS = "/servicequotas/latest/userguide/intro.html"
@@ -35,14 +34,13 @@ def _quota(account: Account, instance_type: str) -> tuple[Mapping[str, Any] | No
     return None, ""
 
 
-@check(
+@endpoint_check(
     "LLP301",
     "The instance type is offered for hosting in the region",
     how="By its quota; warns without one.",
     source=_QUOTAS,
 )
 def type_offered(context: PlannedEndpoint) -> Iterator[Outcome]:
-    """Judged by its quota, since no API says it."""
     several = len(context.types) > 1
     for instance_type in context.types:
         about = instance_type if several else ""
@@ -70,7 +68,6 @@ def type_offered(context: PlannedEndpoint) -> Iterator[Outcome]:
     source=_SAGEMAKER_QUOTAS,
 )
 def quota_holds(context: PreflightContext) -> Iterator[Outcome]:
-    """All endpoints of one type share the type's quota; a blue/green update needs two fleets."""
     needed: dict[str, int] = {}
     largest: dict[str, int] = {}
     for each in context.endpoints:
@@ -180,7 +177,3 @@ def _reserved(context: PreflightContext) -> int:
         if resource.get("Type") == "AWS::Lambda::Function"
     )
     return sum(int(count) for count in found if count)
-
-
-CHECKS = (quota_holds, functions_may_run)
-ENDPOINT_CHECKS = (type_offered,)

@@ -48,24 +48,13 @@ def service_name(account: Account, service: str) -> str:
 
 @dataclass(frozen=True)
 class PreflightContext:
-    """The stack that a settings file describes, and the account it goes to.
-
-    Attributes
-    ----------
-    settings : Settings
-    variants : sequence of PlannedVariant
-        All of the file.
-    account : Account
-    fetch : callable
-        URL to its body, for the configurations of images.
-    resolve : callable
-        Name to its addresses, as this machine sees them.
-    """
+    """The stack that a settings file describes, and the account it goes to."""
 
     settings: Settings
-    variants: Sequence[PlannedVariant]
+    variants: Sequence[PlannedVariant]  # all of the file
     account: Account
-    fetch: Fetch = fetch
+    fetch: Fetch = fetch  # URL to its body, for the configurations of images
+    # name to its addresses, as this machine sees them
     resolve: Callable[[str], Sequence[str]] = resolve
 
     @property
@@ -87,19 +76,10 @@ class PreflightContext:
 
 @dataclass(frozen=True)
 class PlannedModel:
-    """One model of an endpoint.
+    """One model of an endpoint."""
 
-    Attributes
-    ----------
-    types : tuple of str
-        The instance types of the variants that serve it.
-    variant : str
-        The variant that has it for its own; empty for the first variant's.
-    containers : tuple of ContainerSettings
-    """
-
-    types: tuple[str, ...]
-    variant: str
+    types: tuple[str, ...]  # the instance types of the variants that serve it
+    variant: str  # the variant that has it for its own; empty for the first variant's
     containers: tuple[ContainerSettings, ...]
 
     @property

@@ -10,8 +10,16 @@ from ...account.calls import Account
 from ...account.keys import described_key
 from ...account.sessions import Unreadable
 from ...settings import ModelDataSettings
-from ..checking.checks import check, guarded, of_part
-from ..checking.results import Outcome, failed, passed, unknown, warned
+from ..checking.checks import (
+    Outcome,
+    endpoint_check,
+    failed,
+    guarded,
+    of_part,
+    passed,
+    unknown,
+    warned,
+)
 from .context import PlannedEndpoint, PlannedModel
 
 #: What is assumed of a download: AWS publishes no rate.
@@ -62,7 +70,7 @@ def _head(account: Account, bucket: str, key: str) -> Mapping[str, Any] | None:
     return found
 
 
-@check(
+@endpoint_check(
     "LLP403",
     "The model data exists, and the model's role can decrypt it",
     how="The object, or something under the prefix; the KMS key of the largest object, which S3 "
@@ -70,7 +78,6 @@ def _head(account: Account, bucket: str, key: str) -> Mapping[str, Any] | None:
     source=_MODELS,
 )
 def data_exists(context: PlannedEndpoint) -> Iterator[Outcome]:
-    """The object is there, or something lies under the prefix, and its key is one of the role's."""
     for about, model, data in _each_data(context):
         yield from of_part(about, guarded(_exists, context, data, _keys_of_role(context, model)))
 
@@ -152,9 +159,8 @@ def _without_right(
     return warned(f"{evidence}; what else {role} may, is not looked up", fix)
 
 
-@check("LLP404", "The model data's bucket is in the stack's region", source=_MODELS)
+@endpoint_check("LLP404", "The model data's bucket is in the stack's region", source=_MODELS)
 def bucket_region(context: PlannedEndpoint) -> Iterator[Outcome]:
-    """SageMaker reads model data of its own region."""
     for about, _, data in _each_data(context):
         yield from of_part(about, guarded(_in_region, context, data))
 
@@ -192,14 +198,13 @@ def _region(account: Account, bucket: str) -> str | None:
     return {"EU": "eu-west-1"}.get(region, region)  # the oldest spelling of Ireland
 
 
-@check(
+@endpoint_check(
     "LLP405",
     "The model data arrives in time",
     how="At an assumed 100 MB/s within `model_data_download_timeout`; only warns.",
     source=_LARGE_MODELS,
 )
 def download_time(context: PlannedEndpoint) -> Iterator[Outcome]:
-    """Size against the download timeout, at an assumed rate, and against the volume."""
     for about, _, data in _each_data(context):
         yield from of_part(about, guarded(_in_time, context, data))
 
@@ -259,6 +264,3 @@ def _size(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:,.3g} GB" if count < 1000 else f"{count:,.0f} GB"
-
-
-ENDPOINT_CHECKS = (data_exists, bucket_region, download_time)

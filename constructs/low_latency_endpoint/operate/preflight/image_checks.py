@@ -13,8 +13,7 @@ from ...account.sessions import Unreadable
 from ...plan.image_names import dlc_account
 from ...plan.instance_types import instance_facts
 from ...settings import ImageSettings
-from ..checking.checks import check, guarded, of_part
-from ..checking.results import Outcome, failed, passed, unknown
+from ..checking.checks import Outcome, endpoint_check, failed, guarded, of_part, passed, unknown
 from .context import Fetch, PlannedEndpoint
 
 _MEDIA_TYPES = [
@@ -56,8 +55,6 @@ class EcrImage:
 def ecr_image(image: ImageSettings, region: str) -> EcrImage | None:
     """Where the image lies; ``None`` when that is no ECR registry, or not known.
 
-    Examples
-    --------
     >>> uri = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/model:1.4"
     >>> ecr_image(ImageSettings(uri=uri), "us-east-1")
     EcrImage(account='123456789012', region='us-east-1', repository='team/model', tag='1.4',
@@ -118,14 +115,13 @@ def _manifest(account: Account, image: EcrImage) -> Mapping[str, Any] | None:
     return None
 
 
-@check(
+@endpoint_check(
     "LLP401",
     "The image exists in the stack's region",
     how=("Not for images that the deploy builds."),
     source=_BATCH_GET_IMAGE,
 )
 def image_exists(context: PlannedEndpoint) -> Iterator[Outcome]:
-    """Asked of the registry, with the operation that pulling needs."""
     yield from _each_image(context, _exists)
 
 
@@ -145,14 +141,13 @@ def _exists(context: PlannedEndpoint, image: EcrImage) -> Iterator[Outcome]:
         yield passed(str(image))
 
 
-@check(
+@endpoint_check(
     "LLP402",
     "The image's architecture is the instance type's",
     how="From its index or its configuration.",
     source="https://github.com/opencontainers/image-spec/blob/main/config.md",
 )
 def architecture(context: PlannedEndpoint) -> Iterator[Outcome]:
-    """From the image's index or its configuration, not from its name."""
     unknown_types = [name for name in context.types if _architecture(name) is None]
     if unknown_types:
         yield unknown(
@@ -237,6 +232,3 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
-
-
-ENDPOINT_CHECKS = (image_exists, architecture)

@@ -14,9 +14,8 @@ from ...account.network import (
     zones_of_subnets,
 )
 from ...account.stacks import made_at, stack_ids
-from ..checking.checks import check, guarded
+from ..checking.checks import Outcome, check, failed, guarded, passed, unknown, warned
 from ..checking.policies import document_of, verdict
-from ..checking.results import Outcome, failed, passed, unknown, warned
 from .context import PreflightContext
 
 _INTERFACE = "/vpc/latest/privatelink/create-interface-endpoint.html"
@@ -157,7 +156,6 @@ def _zone_name(context: PreflightContext) -> str:
     source=_SAGEMAKER,
 )
 def adopted_endpoint(context: PreflightContext) -> Iterator[Outcome]:
-    """Right service, VPC and state, a subnet in each client zone, callers let in."""
     endpoint_id = context.settings.private_link.interface_endpoint_id
     if endpoint_id is None:
         return
@@ -276,6 +274,3 @@ def _policy(context: PreflightContext, endpoint: Mapping[str, Any]) -> Iterator[
                 f"Allow {_INVOKE} on the endpoint in the interface endpoint's policy.",
                 about=f"policy {each.key}",
             )
-
-
-CHECKS = (private_dns_is_free, adopted_endpoint)

@@ -6,9 +6,17 @@ from collections.abc import Iterator
 
 from ...account.calls import Account
 from ...account.keys import described_key
-from ..checking.checks import check, guarded
+from ..checking.checks import (
+    Outcome,
+    check,
+    endpoint_check,
+    failed,
+    guarded,
+    passed,
+    unknown,
+    warned,
+)
 from ..checking.policies import document_of, items
-from ..checking.results import Outcome, failed, passed, unknown, warned
 from .context import PlannedEndpoint, PreflightContext
 
 SAGEMAKER = "sagemaker.amazonaws.com"
@@ -18,11 +26,10 @@ _ROLES = "/sagemaker/latest/dg/sagemaker-roles.html"
 _PASS = "/IAM/latest/UserGuide/id_roles_use_passrole.html"
 
 
-@check(
+@endpoint_check(
     "LLP501", "The execution role exists and trusts SageMaker", how="For `role_arn`.", source=_ROLES
 )
 def role_trusts(context: PlannedEndpoint) -> Iterator[Outcome]:
-    """The role that the settings name; without one the stack makes it."""
     arn = context.settings.role_arn
     if arn is None:
         return
@@ -60,14 +67,13 @@ def role_trusts(context: PlannedEndpoint) -> Iterator[Outcome]:
         )
 
 
-@check(
+@endpoint_check(
     "LLP502",
     "The execution role may be passed to SageMaker",
     how="IAM's simulation for the CDK bootstrap's execution role, else for you.",
     source=_PASS,
 )
 def role_passable(context: PlannedEndpoint) -> Iterator[Outcome]:
-    """Simulated for who deploys: CloudFormation's role of the CDK bootstrap, else the caller."""
     account, arn = context.account, context.settings.role_arn
     partition, number = account.partition(), account.account_id()
     actions, role = ["iam:PassRole"], arn
@@ -132,7 +138,6 @@ def _deployer(account: Account) -> str | None:
     source="/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html",
 )
 def alarm_topic(context: PreflightContext) -> Iterator[Outcome]:
-    """The SNS topic that the alarms notify."""
     arn = context.settings.alarm_topic_arn
     if arn is None:
         return
@@ -165,14 +170,13 @@ def alarm_topic(context: PreflightContext) -> Iterator[Outcome]:
         yield passed(f"{arn.rpartition(':')[2]}: {confirmed} confirmed subscriptions")
 
 
-@check(
+@endpoint_check(
     "LLP504",
     "The KMS keys are enabled",
     how="Keys of volumes, core dumps and model data.",
     source="/kms/latest/developerguide/key-state.html",
 )
 def keys_enabled(context: PlannedEndpoint) -> Iterator[Outcome]:
-    """The keys of volumes, core dumps and model data."""
     settings = context.settings
     for about, arn in (
         ("volumes", settings.kms_key_arn),
@@ -206,7 +210,3 @@ def _enabled(account: Account, arn: str, about: str) -> Iterator[Outcome]:
         yield failed(evidence, "Name a symmetric key for encryption.", about=about)
     else:
         yield passed(evidence, about=about)
-
-
-CHECKS = (alarm_topic,)
-ENDPOINT_CHECKS = (role_trusts, role_passable, keys_enabled)

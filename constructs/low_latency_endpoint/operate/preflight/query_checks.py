@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from ...account.queries import START_ENRICHMENT, enrichment_status
 from ...plan.container_metrics import promql_regions
 from ...settings.token_alarms import token_alarm_count
-from ..checking.checks import check
-from ..checking.results import Outcome, passed, warned
+from ..checking.checks import Outcome, check, passed, warned
 from .context import PreflightContext
 
 _ENRICHMENT = "/AmazonCloudWatch/latest/monitoring/CloudWatch-OTelEnrichment.html"
@@ -21,7 +20,6 @@ _ENRICHMENT = "/AmazonCloudWatch/latest/monitoring/CloudWatch-OTelEnrichment.htm
     source=_ENRICHMENT,
 )
 def queries_are_answered(context: PreflightContext) -> Iterator[Outcome]:
-    """One switch for the whole account and Region: no stack's to own, so it is looked at here."""
     settings = context.settings.endpoints
     count = sum(token_alarm_count(settings[each.key], each.plan) for each in context.variants)
     if not count:
@@ -42,6 +40,3 @@ def queries_are_answered(context: PreflightContext) -> Iterator[Outcome]:
             f"{count} alarms may never alarm; CloudWatch's guide contradicts it",
             START_ENRICHMENT,
         )
-
-
-CHECKS = (queries_are_answered,)

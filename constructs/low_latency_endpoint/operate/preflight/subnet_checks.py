@@ -8,8 +8,7 @@ from typing import Any
 from ...account.network import route_table, subnets_of_vpc, way_out, way_to_s3
 from ...account.stacks import stack_description
 from ...plan.subnets import RESERVED_ADDRESSES, addresses_per_subnet
-from ..checking.checks import check, guarded
-from ..checking.results import Outcome, failed, passed, unknown, warned
+from ..checking.checks import Outcome, check, failed, guarded, passed, unknown, warned
 from .context import PreflightContext
 
 Subnet = Mapping[str, Any]
@@ -25,7 +24,6 @@ _HOST = "/sagemaker/latest/dg/host-vpc.html"
     source=_DNS,
 )
 def vpc_dns(context: PreflightContext) -> Iterator[Outcome]:
-    """Private DNS of an interface endpoint needs both attributes."""
     vpc_id = context.settings.network.vpc_id
     if vpc_id is None:
         return
@@ -88,7 +86,6 @@ def subnets_by_zone(context: PreflightContext) -> dict[str, list[Subnet]]:
     source=_HOST,
 )
 def subnets_in_zones(context: PreflightContext) -> Iterator[Outcome]:
-    """The named subnets lie in the VPC and in their zones; otherwise each zone has one."""
     if context.settings.network.vpc_id is None:
         return
     named = context.settings.network.subnets
@@ -138,7 +135,6 @@ def _named(context: PreflightContext, zone: str, subnet_id: str, found: list[Sub
     source=_HOST,
 )
 def free_addresses(context: PreflightContext) -> Iterator[Outcome]:
-    """By the plan's rule: two addresses per instance, two fleets, all possibly in one zone."""
     network, fleet = context.settings.network, context.largest_fleet
     makes_link = context.settings.private_link.interface_endpoint_id is None
     needed = addresses_per_subnet(fleet, interface_endpoint=makes_link)
@@ -184,7 +180,6 @@ def free_addresses(context: PreflightContext) -> Iterator[Outcome]:
     source=_HOST,
 )
 def s3_reachable(context: PreflightContext) -> Iterator[Outcome]:
-    """By a gateway endpoint on the subnet's route table, an interface endpoint, or a way out."""
     if context.settings.network.vpc_id is None:
         return
     for zone, subnets in subnets_by_zone(context).items():
@@ -221,6 +216,3 @@ def _reaches_s3(context: PreflightContext, zone: str, subnet: Subnet) -> Iterato
             fix,
             about=zone,
         )
-
-
-CHECKS = (vpc_dns, subnets_in_zones, free_addresses, s3_reachable)

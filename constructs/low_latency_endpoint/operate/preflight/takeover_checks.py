@@ -10,8 +10,7 @@ from typing import Any
 from ...account.endpoints import endpoints_in_service
 from ...account.network import interfaces, runtime_name
 from ...account.stacks import ENDPOINT_TYPE, stack_ids
-from ..checking.checks import check, guarded
-from ..checking.results import Outcome, passed, unknown, warned
+from ..checking.checks import Outcome, check, guarded, passed, unknown, warned
 from .context import PreflightContext
 from .link_checks import private_dns_owners
 
@@ -37,7 +36,6 @@ _NOT_IN_CLOUDTRAIL = "CloudTrail's event history has no invocations"
     source="/sagemaker/latest/dg/interface-vpc-endpoint.html",
 )
 def others_redirected(context: PreflightContext) -> Iterator[Outcome]:
-    """Other endpoints in service, and who in the VPC calls the runtime, as flow logs tell."""
     settings = context.settings
     vpc_id = settings.network.vpc_id
     if vpc_id is None or not settings.private_link.takes_the_name:
@@ -168,6 +166,3 @@ def _described(context: PreflightContext, connecting: Sequence[tuple[str, str]])
         else:
             what = one.get("Description") or one.get("Attachment", {}).get("InstanceId")
             yield f"{address} ({interface}{', ' + what if what else ''})"
-
-
-CHECKS = (others_redirected,)

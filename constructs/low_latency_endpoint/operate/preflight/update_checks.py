@@ -15,8 +15,7 @@ from ...account.stacks import (
     stack_endpoints,
     stack_ids,
 )
-from ..checking.checks import check
-from ..checking.results import Outcome, failed, passed, unknown
+from ..checking.checks import Outcome, endpoint_check, failed, passed, unknown
 from .context import PlannedEndpoint
 
 _UPDATE = "/sagemaker/latest/dg/endpoint-scaling-update.html"
@@ -46,14 +45,13 @@ def _current(context: PlannedEndpoint) -> DeployedEndpoint | None:
     return read_endpoint(context.account, deployed.name) if deployed else None
 
 
-@check(
+@endpoint_check(
     "LLP601",
     "The update changes no scaled variant's instance type, and removes none",
     how="`UpdateEndpoint` would fail. Says how to do it in two deploys.",
     source=_UPDATE,
 )
 def allowed_change(context: PlannedEndpoint) -> Iterator[Outcome]:
-    """UpdateEndpoint fails when it does either to a registered scalable target."""
     deployed = deployed_endpoint(context)
     current = _current(context)
     if deployed is None or current is None:
@@ -91,14 +89,13 @@ def _problems(
             yield f"the scaled variant {name} would change from {was} to {planned[name]}"
 
 
-@check(
+@endpoint_check(
     "LLP602",
     "The deployed endpoint is in service",
     how=("`--wait` waits for an update or scaling to end."),
     source=_STATES,
 )
 def endpoint_healthy(context: PlannedEndpoint) -> Iterator[Outcome]:
-    """An endpoint that is being updated, or has failed, takes no update."""
     deployed = deployed_endpoint(context)
     if deployed is None:
         return
@@ -134,14 +131,13 @@ def endpoint_healthy(context: PlannedEndpoint) -> Iterator[Outcome]:
         )
 
 
-@check(
+@endpoint_check(
     "LLP603",
     "The endpoint's name is free",
     how="For `endpoint_name`: no endpoint has it but the one that this key of the settings made.",
     source=_STATES,
 )
 def name_is_free(context: PlannedEndpoint) -> Iterator[Outcome]:
-    """No other endpoint has the name that the settings state, not even one of this stack."""
     name = context.settings.endpoint_name
     if name is None:
         return
@@ -165,6 +161,3 @@ def name_is_free(context: PlannedEndpoint) -> Iterator[Outcome]:
             f"{found['EndpointArn']} exists and is not this stack's",
             "Choose another `endpoint_name`, or delete that endpoint.",
         )
-
-
-ENDPOINT_CHECKS = (allowed_change, endpoint_healthy, name_is_free)

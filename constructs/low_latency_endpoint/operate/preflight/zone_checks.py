@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...account.network import describe_zones, zones
-from ..checking.checks import check, guarded
-from ..checking.results import Outcome, failed, passed, unknown, warned
+from ..checking.checks import Outcome, check, failed, guarded, passed, unknown, warned
 from .context import PreflightContext, service_name
 
 
@@ -28,7 +27,6 @@ def zone_pairs(context: PreflightContext) -> list[tuple[str, str, str]]:
     source="/AWSEC2/latest/UserGuide/using-regions-availability-zones.html",
 )
 def zones_exist(context: PreflightContext) -> Iterator[Outcome]:
-    """Each client zone is one of this account's in the region, and available."""
     states = {zone["ZoneName"]: zone["State"] for zone in describe_zones(context.account)}
     found = zone_pairs(context)
     here = ", ".join(f"{name} {zone_id}" for name, zone_id in zones(context.account).items())
@@ -57,7 +55,6 @@ def zones_exist(context: PreflightContext) -> Iterator[Outcome]:
     source="/AWSEC2/latest/APIReference/API_DescribeVpcEndpointServices.html",
 )
 def service_in_zones(context: PreflightContext) -> Iterator[Outcome]:
-    """Asked of EC2, for the runtime and, when it is wanted, the SageMaker API."""
     link = context.settings.private_link
     if link.interface_endpoint_id:
         return
@@ -98,6 +95,3 @@ def _offered(context: PreflightContext, service: str) -> Iterator[Outcome]:
         yield unknown("not all client zones are zones of this account: see LLP201", about=service)
     else:
         yield passed(f"offered in {', '.join(zone for zone, _, _ in pairs)}", about=service)
-
-
-CHECKS = (zones_exist, service_in_zones)

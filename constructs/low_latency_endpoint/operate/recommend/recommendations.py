@@ -106,8 +106,6 @@ def model_latency_ms(value: int | None, max_invocations: int | None) -> float | 
     As milliseconds, unless that would need more than 500 requests in flight (rate times latency),
     which the recommender's few users cannot have: then as microseconds.
 
-    Examples
-    --------
     AWS's own example, which makes sense as microseconds (2.8 in flight), and a recorded answer in
     milliseconds (4.7 in flight):
 

@@ -14,8 +14,7 @@ from ...account.metrics import metric_data
 from ...account.stacks import stack_ids, template_resources
 from ...plan.container_metrics import ENDPOINT_LABEL
 from ...plan.query_reading import WatchedMetric, label_in, watched_metric
-from ..checking.checks import check
-from ..checking.results import Outcome, failed, passed, unknown, warned
+from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
 from .context import VerificationContext, VerifiedEndpoint
 from .drift import differences
 
@@ -50,7 +49,6 @@ _IN_MICROSECONDS = "threshold in microseconds"
     source=_ALARMS,
 )
 def as_stated(context: VerificationContext) -> Iterator[Outcome]:
-    """None deleted, changed or silenced by hand."""
     names = stack_ids(context.account, context.stack_name, ALARM)
     resources = template_resources(context.account, context.stack_name)
     found = alarms_named(context.account, names.values())
@@ -87,14 +85,13 @@ def as_stated(context: VerificationContext) -> Iterator[Outcome]:
         yield passed(f"{fine} of {len(names)} alarms as stated")
 
 
-@check(
+@endpoint_check(
     "LLV502",
     "The alarms have the plan's thresholds",
     how="Thresholds of your own win, and are named.",
     source=_METRICS,
 )
 def planned_thresholds(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    """One alarm per metric and statistic of the plan; a threshold of your own wins."""
     planned = [each for name, each in context.stated.plan.items() if name.startswith("alarm_")]
     if not context.stated.plan:
         yield unknown("the template has no plan to compare with")
@@ -183,14 +180,13 @@ def _threshold(
     return failed(f"above {shown}, the plan says {wanted / 1000:g} ms", _DEPLOY, about=about)
 
 
-@check(
+@endpoint_check(
     "LLV503",
     "The alarms have data, and none is in alarm",
     how="The last three hours.",
     source=_METRICS,
 )
 def have_data(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    """What each alarm watches had data in the last three hours."""
     names = stack_ids(context.account, context.stack.stack_name, ALARM)
     mine = {
         name: alarm
@@ -264,7 +260,3 @@ def _tells_of_deployments(alarm: Mapping[str, Any]) -> bool:
         for watched in alarm_metrics(alarm)
     }
     return named == {True, False}
-
-
-CHECKS = (as_stated,)
-ENDPOINT_CHECKS = (planned_thresholds, have_data)

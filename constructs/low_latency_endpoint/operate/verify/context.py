@@ -51,14 +51,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class VerificationContext:
-    """A deployed stack.
-
-    Attributes
-    ----------
-    stack_name : str
-    account : Account
-    machine : Machine
-    """
+    """A deployed stack."""
 
     stack_name: str
     account: Account
@@ -66,13 +59,7 @@ class VerificationContext:
 
     @property
     def endpoints(self) -> tuple[VerifiedEndpoint, ...]:
-        """One context per endpoint of the stack.
-
-        Raises
-        ------
-        Unreadable
-            When the template or the list of resources may not be read.
-        """
+        """One context per endpoint of the stack."""
         return tuple(
             VerifiedEndpoint(self, each) for each in stack_endpoints(self.account, self.stack_name)
         )

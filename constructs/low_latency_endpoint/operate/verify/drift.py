@@ -12,8 +12,6 @@ def differences(stated: Any, found: Any, path: str = "") -> Iterator[str]:
     References and functions of CloudFormation are no literals, and what only the service adds is
     no difference.
 
-    Examples
-    --------
     >>> list(differences({"Threshold": 160000, "Dimensions": {"Ref": "X"}},
     ...                  {"Threshold": 200000.0, "Period": 60}))
     ['Threshold is 200000, the template says 160000']

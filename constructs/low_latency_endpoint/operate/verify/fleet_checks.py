@@ -8,10 +8,9 @@ from typing import Any
 
 from ...account.endpoints import DeployedVariant, describe_configuration, describe_endpoint
 from ...account.scaling import scalable_targets, scaling_policies, tracked_metric, tracked_value
-from ...account.stacks import stack_ids, template_resources
-from ..checking.checks import check
-from ..checking.results import Outcome, failed, passed, unknown, warned
-from .context import VerifiedEndpoint
+from ...account.stacks import stack_endpoints, stack_ids, template_resources
+from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
+from .context import VerificationContext, VerifiedEndpoint
 from .drift import differences
 
 _DESCRIBE = "/sagemaker/latest/APIReference/API_DescribeEndpoint.html"
@@ -23,9 +22,24 @@ _GONE = "SageMaker has no such endpoint"
 _RETRY = "Deploy the stack again; if SageMaker has removed the endpoint, under another name."
 
 
-@check("LLV401", "The endpoint is in service", source=_DESCRIBE)
+@check("LLV102", "The template has endpoints, with their plans", how="Unknown without a plan.")
+def have_plans(context: VerificationContext) -> list[Outcome]:
+    found = stack_endpoints(context.account, context.stack_name)
+    without = [each.name for each in found if not each.plan]
+    if not found:
+        return [warned("the template has no SageMaker endpoint", "Name the stack that has it.")]
+    if without:
+        return [
+            unknown(
+                f"no plan for {', '.join(without)}: what LowLatencyEndpoint makes has "
+                "one, in the endpoint's metadata"
+            )
+        ]
+    return [passed(f"{len(found)} with a plan: {', '.join(each.name for each in found)}")]
+
+
+@endpoint_check("LLV401", "The endpoint is in service", source=_DESCRIBE)
 def in_service(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    """And nothing is being changed on it."""
     endpoint = context.read()
     if endpoint is None:
         yield failed(_GONE, _RETRY)
@@ -39,21 +53,19 @@ def in_service(context: VerifiedEndpoint) -> Iterator[Outcome]:
         )
 
 
-@check("LLV402", "The instance type is the plan's", source=_DESCRIBE)
+@endpoint_check("LLV402", "The instance type is the plan's", source=_DESCRIBE)
 def instance_type(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    """Of each variant."""
     yield from _each_variant(
         context, "instance_type", lambda variant: ", ".join(variant.instance_types)
     )
 
 
-@check(
+@endpoint_check(
     "LLV403",
     "The routing strategy is the plan's",
     source="/sagemaker/latest/APIReference/API_ProductionVariantRoutingConfig.html",
 )
 def routing(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    """Of each variant; RANDOM where none is stated."""
     yield from _each_variant(context, "routing_strategy", lambda variant: variant.routing)
 
 
@@ -71,14 +83,13 @@ def _each_variant(
             yield failed(f"{found}, the plan says {planned}", _DEPLOY, about=name)
 
 
-@check(
+@endpoint_check(
     "LLV404",
     "As many instances run as are wanted",
     how="Between the plan's minimum and maximum.",
     source=_DESCRIBE,
 )
 def counts(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    """All that are wanted, and between the plan's minimum and maximum."""
     endpoint = context.read()
     for name, variant in (endpoint.variants if endpoint else {}).items():
         lowest, highest = (context.planned(f"{end}_instances", name) for end in ("min", "max"))
@@ -104,14 +115,13 @@ def counts(context: VerifiedEndpoint) -> Iterator[Outcome]:
             yield passed(f"{evidence}; the plan says {lowest} to {highest}", about=name)
 
 
-@check(
+@endpoint_check(
     "LLV405",
     "Scaling is registered with the plan's target",
     how="Limits, target, nothing suspended.",
     source=_SCALING,
 )
 def scaling(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    """Limits and target as the plan and the template have them, and nothing suspended."""
     endpoint = context.read()
     if endpoint is None:
         return
@@ -163,8 +173,6 @@ def _stated_targets(
 def range_differences(stated: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
     """Limits of a scalable target that neither the template nor one of its set times states.
 
-    Examples
-    --------
     >>> night = {"ScalableTargetAction": {"MinCapacity": 2}}
     >>> stated = {"MinCapacity": 4, "MaxCapacity": 9, "ScheduledActions": [night]}
     >>> list(range_differences(stated, {"MinCapacity": 2, "MaxCapacity": 9}))
@@ -230,14 +238,13 @@ def _metric(policy: Mapping[str, Any]) -> str:
     return tracked_metric(policy) or str(policy.get("PolicyName", ""))
 
 
-@check(
+@endpoint_check(
     "LLV406",
     "Updates are deployed as the template says",
     how="Traffic policy and rollback alarms.",
     source=_GUARDRAILS,
 )
 def deployment(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    """The traffic policy, and the alarms that roll an update back."""
     endpoint = context.read()
     stated = dict(context.stated.properties.get("DeploymentConfig") or {})
     if endpoint is None or not stated:
@@ -263,14 +270,13 @@ def deployment(context: VerifiedEndpoint) -> Iterator[Outcome]:
         yield passed(f"{kind}; rolls back on {', '.join(sorted(alarms)) or 'no alarm'}")
 
 
-@check(
+@endpoint_check(
     "LLV407",
     "SageMaker serves the stack's configuration",
     how=("After an update that SageMaker rolled back it serves the former one."),
     source=_DESCRIBE,
 )
 def configuration(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    """After an update that SageMaker rolled back it serves the former one, in service as ever."""
     # What serves may have no configuration any more.
     found = describe_endpoint(context.account, context.stated.name)
     if found is None:
@@ -298,14 +304,13 @@ def configuration(context: VerifiedEndpoint) -> Iterator[Outcome]:
         )
 
 
-@check(
+@endpoint_check(
     "LLV408",
     "SageMaker names no failure of the last change",
     how="A `FailureReason`, also beside `InService`.",
     source=_DESCRIBE,
 )
 def no_failure(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    """A failed update or scaling may leave its reason beside InService."""
     # What serves may have no configuration any more.
     found = describe_endpoint(context.account, context.stated.name)
     if found is None:
@@ -320,14 +325,13 @@ def no_failure(context: VerifiedEndpoint) -> Iterator[Outcome]:
         yield passed("no FailureReason")
 
 
-@check(
+@endpoint_check(
     "LLV409",
     "The configuration that serves exists",
     how="It can be deleted; then the next update or scaling fails.",
     source="/sagemaker/latest/APIReference/API_DeleteEndpointConfig.html",
 )
 def configuration_exists(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    """Deleted, the endpoint goes on serving; its next update or scaling fails."""
     # What serves may have no configuration any more.
     found = describe_endpoint(context.account, context.stated.name)
     if found is None:
@@ -355,16 +359,3 @@ def _alarm_names(context: VerifiedEndpoint, rollback: Mapping[str, Any]) -> set[
         if stated:
             names.add(stated)
     return names
-
-
-ENDPOINT_CHECKS = (
-    in_service,
-    instance_type,
-    routing,
-    counts,
-    scaling,
-    deployment,
-    configuration,
-    no_failure,
-    configuration_exists,
-)

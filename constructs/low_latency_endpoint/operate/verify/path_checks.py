@@ -18,9 +18,8 @@ from ...account.network import (
     zones,
 )
 from ...client.client_zone import ClientZone
-from ..checking.checks import check
+from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
 from ..checking.policies import document_of, verdict
-from ..checking.results import Outcome, failed, passed, unknown, warned
 from .context import VerificationContext, VerifiedEndpoint, inside, stated_interface_endpoint
 from .zone_checks import chosen_interface_endpoint
 
@@ -68,7 +67,6 @@ def _resolved(context: VerificationContext, link: Mapping[str, Any]) -> tuple[st
     source=_PRIVATE_LINK,
 )
 def name_resolves(context: VerificationContext) -> Iterator[Outcome]:
-    """Only this machine's own answer is told, so it needs one run in each client zone."""
     link = chosen_interface_endpoint(context)
     if link is None:
         yield unknown(_NO_LINK)
@@ -132,7 +130,6 @@ def _same_zone(name: str, zones: Mapping[str, str], own: str | None) -> Outcome:
     source=_ZONAL,
 )
 def tls_valid(context: VerificationContext) -> Iterator[Outcome]:
-    """Connects to each zone's address as callers do, from inside the VPC only."""
     link = chosen_interface_endpoint(context)
     if link is None:
         yield unknown(_NO_LINK)
@@ -189,7 +186,6 @@ def _tls(context: VerificationContext, zone: str, name: str) -> Outcome:
     source=_INTERFACE,
 )
 def callers_let_in(context: VerificationContext) -> Iterator[Outcome]:
-    """Port 443, for the client zones' subnets or for named groups."""
     link = chosen_interface_endpoint(context)
     if link is None:
         yield unknown(_NO_LINK)
@@ -217,7 +213,7 @@ def callers_let_in(context: VerificationContext) -> Iterator[Outcome]:
         yield passed(evidence)
 
 
-@check(
+@endpoint_check(
     "LLV304",
     "The endpoint policy lets this endpoint be invoked, and others not",
     how=("A policy for all endpoints of the account passes if the template states it."),
@@ -283,7 +279,3 @@ def policy_narrow(context: VerifiedEndpoint) -> Iterator[Outcome]:
         else:
             rest = "and the account's other endpoints, as stated" if wide else "and nothing else"
             yield passed(f"the policy lets {name} be invoked by this account, {rest}")
-
-
-CHECKS = (name_resolves, tls_valid, callers_let_in)
-ENDPOINT_CHECKS = (policy_narrow,)

@@ -16,8 +16,7 @@ from ...account.sessions import Unreadable
 from ...account.stacks import stack_ids, template_resources
 from ...plan.container_metrics import ENDPOINT_LABEL
 from ...plan.query_reading import data_part, label_in, metric_names_in
-from ..checking.checks import check, guarded
-from ..checking.results import Outcome, failed, passed, unknown, warned
+from ..checking.checks import Outcome, check, failed, guarded, passed, unknown, warned
 from .context import VerificationContext
 
 ALARM = "AWS::CloudWatch::Alarm"
@@ -35,7 +34,6 @@ _SEND = "Send requests to the endpoint, then verify again."
     source=_PROMQL_ALARMS,
 )
 def find_data(context: VerificationContext) -> Iterator[Outcome]:
-    """No series is OK to CloudWatch, so a wrong name looks like a healthy endpoint."""
     account = context.account
     resources = template_resources(account, context.stack_name)
     stated = {
@@ -155,6 +153,3 @@ def _alike(wanted: Sequence[str], known: Sequence[str]) -> list[str]:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(names)
-
-
-CHECKS = (find_data,)

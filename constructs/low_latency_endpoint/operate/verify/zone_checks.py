@@ -7,8 +7,7 @@ from typing import Any
 
 from ...account.network import describe_subnets
 from ...account.stacks import stack_description
-from ..checking.checks import check
-from ..checking.results import Outcome, failed, passed, unknown, warned
+from ..checking.checks import Outcome, check, endpoint_check, failed, passed, unknown, warned
 from .context import (
     VerificationContext,
     VerifiedEndpoint,
@@ -30,7 +29,6 @@ _DEPLOY = "Deploy the stack again from its settings."
     source="/AWSCloudFormation/latest/UserGuide/view-stack-events.html",
 )
 def stack_complete(context: VerificationContext) -> Iterator[Outcome]:
-    """The last operation on the stack ended, and was not rolled back."""
     stack = stack_description(context.account, context.stack_name)
     status = stack["StackStatus"] if stack else "gone"
     evidence = f"{context.stack_name} is {status}"
@@ -77,7 +75,6 @@ def chosen_interface_endpoint(context: VerificationContext) -> Mapping[str, Any]
     source=_PRIVATE_LINK,
 )
 def link_in_zones(context: VerificationContext) -> Iterator[Outcome]:
-    """Available, private DNS as stated, and its zones are those of the plan."""
     if not context.endpoints:
         yield unknown("the template has no SageMaker endpoint: see LLV102")
         return
@@ -135,13 +132,12 @@ def _zones_equal(
     return passed(f"{evidence}, the callers' zones", about="zones")
 
 
-@check(
+@endpoint_check(
     "LLV202",
     "The model is in the callers' zones, in the interface endpoint's subnets",
     source=_PRIVATE_LINK,
 )
 def model_in_zones(context: VerifiedEndpoint) -> Iterator[Outcome]:
-    """Zones of model and callers equal; AWS advises the same subnets as the interface endpoint."""
     wanted = context.planned("subnets") or ()
     link = chosen_interface_endpoint(context.stack)
     link_subnets = set(link.get("SubnetIds", ()) if link else ())
@@ -159,7 +155,3 @@ def model_in_zones(context: VerifiedEndpoint) -> Iterator[Outcome]:
                 "Give the model the interface endpoint's subnets: AWS advises it.",
                 about=variant,
             )
-
-
-CHECKS = (stack_complete, link_in_zones)
-ENDPOINT_CHECKS = (model_in_zones,)

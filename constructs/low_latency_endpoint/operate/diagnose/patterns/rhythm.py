@@ -42,8 +42,6 @@ class Rhythm:
 def rhythm(observed: Sequence[int], slow: Sequence[int]) -> Rhythm | None:
     """The most significant rhythm of the slow bins among those that have data.
 
-    Examples
-    --------
     >>> found = rhythm(range(60), [3, 13, 23, 33, 43, 53])
     >>> found.period, found.hits, found.cycles
     (10.0, 6, 6)

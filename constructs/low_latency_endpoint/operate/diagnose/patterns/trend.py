@@ -38,8 +38,6 @@ class Creep:
 def creep(values: Sequence[float]) -> Creep | None:
     """The part of a series that creeps upward most; ``None`` without one.
 
-    Examples
-    --------
     >>> found = creep([40 + 4 * n for n in range(60)])
     >>> found.first, found.last, round(found.high / found.low, 1)
     (0, 59, 4.4)
