@@ -46,7 +46,6 @@ class Account:
         self._answers: dict[str, Any] = {}
 
     def client(self, service: str) -> Any:
-        """The client of a service, made once."""
         if service not in self._clients:
             try:
                 self._clients[service] = self._factory(service)
@@ -69,7 +68,6 @@ class Account:
         return found
 
     def account_id(self) -> str:
-        """The account's twelve digits."""
         return str(self.identity()["Account"])
 
     def partition(self) -> str:

@@ -51,7 +51,6 @@ class AccountClock:
         return max((self.ended.account - self.begun.account) / passed, 1.0) if passed > 0 else 1.0
 
     def account(self, wall: float) -> float:
-        """A moment of the wall clock by the account's."""
         return self.begun.account + (wall - self.begun.wall) * self.speed
 
     def wall(self, account: float) -> float:

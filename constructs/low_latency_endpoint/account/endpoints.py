@@ -22,8 +22,6 @@ _MISSING = ("ValidationException", "ResourceNotFound", "ResourceNotFoundExceptio
 
 @dataclass(frozen=True, slots=True)
 class DeployedVariant:
-    """A production variant."""
-
     name: str
     running: Mapping[str, Any]  # as DescribeEndpoint tells it; empty before it has been in service
     # as DescribeEndpointConfig tells it; empty where that could not be read
@@ -80,7 +78,6 @@ class DeployedEndpoint:
 
     @property
     def status(self) -> str:
-        """SageMaker's EndpointStatus."""
         return str(self.description["EndpointStatus"])
 
     @property
@@ -90,7 +87,6 @@ class DeployedEndpoint:
 
     @property
     def configuration_name(self) -> str:
-        """The configuration that serves."""
         return str(self.description["EndpointConfigName"])
 
     @property

@@ -69,7 +69,6 @@ class Series:
 
     @property
     def times(self) -> list[datetime]:
-        """Starts of the periods, in order."""
         return sorted(self.points)
 
     @property
@@ -84,12 +83,10 @@ class Series:
 
     @property
     def max(self) -> float | None:
-        """Largest value."""
         return max(self.points.values()) if self.points else None
 
     @property
     def median(self) -> float | None:
-        """Value in the middle."""
         return median(self.points.values())
 
     def only(self, times: Iterable[datetime]) -> Series:
@@ -227,7 +224,6 @@ def read_queries(
     period: timedelta,
     progress: Callable[[str], None] = lambda text: None,
 ) -> dict[Query, Series]:
-    """Values of all queries."""
     found: list[dict[datetime, float]] = [{} for _ in queries]
     asked = [
         {

@@ -81,7 +81,6 @@ def describe_subnets(account: Account, ids: Iterable[str]) -> list[Subnet]:
 
 
 def subnets_of_vpc(account: Account, vpc_id: str) -> list[Subnet]:
-    """All subnets of a VPC."""
     return _of(account, "describe_subnets", "Subnets", "vpc-id", [vpc_id])
 
 
@@ -93,7 +92,6 @@ def zones_of_subnets(subnets: Iterable[Subnet]) -> set[str]:
 
 
 def vpc_blocks(account: Account, vpc_id: str) -> list[str]:
-    """The ranges of a VPC."""
     return [
         str(each["CidrBlock"])
         for vpc in _of(account, "describe_vpcs", "Vpcs", "vpc-id", [vpc_id])

@@ -36,7 +36,6 @@ def scalable_targets(
 
 
 def scaling_policies(account: Account, endpoint: str, variant: str) -> list[Mapping[str, Any]]:
-    """The policies on a variant's scalable target."""
     return list(
         account.every(
             _SERVICE,

@@ -84,7 +84,6 @@ class Unreadable(AwsUnavailable):
 
     @classmethod
     def of(cls, service: str, name: str, error: ClientError | BotoCoreError) -> Unreadable:
-        """What boto3 raised for an operation of the API."""
         action = iam_action(service, name)
         why = f"{action}: {in_words(error)}"
         if isinstance(error, ResponseParserError):

@@ -25,8 +25,6 @@ _Resource = TypeVar("_Resource")
 
 @dataclass(frozen=True, slots=True)
 class StackEndpoint:
-    """One endpoint of a stack's template."""
-
     logical_id: str
     name: str  # the endpoint's name, in the case it was created with
     arn: str  # its ARN; empty while CloudFormation has not created it
@@ -111,7 +109,6 @@ def template_resources(account: Account, name: str) -> dict[str, Mapping[str, An
 
 
 def stack_endpoints(account: Account, name: str) -> list[StackEndpoint]:
-    """The endpoints of the stack, by logical ID."""
     arns = stack_ids(account, name, ENDPOINT_TYPE)
     found = []
     for logical_id, resource in sorted(template_resources(account, name).items()):

@@ -57,8 +57,6 @@ stays the same from version to version. `low-latency errors LLE604` explains one
 
 @dataclass(frozen=True)
 class Explained:
-    """What a code means."""
-
     code: str
     title: str
     text: str = ""  # how to fix it, how a check finds it out, or when a finding is given

@@ -47,7 +47,6 @@ class JobOptions:
     region: Region = None
 
     def check(self) -> None:
-        """Refuse options that do not go together."""
         if self.job is None and (self.stop or self.result is not None):
             raise typer.BadParameter("--stop and --result are for a job: add --job NAME.")
         if self.list_ and self.job is not None:
@@ -72,7 +71,6 @@ class JobCommand:
 
     @property
     def endpoint(self) -> EndpointSettings:
-        """The endpoint that is meant."""
         return self.settings.endpoints[self.key]
 
     @property

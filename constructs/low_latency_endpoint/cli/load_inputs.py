@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 @dataclass
 class Sending:
-    """What is sent, and how."""
-
     settings: OptionalSettings = None
     payload: str | None = option(
         "File (.jsonl: a request per line), folder, module:function, or a JSON text. Default: "
@@ -92,7 +90,6 @@ class Sending:
         return stated_endpoint(self.settings, endpoint)
 
     def payloads(self, stated: StatedEndpoint | None) -> Payloads:
-        """The requests."""
         from ..load_test.engine.payloads import PAYLOAD_NEEDED, Payloads
 
         source = self.payload
@@ -173,8 +170,6 @@ class Sending:
 
 @dataclass
 class Results:
-    """What is written."""
-
     output: Path | None = option(
         "Write the result as JSON: plan and simulate read a load test's with --from-load-test.",
         metavar="FILE",

@@ -6,7 +6,6 @@ import typer
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(
         name="local-aws",
         context_settings={

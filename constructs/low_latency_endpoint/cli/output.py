@@ -15,7 +15,6 @@ _PIPED_WIDTH = 120  # where no terminal sets a width
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """JSON on standard output."""
     from ..report.json_text import json_text
 
     typer.echo(json_text(value), nl=False)

@@ -48,7 +48,7 @@ def preflight(options: PreflightOptions, settings: SettingsFile = ENDPOINT_YAML)
     loaded = load_settings(settings)
     from ..account.sessions import open_clients
     from ..operate.preflight import run_preflight
-    from ..operate.preflight.waiting import wait_for_endpoints
+    from ..operate.preflight.update_checks import wait_for_endpoints
 
     client, chosen = open_clients(options.profile, options.region, loaded.region)
     if longest:

@@ -108,7 +108,6 @@ class SimulationOptions:
     write: bool = flag("With --search: write the result into the settings file; comments stay.")
 
     def check(self) -> None:
-        """Refuse what would be dropped in silence."""
         over_time = self.traffic is not None or self.traffic_from is not None
         if self.traffic is not None and self.traffic_from is not None:
             raise typer.BadParameter("give one of --traffic and --traffic-from")

@@ -49,7 +49,6 @@ class SimulatedCost:
         return f"{hour or 0:,.2f}", f"{million or 0:,.2f}"
 
     def to_dict(self, instances: float, tps: float) -> dict[str, Any]:
-        """The same as JSON-safe data."""
         return {
             "instances": instances,
             "usd_per_hour": self.stack.usd_for(self.key, instances),

@@ -48,8 +48,6 @@ _METADATA = ("FormatVersion", "Disclaimer", "Publication Date", "Version", "Offe
 
 @dataclass(frozen=True)
 class FoundPrices:
-    """What was found."""
-
     prices: tuple[ListedPrice, ...]
     # items that have several prices, none of which is taken, and these prices
     unclear: Mapping[str, str]
@@ -57,8 +55,6 @@ class FoundPrices:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to look for."""
-
     region: str
     instance_types: frozenset[str] | None
     today: date

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from low_latency_endpoint.operate.diagnose.slow_windows import slow_windows
+from low_latency_endpoint.operate.diagnose.tree import slow_windows
 from low_latency_endpoint.operate.diagnose.view import VariantView
 
 from .conftest import Run

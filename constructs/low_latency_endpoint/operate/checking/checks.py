@@ -96,7 +96,6 @@ class Report:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many results have each status."""
         return {
             str(status): sum(each.status is status for each in self.results) for status in Status
         }
@@ -107,7 +106,6 @@ class Report:
         return int(any(each.status in bad for each in self.results))
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON-safe data."""
         return {
             "checked": self.what,
             "account": self.account,
@@ -120,8 +118,6 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Check(Generic[C]):
-    """One check."""
-
     id: str  # stable, such as ``LLP101``
     title: str  # what must hold, in a few words
     how: str  # how it is found out; empty where the title says it
@@ -198,7 +194,6 @@ class Endpoints(Protocol):
 
 
 def run_checks(area: str, what: str, context: Endpoints, on_check: OnCheck | None) -> Report:
-    """Run the checks of an area by their ids."""
     steps: list[tuple[Check[Any], Any, str]] = []
     for each in checks(area):
         if not each.of_endpoint:

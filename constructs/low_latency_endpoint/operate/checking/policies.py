@@ -24,8 +24,6 @@ _DIFFERS = {
 
 @dataclass(frozen=True)
 class PolicyVerdict:
-    """Whether a policy lets a request through."""
-
     allowed: bool | None  # ``None`` when it depends on what is not known here
     # what that is: ``operator key`` of conditions, or principals by their ARN
     depends_on: tuple[str, ...] = ()

@@ -17,8 +17,7 @@ from ...plan.latency_plan import (
     make_plan,
 )
 from .findings import Remedy
-from .target_tracking import TrackedMetric
-from .view import SATURATED_PERCENT, VariantView
+from .view import SATURATED_PERCENT, TrackedMetric, VariantView
 
 #: A fleet this many times as large as ever served or may serve is not advised (assumed).
 _PROPORTION = 4

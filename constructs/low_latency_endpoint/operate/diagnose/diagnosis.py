@@ -2,21 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from ...account.metrics import Series
+from ...account.metrics import MetricSeries, Series
 from ...account.sessions import ClientFactory
-from .breakdown import breakdown
 from .events import Event, events
 from .findings import Finding
 from .measurements import Measurements, VariantReading
 from .reading import read_measurements
-from .tokens import FIRST_TOKEN, INTER_TOKEN
+from .tokens import FIRST_TOKEN, INTER_TOKEN, TOKEN_TIMES
 from .tree import walk
 
+
+@dataclass(frozen=True, slots=True)
+class BreakdownRow:
+    """Where the time of one instance's or zone's requests went; ``None``: no data.
+
+    Latencies are milliseconds, means over the window's periods, weighted by requests; ``share`` is
+    that of the requests, from 0 to 1; ``cpu_percent`` is of the whole instance.
+    """
+
+    name: str
+    requests: float
+    share: float | None
+    model_average_ms: float | None
+    model_p99_ms: float | None
+    overhead_average_ms: float | None
+    cpu_percent: float | None
+
+
+def breakdown(of: Mapping[str, MetricSeries]) -> list[BreakdownRow]:
+    """Instances or zones of a variant, the slowest first."""
+    total = sum(_of(series, "Invocations", "Sum").sum for series in of.values())
+    found = []
+    for name, series in of.items():
+        requests = _of(series, "Invocations", "Sum")
+
+        def mean(
+            metric: str, statistic: str, series: MetricSeries = series, requests: Series = requests
+        ) -> float | None:
+            return _of(series, metric, statistic).weighted_mean(requests)
+
+        found.append(
+            BreakdownRow(
+                name,
+                requests.sum,
+                requests.sum / total if total else None,
+                mean("ModelLatency", "Average"),
+                mean("ModelLatency", "p99"),
+                mean("OverheadLatency", "Average"),
+                _of(series, "CPUUtilization", "Average").mean,
+            )
+        )
+    return sorted(found, key=lambda each: (-(each.model_average_ms or 0), each.name))
+
+
+def _of(series: MetricSeries, metric: str, statistic: str) -> Series:
+    return series.get((metric, statistic), Series())
+
+
+_STATISTICS = ("p50", "p90", "p99", "Average")
+_PARTS = {
+    "model": "ModelLatency",
+    "overhead": "OverheadLatency",
+    "first token": FIRST_TOKEN,
+    "between tokens": INTER_TOKEN,
+}
 _ALARM_FIELDS = ("name", "metric", "statistic", "threshold", "unit", "state")
 
 
@@ -56,7 +110,6 @@ class Diagnosis:
         return events(self.measurements)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-safe data."""
         m = self.measurements
         return {
             "endpoint": m.endpoint,
@@ -118,61 +171,30 @@ def split(measurements: Measurements, variant: VariantReading) -> list[Split]:
     found = []
     client = measurements.client_latency
     if client:
-        found.append(
-            Split(
-                "client",
-                client.get("p50"),
-                client.get("p90"),
-                client.get("p99"),
-                client.get("Average"),
-                None,
-            )
-        )
-    for part, metric in (("model", "ModelLatency"), ("overhead", "OverheadLatency")):
-        means = {
-            s: variant.get(metric, s).weighted_mean(counts)
-            for s in ("p50", "p90", "p99", "Average")
-        }
+        p50, p90, p99, average = map(client.get, _STATISTICS)
+        found.append(Split("client", p50, p90, p99, average, None))
+    for part, metric in _PARTS.items():
         limits = {s: limit for (m, s), limit in variant.thresholds.items() if m == metric}
+        of_tokens = metric in TOKEN_TIMES
+        wanted = (*_STATISTICS, *(limits if of_tokens else ()))
+        means = {s: variant.get(metric, s).weighted_mean(counts) for s in wanted}
+        if of_tokens and all(means[s] is None for s in _STATISTICS):
+            continue
+        p50, p90, p99, average = (means[s] for s in _STATISTICS)
         series = _worst_of(variant, metric, limits)
-        worst = max(series.points.items(), key=lambda item: item[1]) if series else None
-        over = any((means.get(s) or 0) > limit.value for s, limit in limits.items())
         found.append(
             Split(
                 part,
-                means["p50"],
-                means["p90"],
-                means["p99"],
-                means["Average"],
-                worst,
+                p50,
+                p90,
+                p99,
+                average,
+                max(series.points.items(), key=lambda item: item[1]) if series else None,
                 ", ".join(f"{s} {limit.value:g} ms" for s, limit in limits.items()),
-                over,
+                any((means.get(s) or 0) > limit.value for s, limit in limits.items()),
             )
         )
-    return [*found, *_token_splits(variant, counts)]
-
-
-def _token_splits(variant: VariantReading, counts: Series) -> Iterator[Split]:
-    """What the model's server tells of its tokens."""
-    for part, metric in (("first token", FIRST_TOKEN), ("between tokens", INTER_TOKEN)):
-        means = {s: variant.get(metric, s).weighted_mean(counts) for s in ("p50", "p90", "p99")}
-        if all(value is None for value in means.values()):
-            continue
-        limits = {s: limit for (m, s), limit in variant.thresholds.items() if m == metric}
-        series = _worst_of(variant, metric, limits)
-        yield Split(
-            part,
-            means["p50"],
-            means["p90"],
-            means["p99"],
-            None,
-            max(series.points.items(), key=lambda item: item[1]) if series else None,
-            ", ".join(f"{s} {limit.value:g} ms" for s, limit in limits.items()),
-            any(
-                (variant.get(metric, s).weighted_mean(counts) or 0) > limit.value
-                for s, limit in limits.items()
-            ),
-        )
+    return found
 
 
 def _worst_of(variant: VariantReading, metric: str, limits: Mapping[str, Any]) -> Series:

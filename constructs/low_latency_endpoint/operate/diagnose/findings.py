@@ -51,7 +51,6 @@ def kind(id: str, title: str, when: str, source: str) -> FindingKind:
 
 
 def kinds() -> Iterator[FindingKind]:
-    """All kinds of findings registered, by id."""
     return iter(sorted(_KINDS.values(), key=lambda made: made.id))
 
 
@@ -64,7 +63,6 @@ class Evidence:
     end: datetime | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-safe data."""
         return {
             "text": self.text,
             "start": self.start.isoformat() if self.start else None,
@@ -85,11 +83,9 @@ class Remedy:
 
     @property
     def text(self) -> str:
-        """The line of the settings file."""
         return f"{self.key}: {self.value}" if self.value else self.key
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-safe data."""
         return {"key": self.key, "value": self.value or None, "why": self.why}
 
 
@@ -110,7 +106,6 @@ class Finding:
 
     @property
     def id(self) -> str:
-        """The stable id."""
         return self.kind.id
 
     @property
@@ -120,7 +115,6 @@ class Finding:
         return (min(times), max(times)) if times else None
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-safe data."""
         return {
             "id": self.id,
             "title": self.kind.title,

@@ -122,8 +122,6 @@ class ObservedDeployment:
 
 @dataclass(frozen=True, slots=True)
 class AlarmTransition:
-    """An alarm went from one state to another."""
-
     time: datetime
     alarm: str
     state: str

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...report.numbers import milliseconds, percent
-from .events import named
+from .events import after_starts, colder, named
 from .findings import KNOWLEDGE_CENTER, MONITORING, Evidence, Finding, Remedy, kind
-from .instance_starts import after_starts
 from .view import WARMING, VariantView
 
 COLD = kind(
@@ -49,19 +48,6 @@ def overhead(view: VariantView) -> Iterator[Finding]:
     span = (times[0], times[-1] + view.period)
     found = after_starts(view, times)
     if found:
-        changes = (
-            [
-                Remedy(
-                    "deployment.canary",
-                    "a small part of the requests meets the new fleet",
-                    "{size_percent: 10, wait: 10m}",
-                )
-            ]
-            if any(start.deployment for start in found)
-            else []
-        )
-        if not all(start.deployment for start in found):
-            changes.append(Remedy("instances.min", "more at all times: fewer starts"))
         yield view.finding(
             COLD,
             "high",
@@ -72,7 +58,7 @@ def overhead(view: VariantView) -> Iterator[Finding]:
                 found[0].first,
                 span[1],
             ),
-            remedies=changes,
+            remedies=colder(found, "new"),
             besides="Send requests to new instances before callers do.",
         )
         return

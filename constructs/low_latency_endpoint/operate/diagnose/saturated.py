@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from ...errors import AWS_DOCS
 from .advice import instances_remedy, peak_remedy, target_remedy, unfilled
+from .events import scale_outs
 from .findings import (
     LOAD_TESTING,
     MONITORING,
@@ -18,7 +19,6 @@ from .findings import (
     Remedy,
     kind,
 )
-from .instance_starts import scale_outs
 from .measurements import Activity, ScalingReading
 from .view import PERIODS, VariantView
 

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from ...account.metrics import MetricSeries, Series, median
 from ...report.numbers import milliseconds, percent
+from .events import after_starts, instance_starts
 from .findings import GUIDE, ROUTING, Evidence, Finding, Remedy, kind
-from .instance_starts import after_starts, instance_starts
 from .view import SLOW_OF_PERIODS, WARMING, VariantView
 
 SLOW_INSTANCE = kind(

@@ -13,8 +13,7 @@ from rich.text import Text
 
 from ...report.numbers import milliseconds, percent, rate
 from ...report.tables import Cell, Table
-from .breakdown import BreakdownRow, breakdown
-from .diagnosis import Diagnosis, split
+from .diagnosis import BreakdownRow, Diagnosis, breakdown, split
 from .events import Event
 from .findings import Evidence, Finding
 from .measurements import Measurements, VariantReading

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import groupby, pairwise
 
+from ...account.metrics import median
 from .events import cold_start, endpoint_state, new_version
 from .failures import errors, multi_model, silence
-from .findings import Finding, most_certain_first
+from .findings import Evidence, Finding, most_certain_first
 from .measurements import Measurements
 from .not_started import not_started
 from .overhead import client, overhead
@@ -15,9 +18,111 @@ from .patterns import patterns
 from .saturated import at_the_limit, saturated
 from .skew import skew
 from .slow_container import slow_container
-from .slow_windows import each_cause, slow_windows
 from .tokens import has_tokens, token_times
-from .view import VariantView
+from .view import ENOUGH_REQUESTS, PERIODS, SLOW_OF_PERIODS, SPARSE_SHARE, VariantView, runs
+
+#: Percent down to which instances that were full are still close to it, before and after. AWS: 60
+#: to 70 is good (the load-testing post).
+_NEARLY_FULL_PERCENT = 70.0
+#: Share of a time window that must lie in clearly full or clearly not full parts to be split.
+_CLEAR = 0.8
+#: Time windows that one finding shows beside each other.
+_SHOWN = 3
+
+
+def slow_windows(view: VariantView, times: list[datetime]) -> list[list[datetime]]:
+    """Split slow periods where it was fast for a while, and where instances filled or emptied.
+
+    Single slow periods between the time windows belong to none of them.
+    """
+    counts = view.get("ModelLatency", "SampleCount") or view.get("Invocations", "Sum")
+    judged = counts.times
+    position = {time: index for index, time in enumerate(judged)}
+    gap = PERIODS * max(view.period, _spacing(judged))
+    if (median(counts.points.get(time, 0) for time in times) or 0) < ENOUGH_REQUESTS:
+        # A percentile is the slowest request then: slow periods come and go by chance.
+        gap /= SPARSE_SHARE
+    found: list[list[datetime]] = []
+    for first, last in runs(times, gap):
+        part = [time for time in times if first <= time <= last]
+        places = [position.get(time, 0) for time in part]
+        if any(
+            third - one < PERIODS
+            for one, third in zip(places, places[SLOW_OF_PERIODS - 1 :], strict=False)
+        ):
+            found += _by_fullness(view, part)
+    return found
+
+
+def _spacing(times: list[datetime]) -> timedelta:
+    """Typical distance between periods with data: traffic may come every third minute only."""
+    gaps = sorted(later - time for time, later in pairwise(times))
+    return gaps[len(gaps) // 2] if gaps else timedelta(0)
+
+
+def _by_fullness(view: VariantView, part: list[datetime]) -> list[list[datetime]]:
+    """Split one time window where the instances become full or stop to be."""
+    if len(part) < 2 * PERIODS:
+        return [part]
+    full = [view.saturation([time]) is not None for time in part]
+    nearly = [
+        flag or max(view.utilization([time]).values(), default=0) >= _NEARLY_FULL_PERCENT
+        for flag, time in zip(full, part, strict=True)
+    ]
+    # The way up to full instances and down from them belongs to them.
+    for order in (range(1, len(part)), range(len(part) - 2, -1, -1)):
+        step = order.step
+        for index in order:
+            full[index] = full[index] or (nearly[index] and full[index - step])
+    pieces = [
+        (flag, [time for _, time in group])
+        for flag, group in groupby(zip(full, part, strict=True), key=lambda each: each[0])
+    ]
+    clear = [(flag, piece) for flag, piece in pieces if len(piece) >= PERIODS]
+    if sum(len(piece) for _, piece in clear) < _CLEAR * len(part):
+        return [part]
+    joined = [
+        (flag, [time for _, piece in group for time in piece])
+        for flag, group in groupby(clear, key=lambda each: each[0])
+    ]
+    if len(joined) == 1 and joined[0][0] == (view.saturation(part) is not None):
+        return [part]
+    return [piece for _, piece in joined]
+
+
+def each_cause(
+    view: VariantView,
+    parts: list[list[datetime]],
+    causes: Callable[[VariantView], Iterator[Finding]],
+) -> Iterator[Finding]:
+    """Look for the cause of each time window; time windows with the same cause are one finding."""
+    found: dict[str, list[tuple[list[datetime], Finding]]] = {}
+    for part in parts:
+        for finding in causes(view.within(part)):
+            found.setdefault(finding.id, []).append((part, finding))
+    for name, same in found.items():
+        if len(same) == 1:
+            yield same[0][1]
+            continue
+        together = list(causes(view.within(sorted({t for part, _ in same for t in part}))))
+        if [finding.id for finding in together] == [name]:
+            yield together[0]
+        else:
+            yield _beside(same)
+
+
+def _beside(same: list[tuple[list[datetime], Finding]]) -> Finding:
+    """One finding of several whose time windows cannot be looked at as one."""
+    longest = sorted(same, key=lambda each: -len(each[0]))[:_SHOWN]
+    shown = sorted(longest, key=lambda each: each[0][0])
+    evidence = [each for _, finding in shown for each in finding.evidence]
+    if len(same) > _SHOWN:
+        evidence.append(
+            Evidence(
+                f"and {len(same) - _SHOWN} shorter stretches alike", same[0][0][0], same[-1][0][-1]
+            )
+        )
+    return replace(longest[0][1], evidence=tuple(dict.fromkeys(evidence)))
 
 
 def walk(measurements: Measurements) -> list[Finding]:

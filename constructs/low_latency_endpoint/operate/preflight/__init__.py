@@ -18,11 +18,8 @@ from . import (  # noqa: F401
     image_checks,
     link_checks,
     permission_checks,
-    query_checks,
     subnet_checks,
-    takeover_checks,
     update_checks,
-    zone_checks,
 )
 from .context import Fetch, PreflightContext, fetch
 

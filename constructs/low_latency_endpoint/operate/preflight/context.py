@@ -76,8 +76,6 @@ class PreflightContext:
 
 @dataclass(frozen=True)
 class PlannedModel:
-    """One model of an endpoint."""
-
     types: tuple[str, ...]  # the instance types of the variants that serve it
     variant: str  # the variant that has it for its own; empty for the first variant's
     containers: tuple[ContainerSettings, ...]
@@ -92,19 +90,15 @@ class PlannedModel:
 
 @dataclass(frozen=True)
 class PlannedEndpoint:
-    """One endpoint of the settings file."""
-
     stack: PreflightContext
     key: str
 
     @property
     def account(self) -> Account:
-        """The account that the stack goes to."""
         return self.stack.account
 
     @property
     def settings(self) -> EndpointSettings:
-        """The endpoint's settings."""
         return self.stack.settings.endpoints[self.key]
 
     @property
@@ -114,7 +108,6 @@ class PlannedEndpoint:
 
     @property
     def types(self) -> tuple[str, ...]:
-        """The instance types of all variants."""
         return tuple(
             dict.fromkeys(name for each in self.variants for name in each.plan.request.types)
         )

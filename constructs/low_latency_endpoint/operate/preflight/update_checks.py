@@ -1,12 +1,16 @@
-"""What an update of the deployed stack would meet: forbidden changes, an endpoint mid-update."""
+"""An update of the deployed stack: what it would meet, and waiting for what passes by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
+from ...account.calls import Account
 from ...account.endpoints import DeployedEndpoint, describe_endpoint, read_endpoint
 from ...account.scaling import scalable_targets
+from ...account.sessions import ClientFactory, Unreadable
 from ...account.stacks import (
     ENDPOINT_TYPE,
     StackEndpoint,
@@ -15,8 +19,9 @@ from ...account.stacks import (
     stack_endpoints,
     stack_ids,
 )
+from ...settings import Settings
 from ..checking.checks import Outcome, endpoint_check, failed, passed, unknown
-from .context import PlannedEndpoint
+from .context import PlannedEndpoint, PreflightContext
 
 _UPDATE = "/sagemaker/latest/dg/endpoint-scaling-update.html"
 _STATES = "/sagemaker/latest/APIReference/API_DescribeEndpoint.html"
@@ -161,3 +166,46 @@ def name_is_free(context: PlannedEndpoint) -> Iterator[Outcome]:
             f"{found['EndpointArn']} exists and is not this stack's",
             "Choose another `endpoint_name`, or delete that endpoint.",
         )
+
+
+_SECONDS_BETWEEN = 15.0
+
+
+def wait_for_endpoints(
+    settings: Settings,
+    client: ClientFactory,
+    region: str,
+    *,
+    seconds: float,
+    on_wait: Callable[[str], None] = lambda text: None,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Wait while scaling, or SageMaker itself, is at work on an endpoint of the deployed stack.
+
+    Returns as soon as none is, at the latest when the time is over, and at once while an operation
+    runs on the stack, or where the account does not tell: the checks say what is so.
+    """
+    end = clock() + seconds
+    told = ""
+    while busy := ", ".join(_busy(settings, client, region)):
+        rest = min(_SECONDS_BETWEEN, end - clock())
+        if rest <= 0:
+            return
+        if busy != told:
+            on_wait(busy)
+            told = busy
+        sleep(rest)
+
+
+def _busy(settings: Settings, client: ClientFactory, region: str) -> Iterator[str]:
+    account = Account(client, region)  # a new one: it keeps its answers
+    with suppress(Unreadable):
+        stack = stack_description(account, settings.stack_name)
+        if stack is None or stack["StackStatus"].endswith("_IN_PROGRESS"):
+            return
+        for context in PreflightContext(settings, (), account).endpoints:
+            deployed = deployed_endpoint(context)
+            found = read_endpoint(account, deployed.name) if deployed else None
+            if found and found.status in PASSING_STATES:
+                yield f"{found.name} is {found.status}"

@@ -107,7 +107,6 @@ class Job:
 
     @classmethod
     def of(cls, kind: JobKind, answer: Mapping[str, Any]) -> Job:
-        """The job of an answer."""
         return cls(
             name=answer[kind.name],
             type=answer.get("JobType", kind.type),
@@ -125,11 +124,9 @@ class Job:
 
     @property
     def succeeded(self) -> bool:
-        """Whether its results are there."""
         return self.status == "COMPLETED"
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
         return {
             "job": self.name,
             "type": self.type,
@@ -223,7 +220,6 @@ def job_errors_in_words(name: str) -> Iterator[None]:
 
 
 def read(client: ClientFactory, kind: JobKind, name: str) -> Job:
-    """A job as it is now."""
     with job_errors_in_words(name):
         return Job.of(kind, kind.ask(client, "describe", {kind.name: name}))
 
@@ -251,7 +247,6 @@ def _progress(client: ClientFactory, kind: JobKind, name: str) -> str:
 
 
 def stop(client: ClientFactory, kind: JobKind, name: str) -> None:
-    """Stop a job."""
     with job_errors_in_words(name):
         kind.ask(client, "stop", {kind.name: name})
 

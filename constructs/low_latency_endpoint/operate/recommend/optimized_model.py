@@ -20,8 +20,6 @@ from .tested_model import image_name
 
 @dataclass(frozen=True, slots=True)
 class OptimizedModel:
-    """The one result of a completed job."""
-
     instance_type: str
     image: str  # empty where AWS recommends none
     model_data: str  # prefix in S3

@@ -62,7 +62,6 @@ class Recommendation:
         return self.model_latency_ms <= threshold.milliseconds
 
     def to_dict(self, threshold: LatencyThreshold) -> dict[str, Any]:
-        """As JSON holds it."""
         return {
             **{name: None if value == "" else value for name, value in asdict(self).items()},
             "tps_per_instance": self.tps_per_instance,

@@ -13,7 +13,7 @@ from ...account.calls import Account
 from ...account.sessions import ClientFactory, Unreadable
 from ...account.stacks import STACK_EXISTS, stack_description
 from ..checking.checks import OnCheck, Report, run_checks
-from . import alarm_checks, fleet_checks, path_checks, query_alarm_checks, zone_checks  # noqa: F401
+from . import alarm_checks, fleet_checks, path_checks  # noqa: F401
 from .context import Machine, VerificationContext
 
 __all__ = ["Machine", "run_verification"]

@@ -51,8 +51,6 @@ class Machine:
 
 @dataclass(frozen=True)
 class VerificationContext:
-    """A deployed stack."""
-
     stack_name: str
     account: Account
     machine: Machine = field(default_factory=Machine)
@@ -77,14 +75,11 @@ class VerificationContext:
 
 @dataclass(frozen=True)
 class VerifiedEndpoint:
-    """One endpoint of the stack."""
-
     stack: VerificationContext
     stated: StackEndpoint
 
     @property
     def account(self) -> Account:
-        """The account of the stack."""
         return self.stack.account
 
     @property
@@ -97,7 +92,6 @@ class VerifiedEndpoint:
         return self.stated.plan_of(variant).get(name, {}).get("value")
 
     def read(self) -> DeployedEndpoint | None:
-        """The endpoint as SageMaker has it."""
         return read_endpoint(self.account, self.stated.name)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import pairwise
 
+from ..events import after_starts
 from ..findings import KNOWLEDGE_CENTER, Evidence, Remedy, kind
-from ..instance_starts import after_starts
 from ..view import WARMING, VariantView
 from .yardstick import (
     Pattern,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from ..events import after_starts
 from ..findings import KNOWLEDGE_CENTER, Evidence, Remedy, kind
-from ..instance_starts import after_starts
 from ..view import ENOUGH_REQUESTS, PERIODS, VariantView
 from .rhythm import Rhythm, rhythm
 from .yardstick import (

@@ -7,8 +7,8 @@ from datetime import timedelta
 from itertools import pairwise
 
 from ....account.metrics import median
+from ..events import after_starts
 from ..findings import KNOWLEDGE_CENTER, Evidence, Remedy, kind
-from ..instance_starts import after_starts
 from ..view import ENOUGH_REQUESTS, PERIODS, VariantView, runs
 from .yardstick import (
     Pattern,

@@ -72,7 +72,6 @@ def all_slow(view: VariantView) -> list[datetime]:
 
 
 def requests(view: VariantView) -> Series:
-    """Requests by period."""
     return view.get("Invocations", "Sum") or view.get("ModelLatency", "SampleCount")
 
 
