@@ -53,7 +53,6 @@ class Tampered:
             )
 
         def before(model: Any, context: Any, **_: Any) -> tuple[Any, Any] | None:
-            assert Tampered._active is not None
             Tampered._active.asked.append(f"{service}.{model.name}")
             change = Tampered._active.changes.get(f"{service}.{model.name}")
             if not isinstance(change, Refused):
@@ -67,7 +66,6 @@ class Tampered:
             }
 
         def after(model: Any, parsed: dict[str, Any], context: Any, **_: Any) -> None:
-            assert Tampered._active is not None
             change = Tampered._active.changes.get(f"{service}.{model.name}")
             kept = "Error" not in parsed  # what is answered again from here is a success
             if kept and not Tampered._active.live and not isinstance(change, Refused):

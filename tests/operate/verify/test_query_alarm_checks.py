@@ -119,26 +119,31 @@ def test_without_requests_the_metric_is_there_and_nothing_was_measured(
     assert "Send requests" in found["Ttft"].fix
 
 
-def test_a_wrong_name_fails_and_the_right_one_is_told(aws: LocalAws, look: Look) -> None:
+@pytest.mark.parametrize(
+    ("seconds", "query", "status", "said"),
+    [
+        (
+            120,
+            WAITING.replace("num_requests_waiting", "requests_waiting"),
+            Status.FAIL,
+            ("has no metric of vllm:requests_waiting, vllm_requests_waiting", "num_requests_wait"),
+        ),
+        (120, WAITING.replace('"chat"', '"chit"'), Status.FAIL, ("of chat, not of chit",)),
+        (0, WAITING, Status.WARN, ("OTel enrichment runs",)),  # before the first scrape
+    ],
+)
+def test_a_query_that_finds_nothing_is_told_why(
+    aws: LocalAws, look: Look, seconds: int, query: str, status: Status, said: tuple[str, ...]
+) -> None:
     enrich(aws)
-    aws.advance(120)
-    wrong = WAITING.replace("num_requests_waiting", "requests_waiting")
-    found = look(Wrong=wrong)["Wrong"]
-    assert found.status is Status.FAIL
-    assert "has no metric of vllm:requests_waiting, vllm_requests_waiting" in found.evidence
-    assert "num_requests_waiting" in found.evidence
+    aws.advance(seconds)
+    found = look(Alarm=query)["Alarm"]
+    assert found.status is status
+    assert all(each in found.evidence for each in said)
     assert found.source.endswith("/alarm-promql.html")
     # CloudWatch itself sees nothing wrong with it.
     (state,) = aws.client("cloudwatch").describe_alarms()["MetricAlarms"]
     assert state["StateValue"] == "OK"
-
-
-def test_another_endpoints_metric_fails(aws: LocalAws, look: Look) -> None:
-    enrich(aws)
-    aws.advance(120)
-    found = look(Other=WAITING.replace('"chat"', '"chit"'))["Other"]
-    assert found.status is Status.FAIL
-    assert "of chat, not of chit" in found.evidence
 
 
 def test_missing_enrichment_is_told_from_a_wrong_name(aws: LocalAws, look: Look) -> None:
@@ -153,13 +158,6 @@ def test_missing_enrichment_is_told_from_a_wrong_name(aws: LocalAws, look: Look)
     assert look()["Waiting"].status is Status.PASS
 
 
-def test_before_the_first_scrape_it_is_a_warning(aws: LocalAws, look: Look) -> None:
-    enrich(aws)
-    found = look(Waiting=WAITING)["Waiting"]
-    assert found.status is Status.WARN
-    assert "OTel enrichment runs" in found.evidence
-
-
 def test_data_of_an_hour_ago_is_no_data_now(aws: LocalAws, look: Look) -> None:
     enrich(aws)
     aws.advance(120)
@@ -169,10 +167,6 @@ def test_data_of_an_hour_ago_is_no_data_now(aws: LocalAws, look: Look) -> None:
     found = look()["Waiting"]
     assert found.status is Status.WARN
     assert "in the last 3 hours, and has none now" in found.evidence
-
-
-def test_alarms_on_metrics_are_not_its_affair(look: Look) -> None:
-    assert look(Waiting=WAITING).keys() == {"Waiting"}
 
 
 def test_who_may_not_query_is_told_what_is_needed(
