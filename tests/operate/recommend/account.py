@@ -18,6 +18,7 @@ ROLE = "arn:aws:iam::123456789012:role/recommender"
 SUBNETS = ["subnet-0aaaaaaaaaaaaaaaa", "subnet-0bbbbbbbbbbbbbbbb"]
 GROUPS = ["sg-0123456789abcdef0"]
 THEN = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
+MADE = {"CreationTime": THEN, "LastModifiedTime": THEN}
 
 
 @cache
@@ -78,8 +79,7 @@ class Account:
                 "EndpointArn": f"{arn}endpoint/{endpoint}",
                 "EndpointConfigName": "Configuration-1",
                 "EndpointStatus": "InService",
-                "CreationTime": THEN,
-                "LastModifiedTime": THEN,
+                **MADE,
             },
         )
         self.answers(
@@ -120,8 +120,6 @@ class Account:
         results: list[dict[str, Any]] | None = None,
         job_type: str = "Advanced",
         reason: str = "",
-        percentile: str = "P95",
-        milliseconds: int = 200,
     ) -> None:
         """One look at a job."""
         answer: dict[str, Any] = {
@@ -130,16 +128,12 @@ class Account:
             "JobArn": JOB_ARN,
             "RoleArn": ROLE,
             "Status": status,
-            "CreationTime": THEN,
-            "LastModifiedTime": THEN,
             "InputConfig": {"ModelName": "Model-1"},
+            **MADE,
         }
         if job_type == "Advanced":
-            answer["StoppingConditions"] = {
-                "ModelLatencyThresholds": [
-                    {"Percentile": percentile, "ValueInMilliseconds": milliseconds}
-                ]
-            }
+            threshold = {"Percentile": "P95", "ValueInMilliseconds": 200}
+            answer["StoppingConditions"] = {"ModelLatencyThresholds": [threshold]}
         if results:
             answer["InferenceRecommendations"] = results
         if status == "COMPLETED":
@@ -156,12 +150,7 @@ class Account:
             "sagemaker",
             "list_inference_recommendations_job_steps",
             {"JobName": name},
-            {
-                "Steps": [
-                    {"StepType": "BENCHMARK", "JobName": name, "Status": status}
-                    for status in statuses
-                ]
-            },
+            {"Steps": [{"StepType": "BENCHMARK", "JobName": name, "Status": s} for s in statuses]},
         )
 
 
@@ -175,12 +164,11 @@ def result(
     **more: Any,
 ) -> dict[str, Any]:
     """One recommendation, in the shape of a recorded answer (SageMaker Python SDK's tests)."""
-    model: dict[str, Any] = {}
-    if environment:
-        model["EnvironmentParameters"] = [
-            {"Key": name, "ValueType": "string", "Value": value}
-            for name, value in environment.items()
-        ]
+    parameters = [
+        {"Key": name, "ValueType": "string", "Value": value}
+        for name, value in (environment or {}).items()
+    ]
+    model = {"EnvironmentParameters": parameters} if parameters else {}
     return {
         "RecommendationId": f"sentiment-1/{instance_type}",
         "Metrics": {

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from low_latency_endpoint.settings import EndpointSettings, Settings, load_settings
 
 from .account import Account
-from .command import Command
+from .command import Command, Done
 
 SHIPPED = Path(__file__).parents[3] / "endpoint.yaml"
 
@@ -34,6 +36,19 @@ def low_latency(
     account: Account, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Command:
     return Command(account, monkeypatch, capsys)
+
+
+Recommend = Callable[..., Done]
+
+
+@pytest.fixture
+def recommend(low_latency: Command) -> Recommend:
+    """Run ``low-latency recommend`` on the settings that ship, or on others."""
+
+    def run(*arguments: str, settings: Path = SHIPPED, **more: Any) -> Done:
+        return low_latency("recommend", str(settings), *arguments, **more)
+
+    return run
 
 
 @pytest.fixture

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from low_latency_endpoint.operate.recommend.optimized_model import adopt_optimiz
 from low_latency_endpoint.settings import load_settings
 from low_latency_endpoint.settings.yaml_editing import checked_edit
 from tests.pinned_models import QWEN, written_lock
+from tests.refusals import refused
 
 from .account import ROLE, THEN
 from .command import Command, Done
@@ -112,22 +114,6 @@ def test_each_technique_is_a_configuration_of_its_own() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {},
-        {"quantize": "int2"},
-        {"quantize": "awq", "training_data": MODEL},
-        {"speculative": True, "image": "r/lmi:1"},
-        {"speculative": True, "environment": {"A": "1"}},
-    ],
-)
-def test_techniques_that_cannot_be_asked_for(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        Techniques(**wrong)
-    assert caught.value.code == "LLR111"
-
-
 #: As AWS's own client has it: serve/validations/optimization.py of its SDK.
 TOGETHER = [
     ("ml.g5.xlarge", {"quantize": "awq"}, True),
@@ -151,34 +137,44 @@ def test_what_goes_together_on_which_accelerator(
     if taken:
         Techniques(**techniques).check_for(instance_type)
         return
-    with pytest.raises(ConfigurationError) as caught:
+    with refused("LLR113"):
         Techniques(**techniques).check_for(instance_type)
-    assert caught.value.code == "LLR113"
+
+
+def job(**changes: str) -> None:
+    stated = {"name": "llm-1", "role_arn": ROLE, "model": MODEL, "output": OUT}
+    given_ = {**stated, "instance_type": "ml.g5.xlarge", **changes}
+    optimization_job(**given_, techniques=Techniques(quantize="awq"))
 
 
 @pytest.mark.parametrize(
-    ("changes", "code"),
+    ("make", "code"),
     [
-        ({"output": "s3://my-bucket/llama/awq/"}, "LLR111"),  # inside of the model
-        ({"output": "s3://my-bucket/out"}, "LLR111"),  # not as s3_prefix has it
-        ({"output": ""}, "LLR111"),
-        ({"model": "s3://my-bucket/llama.tar.gz"}, "LLR112"),
-        ({"role_arn": ""}, "LLR102"),
-        ({"name": "-"}, "LLR101"),
-        ({"instance_type": "g5"}, "LLE405"),
+        (lambda: Techniques(), "LLR111"),
+        (lambda: Techniques(quantize="int2"), "LLR111"),
+        (lambda: Techniques(quantize="awq", training_data=MODEL), "LLR111"),
+        (lambda: Techniques(speculative=True, image="r/lmi:1"), "LLR111"),
+        (lambda: Techniques(speculative=True, environment={"A": "1"}), "LLR111"),
+        (lambda: job(output="s3://my-bucket/llama/awq/"), "LLR111"),  # inside of the model
+        (lambda: job(output="s3://my-bucket/out"), "LLR111"),  # not as s3_prefix has it
+        (lambda: job(output=""), "LLR111"),
+        (lambda: job(model="s3://my-bucket/llama.tar.gz"), "LLR112"),
+        (lambda: job(role_arn=""), "LLR102"),
+        (lambda: job(name="-"), "LLR101"),
+        (lambda: job(instance_type="g5"), "LLE405"),
+        *(
+            (functools.partial(parse_limit, text, RUNTIME), "LLR111")
+            for text in ("1", "0s", "1.5s", "-1h", "soon", "1500ms")
+        ),
+        *(
+            (functools.partial(parse_environment, variables), "LLR111")
+            for variables in (["A"], ["=1"], ["A=1", "A=2"], ["OPTION_QUANTIZE=awq"])
+        ),
     ],
 )
-def test_jobs_that_cannot_be_asked_for(changes: dict[str, str], code: str) -> None:
-    stated: dict[str, Any] = {
-        "name": "llm-1",
-        "role_arn": ROLE,
-        "model": MODEL,
-        "output": OUT,
-        "instance_type": "ml.g5.xlarge",
-    }
-    with pytest.raises(ConfigurationError) as caught:
-        optimization_job(**{**stated, **changes}, techniques=Techniques(quantize="awq"))
-    assert caught.value.code == code
+def test_what_cannot_be_asked_for(make: Callable[[], object], code: str) -> None:
+    with refused(code):
+        make()
 
 
 @given(
@@ -207,20 +203,6 @@ def test_any_options(asked: dict[str, Any], instance_type: str, output: str, nam
         assert faults("CreateOptimizationJob", job.content) == ""
         return
     assert code in ("LLR101", "LLR111", "LLR113", "LLE302", "LLE304", "LLE405")
-
-
-@pytest.mark.parametrize("text", ["1", "0s", "1.5s", "-1h", "soon", "1500ms"])
-def test_limits_that_are_none(text: str) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        parse_limit(text, RUNTIME)
-    assert caught.value.code == "LLR111"
-
-
-@pytest.mark.parametrize("given", [["A"], ["=1"], ["A=1", "A=2"], ["OPTION_QUANTIZE=awq"]])
-def test_variables_that_are_none(given: list[str]) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        parse_environment(given)
-    assert caught.value.code == "LLR111"
 
 
 # --- answers, and what is adopted --------------------------------------------------------------
@@ -332,9 +314,8 @@ def test_a_compiled_model_is_not_for_pools_of_types(tmp_path: Path) -> None:
         "    instance_pools: [{instance_type: ml.g5.12xlarge, priority: 1}, "
         "{instance_type: ml.g6.12xlarge, priority: 2}]\n"
     )
-    with pytest.raises(ConfigurationError) as caught:
+    with refused("LLR109"):
         adopted(written(tmp_path, STATED + pools), answer(COMPILED))
-    assert caught.value.code == "LLR109"
 
 
 # --- the command, on the local AWS -------------------------------------------------------------
@@ -392,18 +373,9 @@ def test_from_the_question_to_the_adopted_model(optimize: Optimize, aws: LocalAw
     done = optimize("--job", "whole", "--result", "1", "--write")
     assert done.status == 0, done
     container = load_settings(optimize.path).endpoints["llm"].containers[0]
-    assert container.data is not None
     assert container.data.s3_prefix == OUT
     assert container.environment["OPTION_QUANTIZE"] == "awq"
     assert "# the team's language model" in optimize.path.read_text()
-
-
-def test_nothing_starts_without_consent(optimize: Optimize, aws: LocalAws) -> None:
-    for answered in (None, "n"):
-        done = optimize("--quantize", "awq", *TO, "--job-name", "asked", answer=answered)
-        assert done.status != 0
-    names = aws.client("sagemaker").list_optimization_jobs(NameContains="asked")
-    assert names["OptimizationJobSummaries"] == []
 
 
 def test_a_dry_run_shows_and_starts_nothing(optimize: Optimize, aws: LocalAws) -> None:
@@ -473,13 +445,6 @@ def test_a_job_that_fails_says_why(optimize: Optimize) -> None:
     again = optimize("--job", "empty", "--result", "1", "--write")
     assert again.status == 2
     assert "LLR108" in again.err
-
-
-def test_a_role_that_is_not_there_is_refused_at_the_start(optimize: Optimize) -> None:
-    to = ("--role-arn", ROLE.replace("recommender", "nobody"), "--s3-output", OUT)
-    done = optimize("--quantize", "awq", *to, "--job-name", "roleless", "--yes")
-    assert done.status == 2
-    assert "Could not assume role" in done.err
 
 
 def test_stop_list_and_come_back(optimize: Optimize) -> None:

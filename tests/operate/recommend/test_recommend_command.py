@@ -13,9 +13,8 @@ import yaml
 
 from low_latency_endpoint.settings import load_settings
 
-from .account import JOB_ARN, ROLE, THEN, Account, result
-from .command import Command
-from .conftest import SHIPPED
+from .account import JOB_ARN, MADE, ROLE, Account, result
+from .conftest import SHIPPED, Recommend
 from .test_requests import faults
 
 FAST = result("ml.c6i.4xlarge", latency=88, invocations=9000, cost=0.816)
@@ -47,43 +46,33 @@ def stated(folder: Path, **recommendation: Any) -> Path:
 
 PHASES = [{"users": 2, "spawn_rate": 1, "duration": "5m"}]
 STAIRS = {"steps": 4, "users_per_step": 2, "duration": "20m"}
+FOUR_STAIRS = {
+    "TrafficType": "STAIRS",
+    "Stairs": {"DurationInSeconds": 1200, "NumberOfSteps": 4, "UsersPerStep": 2},
+}
+
+
+def phases(users: int, spawn_rate: int, seconds: int) -> dict[str, Any]:
+    one = {"InitialNumberOfUsers": users, "SpawnRate": spawn_rate, "DurationInSeconds": seconds}
+    return {"TrafficType": "PHASES", "Phases": [one]}
 
 
 @pytest.mark.parametrize(
     ("recommendation", "options", "types", "traffic"),
     [
+        ({"phases": PHASES}, (), ["ml.c6i.4xlarge"], phases(2, 1, 300)),
+        ({"stairs": STAIRS}, ("-t", "ml.g5.xlarge"), ["ml.g5.xlarge"], FOUR_STAIRS),
         (
-            {"instance_types": ["ml.c6i.4xlarge"], "phases": PHASES},
-            (),
-            ["ml.c6i.4xlarge"],
-            {
-                "TrafficType": "PHASES",
-                "Phases": [{"InitialNumberOfUsers": 2, "SpawnRate": 1, "DurationInSeconds": 300}],
-            },
-        ),
-        (
-            {"instance_types": ["ml.c6i.4xlarge"], "stairs": STAIRS},
-            ("-t", "ml.g5.xlarge"),
-            ["ml.g5.xlarge"],
-            {
-                "TrafficType": "STAIRS",
-                "Stairs": {"DurationInSeconds": 1200, "NumberOfSteps": 4, "UsersPerStep": 2},
-            },
-        ),
-        (
-            {"instance_types": ["ml.c6i.4xlarge"], "stairs": STAIRS},
+            {"stairs": STAIRS},
             ("--phase", "users=1,spawn-rate=0,duration=2m"),
             ["ml.c6i.4xlarge"],
-            {
-                "TrafficType": "PHASES",
-                "Phases": [{"InitialNumberOfUsers": 1, "SpawnRate": 0, "DurationInSeconds": 120}],
-            },
+            phases(1, 0, 120),
         ),
-        ({"instance_types": ["ml.c6i.4xlarge"]}, ("--any-type",), None, None),
+        ({}, ("--any-type",), None, None),
     ],
 )
 def test_types_and_traffic_come_from_the_settings(
-    low_latency: Command,
+    recommend: Recommend,
     account: Account,
     tmp_path: Path,
     recommendation: dict[str, Any],
@@ -93,9 +82,8 @@ def test_types_and_traffic_come_from_the_settings(
 ) -> None:
     account.deployed()
     requests = expect_start(account)
-    done = low_latency(
-        "recommend", str(stated(tmp_path, **recommendation)), *options, *START, "--yes", "--no-wait"
-    )
+    file = stated(tmp_path, instance_types=["ml.c6i.4xlarge"], **recommendation)
+    done = recommend(*options, *START, "--yes", "--no-wait", settings=file)
     assert done.status == 0, done
     [request] = requests
     configuration = request["InputConfig"]
@@ -106,24 +94,14 @@ def test_types_and_traffic_come_from_the_settings(
     )
 
 
-def test_from_start_to_results(low_latency: Command, account: Account) -> None:
+def test_from_start_to_results(recommend: Recommend, account: Account) -> None:
     account.deployed()
     requests = expect_start(account)
     account.describes("sentiment-1", "IN_PROGRESS")
     account.steps("sentiment-1", "COMPLETED", "IN_PROGRESS")
     account.describes("sentiment-1", "COMPLETED", results=[FAST, SLOW])
-    done = low_latency(
-        "recommend",
-        str(SHIPPED),
-        "-t",
-        "ml.c6i.4xlarge",
-        "-t",
-        "ml.c6i.large",
-        *START,
-        "--max-duration",
-        "90m",
-        "--yes",
-    )
+    types = ("-t", "ml.c6i.4xlarge", "-t", "ml.c6i.large")
+    done = recommend(*types, *START, "--max-duration", "90m", "--yes")
     # it ran through, against the deployed model in its VPC, up to the settings' target
     assert done.status == 0, done
     [request] = requests
@@ -150,12 +128,10 @@ def test_from_start_to_results(low_latency: Command, account: Account) -> None:
     account.all_asked()
 
 
-def test_a_default_job_lets_aws_choose(low_latency: Command, account: Account) -> None:
+def test_a_default_job_lets_aws_choose(recommend: Recommend, account: Account) -> None:
     account.model("mine", vpc=False)
     requests = expect_start(account)
-    done = low_latency(
-        "recommend", str(SHIPPED), *START, "--model-name", "mine", "--no-wait", "--json", "-y"
-    )
+    done = recommend(*START, "--model-name", "mine", "--no-wait", "--json", "-y")
     assert done.status == 0, done
     assert json.loads(done.out) == {"format_version": 1, "job": "sentiment-1", "status": "PENDING"}
     [request] = requests
@@ -167,27 +143,18 @@ def test_a_default_job_lets_aws_choose(low_latency: Command, account: Account) -
 
 
 def test_the_warm_ups_payload_goes_to_s3_after_the_question(
-    low_latency: Command, account: Account
+    recommend: Recommend, account: Account
 ) -> None:
     account.deployed()
     uploaded: list[Any] = []
     account("s3").put_object = lambda **request: uploaded.append(request)
     requests = expect_start(account)
-    arguments = (
-        "recommend",
-        str(SHIPPED),
-        "-t",
-        "ml.c6i.large",
-        "--role-arn",
-        ROLE,
-        "--upload-to",
-        "s3://my-bucket/samples/",
-        "--no-wait",
-    )
-    assert low_latency(*arguments, answer="n").status == 1
+    to = ("--role-arn", ROLE, "--upload-to", "s3://my-bucket/samples/")
+    arguments = ("-t", "ml.c6i.large", *to, "--no-wait")
+    assert recommend(*arguments, answer="n").status == 1
     assert uploaded == []
     account.deployed()
-    done = low_latency(*arguments, answer="y")
+    done = recommend(*arguments, answer="y")
     assert done.status == 0, done
     [put], [request] = uploaded, requests
     payload = request["InputConfig"]["ContainerConfig"]["PayloadConfig"]
@@ -198,32 +165,28 @@ def test_the_warm_ups_payload_goes_to_s3_after_the_question(
     assert request["JobName"].startswith("sentiment-")
 
 
-def test_starting_asks_first(low_latency: Command, account: Account) -> None:
+@pytest.mark.parametrize(
+    ("answer", "status", "said"),
+    [("n", 1, "Start the job? [y/N]"), (None, 2, "Pass --yes")],  # None: there is no terminal
+)
+def test_starting_asks_first(
+    recommend: Recommend, account: Account, answer: str | None, status: int, said: str
+) -> None:
     account.deployed()
     requests = expect_start(account)
-    done = low_latency("recommend", str(SHIPPED), "-t", "ml.c6i.4xlarge", *START, answer="n")
-    assert (done.status, requests) == (1, [])
-    assert "Start the job? [y/N]" in done.err
+    done = recommend("-t", "ml.c6i.4xlarge", *START, answer=answer)
+    assert (done.status, requests) == (status, [])
+    assert said in done.err
 
 
-def test_without_a_terminal_nothing_starts(low_latency: Command, account: Account) -> None:
-    account.deployed()
-    requests = expect_start(account)
-    done = low_latency("recommend", str(SHIPPED), "-t", "ml.c6i.4xlarge", *START)
-    assert (done.status, requests) == (2, [])
-    assert "Pass --yes" in done.err
-
-
-def test_an_interrupt_leaves_the_job_running(low_latency: Command, account: Account) -> None:
+def test_an_interrupt_leaves_the_job_running(recommend: Recommend, account: Account) -> None:
     account.describes("sentiment-1", "IN_PROGRESS")
     account.steps("sentiment-1", "IN_PROGRESS")
 
     def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    done = low_latency(
-        "recommend", str(SHIPPED), "--job", "sentiment-1", "--profile", "prod", sleep=interrupt
-    )
+    done = recommend("--job", "sentiment-1", "--profile", "prod", sleep=interrupt)
     assert done.status == 130
     assert "goes on in AWS, and so does its cost" in done.err
     again = f"low-latency recommend {SHIPPED} --profile prod --job sentiment-1"
@@ -243,33 +206,33 @@ def test_an_interrupt_leaves_the_job_running(low_latency: Command, account: Acco
     ],
 )
 def test_exit_codes_of_a_job_that_ended(
-    low_latency: Command, account: Account, status: str, results: list[Any], expected: int
+    recommend: Recommend, account: Account, status: str, results: list[Any], expected: int
 ) -> None:
     account.describes("j", status, results=results, reason="no capacity")
-    done = low_latency("recommend", str(SHIPPED), "--job", "j")
+    done = recommend("--job", "j")
     assert done.status == expected, done
     assert f"j (Advanced): {status}" in done.out
     assert "no capacity" in done.out
 
 
-def test_another_threshold_is_kept_for_coming_back(low_latency: Command, account: Account) -> None:
+def test_another_threshold_is_kept_for_coming_back(recommend: Recommend, account: Account) -> None:
     account.describes("j", "COMPLETED", results=[FAST])
-    done = low_latency("recommend", str(SHIPPED), "--job", "j", "--target", "p95=50ms")
+    done = recommend("--job", "j", "--target", "p95=50ms")
     assert done.status == 1  # 88 ms
     assert "Target: 50 ms" in done.out
     assert "The job's tests ended at p95 200 ms." in done.out
     assert "--target p95=50ms --job j --result N --write" in done.out
 
 
-def test_a_running_job_looked_at_once(low_latency: Command, account: Account) -> None:
+def test_a_running_job_looked_at_once(recommend: Recommend, account: Account) -> None:
     account.describes("j", "IN_PROGRESS")
-    done = low_latency("recommend", str(SHIPPED), "--job", "j", "--no-wait")
+    done = recommend("--job", "j", "--no-wait")
     assert (done.status, done.out) == (0, "j (Advanced): IN_PROGRESS\n")
 
 
-def test_json(low_latency: Command, account: Account) -> None:
+def test_json(recommend: Recommend, account: Account) -> None:
     account.describes("j", "COMPLETED", results=[FAST, SLOW])
-    done = low_latency("recommend", str(SHIPPED), "--job", "j", "--json")
+    done = recommend("--job", "j", "--json")
     assert (done.status, done.err) == (0, "")
     found = json.loads(done.out)
     assert found["target_ms"] == 200
@@ -278,44 +241,42 @@ def test_json(low_latency: Command, account: Account) -> None:
 
 
 def test_a_result_is_shown_and_written_when_asked(
-    low_latency: Command, account: Account, file: Path
+    recommend: Recommend, account: Account, file: Path
 ) -> None:
     for _ in range(2):
         account.describes("j", "COMPLETED", results=[SLOW, FAST])
-    arguments = ("recommend", str(file), "--job", "j", "--result", "2")
-    shown = low_latency(*arguments)
+    arguments = ("--job", "j", "--result", "2")
+    shown = recommend(*arguments, settings=file)
     assert shown.status == 0
     assert "+    instance_type: ml.c6i.4xlarge" in shown.out
     assert "scaling takes two deploys" in shown.out
     assert "--write changes it" in shown.err
     assert file.read_text() == SHIPPED.read_text()  # never silently
-    done = low_latency(*arguments, "--write")
+    done = recommend(*arguments, "--write", settings=file)
     assert done.status == 0, done
     sentiment = load_settings(file).endpoints["sentiment"]
     assert sentiment.instance_type == "ml.c6i.4xlarge"
-    assert sentiment.throughput is not None
     assert sentiment.throughput.tps_per_instance == 150
     assert file.read_text().count("#") == SHIPPED.read_text().count("#")
 
 
 def test_adopting_what_does_not_fit_writes_nothing(
-    low_latency: Command, account: Account, file: Path
+    recommend: Recommend, account: Account, file: Path
 ) -> None:
     account.describes("j", "COMPLETED", results=[SLOW])
-    beyond = low_latency("recommend", str(file), "--job", "j", "--result", "1", "--write")
-    assert beyond.status == 2
-    assert "LLR109" in beyond.err
-    account.describes(
-        "j", "COMPLETED", results=[result("ml.m6g.xlarge", latency=10, invocations=6000)]
-    )  # the image is for x86_64
-    wrong = low_latency("recommend", str(file), "--job", "j", "--result", "1", "--write")
-    assert wrong.status == 2
-    assert "LLE334" in wrong.err
+    arm = result("ml.m6g.xlarge", latency=10, invocations=6000)  # the image is for x86_64
+    account.describes("j", "COMPLETED", results=[arm])
+    for code in ("LLR109", "LLE334"):
+        done = recommend("--job", "j", "--result", "1", "--write", settings=file)
+        assert done.status == 2
+        assert code in done.err
     assert file.read_text() == SHIPPED.read_text()
 
 
-def test_scaling_beside_the_plan(low_latency: Command, account: Account) -> None:
+def test_scaling_beside_the_plan(recommend: Recommend, account: Account) -> None:
     account.describes("j", "COMPLETED", results=[FAST])
+    metric = {"PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"}
+    tracking = {"TargetValue": 5400.0, "MetricSpecification": {"Predefined": metric}}
     account.answers(
         "sagemaker",
         "get_scaling_configuration_recommendation",
@@ -328,22 +289,11 @@ def test_scaling_beside_the_plan(low_latency: Command, account: Account) -> None
             "DynamicScalingConfiguration": {
                 "MinCapacity": 2,
                 "MaxCapacity": 9,
-                "ScalingPolicies": [
-                    {
-                        "TargetTracking": {
-                            "TargetValue": 5400.0,
-                            "MetricSpecification": {
-                                "Predefined": {
-                                    "PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"
-                                }
-                            },
-                        }
-                    }
-                ],
+                "ScalingPolicies": [{"TargetTracking": tracking}],
             }
         },
     )
-    done = low_latency("recommend", str(SHIPPED), "--job", "j", "--result", "1", "--scaling")
+    done = recommend("--job", "j", "--result", "1", "--scaling")
     assert done.status == 0, done
     assert "  MinCapacity: 2\n  MaxCapacity: 9\n" in done.out
     assert "TargetValue: 5400.0" in done.out
@@ -351,16 +301,15 @@ def test_scaling_beside_the_plan(low_latency: Command, account: Account) -> None
     account.all_asked()
 
 
-def test_listing_and_stopping(low_latency: Command, account: Account) -> None:
+def test_listing_and_stopping(recommend: Recommend, account: Account) -> None:
     listed = {
         "JobName": "j",
         "JobDescription": "",
         "JobType": "Default",
         "Status": "STOPPING",
         "JobArn": JOB_ARN,
-        "CreationTime": THEN,
-        "LastModifiedTime": THEN,
         "RoleArn": ROLE,
+        **MADE,
     }
     for jobs in ([], [listed]):
         account.answers(
@@ -369,12 +318,12 @@ def test_listing_and_stopping(low_latency: Command, account: Account) -> None:
             {"SortBy": "CreationTime", "SortOrder": "Descending", "MaxResults": 50},
             {"InferenceRecommendationsJobs": jobs},
         )
-    assert "There are no jobs" in low_latency("recommend", str(SHIPPED), "--list").out
-    [found] = json.loads(low_latency("recommend", str(SHIPPED), "--list", "--json").out)["jobs"]
+    assert "There are no jobs" in recommend("--list").out
+    [found] = json.loads(recommend("--list", "--json").out)["jobs"]
     assert (found["job"], found["type"], found["status"]) == ("j", "Default", "STOPPING")
     assert found["created"] == "2026-11-20T15:00:00+00:00"
     account.answers("sagemaker", "stop_inference_recommendations_job", {"JobName": "j"}, {})
-    stopped = low_latency("recommend", str(SHIPPED), "--job", "j", "--stop")
+    stopped = recommend("--job", "j", "--stop")
     assert (stopped.status, stopped.err) == (0, "AWS stops j.\n")
     account.all_asked()
 
@@ -403,19 +352,19 @@ def test_listing_and_stopping(low_latency: Command, account: Account) -> None:
     ],
 )
 def test_mistakes_ask_aws_nothing(
-    low_latency: Command, arguments: tuple[str, ...], said: str
+    recommend: Recommend, arguments: tuple[str, ...], said: str
 ) -> None:
-    done = low_latency("recommend", str(SHIPPED), *arguments)
+    done = recommend(*arguments)
     assert done.status == 2
     assert said in done.err
     assert "Traceback" not in done.err
 
 
 @pytest.mark.parametrize("code", ["ResourceLimitExceeded", "ResourceInUse", "AccessDenied"])
-def test_refusals_of_the_start(low_latency: Command, account: Account, code: str) -> None:
+def test_refusals_of_the_start(recommend: Recommend, account: Account, code: str) -> None:
     account.deployed()
     account.refuses("sagemaker", "create_inference_recommendations_job", code)
-    done = low_latency("recommend", str(SHIPPED), "-t", "ml.c6i.large", *START, "--yes")
+    done = recommend("-t", "ml.c6i.large", *START, "--yes")
     assert done.status == 2
     assert f"{code}: no" in done.err
     assert "fix:" in done.err
