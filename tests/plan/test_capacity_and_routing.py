@@ -15,8 +15,7 @@ from low_latency_endpoint.plan.deployments import takes_guardrails
 from low_latency_endpoint.plan.limits import ROUTING_STRATEGY
 from low_latency_endpoint.plan.routing import check_routing, recommend_routing
 from low_latency_endpoint.plan.throughput import MeasuredThroughput
-
-from .conftest import Refused
+from tests.refusals import refused
 
 
 @pytest.mark.parametrize(
@@ -62,7 +61,7 @@ def test_invocations_target(tps: float, factor: float, target: float) -> None:
     assert float(Decimal(str(tps)) * Decimal(str(factor)) * 60) == target
 
 
-def test_client_zones_to_count_with(refused: Refused) -> None:
+def test_client_zones_to_count_with() -> None:
     assert instances_at_peak(1, 200, 0.5, 16) == 16
     with refused("LLE365"):
         instances_at_peak(1, 200, 0.5, 17)
@@ -96,12 +95,12 @@ def test_measured_throughput_of_the_article() -> None:
         ((1000, 200, 65), "LLE604"),
     ],
 )
-def test_throughput_out_of_range(refused: Refused, given_: tuple[float, ...], code: str) -> None:
+def test_throughput_out_of_range(given_: tuple[float, ...], code: str) -> None:
     with refused(code):
         MeasuredThroughput(*given_)
 
 
-def test_a_target_that_scaling_refuses(refused: Refused) -> None:
+def test_a_target_that_scaling_refuses() -> None:
     with refused("LLE602"):
         invocations_target(1e200, 1.0)
 
@@ -135,9 +134,7 @@ def test_recommended_routing(generative: bool, says: str) -> None:
         ("PREFIX_AWARE", {"prefix_length": 4096, "concurrency_threshold": 0}, "LLE412"),
     ],
 )
-def test_routing_that_cannot_be(
-    refused: Refused, strategy: str, settings: dict[str, int], code: str
-) -> None:
+def test_routing_that_cannot_be(strategy: str, settings: dict[str, int], code: str) -> None:
     with refused(code):
         check_routing(strategy, **settings)
 

@@ -13,7 +13,13 @@ from low_latency_endpoint.plan.hourly_cost import MOMENTS, EndpointCost, StackCo
 from low_latency_endpoint.plan.prices import list_prices
 from low_latency_endpoint.plan.stack_minutes import UNSEEN, stack_minutes
 from low_latency_endpoint.plan.tables import rows
-from low_latency_endpoint.settings import explain_endpoint, fleets_along, parse_settings, stack_cost
+from low_latency_endpoint.settings import (
+    Settings,
+    explain_endpoint,
+    fleets_along,
+    parse_settings,
+    stack_cost,
+)
 from low_latency_endpoint.simulate import Shape, shape
 from low_latency_endpoint.simulate.recorded_traffic import recorded_traffic
 
@@ -27,16 +33,20 @@ ENDPOINT: dict[str, Any] = {
 PRICE = {"ml.m5.12xlarge": 3.0}
 
 
-def cost(
+def settings(
     *, shared: Mapping[str, Any] = {}, others: Mapping[str, Any] = {}, **endpoint: Any
-) -> StackCost:
+) -> Settings:
     given = {
         "client_zones": {"ids": ["use1-az1", "use1-az2"]},
         "prices": PRICE,
         **shared,
         "endpoints": {"sentiment": {**ENDPOINT, **endpoint}, **others},
     }
-    return stack_cost(parse_settings(yaml.safe_dump(given)))
+    return parse_settings(yaml.safe_dump(given))
+
+
+def cost(**given: Any) -> StackCost:
+    return stack_cost(settings(**given))
 
 
 def instances(found: EndpointCost) -> list[int]:
@@ -220,12 +230,7 @@ def test_several_endpoints_share_the_interface_endpoint_equally() -> None:
 
 
 def along(found: StackCost, shape: Shape, **endpoint: Any) -> Any:
-    given = {
-        "client_zones": {"ids": ["use1-az1", "use1-az2"]},
-        "prices": PRICE,
-        "endpoints": {"sentiment": {**ENDPOINT, **endpoint}},
-    }
-    return found.along(fleets_along(parse_settings(yaml.safe_dump(given)), shape))
+    return found.along(fleets_along(settings(**endpoint), shape))
 
 
 def test_a_month_along_a_recorded_day() -> None:
@@ -286,19 +291,13 @@ def test_the_library_has_no_price_of_an_instance() -> None:
 
 
 def test_the_plan_says_it_as_it_says_everything() -> None:
-    given = {
-        "client_zones": {"ids": ["use1-az1", "use1-az2"]},
-        "prices": PRICE,
-        "endpoints": {"sentiment": ENDPOINT},
-    }
-    plan = explain_endpoint(parse_settings(yaml.safe_dump(given)), "sentiment")
+    plan = explain_endpoint(settings(), "sentiment")
     found = plan["hourly_cost_in_an_update"]
     assert (found.value, found.unit) == (96.0, "USD per hour")
     assert found.inputs == {"instances": 32, "price of one": 3.0, "price is": "yours"}
     assert "two fleets" in found.rule
     assert found.source.startswith("https://aws.amazon.com/")
-    del given["prices"]
-    unpriced = explain_endpoint(parse_settings(yaml.safe_dump(given)), "sentiment")
+    unpriced = explain_endpoint(settings(shared={"prices": {}}), "sentiment")
     assert unpriced["hourly_cost"].value_text == "not known"
     assert "hourly_cost_at_least" not in unpriced
 

@@ -6,22 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.plan.endpoint_request import EndpointRequest
 from low_latency_endpoint.plan.hub_serving import HubModel, also_on, hub_serving
 from low_latency_endpoint.plan.instance_pools import PlannedPool
 from low_latency_endpoint.plan.latency_plan import make_plan
 from low_latency_endpoint.plan.variant_shares import FurtherRequest, further_request, shares_of
 from tests.pinned_models import EMBEDDER, LLAMA, QWEN
+from tests.refusals import refused
 
 ZONES = ("use1-az1", "use1-az2")
-
-
-def refused(code: str, act: object) -> ConfigurationError:
-    with pytest.raises(ConfigurationError) as caught:
-        act()  # type: ignore[operator]
-    assert caught.value.code == code
-    return caught.value
 
 
 @pytest.mark.parametrize(
@@ -44,8 +37,8 @@ def test_a_licence_is_taken_when_it_is_permissive_or_named(pinned, accepted) -> 
     ],
 )
 def test_another_licence_is_refused(pinned, accepted, allowed) -> None:
-    error = refused("LLE346", lambda: HubModel(pinned=pinned, accept_license=accepted))
-    assert error.allowed == allowed
+    with refused("LLE346", allowed=allowed):
+        HubModel(pinned=pinned, accept_license=accepted)
 
 
 def test_a_model_without_a_licence_is_doubtful() -> None:
@@ -69,13 +62,13 @@ def test_all_types_get_the_context_that_all_have_room_for() -> None:
 
 
 def test_types_with_another_number_of_gpus_need_another_container() -> None:
-    types = ["ml.g6.2xlarge", "ml.g6.12xlarge"]  # one GPU, and four
-    error = refused("LLE314", lambda: hub_serving(HubModel(pinned=QWEN), types))
-    assert "SM_VLLM_TENSOR_PARALLEL_SIZE" in error.got
-    error = refused(
-        "LLE314", lambda: hub_serving(HubModel(pinned=EMBEDDER), ["ml.g6.xlarge", "ml.c7i.xlarge"])
-    )
-    assert "the image" in error.got
+    for pinned, types, got in (
+        (QWEN, ["ml.g6.2xlarge", "ml.g6.12xlarge"], "SM_VLLM_TENSOR_PARALLEL_SIZE"),  # one and four
+        (EMBEDDER, ["ml.g6.xlarge", "ml.c7i.xlarge"], "the image"),
+    ):
+        with refused("LLE314") as caught:
+            hub_serving(HubModel(pinned=pinned), types)
+        assert got in caught.value.got
 
 
 def test_a_further_type_takes_the_container_as_it_is() -> None:
@@ -86,8 +79,8 @@ def test_a_further_type_takes_the_container_as_it_is() -> None:
     assert further.container.fit.instance_type == "ml.g6e.2xlarge"
     both = also_on(large, ["ml.g6e.xlarge", "ml.g6e.2xlarge"], volume_gib=None, where="")
     assert [each.fit.instance_type for each in both.containers] == list(both.instance_types)
-    error = refused("LLE314", lambda: also_on(large, ["ml.g6.2xlarge"], volume_gib=None, where=""))
-    assert error.fix == "State that context_length."
+    with refused("LLE314", fix="State that context_length."):
+        also_on(large, ["ml.g6.2xlarge"], volume_gib=None, where="")
     small = hub_serving(HubModel(pinned=QWEN, context_length=8192), ["ml.g6e.xlarge"])
     assert (
         also_on(small, ["ml.g6.2xlarge"], volume_gib=None, where="").container.fit.context == 8192
@@ -133,10 +126,10 @@ def test_a_variant_that_shares_the_model_shares_its_container() -> None:
     fits = FurtherRequest(name="b", weight=1, instance_type="ml.g6e.2xlarge")
     shares = shares_of("primary", 1, [fits], None, None)
     made = further_request(request, fits, shares["b"])
-    assert made.hub_serving is not None
     assert made.hub_serving.instance_types == ("ml.g6e.2xlarge",)
     small = FurtherRequest(name="b", weight=1, instance_type="ml.g6.2xlarge")
-    refused("LLE314", lambda: further_request(request, small, shares["b"]))
+    with refused("LLE314"):
+        further_request(request, small, shares["b"])
     own = FurtherRequest(name="b", weight=1, instance_type="ml.m5.large", images=["a:1"])
     assert further_request(request, own, shares["b"]).hub_serving is None
     pools = FurtherRequest(
@@ -148,5 +141,4 @@ def test_a_variant_that_shares_the_model_shares_its_container() -> None:
         ],
     )
     served = further_request(request, pools, shares["b"]).hub_serving
-    assert served is not None
     assert served.instance_types == ("ml.g6e.2xlarge", "ml.g6e.4xlarge")

@@ -12,8 +12,9 @@ import pytest
 
 from low_latency_endpoint.plan.decisions import Explanation
 from low_latency_endpoint.plan.latency_plan import LatencyTarget, MeasuredThroughput, Plan
+from tests.refusals import refused
 
-from .conftest import Refused, planned
+from .conftest import planned
 
 ZONES = ("use1-az1", "use1-az2")
 CPU_IMAGE = "huggingface-pytorch-inference:2.6.0-transformers4.49.0-cpu-py312-ubuntu22.04"
@@ -165,12 +166,11 @@ def test_the_largest_fleet_outside_of_updates() -> None:
     assert (distilbert().largest_fleet, distilbert(enabled=False).largest_fleet) == (16, 8)
 
 
-def test_a_plan_of_other_arguments_is_refused(refused: Refused) -> None:
+def test_a_plan_of_other_arguments_is_refused() -> None:
     plan = distilbert()
     assert plan.checked_for(distilbert().request) is plan
-    with refused("LLE808") as caught:
+    with refused("LLE808", got="another instance_type", where="Stack/Endpoint"):
         plan.checked_for(distilbert(instance_type="ml.m5.4xlarge").request, "Stack/Endpoint")
-    assert (caught.value.got, caught.value.where) == ("another instance_type", "Stack/Endpoint")
 
 
 def test_outage_warning_only_when_the_rest_cannot_hold_the_peak() -> None:
@@ -306,7 +306,7 @@ def test_plan_by_name() -> None:
         ({"warm_up_requests": -1}, "LLE822"),
     ],
 )
-def test_mistakes(refused: Refused, changes: dict[str, Any], code: str) -> None:
+def test_mistakes(changes: dict[str, Any], code: str) -> None:
     with refused(code):
         distilbert(**changes)
 
@@ -469,9 +469,7 @@ def test_without_scaling_a_stated_number_of_instances_is_the_fleet() -> None:
         {"scale_out_cooldown": timedelta(minutes=1)},
     ],
 )
-def test_without_scaling_nothing_may_say_how_to_scale(
-    refused: Refused, stated: dict[str, Any]
-) -> None:
+def test_without_scaling_nothing_may_say_how_to_scale(stated: dict[str, Any]) -> None:
     with refused("LLE629") as raised:
         distilbert(enabled=False, **stated)
     assert raised.value.where in stated
@@ -480,7 +478,7 @@ def test_without_scaling_nothing_may_say_how_to_scale(
 @pytest.mark.parametrize(
     ("value", "code"), [(0, "LLE602"), (-1, "LLE602"), (1e200, "LLE602"), (float("nan"), "LLE807")]
 )
-def test_a_concurrency_out_of_range(refused: Refused, value: float, code: str) -> None:
+def test_a_concurrency_out_of_range(value: float, code: str) -> None:
     with refused(code):
         distilbert(max_concurrency_per_instance=value)
 

@@ -14,8 +14,7 @@ from low_latency_endpoint.plan.metrics import (
     milliseconds_from_microseconds,
 )
 from low_latency_endpoint.plan.utilization import highest_utilization
-
-from .conftest import Refused
+from tests.refusals import refused
 
 NAMESPACES = {"AWS/SageMaker", "/aws/sagemaker/Endpoints", "/aws/sagemaker/InferenceComponents"}
 
@@ -102,16 +101,16 @@ def test_valid_statistics(metric: str, statistic: str) -> None:
         ("modellatency", "p99", "LLE730"),
     ],
 )
-def test_refused_statistics(refused: Refused, metric: str, statistic: str, code: str) -> None:
+def test_refused_statistics(metric: str, statistic: str, code: str) -> None:
     with refused(code):
         check_statistic(metric, statistic, "alarm")
 
 
-def test_an_error_names_what_is_valid(refused: Refused) -> None:
-    with refused("LLE732") as caught:
+def test_an_error_names_what_is_valid() -> None:
+    with refused(
+        "LLE732", allowed="Average, Sum, Minimum, Maximum, SampleCount", where="Stack/Alarms"
+    ):
         check_statistic("OverheadLatency", "p99", "Stack/Alarms")
-    assert caught.value.allowed == "Average, Sum, Minimum, Maximum, SampleCount"
-    assert caught.value.where == "Stack/Alarms"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +129,7 @@ def test_conversion_is_undone(milliseconds: float) -> None:
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])
-def test_conversion_of_no_number(refused: Refused, value: float) -> None:
+def test_conversion_of_no_number(value: float) -> None:
     with refused("LLE733"):
         microseconds_from_milliseconds(value)
 

@@ -29,9 +29,9 @@ from low_latency_endpoint.plan.model_memory import (
 from low_latency_endpoint.plan.pinned_model import PinnedModel
 from low_latency_endpoint.plan.served_model import served_task, served_weights
 from low_latency_endpoint.plan.serving_containers import serving_container
+from tests.refusals import refused
 
 from . import pinned_models as published
-from .conftest import Refused
 from .pinned_models import GIB, pinned
 
 LARGE = "ml.p5en.48xlarge"  # 8 GPUs of 144,384 MiB, on which all of these fit
@@ -159,7 +159,7 @@ def test_attention_of_another_kind_is_unknown_and_not_a_number(config: dict[str,
     assert attention({**plain, **config}) is None
 
 
-def test_of_an_unknown_cache_the_weights_alone_are_checked(refused: Refused) -> None:
+def test_of_an_unknown_cache_the_weights_alone_are_checked() -> None:
     # 688.6 GB over 8 x 144,384 MiB: 82,085 of 131,297 MiB each.
     fit = model_fit(published.DEEPSEEK_V3, LARGE)
     assert fit.kv_bytes_per_token is None
@@ -171,10 +171,9 @@ def test_of_an_unknown_cache_the_weights_alone_are_checked(refused: Refused) -> 
     assert caught.value.allowed.split(", ")[0] == "ml.g7e.48xlarge"
 
 
-def test_what_does_not_fit_is_refused_with_the_types_that_hold_it(refused: Refused) -> None:
-    with refused("LLE355") as caught:
+def test_what_does_not_fit_is_refused_with_the_types_that_hold_it() -> None:
+    with refused("LLE355", where="endpoints.chat") as caught:
         model_fit(published.LLAMA_70B, "ml.g6.2xlarge", where="endpoints.chat")
-    assert caught.value.where == "endpoints.chat"
     types = caught.value.allowed.split(", ")
     assert 0 < len(types) <= 8
     memory = [instance_facts(name).accelerator_memory_mib or 0 for name in types]  # type: ignore[union-attr]
@@ -183,7 +182,7 @@ def test_what_does_not_fit_is_refused_with_the_types_that_hold_it(refused: Refus
         assert model_fit(published.LLAMA_70B, name).weight_bytes == published.LLAMA_70B.weight_bytes
 
 
-def test_a_stated_context_that_does_not_fit_is_refused_and_never_cut(refused: Refused) -> None:
+def test_a_stated_context_that_does_not_fit_is_refused_and_never_cut() -> None:
     with refused("LLE355") as caught:
         model_fit(published.QWEN3_8B, "ml.g6.2xlarge", context_length=32_768)
     assert "27,712" in caught.value.got
@@ -195,7 +194,7 @@ def test_a_stated_context_that_does_not_fit_is_refused_and_never_cut(refused: Re
         model_fit(pinned("a/b", 1), "ml.g6e.2xlarge", context_length=0)
 
 
-def test_room_for_less_than_a_short_request_is_no_room(refused: Refused) -> None:
+def test_room_for_less_than_a_short_request_is_no_room() -> None:
     # One GPU has 19,520.96 MiB = 20,469,210,153 bytes besides; 1,000 tokens of 147,456 bytes less.
     tight = replace(published.QWEN3_8B, files=pinned("a/b", 20_469_210_153 - 1000 * 147_456).files)
     with refused("LLE355"):
@@ -280,7 +279,7 @@ def test_of_several_quantizations_the_first_is_served_with_all_its_parts() -> No
     assert not model_fit(parts, "ml.g6.xlarge").warnings[1:]
 
 
-def test_files_have_to_lie_on_the_disk(refused: Refused) -> None:
+def test_files_have_to_lie_on_the_disk() -> None:
     # ml.g6.12xlarge has 3,760 GB of its own; ml.inf2.48xlarge a volume, of 512 GiB at most.
     with refused("LLE356"):
         model_fit(pinned("a/b", 3_760_000_000_001), "ml.g6.12xlarge")
@@ -390,7 +389,6 @@ def test_fitting_types_hold_the_model_and_are_of_the_kind_asked_for() -> None:
     for kind in ("nvidia", "neuron", None):
         for name in fitting_types(published.BGE_SMALL, accelerator=kind):
             facts = instance_facts(name)
-            assert facts is not None
             assert facts.accelerator == kind
             assert facts.family not in ("p2", "p3", "inf1")
     assert fitting_types(pinned("a/b", 10_000 * GIB)) == ()

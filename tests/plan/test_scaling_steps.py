@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.plan.scaling_steps import check_steps
+from tests.refusals import refused
 
 Bounds = list[tuple[float | None, float | None]]
 
@@ -51,7 +51,5 @@ def test_steps_that_follow_each_other(bounds: Bounds) -> None:
     ],
 )
 def test_steps_that_do_not(bounds: Bounds, got: str, allowed: str) -> None:
-    with pytest.raises(ConfigurationError) as error:
+    with refused("LLE630", got=got, allowed=allowed, where="Stack/Policy"):
         check_steps(bounds, "Stack/Policy")
-    assert (error.value.code, error.value.got, error.value.allowed) == ("LLE630", got, allowed)
-    assert error.value.where == "Stack/Policy"

@@ -24,9 +24,9 @@ from low_latency_endpoint.plan.serving_containers import (
     serving_container,
     serving_images,
 )
+from tests.refusals import refused
 
 from . import pinned_models as published
-from .conftest import Refused
 from .pinned_models import GIB, pinned
 
 CLASSIFIER = pinned(
@@ -209,7 +209,7 @@ def test_what_is_not_compiled_for_inferentia_warns() -> None:
     assert not any("optimum-neuron" in warning for warning in compiled.warnings)
 
 
-def test_code_beside_the_weights_runs_only_where_somebody_says_so(refused: Refused) -> None:
+def test_code_beside_the_weights_runs_only_where_somebody_says_so() -> None:
     with refused("LLE390") as caught:
         serving_container(OWN_CODE, "ml.g6.xlarge")
     assert "modeling_own.py" in caught.value.got
@@ -234,7 +234,7 @@ def test_a_model_that_the_server_knows_needs_no_code_of_its_own() -> None:
     assert "SM_VLLM_TRUST_REMOTE_CODE" not in environment
 
 
-def test_what_a_server_is_sure_not_to_know_is_refused(refused: Refused) -> None:
+def test_what_a_server_is_sure_not_to_know_is_refused() -> None:
     def of(**config: Any) -> PinnedModel:
         return pinned("a/b", GIB, **config)
 
@@ -253,7 +253,7 @@ def test_what_a_server_is_sure_not_to_know_is_refused(refused: Refused) -> None:
     assert any("August 2026" in warning for warning in newer.warnings)
 
 
-def test_where_no_image_runs_the_refusal_says_where_one_does(refused: Refused) -> None:
+def test_where_no_image_runs_the_refusal_says_where_one_does() -> None:
     with refused("LLE353") as caught:
         serving_container(published.QWEN3_8B, "ml.m7i.4xlarge")
     assert "NVIDIA GPUs" in caught.value.allowed
@@ -299,7 +299,7 @@ def test_time_outs_grow_with_the_files_up_to_sagemakers_limit() -> None:
     assert any("SageMaker waits 60 at most" in warning for warning in huge.warnings)
 
 
-def test_tei_lies_in_other_accounts_than_the_rest(refused: Refused) -> None:
+def test_tei_lies_in_other_accounts_than_the_rest() -> None:
     tei = serving_container(published.BGE_SMALL, "ml.c7i.xlarge")
     vllm = serving_container(published.QWEN3_8B, "ml.g6.2xlarge")
     assert tei.account("us-east-1") == "683313688378"

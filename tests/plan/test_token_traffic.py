@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from low_latency_endpoint.plan.token_traffic import TokenLengths, TokenTraffic
-
-from .conftest import Refused
+from tests.refusals import refused
 
 TOKENS = st.integers(1, 200_000)
 
@@ -73,12 +72,12 @@ def test_in_words() -> None:
         ({"input": 1, "output": 1, "shared_prefix": -0.1}, "LLE895"),
     ],
 )
-def test_refused(refused: Refused, given_: dict[str, object], code: str) -> None:
+def test_refused(given_: dict[str, object], code: str) -> None:
     with refused(code):
         TokenTraffic(**given_)  # type: ignore[arg-type]
 
 
-def test_lengths_refused(refused: Refused) -> None:
+def test_lengths_refused() -> None:
     with refused("LLE894"):
         TokenLengths(p50=300, p95=299)
     with refused("LLE893"):
