@@ -86,7 +86,6 @@ def with_stall(
     def goes_on(moment: float) -> float:
         return stood[1] if stood[0] <= moment < stood[1] else moment
 
-    assert step.arrivals is not None
     due = (started_at + offset for offset in step.arrivals.offsets(step.seconds, seed=step.seed))
     return [goes_on(goes_on(at) + seconds) - at for at in due]
 

@@ -31,6 +31,9 @@ GOAL = LatencyGoal({"p99": 0.2})
 FLEET = ServingFleet("primary", ("primary",), "ml.m5.12xlarge", 1, "RANDOM")
 
 
+ANSWERED = ("_describe_", "_get_metric_")
+
+
 def kinds(found: tuple[Any, ...]) -> list[str]:
     """The kinds of verdicts."""
     return [each.kind for each in found]
@@ -54,15 +57,10 @@ class FakeAws:
 
     @property
     def meta(self) -> Any:
+        names = (name.removeprefix("_") for name in dir(type(self)) if name.startswith(ANSWERED))
         return SimpleNamespace(
             method_to_api_mapping={
-                name: "".join(map(str.capitalize, name.split("_")))
-                for name in (
-                    "describe_endpoint",
-                    "describe_endpoint_config",
-                    "describe_scalable_targets",
-                    "get_metric_data",
-                )
+                name: "".join(map(str.capitalize, name.split("_"))) for name in names
             }
         )
 
@@ -76,72 +74,46 @@ class FakeAws:
         def call(**request: Any) -> dict[str, Any]:
             self.asked.append(operation)
             if operation in self.denied:
-                raise ClientError(
-                    {"Error": {"Code": "AccessDeniedException", "Message": "no"}}, operation
-                )
+                refusal = {"Code": "AccessDeniedException", "Message": "no"}
+                raise ClientError({"Error": refusal}, operation)
             return dict(getattr(self, f"_{operation}")(**request))
 
         return call
 
     def _describe_endpoint(self, EndpointName: str) -> dict[str, Any]:
         if self.missing:
-            raise ClientError(
-                {
-                    "Error": {
-                        "Code": "ValidationException",
-                        "Message": f'Could not find endpoint "{EndpointName}".',
-                    }
-                },
-                "DescribeEndpoint",
-            )
+            error = {
+                "Code": "ValidationException",
+                "Message": f'Could not find endpoint "{EndpointName}".',
+            }
+            raise ClientError({"Error": error}, "DescribeEndpoint")
         count = self.instances.pop(0) if len(self.instances) > 1 else self.instances[0]
-        return {
-            "EndpointConfigName": "c",
-            "ProductionVariants": [{"VariantName": "primary", "CurrentInstanceCount": count}],
-        }
+        one = {"VariantName": "primary", "CurrentInstanceCount": count}
+        return {"EndpointConfigName": "c", "ProductionVariants": [one]}
 
     def _describe_endpoint_config(self, **_: Any) -> dict[str, Any]:
-        return {
-            "ProductionVariants": [
-                {
-                    "VariantName": "primary",
-                    "InstanceType": "ml.m5.xlarge",
-                    "RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"},
-                }
-            ]
-        }
+        routing = {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}
+        one = {"VariantName": "primary", "InstanceType": "ml.m5.xlarge", "RoutingConfig": routing}
+        return {"ProductionVariants": [one]}
 
     def _describe_scalable_targets(self, **_: Any) -> dict[str, Any]:
-        return {
-            "ScalableTargets": [
-                {
-                    "ResourceId": "endpoint/sentiment/variant/primary",
-                    "MinCapacity": 2,
-                    "MaxCapacity": 6,
-                }
-            ]
-            if self.scaled
-            else []
-        }
+        resource = "endpoint/sentiment/variant/primary"
+        one = {"ResourceId": resource, "MinCapacity": 2, "MaxCapacity": 6}
+        return {"ScalableTargets": [one] * self.scaled}
 
     def _get_metric_data(
         self, MetricDataQueries: list[dict[str, Any]], StartTime: datetime, **_: Any
     ) -> dict[str, Any]:
         counted = self.invocations.pop(0) if len(self.invocations) > 1 else self.invocations[0]
+        series = {"Invocations.Sum": [counted], **self.series}
         results = []
         for query in MetricDataQueries:
             stat = query["MetricStat"]
             name = f"{stat['Metric']['MetricName']}.{stat['Stat']}"
-            values = [counted] if name == "Invocations.Sum" else self.series.get(name, [])
-            results.append(
-                {
-                    "Id": query["Id"],
-                    "Values": values,
-                    "Timestamps": [
-                        StartTime + timedelta(minutes=number) for number in range(len(values))
-                    ],
-                }
-            )
+            of = {each["Name"]: each["Value"] for each in stat["Metric"]["Dimensions"]}
+            values = series.get(f"{of['VariantName']}.{name}", series.get(name, []))
+            times = [StartTime + timedelta(minutes=number) for number in range(len(values))]
+            results.append({"Id": query["Id"], "Values": values, "Timestamps": times})
         return {"MetricDataResults": results}
 
 
@@ -152,28 +124,23 @@ class TwoVariants(FakeAws):
     types: tuple[str, str, str] = ("ml.m5.xlarge", "ml.m5.xlarge", "ml.g5.xlarge")
 
     def _describe_endpoint(self, EndpointName: str) -> dict[str, Any]:
-        return {
-            "EndpointConfigName": "c",
-            "ProductionVariants": [
-                {"VariantName": name, "CurrentInstanceCount": count, "CurrentWeight": weight}
-                for name, count, weight in (("a", 1, 1.0), ("b", 3, 2.0), ("idle", 9, 0.0))
-            ],
-        }
+        all_ = [
+            {"VariantName": name, "CurrentInstanceCount": count, "CurrentWeight": weight}
+            for name, count, weight in (("a", 1, 1.0), ("b", 3, 2.0), ("idle", 9, 0.0))
+        ]
+        return {"EndpointConfigName": "c", "ProductionVariants": all_}
 
     def _describe_endpoint_config(self, **_: Any) -> dict[str, Any]:
+        all_ = zip(("a", "b", "idle"), self.types, strict=True)
         return {
             "ProductionVariants": [
-                {"VariantName": name, "InstanceType": kind}
-                for name, kind in zip(("a", "b", "idle"), self.types, strict=True)
+                {"VariantName": name, "InstanceType": kind} for name, kind in all_
             ]
         }
 
     def _describe_scalable_targets(self, **_: Any) -> dict[str, Any]:
-        return {
-            "ScalableTargets": [
-                {"ResourceId": "endpoint/sentiment/variant/b", "MinCapacity": 3, "MaxCapacity": 6}
-            ]
-        }
+        one = {"ResourceId": "endpoint/sentiment/variant/b", "MinCapacity": 3, "MaxCapacity": 6}
+        return {"ScalableTargets": [one]}
 
 
 def loaded(

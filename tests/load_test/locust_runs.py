@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import functools
 import json
 import os
@@ -69,8 +70,6 @@ def _parent() -> subprocess.Popen[str]:
 
 def _ask(**case: Any) -> Any:
     parent = _parent()
-    assert parent.stdin is not None
-    assert parent.stdout is not None
     parent.stdin.write(json.dumps(case) + "\n")
     parent.stdin.flush()
     return json.loads(parent.stdout.readline())
@@ -177,17 +176,31 @@ def write_locustfile(folder: Path, server: PreciseServer, attributes: str) -> No
     )
 
 
+def headless(options: str = "", processes: int | None = None) -> list[str]:
+    """Arguments of a run without a page, of one user on each of these processes."""
+    users = [] if processes is None else ["-u", str(processes), "-r", "2"]
+    forked = two_processes() if processes == 2 else []
+    return [
+        *["-f", "locustfile.py", "--headless", "--only-summary"],
+        *users,
+        *forked,
+        *options.split(),
+    ]
+
+
 def locust(
     folder: Path,
     server: PreciseServer,
-    *options: str,
+    options: str = "",
+    processes: int | None = None,
+    *,
     attributes: str = "arrivals = ConstantArrivals(100)\n    seconds = 3",
     requests: int | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """A headless run of the locustfile; it is stopped when the server has seen these requests."""
     write_locustfile(folder, server, attributes)
     return run_locust(
-        ["-f", "locustfile.py", "--headless", "--only-summary", *options],
+        headless(options, processes),
         folder,
         enough=None if requests is None else lambda: server.seen() >= requests,
         end=lambda process: (folder / END).touch(),
@@ -205,6 +218,18 @@ def two_processes() -> list[str]:
     """A master and two forked workers, on a port that no other test has."""
     port = str(free_port())
     return ["--processes", "2", "--master-bind-port", port, "--master-port", port]
+
+
+def aggregated(folder: Path) -> dict[str, str]:
+    """The last row of Locust's CSV."""
+    with (folder / "run_stats.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))[-1]
+
+
+def page_of(folder: Path) -> Any:
+    """What Locust's HTML shows."""
+    page = (folder / "run.html").read_text(encoding="utf-8")
+    return json.loads(page.split("window.templateArgs = ", 1)[1].split("\n", 1)[0].rstrip("; "))
 
 
 def percentiles_said(output: str) -> dict[str, float]:

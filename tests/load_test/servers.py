@@ -23,7 +23,6 @@ from low_latency_endpoint.load_test.engine.generator_process import GeneratorPro
 from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.target import Target
 
-PROGRAM = Path(__file__).with_name("precise_server.py")
 #: An environment in which nothing can be signed for a real account.
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
@@ -115,19 +114,36 @@ class PreciseServer:
         return GeneratorProcess(self.target, payloads, processes, **options)
 
 
+def said_by(program: str) -> str:
+    """What a Python program says in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+@contextmanager
+def served_by(program: str, **options: Any) -> Iterator[str]:
+    """The URL of a server of this folder, in a process of its own."""
+    with subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name(program))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(options).encode() + b"\n")
+            process.stdin.flush()
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.kill()
+
+
 @contextmanager
 def precise_server(
     seconds: Sequence[float], stall: tuple[float, float] | None = None
 ) -> Iterator[PreciseServer]:
     """A server with these service times, taken in turn or by the request's own number."""
-    with subprocess.Popen(
-        [sys.executable, str(PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(json.dumps({"seconds": seconds, "stall": stall}).encode() + b"\n")
-            process.stdin.flush()
-            yield PreciseServer(f"http://127.0.0.1:{int(process.stdout.readline())}")
-        finally:
-            process.kill()
+    with served_by("precise_server.py", seconds=seconds, stall=stall) as url:
+        yield PreciseServer(url)

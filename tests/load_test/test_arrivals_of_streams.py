@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.tls_server import write_certificates
 from low_latency_endpoint.load_test.engine.connections import GeneratorConnection
 
 HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -52,13 +51,10 @@ class Server(threading.Thread):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the kernel tells no arrivals")
-@pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
-def test_a_part_that_is_read_late_came_when_it_came(secure: bool, tmp_path: Path) -> None:
-    if secure:
-        write_certificates(tmp_path)
-    server = Server(tmp_path / "server.pem" if secure else None)
+def test_a_part_that_is_read_late_came_when_it_came(tls: Path | None) -> None:
+    server = Server(tls and tls / "server.pem")
     server.start()
-    connection = GeneratorConnection(server.url, 60, str(tmp_path / "ca.pem") if secure else "")
+    connection = GeneratorConnection(server.url, 60, str(tls / "ca.pem") if tls else "")
     found: dict[bytes, tuple[float, float]] = {}
 
     def read(part: bytes) -> None:

@@ -15,7 +15,6 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
-from benchmarks.tls_server import write_certificates
 from low_latency_endpoint.load_test.engine.connections import GeneratorConnection
 from low_latency_endpoint.load_test.engine.invoking import SageMakerInvoker
 from low_latency_endpoint.load_test.engine.target import Target
@@ -26,18 +25,6 @@ pytestmark = pytest.mark.realtime
 
 SESSION = boto3.Session("AKIDEXAMPLE", "secret", "token", "us-east-1")
 CALLERS, CALLS = 4, 400
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("certificates")
-    write_certificates(made)
-    return made
-
-
-@pytest.fixture(params=["plain", "tls"])
-def tls(request: pytest.FixtureRequest, folder: Path) -> Path | None:
-    return folder if request.param == "tls" else None
 
 
 def invoker_of(server: ClosingServer, folder: Path) -> SageMakerInvoker:

@@ -21,25 +21,31 @@ from .servers import serve_sentiment
 pytestmark = pytest.mark.realtime
 
 
-RATES = ["--tps", "10", *(["--tps", "20"] * 30), "--duration", "2s"]
-SEARCH = ["--find-limit", "--target", "p99=200ms", "--duration", "20s"]
+RATES = f"--tps 10 {'--tps 20 ' * 30} --duration 2s"
+SEARCH = "--find-limit --target p99=200ms --duration 20s"
 
 
 @pytest.mark.parametrize(
-    ("number", "load", "after"),
+    ("number", "ignored", "load", "after"),
     [
-        (signal.SIGINT, RATES, "10 TPS"),
-        (signal.SIGTERM, RATES, "10 TPS"),
+        (signal.SIGINT, True, RATES, "10 TPS"),
+        (signal.SIGINT, False, RATES, "10 TPS"),
+        (signal.SIGTERM, True, RATES, "10 TPS"),
         # The first rate is held; the second is under way.
-        (signal.SIGTERM, SEARCH, "(rise): held"),
+        (signal.SIGTERM, True, SEARCH, "(rise): held"),
     ],
 )
-def test_a_load_test_that_is_ended_writes_what_it_has(
-    tmp_path: Path, number: signal.Signals, load: list[str], after: str
+def test_a_load_test_that_is_ended_writes_what_it_has_and_leaves_nothing(
+    tmp_path: Path, number: signal.Signals, ignored: bool, load: str, after: str
 ) -> None:
     def ignore() -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if ignored:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
+    line = (
+        f"load-test sentiment {load} --alone 1s --metrics-wait 0s --payload {{}} "
+        "-o result.json --html page.html --csv steps.csv"
+    )
     with (
         LocalAws.in_process(model_servers={"*": SimulatedModelServer()}) as aws,
         contextlib.ExitStack() as leaving,
@@ -52,24 +58,10 @@ def test_a_load_test_that_is_ended_writes_what_it_has(
                 sys.executable,
                 "-c",
                 "from low_latency_endpoint.cli import main; main()",
-                "load-test",
-                "sentiment",
-                *load,
-                "--alone",
-                "1s",
-                "--metrics-wait",
-                "0s",
-                "--payload",
-                "{}",
-                "-o",
-                "result.json",
-                "--html",
-                "page.html",
-                "--csv",
-                "steps.csv",
+                *line.split(),
             ],
             cwd=tmp_path,
-            env={**os.environ, **aws.exports()},
+            env={**os.environ, **aws.exports(), "INTERRUPTED": str(tmp_path)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -86,6 +78,7 @@ def test_a_load_test_that_is_ended_writes_what_it_has(
             out, err = process.communicate(timeout=120)
     assert process.returncode == 1, err
     assert "Traceback" not in said + err
+    assert "Interrupted after " in out
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["interrupted"] is True
     if load is SEARCH:
@@ -98,4 +91,17 @@ def test_a_load_test_that_is_ended_writes_what_it_has(
         assert result["limit"] is None
     assert (tmp_path / "page.html").stat().st_size > 1000
     assert (tmp_path / "steps.csv").read_text().startswith("step,")
-    assert out
+    deadline = time.monotonic() + 15
+    while left := processes_with(f"INTERRUPTED={tmp_path}".encode()):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.2)
+
+
+def processes_with(variable: bytes) -> list[str]:
+    """Processes of this machine with a variable in their environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if variable in (folder / "environ").read_bytes().split(b"\0"):
+                found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+    return found

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import LanguageModelServer
 from local_sagemaker.model_servers.language_model import BLOCK
-from low_latency_endpoint.cli import app
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
 from low_latency_endpoint.load_test.engine.payloads import Payloads
@@ -23,6 +19,7 @@ from low_latency_endpoint.load_test.engine.prompts import Prompts
 from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 from low_latency_endpoint.load_test.engine.target import INVOKE, OPENAI, Target, TokenLimits
 
+from .conftest import LoadTest
 from .servers import serve_sentiment
 
 pytestmark = pytest.mark.realtime
@@ -73,7 +70,6 @@ def test_in_a_session_all_that_was_sent_before_is_found_again(
     first_number = number * 1_000_000
     result = sent(aws, prompts, first_number, api, processes)
     assert (result.errors, result.completed) == ({}, RATE * SECONDS)
-    assert result.tokens is not None
     # Questions and answers are whole blocks. A machine that stands still for a second lets turns
     # overlap, and the later one finds less.
     again = found_again(prompts, first_number)
@@ -85,29 +81,15 @@ def test_without_a_session_most_turns_meet_another_instance(aws: LocalAws) -> No
     prompts = Prompts.of(LENGTHS)
     result = sent(aws, prompts, 2_000_000)
     assert (result.errors, result.completed) == ({}, RATE * SECONDS)
-    assert result.tokens is not None
     assert 0 < result.tokens.cached_tokens < 0.8 * found_again(prompts, 2_000_000)
 
 
-def load_test(aws: LocalAws, result: Path, *arguments: str) -> tuple[dict[str, Any], str]:
-    done = CliRunner().invoke(
-        app,
-        [
-            *("load-test", "sentiment", "--tokens", LENGTHS, "--metrics-wait", "0s"),
-            *("--tps", "20", "--duration", "4s", "--alone", "0s", *arguments, "-o", str(result)),
-        ],
-        env=aws.environment(),
-    )
-    assert done.exit_code in (0, 1), done.output
-    content: dict[str, Any] = json.loads(result.read_text())
-    return content, done.output
+SENT = ("--tokens", LENGTHS, "--tps", "20", "--duration", "4s", "--alone", "0s", "--sessions")
 
 
-def test_the_command_says_how_far_apart_turns_were(aws: LocalAws, tmp_path: Path) -> None:
+def test_the_command_says_how_far_apart_turns_were(load_test: LoadTest, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    content, said = load_test(
-        aws, tmp_path / "result.json", "--sessions", "--prefix-aware-id", "--html", str(page)
-    )
+    content, said = load_test(*SENT, "--prefix-aware-id", "--html", str(page))
     (step,) = content["steps"]
     assert step["errors"] == {}
     assert step["conversations"] == AT_ONCE
@@ -122,10 +104,10 @@ def test_the_command_says_how_far_apart_turns_were(aws: LocalAws, tmp_path: Path
     assert f"20 TPS: {AT_ONCE} conversations at once, " in said
 
 
-def test_a_container_without_sessions_fails_every_turn(aws: LocalAws, tmp_path: Path) -> None:
+def test_a_container_without_sessions_fails_every_turn(aws: LocalAws, load_test: LoadTest) -> None:
     aws.set_model_servers({"*": replace(MODEL, stateful_sessions=False)})
     try:
-        content, _ = load_test(aws, tmp_path / "result.json", "--sessions")
+        content, _ = load_test(*SENT)
     finally:
         aws.set_model_servers({"*": MODEL})
     (step,) = content["steps"]

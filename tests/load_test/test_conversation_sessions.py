@@ -12,7 +12,6 @@ from botocore.exceptions import ClientError, ConnectTimeoutError
 from typer.testing import CliRunner
 
 from low_latency_endpoint.cli import app
-from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine import conversation_sessions
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.conversation_sessions import ConversationSessions
@@ -22,6 +21,7 @@ from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.prompts import Prompts
 from low_latency_endpoint.load_test.engine.steps import Step
 from low_latency_endpoint.load_test.engine.target import Target
+from tests.refusals import refused
 
 TURNS, AT_ONCE = 3, 4
 PROMPTS = Prompts.of(f"input=9,output=2,turns={TURNS},conversations={AT_ONCE}", sessions=True)
@@ -185,16 +185,13 @@ def test_the_hint_for_the_router_goes_out_beside_the_session(container: Containe
 
 
 def test_sessions_without_turns_are_refused() -> None:
-    with pytest.raises(ConfigurationError) as refused:
+    with refused("LLT169"):
         Prompts.of("input=9,output=2", sessions=True)
-    assert refused.value.code == "LLT169"
 
 
 def test_processes_do_not_share_a_session() -> None:
-    with pytest.raises(ConfigurationError) as refused:
+    with refused("LLT169", says="4 conversations for 3 processes"):
         GeneratorProcess(Target("chat", "us-east-1"), Payloads.of_prompts(PROMPTS), 3)
-    assert refused.value.code == "LLT169"
-    assert "4 conversations for 3 processes" in str(refused.value)
     PROMPTS.check_processes(2)
     Prompts.of("input=9,output=2,turns=3,conversations=4").check_processes(3)
 

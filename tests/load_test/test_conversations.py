@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.payloads import Payloads
@@ -21,6 +20,7 @@ from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 from low_latency_endpoint.load_test.engine.token_results import TokenResult
 from low_latency_endpoint.load_test.engine.validity import warnings
 from low_latency_endpoint.load_test.search.measured_steps import summary_lines
+from tests.refusals import refused
 
 TURNS, AT_ONCE = 4, 50
 TALKS = f"turns={TURNS},conversations={AT_ONCE}"
@@ -186,10 +186,8 @@ def test_one_turn_is_the_request_that_it_always_was() -> None:
     ],
 )
 def test_what_makes_no_conversations_is_refused(text: str, code: str, words_of: str) -> None:
-    with pytest.raises(ConfigurationError) as refused:
+    with refused(code, says=words_of):
         Prompts.of(f"input=5,output=1,{text}")
-    assert refused.value.code == code
-    assert words_of in str(refused.value)
 
 
 # ----------------------------------------------------------------------------------- how far apart

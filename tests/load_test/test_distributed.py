@@ -8,24 +8,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import pytest
 
 from low_latency_endpoint.load_test.engine.arrivals import PoissonArrivals
-from low_latency_endpoint.load_test.engine.generator_process import GeneratorProcess
-from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult
-from low_latency_endpoint.load_test.engine.target import Target
 
 from .agreement import Pairs, agree
-from .servers import ENVIRONMENT, PAYLOADS, precise_server
+from .servers import ENVIRONMENT, precise_server
 
 pytestmark = pytest.mark.realtime
-
-WORKER = Path(__file__).with_name("recorded_worker.py")
-NOWHERE = Target("sentiment", "us-east-1", ("http://127.0.0.1:9",), streaming=True)
 
 
 @contextmanager
@@ -42,47 +35,6 @@ def worker(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     finally:
         process.kill()
         process.wait()
-
-
-def merged(samples: Path, workers: int) -> StepResult:
-    """What a master makes of samples that so many workers recorded."""
-    with ExitStack() as stack:
-        generator = stack.enter_context(
-            GeneratorProcess(NOWHERE, PAYLOADS, expect_workers=workers, environment=ENVIRONMENT)
-        )
-        for _ in range(workers):
-            stack.enter_context(worker(str(WORKER), f"127.0.0.1:{generator.port}", str(samples)))
-        return generator.run(Step("recorded", 1, PoissonArrivals(10)))
-
-
-def test_two_workers_merge_to_exactly_what_one_records(tmp_path: Path) -> None:
-    draw = random.Random(6)
-    samples = [draw.lognormvariate(-3, 1.2) for _ in range(20_000)]
-    path = tmp_path / "samples.json"
-    path.write_text(json.dumps(samples), encoding="utf-8")
-    one, two = merged(path, 1), merged(path, 2)
-    answered = [sample for sample in samples if sample <= 1]
-
-    assert two.latency == one.latency == LatencyHistogram.of(answered)
-    assert two.latency.percentiles() == one.latency.percentiles()
-    assert two.latency.encode() == one.latency.encode()
-    assert (two.service, two.send_lag) == (one.service, one.send_lag)
-    assert (
-        two.first_byte == one.first_byte == LatencyHistogram.of(sample / 4 for sample in answered)
-    )
-    assert (
-        two.refused
-        == one.refused
-        == LatencyHistogram.of(sample for sample in samples if sample > 1)
-    )
-    assert (two.intended, two.sent, two.completed) == (one.intended, one.sent, one.completed)
-    assert two.errors == one.errors == {"slow": len(samples) - len(answered)}
-    assert (one.generator.processes, two.generator.processes) == (1, 2)
-    # And the merged figures are those of the samples themselves.
-    for share, found in zip(
-        (0.5, 0.99, 0.999), two.latency.quantiles((0.5, 0.99, 0.999)), strict=True
-    ):
-        assert found == pytest.approx(sorted(answered)[int(share * len(answered))], rel=0.005)
 
 
 def measured(processes: int, longer: float) -> tuple[StepResult, list[Progress]]:

@@ -170,7 +170,6 @@ def test_the_same_limit_takes_a_third_of_the_time() -> None:
             search = SearchPlan(LatencyGoal({"p99": target}), 60.0, instances=1, seed=seed)
             plan = replace(limit_plan(search), whole_minutes=True)
             done = run(plan, generator, clock=lambda of=generator: of.clock)
-            assert done.limit is not None
             assert done.limit.confirmed
             seconds.append(generator.clock - began)
             found.append(done.limit.rate)
@@ -191,7 +190,6 @@ def test_short_steps_are_judged_by_their_requests(seconds: float) -> None:
         goal = LatencyGoal({"p90": 0.2})
         search = SearchPlan(goal, seconds, alone_seconds=2.0, instances=1, seed=seed)
         done = run(limit_plan(search), generator, clock=lambda of=generator: of.clock)
-        assert done.limit is not None
         assert done.limit.confirmed
         found.append(done.limit.rate)
     assert 150 <= statistics.median(found) <= 200  # 4 / 0.02; the queue refuses before

@@ -7,10 +7,8 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +22,6 @@ from local_sagemaker import LocalAws, RuntimeOptions, deploy_template
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from low_latency_endpoint.account.sessions import AwsUnavailable
 from low_latency_endpoint.cli import app
-from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.arrivals import PoissonArrivals
 from low_latency_endpoint.load_test.engine.payloads import Payloads
 from low_latency_endpoint.load_test.engine.prompts import Prompts
@@ -35,6 +32,9 @@ from low_latency_endpoint.load_test.fleet.description import FleetDescription, f
 from low_latency_endpoint.load_test.fleet.exchange import STATUS, RunFolder
 from low_latency_endpoint.load_test.fleet.fleet_generator import FleetGenerator
 from low_latency_endpoint.load_test.fleet.tasks import FleetTasks
+from tests.refusals import refused
+
+from .locust_runs import free_port, until
 
 pytestmark = pytest.mark.realtime
 
@@ -107,12 +107,6 @@ def open_fleet(aws: LocalAws, fleet: FleetDescription, told: list[str]) -> Any:
     return opened
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 def tasks(aws: LocalAws, fleet: FleetDescription, run_id: str) -> list[dict[str, Any]]:
     """Every task of a run, stopped or not."""
     ecs = aws.client("ecs")
@@ -124,6 +118,10 @@ def tasks(aws: LocalAws, fleet: FleetDescription, run_id: str) -> list[dict[str,
         ]
     ]
     return list(ecs.describe_tasks(cluster=fleet.cluster, tasks=arns)["tasks"]) if arns else []
+
+
+def task_of(found: list[dict[str, Any]], container: str) -> dict[str, Any]:
+    return next(task for task in found if task["containers"][0]["name"] == container)
 
 
 def running_tasks(aws: LocalAws, fleet: FleetDescription) -> list[str]:
@@ -168,9 +166,7 @@ def test_two_workers_in_two_zones_send_every_request_once(aws, fleet, open_fleet
     }
     assert subnets == set(fleet.subnets)
     # The image's environment is not the way in: nothing but the run is passed.
-    assert "step 1: 60 TPS" in log_of(
-        aws, fleet, next(task for task in started if task["containers"][0]["name"] == "master")
-    )
+    assert "step 1: 60 TPS" in log_of(aws, fleet, task_of(started, "master"))
 
     assert told[-1] == "The fleet is stopped; nothing of it runs any more"
     ended = tasks(aws, fleet, generator.run_id)
@@ -192,17 +188,14 @@ def test_a_payload_function_travels(open_fleet, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["json:dumps", "os.path:basename", "math:sqrt"])
 def test_a_payload_function_that_cannot_travel_is_refused(open_fleet, name):
     payloads = Payloads((), generator=name)
-    with pytest.raises(ConfigurationError) as raised:
+    with refused("LLT127", got=name):
         open_fleet(payloads=payloads)
-    assert raised.value.code == "LLT127"
-    assert raised.value.got == name
 
 
 def test_workers_do_not_share_a_session(open_fleet):
     prompts = Prompts.of("input=9,output=2,turns=2,conversations=10", sessions=True)
-    with pytest.raises(ConfigurationError) as raised:
+    with refused("LLT169"):
         open_fleet(payloads=Payloads.of_prompts(prompts), workers=3)
-    assert raised.value.code == "LLT169"
 
 
 # --- what goes wrong ------------------------------------------------------------------------------
@@ -210,44 +203,32 @@ def test_workers_do_not_share_a_session(open_fleet):
 
 @pytest.mark.parametrize("workers", [0, 201, 1.5, "four"])
 def test_an_impossible_number_of_workers_is_refused(open_fleet, workers):
-    with pytest.raises(ConfigurationError) as raised:
+    with refused("LLT124"):
         open_fleet(workers=workers)
-    assert raised.value.code == "LLT124"
 
 
 def test_no_fleet_is_said_with_the_way_to_one(aws):
-    with pytest.raises(ConfigurationError) as raised:
+    with refused("LLT123") as raised:
         find_fleet(aws.client, "nobody")
-    assert raised.value.code == "LLT123"
     assert "load-test-fleet=true" in raised.value.fix
 
 
-def test_of_two_fleets_none_is_chosen(aws):
-    for stack in ("one", "two"):
-        name = f"/low-latency-endpoint/load-test-fleet/twice/{stack}"
+@pytest.mark.parametrize("count", [2, 11])  # ten to a page
+def test_of_several_fleets_none_is_chosen_and_each_is_told(aws, count):
+    for number in range(count):
+        name = f"/low-latency-endpoint/load-test-fleet/many-{count}/stack-{number}"
         aws.client("ssm").put_parameter(Name=name, Value="{}", Type="String", Overwrite=True)
-    with pytest.raises(ConfigurationError) as raised:
-        find_fleet(aws.client, "twice")
-    assert raised.value.code == "LLT170"
-    assert raised.value.got.count("/twice/") == 2
-
-
-def test_fleets_of_every_page_are_found(aws):
-    for number in range(11):  # ten to a page
-        name = f"/low-latency-endpoint/load-test-fleet/many/stack-{number}"
-        aws.client("ssm").put_parameter(Name=name, Value="{}", Type="String", Overwrite=True)
-    with pytest.raises(ConfigurationError) as raised:
-        find_fleet(aws.client, "many")
-    assert raised.value.got.count("/many/") == 11
+    with refused("LLT170") as raised:
+        find_fleet(aws.client, f"many-{count}")
+    assert raised.value.got.count(f"/many-{count}/") == count
 
 
 @pytest.mark.parametrize("value", ["{", "[]", '{"schema": 1}', '{"subnets": 3}'])
 def test_a_description_of_another_version_is_said(aws, value):
     name = "/low-latency-endpoint/load-test-fleet/older/testing-fleet"
     aws.client("ssm").put_parameter(Name=name, Value=value, Type="String", Overwrite=True)
-    with pytest.raises(ConfigurationError) as raised:
+    with refused("LLT123") as raised:
         find_fleet(aws.client, "older")
-    assert raised.value.code == "LLT123"
     assert "again" in raised.value.fix
 
 
@@ -287,12 +268,8 @@ def test_a_task_that_does_not_start_ends_the_run_with_ecss_reason(aws, fleet, op
         memory="512",
         containerDefinitions=[{"name": "worker", "image": "x", "command": ["sh"]}],
     )["taskDefinition"]["taskDefinitionArn"]
-    with (
-        pytest.raises(ConfigurationError) as raised,
-        open_fleet(description=replace(fleet, worker=wrong)),
-    ):
+    with refused("LLT125") as raised, open_fleet(description=replace(fleet, worker=wrong)):
         pass
-    assert raised.value.code == "LLT125"
     assert "CannotPullContainerError" in raised.value.got
     assert running_tasks(aws, fleet) == []
 
@@ -310,9 +287,8 @@ def test_fewer_tasks_than_asked_for_end_the_run(aws, fleet, open_fleet, monkeypa
     monkeypatch.setattr(ecs, "run_task", run_task)
     generator = open_fleet()
     generator._tasks._ecs = ecs
-    with pytest.raises(ConfigurationError) as raised, generator:
+    with refused("LLT125") as raised, generator:
         pass
-    assert raised.value.code == "LLT125"
     assert "Capacity is unavailable" in raised.value.got
     assert running_tasks(aws, fleet) == []
 
@@ -322,16 +298,11 @@ def test_a_lost_worker_ends_the_run_and_the_rest_of_the_fleet(aws, fleet, open_f
     generator = open_fleet()
 
     def lose(second: Progress) -> None:
-        worker = next(
-            task
-            for task in tasks(aws, fleet, generator.run_id)
-            if task["containers"][0]["name"] == "worker"
-        )
+        worker = task_of(tasks(aws, fleet, generator.run_id), "worker")
         aws.client("ecs").stop_task(cluster=fleet.cluster, task=worker["taskArn"], reason="spot")
 
-    with pytest.raises(ConfigurationError) as raised, generator:
+    with refused("LLT126") as raised, generator:
         generator.run(replace(STEP, seconds=30), lose)
-    assert raised.value.code == "LLT126"
     assert "spot" in raised.value.got
     assert running_tasks(aws, fleet) == []
 
@@ -347,9 +318,8 @@ def test_what_the_generator_fails_with_arrives_with_its_code(
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     payloads = Payloads.of_generator("needs_more:body")
-    with pytest.raises(ConfigurationError) as raised, open_fleet(1, payloads):
+    with refused("LLT102") as raised, open_fleet(1, payloads):
         pass
-    assert raised.value.code == "LLT102"
     assert "pandas_of_mine" in raised.value.got
     assert running_tasks(aws, fleet) == []
 
@@ -367,15 +337,8 @@ def test_the_fleet_ends_by_itself_when_this_machine_has_died(aws, fleet, open_fl
     generator = open_fleet(workers=1)
     generator.__enter__()
     generator._closed.set()  # no sign of life from now on
-    deadline = time.monotonic() + 60
-    while running_tasks(aws, fleet) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert running_tasks(aws, fleet) == []
-    master = next(
-        task
-        for task in tasks(aws, fleet, generator.run_id)
-        if task["containers"][0]["name"] == "master"
-    )
+    until(lambda: running_tasks(aws, fleet) == [], 60)
+    master = task_of(tasks(aws, fleet, generator.run_id), "master")
     assert master["containers"][0]["exitCode"] == 3
     assert "no sign of the machine" in log_of(aws, fleet, master)
 
@@ -388,10 +351,7 @@ def test_it_ends_by_itself_before_its_workers_too(aws, fleet, open_fleet, monkey
     with pytest.raises(SystemExit), generator:
         pass
     assert len(running_tasks(aws, fleet)) == 1
-    deadline = time.monotonic() + 60
-    while running_tasks(aws, fleet) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert running_tasks(aws, fleet) == []
+    until(lambda: running_tasks(aws, fleet) == [], 60)
 
 
 INTERRUPTED = """
@@ -442,31 +402,11 @@ def test_the_command_runs_on_the_fleet(aws, fleet, monkeypatch, tmp_path):
         ),
     )
     output = tmp_path / "result.json"
-    done = CliRunner().invoke(
-        app,
-        [
-            "load-test",
-            "sentiment",
-            "--fleet",
-            "2",
-            "--tps",
-            "40",
-            "--duration",
-            "2s",
-            "--alone",
-            "1s",
-            "--payload",
-            '{"inputs": "hello"}',
-            "--metrics-wait",
-            "0s",
-            "--target",
-            "p99=2s",
-            "-o",
-            str(output),
-            "--region",
-            "us-east-1",
-        ],
+    line = (
+        "load-test sentiment --fleet 2 --tps 40 --duration 2s --alone 1s --metrics-wait 0s "
+        f"--payload {{}} --target p99=2s --region us-east-1 -o {output}"
     )
+    done = CliRunner().invoke(app, line.split())
     # Files and tasks are what this is about; a busy machine may make the generator late, and then
     # the command says so, with status 1.
     late = "Client-bound: result invalid" in done.stdout

@@ -19,27 +19,20 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials, RefreshableCredentials
 from botocore.exceptions import ParamValidationError
 
-from benchmarks.tls_server import LoopbackRuntime, write_certificates
-from low_latency_endpoint.errors import ConfigurationError
+from benchmarks.tls_server import LoopbackRuntime
 from low_latency_endpoint.load_test.engine import invoking
 from low_latency_endpoint.load_test.engine.invoking import Invocation, SageMakerInvoker
 from low_latency_endpoint.load_test.engine.target import Target
+from tests.refusals import refused
 
 SESSION = boto3.Session("AKIDEXAMPLE", "secret", "token", "us-east-1")
 REGION = "us-east-1"
 Make = Callable[..., SageMakerInvoker]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("certificates")
-    write_certificates(made)
-    return made
-
-
-@pytest.fixture(params=["plain", "tls"])
-def server(request: pytest.FixtureRequest, folder: Path) -> Iterator[LoopbackRuntime]:
-    with LoopbackRuntime(folder if request.param == "tls" else None) as made:
+@pytest.fixture
+def server(tls: Path | None) -> Iterator[LoopbackRuntime]:
+    with LoopbackRuntime(tls) as made:
         yield made
 
 
@@ -58,6 +51,11 @@ def make(server: LoopbackRuntime, folder: Path) -> Iterator[Make]:
     yield invoker
     for one in made:
         one.close()
+
+
+def invoker_of(url: str, *others: str, **more: Any) -> SageMakerInvoker:
+    """An invoker without the test's own authority."""
+    return SageMakerInvoker(Target("plain", REGION, (url, *others), **more), session=SESSION)
 
 
 def free_url() -> str:
@@ -165,7 +163,7 @@ def test_a_connection_that_was_forgotten_on_its_way(
 
         threading.Thread(target=serve, daemon=True).start()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        invoker = SageMakerInvoker(Target("kept", REGION, (url,)), session=SESSION)
+        invoker = invoker_of(url)
         assert invoker.invoke(b"{}").error is None
         assert invoker.invoke(b"{}").error == error
     assert invoker.reconnects == reconnects
@@ -288,8 +286,7 @@ class Scripted:
 
 def from_script(*pieces: bytes, **more: Any) -> Invocation:
     with Scripted(pieces) as server:
-        target = Target("scripted", REGION, (server.url,), timeout_seconds=5, **more)
-        return SageMakerInvoker(target, session=SESSION).invoke(b"{}")
+        return invoker_of(server.url, timeout_seconds=5, **more).invoke(b"{}")
 
 
 def test_answers_may_come_in_pieces_of_any_size() -> None:
@@ -306,7 +303,7 @@ def test_nothing_is_left_of_the_answer_before() -> None:
     good = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
     bad = b"HTTP/1.1 503 X\r\nX-Amzn-ErrorType: Busy\r\nContent-Length: 2\r\n\r\n{}"
     with Scripted((good,), (bad[:3], bad[3:]), (good[:3], good[3:]), (good[:20],)) as server:
-        invoker = SageMakerInvoker(Target("scripted", REGION, (server.url,)), session=SESSION)
+        invoker = invoker_of(server.url)
         answers = [invoker.invoke(b"{}") for _ in range(4)]
     assert [answer.error for answer in answers] == [None, "503 Busy", None, "connection closed"]
     assert [answer.body for answer in answers] == [b"ok", b"{}", b"ok", b""]
@@ -382,23 +379,15 @@ def test_a_url_that_refuses_is_left_alone_for_a_while(make: Make, server: Loopba
     assert invoker.failovers == 2
 
 
-def test_when_all_urls_refuse() -> None:
-    target = Target("plain", REGION, (free_url(), free_url()))
-    answer = SageMakerInvoker(target, session=SESSION).invoke(b"{}")
-    assert (answer.status, answer.error) == (0, "connection refused")
-
-
-def test_a_name_that_nobody_knows() -> None:
-    target = Target("plain", REGION, ("https://no-such-name.invalid",))
-    answer = SageMakerInvoker(target, session=SESSION).invoke(b"{}")
-    assert answer.error == "connection name unknown"
-
-
-def test_a_certificate_of_somebody_else(folder: Path) -> None:
-    with LoopbackRuntime(folder) as server:
-        target = Target("plain", REGION, (server.url,))  # boto3's authorities
-        answer = SageMakerInvoker(target, session=SESSION).invoke(b"{}")
-    assert answer.error == "connection not trusted"
+def test_connections_that_cannot_be_are_named(folder: Path) -> None:
+    with LoopbackRuntime(folder) as server:  # whose certificate none of boto3's authorities signed
+        for urls, kind in (
+            ((free_url(), free_url()), "refused"),
+            (("https://no-such-name.invalid",), "name unknown"),
+            ((server.url,), "not trusted"),
+        ):
+            answer = invoker_of(*urls).invoke(b"{}")
+            assert (answer.status, answer.error) == (0, f"connection {kind}")
 
 
 def test_the_signature_is_botocores(make: Make, server: LoopbackRuntime) -> None:
@@ -520,9 +509,8 @@ def test_the_regional_url_is_the_default(monkeypatch: pytest.MonkeyPatch) -> Non
     ],
 )
 def test_bad_targets_have_a_code(code: str, given: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError) as caught:
+    with refused(code):
         Target(**{"endpoint_name": "sentiment", "region": REGION, **given})
-    assert caught.value.code == code
 
 
 def test_plain_http_to_another_machine_is_there_for_who_asks() -> None:
@@ -535,9 +523,8 @@ def test_plain_http_to_another_machine_is_there_for_who_asks() -> None:
 def test_the_environments_url_is_held_to_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", "http://runtime.example.com")
     session = boto3.Session("AKIDEXAMPLE", "secret", region_name=REGION)
-    with pytest.raises(ConfigurationError) as caught:
+    with refused("LLC110"):
         SageMakerInvoker(Target("e", REGION), session=session)
-    assert caught.value.code == "LLC110"
     assert SageMakerInvoker(Target("e", REGION, allow_plain_http=True), session=session).urls == (
         "http://runtime.example.com",
     )
@@ -549,6 +536,5 @@ def test_without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    with pytest.raises(ConfigurationError) as caught:
+    with refused("LLC109"):
         SageMakerInvoker(Target("sentiment", REGION), session=boto3.Session(region_name=REGION))
-    assert caught.value.code == "LLC109"

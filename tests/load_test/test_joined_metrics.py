@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.arrivals import RampArrivals
 from low_latency_endpoint.load_test.search.joined_metrics import read_joined
 from low_latency_endpoint.load_test.search.run_plans import rate_plan
 from low_latency_endpoint.load_test.search.running import Event, StepStarted, run
 from low_latency_endpoint.load_test.search.serving import read_fleet
+from tests.refusals import refused
 
 from .fake_account import FLEET, GOAL, FakeAws, loaded, metrics_of
 from .fake_generator import FakeGenerator
@@ -26,56 +27,28 @@ def test_what_may_not_be_read_is_unknown() -> None:
     )
     blind = read_fleet(FakeAws(denied=("describe_endpoint",)).account(), "sentiment")
     assert (blind.instances, len(blind.unknown)) == (None, 1)
-    metrics = read_joined(
-        FakeAws(denied=("get_metric_data",)).account(),
-        "sentiment",
-        blind,
-        start=0,
-        end=60,
-        answers=10,
-    )
+    denied = FakeAws(denied=("get_metric_data",)).account()
+    metrics = read_joined(denied, "sentiment", blind, start=0, end=60, answers=10)
     assert metrics.unknown == ("CloudWatch: cloudwatch:GetMetricData: not permitted",)
 
 
 def test_an_endpoint_or_variant_that_is_not_there_is_refused() -> None:
-    with pytest.raises(ConfigurationError) as caught:
+    with refused("LLA101", got="nowhere in eu-west-1"):
         read_fleet(FakeAws(missing=True).account("eu-west-1"), "nowhere")
-    assert (caught.value.code, caught.value.got) == ("LLA101", "nowhere in eu-west-1")
-    with pytest.raises(ConfigurationError) as caught:
+    with refused("LLA101", allowed="primary"):
         read_fleet(FakeAws().account(), "sentiment", "canary")
-    assert (caught.value.code, caught.value.allowed) == ("LLA101", "primary")
 
 
 def test_cloudwatch_is_waited_for() -> None:
     aws, slept, said = FakeAws(invocations=[0.0, 400.0, 990.0, 1000.0]), [], []
-    found = read_joined(
-        aws.account(),
-        "sentiment",
-        FLEET,
-        start=0,
-        end=100,
-        answers=1000,
-        sleep=slept.append,
-        progress=said.append,
-    )
+    counted: dict[str, Any] = {"start": 0, "end": 100, "answers": 1000, "sleep": slept.append}
+    found = read_joined(aws.account(), "sentiment", FLEET, **counted, progress=said.append)
     assert found.complete
     assert slept == [1, 2]
     assert said[-1] == "CloudWatch has counted 400 of 1,000 requests"
-
-
-def test_cloudwatch_is_not_waited_for_in_vain() -> None:
-    aws, slept = FakeAws(invocations=[10.0]), []
-    found = read_joined(
-        aws.account(),
-        "sentiment",
-        FLEET,
-        start=0,
-        end=100,
-        answers=1000,
-        wait=30,
-        sleep=slept.append,
-    )
-    assert not found.complete
+    slept.clear()
+    in_vain = FakeAws(invocations=[10.0]).account()
+    assert not read_joined(in_vain, "sentiment", FLEET, **counted, wait=30).complete
     assert sum(slept) == 30
 
 

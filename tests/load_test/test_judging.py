@@ -14,11 +14,14 @@ from low_latency_endpoint.load_test.search.judging import Judgement, LatencyGoal
 
 GOAL = LatencyGoal({"p50": 0.2})
 QUICK = LatencyHistogram.of([0.1] * 1_000)
+SLOW = LatencyHistogram.of([0.3] * 1_000)
 
 
-def judged(p50_by_second: Sequence[float] = (), **more: object) -> Judgement:
+def judged(
+    p50_by_second: Sequence[float] = (), latencies: LatencyHistogram = QUICK, **more: object
+) -> Judgement:
     given: dict[str, object] = {"failed": 0, "sent": 1_000, **more}
-    return judge(GOAL, QUICK, p50_by_second=p50_by_second, **given)  # type: ignore[arg-type]
+    return judge(GOAL, latencies, p50_by_second=p50_by_second, **given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -105,8 +108,7 @@ def test_statistics_that_are_none(name: str) -> None:
 def test_bounds_are_said_in_milliseconds() -> None:
     (held,) = judged().reasons
     assert held == "p50 100 ms (100 to 100) keeps 200 ms"
-    slow = LatencyHistogram.of([0.3] * 1_000)
-    broken = judge(GOAL, slow, failed=0, sent=1_000)
+    broken = judged(latencies=SLOW)
     assert (broken.outcome, broken.kept, broken.errors) == ("broken", False, False)
     assert broken.reasons[0].endswith("misses 200 ms")
 
@@ -143,6 +145,7 @@ def test_more_failures_than_are_counted_one_by_one() -> None:
     [
         ({}, True),
         ({"unsent": 1}, False),
+        ({"latencies": SLOW}, False),
         ({"p50_by_second": [1, 2, 3, 4, 5, 6]}, False),
         ({"failed": 3, "errors": {"timeout": 3}}, False),
     ],

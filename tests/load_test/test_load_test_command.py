@@ -14,7 +14,6 @@ import math
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import time
@@ -31,7 +30,7 @@ from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from low_latency_endpoint.cli import app, main
 from low_latency_endpoint.simulate.load_test_result import read_load_test_result
 
-from .servers import serve_sentiment
+from .servers import said_by, serve_sentiment
 
 pytestmark = pytest.mark.realtime
 
@@ -205,79 +204,26 @@ def test_an_endpoint_that_is_not_there(command: Run) -> None:
     assert done.stderr.startswith(("LLA101", "Reading the endpoint\nLLA101")), done.stderr
 
 
-def test_ctrl_c_keeps_what_is_whole_and_leaves_nothing(aws: LocalAws, tmp_path: Path) -> None:
-    result = tmp_path / "result.json"
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            _COMMAND,
-            "load-test",
-            NAME,
-            "--tps",
-            "20",
-            "--tps",
-            "30",
-            "--duration",
-            "30s",
-            "--alone",
-            "1s",
-            "--payload",
-            "{}",
-            "-o",
-            str(result),
-        ],
-        env={**aws.environment(), "INTERRUPTED": str(tmp_path)},
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    try:
-        for line in process.stderr:
-            if line.startswith("alone"):
-                break
-        time.sleep(1)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
-    finally:
-        process.kill()
-    assert process.returncode == 1, err
-    assert "Interrupted after 1 whole step" in out
-    content = json.loads(result.read_text("utf-8"))
-    assert (content["interrupted"], len(content["steps"])) == (True, 1)
-    marked = f"INTERRUPTED={tmp_path}".encode()
-    deadline = time.monotonic() + 15
-    while left := _processes_with(marked):
-        assert time.monotonic() < deadline, left
-        time.sleep(0.2)
-
-
-def _processes_with(variable: bytes) -> list[str]:
-    """Processes of this machine with a variable in their environment."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if variable in (folder / "environ").read_bytes().split(b"\0"):
-                found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-        except OSError:
-            continue
-    return found
-
-
 # --------------------------------------------------------------------------------------- mistakes
 
 
-def _usage(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
-) -> str:
-    monkeypatch.setattr("sys.argv", ["low-latency", "load-test", NAME, *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == 2
-    message = capsys.readouterr().err
-    assert "Traceback" not in message
-    return message
+Refused = Callable[..., str]
+
+
+@pytest.fixture
+def usage(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
+    """What the command says of arguments with a mistake."""
+
+    def said(*arguments: str, endpoint: str = NAME) -> str:
+        monkeypatch.setattr("sys.argv", ["low-latency", "load-test", endpoint, *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        assert stopped.value.code == 2
+        message = capsys.readouterr().err
+        assert "Traceback" not in message
+        return message
+
+    return said
 
 
 RATE = ("--tps", "10", "--payload", "{}", "--region", "us-east-1")
@@ -311,38 +257,31 @@ RATE = ("--tps", "10", "--payload", "{}", "--region", "us-east-1")
         (("--tps", "10", "--settings", "missing.yaml"), "LLE901"),
     ],
 )
-def test_mistakes_have_codes(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: tuple[str, ...],
-    code: str,
-) -> None:
-    assert re.search(rf"\b{code}: ", _usage(monkeypatch, capsys, *arguments))
+def test_mistakes_have_codes(usage: Refused, arguments: tuple[str, ...], code: str) -> None:
+    assert re.search(rf"\b{code}: ", usage(*arguments))
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--tps", "fast"),
-        ("--tps", "1..2..3"),
-        ("--duration", "60"),
-        ("--instances", "0"),
-        ("--timeout", "soon"),
-        ("--metrics-wait", "x"),
-        ("--nonsense",),
+        "--tps fast",
+        "--tps 1..2..3",
+        "--tps 10 --duration 60",
+        "--tps 10 --instances 0",
+        "--tps 10 --timeout soon",
+        "--tps 10 --metrics-wait x",
+        "--tps 10 --nonsense",
     ],
 )
-def test_mistakes_of_usage(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
-) -> None:
-    message = _usage(
-        monkeypatch,
-        capsys,
-        *RATE[2:],
-        *arguments,
-        *(() if "--tps" in arguments else ("--tps", "10")),
-    )
+def test_mistakes_of_usage(usage: Refused, arguments: str) -> None:
+    message = usage(*RATE[2:], *arguments.split())
     assert "Usage:" in message or "Invalid value" in message or "no such option" in message.lower()
+
+
+FOUR_HUNDRED = {
+    "latency": {"p90": "500ms"},
+    "throughput": {"peak_tps": 400, "tps_per_instance": 50, "safety_factor": 1.0},
+}
 
 
 def _settings(tmp_path: Path, **changes: Any) -> Path:
@@ -353,40 +292,27 @@ def _settings(tmp_path: Path, **changes: Any) -> Path:
     return file
 
 
-def test_the_settings_name_the_endpoint(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_settings_name_the_endpoint(usage: Refused, tmp_path: Path) -> None:
     file = _settings(tmp_path, endpoint_name="another")
-    monkeypatch.setattr(
-        "sys.argv", ["low-latency", "load-test", "third", "--confirm", "--settings", str(file)]
-    )
-    with pytest.raises(SystemExit):
-        main()
-    message = capsys.readouterr().err
+    message = usage("--confirm", "--settings", str(file), endpoint="third")
     assert "LLT111" in message
     assert "another" in message
 
 
 def test_help_is_quick() -> None:
     """The command costs others nothing: its libraries load when it runs."""
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            """
+    assert (
+        said_by("""
 import sys
 from low_latency_endpoint.cli import app
 from typer.testing import CliRunner
 assert CliRunner().invoke(app, ["load-test", "--help"]).exit_code == 0
 assert CliRunner().invoke(app, ["--help"]).exit_code == 0
 loaded = {name.partition(".")[0] for name in sys.modules}
-assert not loaded & {"locust", "gevent", "boto3", "botocore", "hdrh", "jinja2", "yaml"}, loaded
-""",
-        ],
-        capture_output=True,
-        text=True,
+print(loaded & {"locust", "gevent", "boto3", "botocore", "hdrh", "jinja2", "yaml"})
+""")
+        == "set()"
     )
-    assert done.returncode == 0, done.stderr
 
 
 # ------------------------------------------------------------------------------- the seeds' own run
@@ -401,34 +327,16 @@ def found(aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     """
     folder = tmp_path_factory.mktemp("found")
     result = folder / "result.json"
-    settings = _settings(
-        folder,
-        latency={"p90": "500ms"},
-        throughput={"peak_tps": 400, "tps_per_instance": 50, "safety_factor": 1.0},
+    settings = _settings(folder, **FOUR_HUNDRED)
+    line = (
+        f"load-test {NAME} --find-limit --settings {settings} --constant --duration 4s --alone 2s "
+        f"--metrics-wait 20s -o {result}"
     )
     with pytest.MonkeyPatch.context() as patched:
         for name, value in aws.exports().items():
             patched.setenv(name, value)
         for _ in range(3):
-            ran = CliRunner().invoke(
-                app,
-                [
-                    "load-test",
-                    NAME,
-                    "--find-limit",
-                    "--settings",
-                    str(settings),
-                    "--constant",
-                    "--duration",
-                    "4s",
-                    "--alone",
-                    "2s",
-                    "--metrics-wait",
-                    "20s",
-                    "-o",
-                    str(result),
-                ],
-            )
+            ran = CliRunner().invoke(app, line.split())
             # Whatever holds this machine up, generator or runtime, makes the limit lower, and once
             # in a while so low that it says more about the machine: then again.
             limit = json.loads(result.read_text("utf-8"))["limit"] or {}
@@ -485,11 +393,7 @@ def test_the_plan_says_the_instances_and_they_hold_400(
 ) -> None:
     result, _ = found
     tps = json.loads(result.read_text("utf-8"))["limit"]["tps_per_instance"]
-    settings = _settings(
-        tmp_path,
-        latency={"p90": "500ms"},
-        throughput={"peak_tps": 400, "tps_per_instance": 50, "safety_factor": 1.0},
-    )
+    settings = _settings(tmp_path, **FOUR_HUNDRED)
     planned = CliRunner().invoke(
         app, ["plan", str(settings), "--from-load-test", str(result), "--json", "--write"]
     )

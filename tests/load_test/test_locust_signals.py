@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import signal
 from collections.abc import Callable, Iterator
@@ -14,11 +13,12 @@ import pytest
 
 from .locust_runs import (
     Locust,
+    aggregated,
     counts_said,
     exit_code_said,
     free_port,
+    headless,
     locust,
-    two_processes,
     until,
     write_locustfile,
 )
@@ -27,7 +27,6 @@ from .servers import PreciseServer, precise_server
 pytestmark = pytest.mark.realtime
 
 ARRIVALS = "arrivals = ConstantArrivals(100)"
-HEADLESS = ("--headless", "--only-summary", "-r", "2")
 
 
 class Run:
@@ -61,10 +60,12 @@ class Run:
 
 
 @contextmanager
-def running(folder: Path, *options: str, ignored: bool = False) -> Iterator[Run]:
+def running(
+    folder: Path, options: str = "", processes: int | None = None, *, ignored: bool = True
+) -> Iterator[Run]:
     """Locust, perhaps started as a shell does in the background: with SIGINT ignored."""
     log = folder / "locust.log"
-    with Locust(["-f", "locustfile.py", *options], folder, log, ignored=ignored) as process:
+    with Locust(headless(options, processes), folder, log, ignored=ignored) as process:
         run = Run(process, log)
         try:
             yield run
@@ -93,21 +94,10 @@ def sent(server: PreciseServer, number: int) -> Callable[[], bool]:
 def test_a_signal_ends_a_run_with_its_result(
     tmp_path: Path, number: signal.Signals, ignored: bool, processes: int
 ) -> None:
-    options = two_processes() if processes == 2 else []
     with precise_server([0.02]) as server:
         write_locustfile(tmp_path, server, ARRIVALS)
-        with running(
-            tmp_path,
-            *HEADLESS,
-            "-u",
-            str(processes),
-            "--csv",
-            "run",
-            "--html",
-            "run.html",
-            *options,
-            ignored=ignored,
-        ) as run:
+        options = "--csv run --html run.html"
+        with running(tmp_path, options, processes, ignored=ignored) as run:
             until(sent(server, 60))
             assert len(run.children()) == (2 if processes == 2 else 0)
             run.process.send_signal(number)
@@ -120,27 +110,16 @@ def test_a_signal_ends_a_run_with_its_result(
     # Locust's own CSV writer may still be at a file that Locust closes as it ends.
     assert not any("low_latency_endpoint" in each for each in said.split("Traceback")[1:]), said
     assert re.search(rf"Aggregated +{count}\b", said), "Locust's table"
-    with (tmp_path / "run_stats.csv").open(encoding="utf-8") as file:
-        assert int(list(csv.DictReader(file))[-1]["Request Count"]) == count
+    assert int(aggregated(tmp_path)["Request Count"]) == count
     assert f'"num_requests": {count}' in (tmp_path / "run.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_the_second_signal_ends_a_run_at_once(tmp_path: Path, processes: int) -> None:
     """The endpoint answers nobody, and Locust would wait for that for ten minutes."""
-    options = two_processes() if processes == 2 else []
     with precise_server([0.02] * 20 + [900.0] * 10_000) as server:
         write_locustfile(tmp_path, server, ARRIVALS + "\n    timeout_seconds = 600")
-        with running(
-            tmp_path,
-            *HEADLESS,
-            "-u",
-            str(processes),
-            "--stop-timeout",
-            "600",
-            *options,
-            ignored=True,
-        ) as run:
+        with running(tmp_path, "--stop-timeout 600", processes) as run:
             until(sent(server, 100))
             run.children()
             run.process.send_signal(signal.SIGINT)
@@ -153,9 +132,7 @@ def test_the_second_signal_ends_a_run_at_once(tmp_path: Path, processes: int) ->
 def test_a_master_whose_workers_died_ends_and_says_so(tmp_path: Path) -> None:
     with precise_server([0.02]) as server:
         write_locustfile(tmp_path, server, ARRIVALS)
-        with running(
-            tmp_path, *HEADLESS, "-u", "2", "--html", "run.html", *two_processes(), ignored=True
-        ) as run:
+        with running(tmp_path, "--html run.html", 2) as run:
             # Workers report each third second, and die in between.
             until(sent(server, 500))
             for child in run.children():
@@ -176,16 +153,8 @@ def test_a_master_that_waits_for_workers_can_be_ended(
 ) -> None:
     with precise_server([0.02]) as server:
         write_locustfile(tmp_path, server, ARRIVALS)
-        with running(
-            tmp_path,
-            *HEADLESS,
-            "--master",
-            "--expect-workers",
-            "2",
-            "--master-bind-port",
-            str(free_port()),
-            ignored=True,
-        ) as run:
+        master = f"--master --expect-workers 2 --master-bind-port {free_port()}"
+        with running(tmp_path, master) as run:
             until(lambda: "Waiting for workers" in run.said)
             run.process.send_signal(number)
             assert run.end() == 130
@@ -195,7 +164,6 @@ def test_a_master_that_waits_for_workers_can_be_ended(
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_client_bound_run_fails(tmp_path: Path, processes: int) -> None:
     """A user's own code that takes 30 ms for each of 100 requests a second does not keep up."""
-    options = two_processes() if processes == 2 else []
     slow = """arrivals = ConstantArrivals(200)
     seconds = 2
 
@@ -207,7 +175,7 @@ def test_a_client_bound_run_fails(tmp_path: Path, processes: int) -> None:
         return super().request(number)
 """
     with precise_server([0.001]) as server:
-        done = locust(tmp_path, server, "-u", str(processes), "-r", "2", *options, attributes=slow)
+        done = locust(tmp_path, server, "", processes, attributes=slow)
     assert "client-bound: result invalid" in done.stderr
     assert done.returncode == 1, done.stderr
 
@@ -215,7 +183,6 @@ def test_a_client_bound_run_fails(tmp_path: Path, processes: int) -> None:
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_client_bound_closed_loop_fails(tmp_path: Path, processes: int) -> None:
     """Beside other load no process gets nine tenths of a core, so that the bound is lowered."""
-    options = two_processes() if processes == 2 else []
     with precise_server([0.001]) as server:
         write_locustfile(tmp_path, server, "seconds = None")
         path = tmp_path / "locustfile.py"
@@ -223,7 +190,7 @@ def test_a_client_bound_closed_loop_fails(tmp_path: Path, processes: int) -> Non
             "(OpenLoopSageMakerUser)", "(SageMakerUser)"
         )
         path.write_text(f"{text}\nusers.CPU_SHARE = 0.001\n", encoding="utf-8")
-        with running(tmp_path, *HEADLESS, "-u", str(processes), *options, ignored=True) as run:
+        with running(tmp_path, "", processes) as run:
             until(sent(server, 300))
             run.children()
             run.process.send_signal(signal.SIGINT)

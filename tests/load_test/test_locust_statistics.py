@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import re
-import socket
-import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 
@@ -19,8 +14,16 @@ from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals
 from low_latency_endpoint.load_test.engine.locust_statistics import bucket_response_time
 from low_latency_endpoint.load_test.engine.steps import Step
 
-from .locust_runs import counts_said, exit_code_said, locust, percentiles_said
-from .servers import precise_server
+from .locust_runs import (
+    aggregated,
+    counts_said,
+    exit_code_said,
+    free_port,
+    locust,
+    page_of,
+    percentiles_said,
+)
+from .servers import precise_server, said_by
 
 pytestmark = pytest.mark.realtime
 
@@ -49,21 +52,8 @@ def test_there_are_few_enough_buckets_for_a_report_every_three_seconds() -> None
 def test_a_stall_shows_in_every_figure_of_locust(tmp_path: Path) -> None:
     """Two workers, 100 requests a second, half a second each; two seconds without an answer."""
     with precise_server([0.5], stall=(2, 2)) as server:
-        done = locust(
-            tmp_path,
-            server,
-            "-u",
-            "2",
-            "-r",
-            "2",
-            "--processes",
-            "2",
-            "--csv",
-            "run",
-            "--html",
-            "run.html",
-            attributes="arrivals = ConstantArrivals(100)\n    seconds = 7",
-        )
+        seven = "arrivals = ConstantArrivals(100)\n    seconds = 7"
+        done = locust(tmp_path, server, "--csv run --html run.html", 2, attributes=seven)
         true = sorted(server.times())
     output = done.stderr
     busy = exit_code_said(output)
@@ -77,8 +67,7 @@ def test_a_stall_shows_in_every_figure_of_locust(tmp_path: Path) -> None:
     assert "700 of 700 requests that were due were sent, 700 answered well" in output, output
     assert "2 processes" in output
 
-    with (tmp_path / "run_stats.csv").open(encoding="utf-8") as file:
-        total = list(csv.DictReader(file))[-1]
+    total = aggregated(tmp_path)
     assert total["Name"] == "Aggregated"
     assert float(total["99%"]) > 1800
     assert float(total["99%"]) == pytest.approx(said["p99"], rel=0.05)  # one sample's rank apart
@@ -88,8 +77,7 @@ def test_a_stall_shows_in_every_figure_of_locust(tmp_path: Path) -> None:
     table = next(line for line in output.splitlines()[::-1] if " Aggregated " in line)
     assert float(table.split()[1]) == pytest.approx(said["p50"], rel=0.002)
 
-    page = (tmp_path / "run.html").read_text(encoding="utf-8")
-    found = json.loads(page.split("window.templateArgs = ", 1)[1].split("\n", 1)[0].rstrip("; "))
+    found = page_of(tmp_path)
     (row,) = (one for one in found["response_time_statistics"] if one["name"] == "Aggregated")
     assert row["0.99"] == pytest.approx(float(total["99%"]))
     shown = found["requests_statistics"][-1]
@@ -100,15 +88,8 @@ def test_a_stall_shows_in_every_figure_of_locust(tmp_path: Path) -> None:
 def test_the_number_of_users_shares_the_rate_and_does_not_change_it(tmp_path: Path) -> None:
     for users in (1, 3):
         with precise_server([0.01]) as server:
-            done = locust(
-                tmp_path,
-                server,
-                "-u",
-                str(users),
-                "-r",
-                "10",
-                attributes="arrivals = ConstantArrivals(100)\n    seconds = 1",
-            )
+            one = "arrivals = ConstantArrivals(100)\n    seconds = 1"
+            done = locust(tmp_path, server, f"-u {users} -r 10", attributes=one)
             count = len(server.times())
         busy = exit_code_said(done.stderr)
         assert done.returncode == busy, done.stderr
@@ -128,36 +109,23 @@ class OneThreeTwo(LoadTestShape):
 """
 
 
-@pytest.mark.parametrize("processes", ["1", "2"])
-def test_users_who_come_and_go_share_the_rate_anew(tmp_path: Path, processes: str) -> None:
-    options = () if processes == "1" else ("--processes", processes)
+@pytest.mark.parametrize("processes", [1, 2])
+def test_users_who_come_and_go_share_the_rate_anew(tmp_path: Path, processes: int) -> None:
     with precise_server([0.01]) as server:
-        done = locust(tmp_path, server, *options, attributes=SHAPE)
+        done = locust(tmp_path, server, "", processes, attributes=SHAPE)
         count = len(server.times())
     assert done.returncode == exit_code_said(done.stderr), done.stderr
     # 400 without what spawning takes; without sharing anew it would be twice as much.
     assert 110 < count < 550
-    sent, due = (
-        int(number.replace(",", ""))
-        for number in re.findall(
-            r"([\d,]+) of ([\d,]+) requests that were due were sent", done.stderr
-        )[-1]
-    )
+    sent, due, *_ = counts_said(done.stderr)[-1]
     assert due - 20 <= sent <= due
     assert abs(sent - count) < 60
 
 
 def test_finished_arrivals_end_their_users(tmp_path: Path) -> None:
     with precise_server([0.01]) as server:
-        done = locust(
-            tmp_path,
-            server,
-            "-u",
-            "2",
-            "-r",
-            "10",
-            attributes="arrivals = RampArrivals(10, 90, poisson=False)\n    seconds = 2",
-        )
+        ramp = "arrivals = RampArrivals(10, 90, poisson=False)\n    seconds = 2"
+        done = locust(tmp_path, server, "-u 2 -r 10", attributes=ramp)
         busy = exit_code_said(done.stderr)
         assert done.returncode == busy, done.stderr
         assert len(server.times()) == 100 or busy, done.stderr
@@ -166,14 +134,13 @@ def test_finished_arrivals_end_their_users(tmp_path: Path) -> None:
 
 def test_a_locustfile_without_arrivals_is_refused_with_a_code(tmp_path: Path) -> None:
     with precise_server([0.01]) as server:
-        done = locust(tmp_path, server, "-u", "1", attributes="arrivals = None")
+        done = locust(tmp_path, server, "-u 1", attributes="arrivals = None")
     assert done.returncode == 2
     assert "LLT131" in done.stderr
 
 
 def test_locusts_page_shows_a_generator_at_work() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     with precise_server([0.0237]) as server, server.generator(2, web_port=port) as one:
 
         def look(progress: object) -> None:
@@ -214,7 +181,4 @@ def test_importing_the_user_finds_locust_patched_in_its_own_process() -> None:
         "from locust import stats\n"
         "print(stats.bucket_response_time(23.73), stats.PERCENTILES_TO_REPORT[-3:])"
     )
-    found = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert found.stdout.strip() == "23.72 [0.999, 0.9999, 1.0]"
+    assert said_by(program) == "23.72 [0.999, 0.9999, 1.0]"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import signal
@@ -15,10 +14,13 @@ import pytest
 
 from .locust_runs import (
     Locust,
+    aggregated,
     counts_said,
     exit_code_said,
+    headless,
     locust,
     locusts_page,
+    page_of,
     percentiles_said,
     two_processes,
     until,
@@ -31,32 +33,12 @@ pytestmark = pytest.mark.realtime
 ARRIVALS = "arrivals = ConstantArrivals(100)"
 
 
-def aggregated(folder: Path) -> dict[str, str]:
-    """The last row of Locust's CSV."""
-    with (folder / "run_stats.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))[-1]
-
-
 @pytest.mark.parametrize("processes", [1, 2])
 def test_callers_of_a_dead_endpoint_do_not_vanish(tmp_path: Path, processes: int) -> None:
     """The server answers a hundred requests and then nobody, until Locust ends the test."""
-    options = two_processes() if processes == 2 else []
     with precise_server([0.02] * 100 + [900.0] * 10_000) as server:
-        done = locust(
-            tmp_path,
-            server,
-            "-u",
-            str(processes),
-            "-r",
-            "2",
-            *options,
-            "--csv",
-            "run",
-            "--html",
-            "run.html",
-            attributes=ARRIVALS,
-            requests=300,
-        )
+        options = "--csv run --html run.html"
+        done = locust(tmp_path, server, options, processes, attributes=ARRIVALS, requests=300)
     ((sent, due, answered, failed),) = counts_said(done.stderr)
     assert done.returncode == 1
     assert sent == answered + failed == due
@@ -71,9 +53,7 @@ def test_callers_of_a_dead_endpoint_do_not_vanish(tmp_path: Path, processes: int
     total = aggregated(tmp_path)
     assert (int(total["Request Count"]), int(total["Failure Count"])) == (sent, failed)
     assert float(total["99%"]) == pytest.approx(said["p99"], rel=0.01)
-    page = (tmp_path / "run.html").read_text(encoding="utf-8")
-    found = json.loads(page.split("window.templateArgs = ", 1)[1].split("\n", 1)[0].rstrip("; "))
-    row = found["requests_statistics"][-1]
+    row = page_of(tmp_path)["requests_statistics"][-1]
     assert (row["num_requests"], row["num_failures"]) == (sent, failed)
 
 
@@ -81,19 +61,8 @@ def test_callers_of_a_dead_endpoint_do_not_vanish(tmp_path: Path, processes: int
 def test_the_last_requests_to_a_healthy_endpoint_are_no_failures(
     tmp_path: Path, processes: int
 ) -> None:
-    options = two_processes() if processes == 2 else []
     with precise_server([0.3]) as server:
-        done = locust(
-            tmp_path,
-            server,
-            "-u",
-            str(processes),
-            "-r",
-            "2",
-            *options,
-            attributes=ARRIVALS,
-            requests=100,
-        )
+        done = locust(tmp_path, server, "", processes, attributes=ARRIVALS, requests=100)
         count = len(server.times())
     assert done.returncode == exit_code_said(done.stderr), done.stderr
     assert counts_said(done.stderr) == [(count, count, count, 0)]
@@ -103,23 +72,9 @@ def test_the_last_requests_to_a_healthy_endpoint_are_no_failures(
 def test_with_a_stop_timeout_requests_under_way_are_waited_for(
     tmp_path: Path, processes: int
 ) -> None:
-    options = two_processes() if processes == 2 else []
     with precise_server([1.5]) as server:
-        done = locust(
-            tmp_path,
-            server,
-            "-u",
-            str(processes),
-            "-r",
-            "2",
-            "--stop-timeout",
-            "60",
-            "--csv",
-            "run",
-            *options,
-            attributes=ARRIVALS,
-            requests=150,
-        )
+        options = "--stop-timeout 60 --csv run"
+        done = locust(tmp_path, server, options, processes, attributes=ARRIVALS, requests=150)
         count = len(server.times())
     assert done.returncode == exit_code_said(done.stderr), done.stderr
     assert count > 100
@@ -130,27 +85,10 @@ def test_with_a_stop_timeout_requests_under_way_are_waited_for(
 @pytest.mark.parametrize("processes", [1, 2])
 def test_ctrl_c_loses_nothing(tmp_path: Path, processes: int) -> None:
     """It reaches all processes at once, and workers report when the master no longer reads."""
-    options = two_processes() if processes == 2 else []
     with precise_server([0.02]) as server:
         write_locustfile(tmp_path, server, ARRIVALS)
         out, err = tmp_path / "out", tmp_path / "err"
-        with Locust(
-            [
-                "-f",
-                "locustfile.py",
-                "--headless",
-                "--only-summary",
-                "-u",
-                str(processes),
-                "-r",
-                "2",
-                *options,
-            ],
-            tmp_path,
-            out,
-            err,
-            new_session=True,
-        ) as process:
+        with Locust(headless(processes=processes), tmp_path, out, err, new_session=True) as process:
             until(lambda: len(server.times()) > 100)
             os.killpg(process.pid, signal.SIGINT)
             process.wait(60)
@@ -163,13 +101,13 @@ def test_ctrl_c_loses_nothing(tmp_path: Path, processes: int) -> None:
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_each_test_of_locusts_page_is_told_of_when_it_stops(tmp_path: Path, processes: int) -> None:
-    options = two_processes() if processes == 2 else []
     with precise_server([0.02]) as server:
         write_locustfile(tmp_path, server, ARRIVALS)
         page_file = tmp_path / "locustfile.py"
         # The page stays when a test has ended.
         page_file.write_text(page_file.read_text().replace("runner.quit()", "pass"))
         served = 0
+        options = two_processes() if processes == 2 else []
         with locusts_page(tmp_path, *options) as (page, log):
             until(lambda: ready(page, processes))
             for number in (1, 2):

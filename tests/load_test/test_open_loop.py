@@ -52,19 +52,25 @@ def sleeping(seconds: float) -> Callable[[int], Invocation]:
     return invoke
 
 
-def run(step: Step, invoke: Callable[[int], Invocation], **options: object) -> Records:
-    """Run a step here, from now on."""
-    return StepRun(step, invoke, time.perf_counter(), **options).run()  # type: ignore[arg-type]
+def run(
+    step: Step,
+    invoke: Callable[[int], Invocation],
+    numbers: list[int] | None = None,
+    **options: object,
+) -> Records:
+    """Run a step here, from now on; note the numbers of the requests."""
+    noted = [] if numbers is None else numbers
+
+    def noting(number: int) -> Invocation:
+        noted.append(number)
+        return invoke(number)
+
+    return StepRun(step, noting, time.perf_counter(), **options).run()  # type: ignore[arg-type]
 
 
 def test_every_request_that_is_due_is_sent_once_with_its_number() -> None:
     numbers: list[int] = []
-
-    def invoke(number: int) -> Invocation:
-        numbers.append(number)
-        return sleeping(0.005)(number)
-
-    records = run(Step("s", 1, PoissonArrivals(200)), invoke)
+    records = run(Step("s", 1, PoissonArrivals(200)), sleeping(0.005), numbers)
     expected = sum(1 for _ in PoissonArrivals(200).offsets(1))
     assert numbers == list(range(expected))
     assert (records.intended, records.sent, records.completed) == (expected,) * 3
@@ -73,12 +79,7 @@ def test_every_request_that_is_due_is_sent_once_with_its_number() -> None:
 
 def test_a_part_sends_its_own_numbers() -> None:
     numbers: list[int] = []
-
-    def invoke(number: int) -> Invocation:
-        numbers.append(number)
-        return sleeping(0.0)(number)
-
-    run(Step("s", 0.5, ConstantArrivals(60)), invoke, part=2, parts=3)
+    run(Step("s", 0.5, ConstantArrivals(60)), sleeping(0.0), numbers, part=2, parts=3)
     assert numbers == list(range(2, 30, 3))
 
 
@@ -112,14 +113,9 @@ def test_latency_counts_from_the_intended_start() -> None:
 
 
 def test_settling_is_sent_but_not_counted() -> None:
-    calls = itertools.count()
-
-    def invoke(number: int) -> Invocation:
-        next(calls)
-        return sleeping(0.001)(number)
-
-    records = run(Step("s", 1, ConstantArrivals(100), settle_seconds=0.4), invoke)
-    assert next(calls) == 100
+    numbers: list[int] = []
+    records = run(Step("s", 1, ConstantArrivals(100), settle_seconds=0.4), sleeping(0.001), numbers)
+    assert len(numbers) == 100
     assert records.intended == records.sent == records.latency.count == 60
 
 
@@ -142,15 +138,10 @@ def test_a_closed_loop_waits_for_its_answers() -> None:
 
 
 def test_users_are_shared_between_processes() -> None:
-    seen = set()
-
-    def invoke(number: int) -> Invocation:
-        seen.add(number % 7)
-        return sleeping(0.01)(number)
-
+    numbers: list[int] = []
     for part in range(3):
-        run(Step("s", 0.1, users=7), invoke, part=part, parts=3)
-    assert seen == set(range(7))
+        run(Step("s", 0.1, users=7), sleeping(0.01), numbers, part=part, parts=3)
+    assert {number % 7 for number in numbers} == set(range(7))
 
 
 def test_errors_are_counted_by_kind_and_quick_ones_are_in_no_percentile() -> None:

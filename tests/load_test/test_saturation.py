@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +32,21 @@ def overloaded(**more: Any) -> LoadTestRun:
     return run(
         rate_plan([50, 150, 230], seconds=130, goal=GOAL, alone_seconds=60), FakeGenerator(**more)
     )
+
+
+def ending(done: LoadTestRun, **result: Any) -> LoadTestRun:
+    """Its last step has another result."""
+    last = done.steps[-1]
+    last = replace(last, result=replace(last.result, **result))
+    return replace(done, steps=(*done.steps[:-1], last))
+
+
+def broken(done: LoadTestRun, answers: Callable[[float], float], **result: Any) -> LoadTestRun:
+    """Its only load broke, with so many answers in each second."""
+    (step,) = ending(done, **result).loads
+    timeline = tuple(replace(each, completed=answers(each.seconds)) for each in step.timeline)
+    judgement = replace(step.judgement, outcome="broken", errors=True)
+    return replace(done, steps=(replace(step, timeline=timeline, judgement=judgement),))
 
 
 def test_full_processors() -> None:
@@ -114,37 +130,10 @@ def test_timeouts_at_a_constant_rate_of_answers_are_the_capacity() -> None:
 def test_timeouts_of_an_endpoint_that_stalls_are_no_capacity() -> None:
     """It answers all, then nobody: what it answers is not constant."""
     done = run(rate_plan([100], seconds=30, goal=GOAL, alone_seconds=0), FakeGenerator(timeout=1))
-    (step,) = done.loads
-    timeline = tuple(
-        replace(each, completed=100 if each.seconds < 12 else 0) for each in step.timeline
-    )
-    result = replace(
-        step.result,
-        errors={"timeout": 1700},
-        unanswered=1700,
-        completed=1200,
-        answered_in_time=1200,
-    )
-    stalled = replace(
-        done,
-        steps=(
-            replace(
-                step,
-                result=result,
-                timeline=timeline,
-                judgement=replace(step.judgement, outcome="broken", errors=1700),
-            ),
-        ),
-    )
+    lost = {"errors": {"timeout": 1700}, "unanswered": 1700}
+    answered = {"completed": 1200, "answered_in_time": 1200}
+    stalled = broken(done, lambda second: 100 if second < 12 else 0, **lost, **answered)
     assert "log" in verdicts(stalled, FLEET, JoinedMetrics())[0].advice
-
-
-def test_throttling_is_no_limit_of_the_instances() -> None:
-    done = overloaded(queue_limit=20)
-    last = done.steps[-1]
-    throttled = replace(last.result, errors={"429 ThrottlingException": last.result.failed})
-    done = replace(done, steps=(*done.steps[:-1], replace(last, result=throttled)))
-    assert "throttled" in kinds(verdicts(done, FLEET, JoinedMetrics()))
 
 
 def test_nothing_saturated() -> None:
@@ -204,15 +193,10 @@ def test_concurrency_by_littles_law() -> None:
 def slower(done: LoadTestRun, share: float) -> LoadTestRun:
     """The last step's requests wait for this share of their time; nothing else happens."""
     last, alone = done.steps[-1], done.alone
-    assert alone is not None
     mean = alone.result.service.mean / (1 - share)
-    result = replace(
-        last.result, errors={}, unanswered=0, latency=LatencyHistogram.of([mean] * 1_000)
-    )
+    done = ending(done, errors={}, unanswered=0, latency=LatencyHistogram.of([mean] * 1_000))
     judgement = replace(last.judgement, outcome="broken", errors=False, reasons=("slow",))
-    return replace(
-        done, steps=(*done.steps[:-1], replace(last, result=result, judgement=judgement))
-    )
+    return replace(done, steps=(*done.steps[:-1], replace(done.steps[-1], judgement=judgement)))
 
 
 @pytest.mark.parametrize(
@@ -237,14 +221,12 @@ def test_the_lowest_load_that_broke_shows_what_limits() -> None:
     done = run(rate_plan([230, 300], seconds=10, goal=GOAL), FakeGenerator())
     assert [each.judgement.outcome for each in done.loads] == ["broken", "broken"]
     found = loaded_step(done)
-    assert found is not None
     assert found.offered == 230
 
 
 def test_without_one_that_broke_it_is_the_highest() -> None:
     done = run(users_plan([2, 4, 1], seconds=10, goal=GOAL), FakeGenerator())
     found = loaded_step(done)
-    assert found is not None
     assert found.result.step.users == 4
 
 
@@ -282,12 +264,8 @@ def test_a_plan_is_confirmed_on_the_fleet_that_it_planned(
 
 @pytest.mark.parametrize(("throttled", "kind"), [(50, "throttled"), (49, "errors")])
 def test_half_of_the_failures_are_throttled_or_it_is_none(throttled: int, kind: str) -> None:
-    done = overloaded(queue_limit=20)
-    last = done.steps[-1]
     errors = {"429 ThrottlingException": throttled, QUEUE_FULL: 100 - throttled}
-    done = replace(
-        done, steps=(*done.steps[:-1], replace(last, result=replace(last.result, errors=errors)))
-    )
+    done = ending(overloaded(queue_limit=20), errors=errors)
     assert kinds(verdicts(done, FLEET, JoinedMetrics()))[0] == kind
 
 
@@ -316,22 +294,15 @@ def gave_up(rate: float, seconds: float, refused: float = 0.0) -> str:
     The others wait in vain, but for this share of them, which is refused.
     """
     done = run(rate_plan([100], seconds=seconds, goal=GOAL, alone_seconds=0), FakeGenerator())
-    (step,) = done.loads
     lost = round((100 - rate) * seconds)
-    timeline = tuple(replace(each, completed=int(rate)) for each in step.timeline)
-    result = replace(
-        step.result,
+    found = broken(
+        done,
+        lambda second: int(rate),
         errors={"timeout": lost},
         unanswered=round(lost * (1 - refused)),
         answered_in_time=int(rate * seconds),
     )
-    broken = replace(
-        step,
-        result=result,
-        timeline=timeline,
-        judgement=replace(step.judgement, outcome="broken", errors=True),
-    )
-    return verdicts(replace(done, steps=(broken,)), FLEET, JoinedMetrics())[0].title
+    return verdicts(found, FLEET, JoinedMetrics())[0].title
 
 
 @pytest.mark.parametrize(

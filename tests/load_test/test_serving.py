@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.joined_metrics import read_joined
 from low_latency_endpoint.load_test.search.run_plans import confirm_plan, limit_plan, rate_plan
@@ -18,6 +14,7 @@ from low_latency_endpoint.load_test.search.running import run
 from low_latency_endpoint.load_test.search.search_plan import SearchPlan
 from low_latency_endpoint.load_test.search.serving import read_fleet
 from low_latency_endpoint.simulate.load_test_result import read_load_test_result
+from tests.refusals import refused
 
 from .fake_account import GOAL, FakeAws, TwoVariants, kinds, limit_test, loaded
 from .fake_generator import FakeGenerator
@@ -42,40 +39,18 @@ def test_all_variants_that_get_requests_are_the_fleet() -> None:
 
 
 def test_cloudwatch_is_read_of_all_of_them() -> None:
-    @dataclass
-    class Counted(TwoVariants):
-        def _get_metric_data(
-            self, MetricDataQueries: list[dict[str, Any]], StartTime: datetime, **_: Any
-        ) -> dict[str, Any]:
-            values = {
-                ("a", "Invocations"): 300,
-                ("b", "Invocations"): 900,
-                ("a", "ModelLatency"): 10_000,
-                ("b", "ModelLatency"): 50_000,
-                ("a", "SampleCount"): 300,
-                ("b", "SampleCount"): 900,
-                ("a", "CPUUtilization"): 400,
-                ("b", "CPUUtilization"): 200,
-            }
-            results = []
-            for query in MetricDataQueries:
-                stat = query["MetricStat"]
-                variant = {each["Name"]: each["Value"] for each in stat["Metric"]["Dimensions"]}[
-                    "VariantName"
-                ]
-                value = values.get((variant, stat["Stat"])) or values.get(
-                    (variant, stat["Metric"]["MetricName"])
-                )
-                results.append(
-                    {
-                        "Id": query["Id"],
-                        "Values": [value] if value else [],
-                        "Timestamps": [StartTime] if value else [],
-                    }
-                )
-            return {"MetricDataResults": results}
-
-    account = Counted().account()
+    counted: dict[str, list[float]] = {
+        "a.Invocations.Sum": [300],
+        "b.Invocations.Sum": [900],
+        "a.ModelLatency.SampleCount": [300],
+        "b.ModelLatency.SampleCount": [900],
+        "a.CPUUtilization.Average": [400],
+        "b.CPUUtilization.Average": [200],
+    }
+    for statistic in ("Average", "Maximum"):
+        counted[f"a.ModelLatency.{statistic}"] = [10_000]
+        counted[f"b.ModelLatency.{statistic}"] = [50_000]
+    account = TwoVariants(series=counted).account()
     found = read_joined(
         account, "sentiment", read_fleet(account, "sentiment"), start=0, end=60, answers=1200
     )
@@ -92,7 +67,6 @@ def test_a_limit_is_divided_by_the_instances_of_all_variants(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     report = limit_test(monkeypatch, TwoVariants(), FakeGenerator(instances=4))
-    assert report.run.limit is not None
     assert report.run.limit.instances == report.instances == 4
     assert report.run.limit.tps_per_instance == pytest.approx(200, rel=0.06)
 
@@ -110,20 +84,17 @@ def test_a_limit_that_cannot_be_divided_is_refused_before_anything_is_sent(
 ) -> None:
     generator = FakeGenerator()
     to = Target("sentiment", "us-east-1", **target)  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError) as caught:
+    with refused(code):
         limit_test(monkeypatch, aws, generator, target=to)
-    assert caught.value.code == code
     assert generator.steps == []
     if code == "LLT136":
         told = limit_test(monkeypatch, aws, generator, target=to, instances=2)
-        assert told.run.limit is not None
         assert told.run.limit.tps_per_instance == pytest.approx(100, rel=0.06)
 
 
 def test_a_search_needs_the_number_of_instances() -> None:
-    with pytest.raises(ConfigurationError) as caught:
+    with refused("LLT136"):
         run(limit_plan(SearchPlan(GOAL, 20)), FakeGenerator())
-    assert caught.value.code == "LLT136"
 
 
 def test_the_simulator_is_not_told_of_one_instance_where_nobody_knows(
@@ -137,9 +108,8 @@ def test_the_simulator_is_not_told_of_one_instance_where_nobody_knows(
         file = tmp_path / f"{stated}.json"
         file.write_text(report.to_json(), "utf-8")
     assert read_load_test_result(tmp_path / "3.json").instances == 3
-    with pytest.raises(ConfigurationError) as caught:
+    with refused("LLS123") as caught:
         read_load_test_result(tmp_path / "None.json")
-    assert caught.value.code == "LLS123"
     assert "--instances" in caught.value.fix
 
 

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import LanguageModelServer
-from low_latency_endpoint.cli import app
 
+from .conftest import LoadTest
 from .servers import serve_sentiment
 
 pytestmark = pytest.mark.realtime
 
 MODEL = LanguageModelServer(gap_seconds=0.01, seconds_per_prompt_token=0.00005, kv_tokens=30_000)
-TOKENS = "input=120,output=10,shared_prefix=0.5"
+SENT = ("--tokens", "input=120,output=10,shared_prefix=0.5", "--tps", "8", "--alone", "0s")
 
 
 @pytest.fixture(scope="module")
@@ -30,31 +26,10 @@ def aws() -> Iterator[LocalAws]:
         yield started
 
 
-def load_test(aws: LocalAws, result: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
-    done = CliRunner().invoke(
-        app,
-        [
-            *("load-test", "sentiment", "--tokens", TOKENS, "--metrics-wait", "0s"),
-            *arguments,
-            *("-o", str(result)),
-        ],
-        env=aws.environment(),
-    )
-    assert done.exit_code in (0, 1), done.output
-    content: dict[str, Any] = json.loads(result.read_text())
-    return done.exit_code, content
-
-
 @pytest.mark.parametrize("path", [(), ("--openai",)])
-def test_both_paths_count_what_was_asked_for(
-    aws: LocalAws, tmp_path: Path, path: tuple[str, ...]
-) -> None:
-    _, content = load_test(
-        aws,
-        tmp_path / "result.json",
-        *("--tps", "8", "--duration", "4s", "--alone", "0s"),
-        *("--target", "ttft-p95=60s", "--target", "itl-p95=60s", *path),
-    )
+def test_both_paths_count_what_was_asked_for(load_test: LoadTest, path: tuple[str, ...]) -> None:
+    targets = ("--target", "ttft-p95=60s", "--target", "itl-p95=60s")
+    content, _ = load_test(*SENT, "--duration", "4s", *targets, *path)
     (step,) = content["steps"]
     tokens = step["tokens"]
     assert step["errors"] == {}
@@ -72,13 +47,11 @@ def test_both_paths_count_what_was_asked_for(
 
 
 def test_an_error_in_the_middle_of_a_stream_is_a_failed_request(
-    aws: LocalAws, tmp_path: Path
+    aws: LocalAws, load_test: LoadTest
 ) -> None:
     aws.set_model_servers({"*": replace(MODEL, failure_share=1.0, mid_stream_share=1.0)})
     try:
-        _, content = load_test(
-            aws, tmp_path / "result.json", "--tps", "8", "--duration", "3s", "--alone", "0s"
-        )
+        content, _ = load_test(*SENT, "--duration", "3s")
     finally:
         aws.set_model_servers({"*": MODEL})
     (step,) = content["steps"]

@@ -5,12 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from statistics import median
 
 import boto3
@@ -18,9 +15,11 @@ import gevent
 import pytest
 
 from local_sagemaker.runtime.event_stream import exception_event, payload_part
-from low_latency_endpoint.errors import ConfigurationError
 from low_latency_endpoint.load_test.engine.invoking import Invocation, SageMakerInvoker
 from low_latency_endpoint.load_test.engine.target import OPENAI, Target, TokenLimits
+from tests.refusals import refused
+
+from .servers import said_by, served_by
 
 SESSION = boto3.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
 HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -65,8 +64,7 @@ def target(url: str, **more: object) -> Target:
         (url,),
         streaming=True,
         tokens=TokenLimits(),
-        timeout_seconds=5,
-        **more,  # type: ignore[arg-type]
+        **{"timeout_seconds": 5, **more},  # type: ignore[arg-type]
     )
 
 
@@ -91,7 +89,6 @@ def test_tokens_come_out_of_the_event_stream() -> None:
         answer = invoked(url)
     assert answer.error is None
     assert answer.body == FIRST + LAST
-    assert answer.tokens is not None
     assert answer.tokens.output_tokens == 2
     assert answer.first_byte is not None
     assert answer.tokens.first is not None
@@ -121,21 +118,9 @@ def test_a_stream_without_its_end_is_no_good_answer() -> None:
 
 def test_a_stream_that_stands_still_times_out_with_the_tokens_it_had() -> None:
     with answering(payload_part(FIRST), ends=False) as (url, _):
-        invoker = SageMakerInvoker(
-            Target(
-                "chat",
-                "us-east-1",
-                (url,),
-                streaming=True,
-                tokens=TokenLimits(),
-                timeout_seconds=0.5,
-            ),
-            session=SESSION,
-        )
-        answer = invoker.invoke(b"{}")
+        answer = invoked(url, timeout_seconds=0.5)
     assert answer.error == "timeout"
     assert answer.unanswered
-    assert answer.tokens is not None
     assert answer.tokens.output_tokens == 1
 
 
@@ -143,7 +128,6 @@ def test_the_openai_path_has_a_bearer_token_and_its_bytes_as_they_are() -> None:
     with answering(FIRST[:5], FIRST[5:], LAST) as (url, seen):
         answer = invoked(url, {"PrefixAwareId": "tenant-1", "SessionId": "s-1"}, api=OPENAI)
     assert answer.error is None
-    assert answer.tokens is not None
     assert answer.tokens.output_tokens == 2
     head, _, body = seen[0].partition(b"\r\n\r\n")
     lines = head.decode().split("\r\n")
@@ -168,16 +152,14 @@ def test_an_inference_component_is_in_the_openai_path() -> None:
     "more", [{"target_variant": "blue"}, {"target_model": "a.tar.gz"}, {"streaming": False}]
 )
 def test_what_the_openai_path_cannot_carry_is_refused(more: dict[str, object]) -> None:
-    with pytest.raises(ConfigurationError) as refused:
+    with refused("LLT164"):
         Target("chat", "us-east-1", **{"streaming": True, "api": OPENAI, **more})  # type: ignore[arg-type]
-    assert refused.value.code == "LLT164"
 
 
 def test_an_override_without_a_header_on_the_openai_path_is_refused() -> None:
     invoker = SageMakerInvoker(target("http://127.0.0.1:9", api=OPENAI), session=SESSION)
-    with pytest.raises(ConfigurationError) as refused:
+    with refused("LLT164", got="TargetVariant"):
         invoker.invoke(b"{}", {"TargetVariant": "blue"})
-    assert (refused.value.code, refused.value.got) == ("LLT164", "TargetVariant")
 
 
 def test_users_of_locust_have_all_that_a_target_has() -> None:
@@ -186,29 +168,10 @@ def test_users_of_locust_have_all_that_a_target_has() -> None:
         "from low_latency_endpoint.load_test.engine import users; "
         "print([name for name in users._SETTINGS if not hasattr(users.SageMakerUser, name)])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout.strip().endswith("[]"), done.stdout + done.stderr
+    assert said_by(program).endswith("[]")
 
 
 # --- against moments that a server tells ------------------------------------------------------------
-
-
-@contextmanager
-def token_server(first: float, gaps: list[float], chunks: int) -> Iterator[str]:
-    with subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("token_server.py"))],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(json.dumps({"first": first, "gaps": gaps, "chunks": chunks}) + "\n")
-            process.stdin.flush()
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-        finally:
-            process.kill()
 
 
 def moments(answer: Invocation) -> list[float]:
@@ -224,14 +187,13 @@ def together(invoke: Callable[[bytes], Invocation], count: int) -> list[Invocati
 
 @pytest.mark.realtime
 def test_gaps_are_those_of_the_server_on_every_one_of_forty_streams() -> None:
-    with token_server(0.2, [0.05, 0.15], 12) as url:
+    with served_by("token_server.py", first=0.2, gaps=[0.05, 0.15], chunks=12) as url:
         invoker = SageMakerInvoker(target(url), session=SESSION)
         answers = together(invoker.invoke, 40)
     late: list[float] = []
     for answer in answers:
         assert answer.error is None
         sent, times = moments(answer), answer.tokens
-        assert times is not None
         assert times.output_tokens == len(sent) == 12
         assert times.first is not None
         assert times.last is not None

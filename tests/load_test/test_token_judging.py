@@ -37,6 +37,7 @@ from low_latency_endpoint.load_test.search.steps_table import step_columns, step
 from .fake_generator import FakeGenerator
 
 GOAL = LatencyGoal({"ttft-p95": 0.5, "itl-p95": 0.05})
+TIGHT = LatencyGoal({"ttft-p95": 0.012, "itl-p95": 0.05})
 
 
 def invocation(error: str | None = None, tokens: TokenTimes | None = None) -> Invocation:
@@ -282,7 +283,6 @@ def test_the_limit_is_the_rate_at_which_the_goodput_holds() -> None:
     plan = limit_plan(SearchPlan(GOAL, 20, instances=2, poisson=False))
     done = run(plan, TokenGenerator(instances=2))
     limit = done.limit
-    assert limit is not None
     assert limit.usable
     assert limit.rate == pytest.approx(400, rel=0.06)
     assert "goodput of at least 95 %" in limit.how
@@ -301,20 +301,15 @@ def test_the_limit_is_the_rate_at_which_the_goodput_holds() -> None:
 
 def test_the_limit_of_random_arrivals_carries_its_requests_in_flight_too() -> None:
     # A rate between others is no round number: the step at it is found all the same.
-    tight = LatencyGoal({"ttft-p95": 0.012, "itl-p95": 0.05})
-    plan = limit_plan(SearchPlan(tight, 20, instances=1, first_rate=2.5757))
-    limit = run(plan, TokenGenerator(limits=tight.limits or TokenLimits())).limit
-    assert limit is not None
+    plan = limit_plan(SearchPlan(TIGHT, 20, instances=1, first_rate=2.5757))
+    limit = run(plan, TokenGenerator(limits=TIGHT.limits)).limit
     assert limit.usable
     assert limit.concurrency_per_instance is not None
     assert limit.tokens_per_instance is not None
 
 
 def test_a_limit_in_tokens_is_below_that_of_a_longer_target() -> None:
-    tight = LatencyGoal({"ttft-p95": 0.012, "itl-p95": 0.05})
-    plan = limit_plan(SearchPlan(tight, 20, instances=1))
-    done = run(plan, TokenGenerator(limits=tight.limits or TokenLimits()))
-    assert done.limit is not None
+    done = run(limit_plan(SearchPlan(TIGHT, 20, instances=1)), TokenGenerator(limits=TIGHT.limits))
     assert done.limit.rate is not None
     # Alone the first token takes 8 ms: with 12 ms there is room for little waiting, so that random
     # arrivals may use far less than all of it.
@@ -324,28 +319,17 @@ def test_a_limit_in_tokens_is_below_that_of_a_longer_target() -> None:
 def test_whole_answers_have_no_tokens_in_their_limit() -> None:
     plan = limit_plan(SearchPlan(LatencyGoal({"p99": 0.2}), 20, instances=1, poisson=False))
     limit = run(plan, FakeGenerator()).limit
-    assert limit is not None
     assert limit.usable
     assert limit.concurrency_per_instance is limit.tokens_per_instance is None
 
 
-def test_streams_under_way_are_not_late_while_they_stream() -> None:
+def test_streams_under_way_are_not_late_and_a_search_settles_until_answers_end() -> None:
     # Each answer takes 3 s; its first token comes after 1.2 s of the 2 s allowed.
     goal = LatencyGoal({"ttft-p95": 2.0, "itl-p95": 0.6})
-    generator = TokenGenerator(
-        service=3.0, workers=1_000, variation=0, limits=goal.limits or TokenLimits()
-    )
+    generator = TokenGenerator(service=3.0, workers=1_000, variation=0, limits=goal.limits)
     plan = limit_plan(SearchPlan(goal, 20, instances=1, first_rate=20, highest_rate=20))
     done = run(plan, generator)
     assert [each.judgement.outcome for each in done.loads if each.purpose == "rise"] == ["held"]
-
-
-def test_a_search_settles_until_answers_have_begun_to_end() -> None:
-    goal = LatencyGoal({"ttft-p95": 2.0, "itl-p95": 0.6})
-    generator = TokenGenerator(
-        service=3.0, workers=1_000, variation=0, limits=goal.limits or TokenLimits()
-    )
-    run(limit_plan(SearchPlan(goal, 20, instances=1, first_rate=20, highest_rate=20)), generator)
     assert all(step.settle_seconds >= 6 for step in generator.steps if step.users is None)
 
 
@@ -418,7 +402,6 @@ def test_records_of_several_processes_add_up_to_one_result() -> None:
     again = Records.sum([Records.of_message(each.to_message()) for each in (one, two)])
     step = Step("s", 10, ConstantArrivals(1))
     found = result_of(step, again, 0.0, streaming=True, tokens=True).tokens
-    assert found is not None
     assert (found.good, found.output_tokens, found.first_token.count) == (2, 10, 2)
 
 

@@ -120,7 +120,6 @@ def test_several_tokens_in_one_arrival_have_no_gap_between_them() -> None:
 def test_an_error_in_the_middle_is_told_by_its_kind(document: dict[str, Any], kind: str) -> None:
     reader = read((1.0, sse(delta(content="a"))), (1.1, sse(document, DONE)))
     problem = reader.end()
-    assert problem is not None
     assert problem[0] == f"stream {kind}"
     assert "no blocks" in problem[1]
     assert reader.times().first == 1.0, "what came before it came"
@@ -132,13 +131,11 @@ def test_an_error_in_the_middle_is_told_by_its_kind(document: dict[str, Any], ki
 def test_a_stream_without_its_end_has_ended_early(begun: bytes) -> None:
     reader = read((1.0, begun))
     problem = reader.end()
-    assert problem is not None
     assert problem[0] == ENDED_EARLY
 
 
 def test_what_is_no_json_is_malformed() -> None:
     problem = read((1.0, sse(b"{'single': 'quotes'}", DONE))).end()
-    assert problem is not None
     assert problem[0] == MALFORMED
 
 
@@ -157,7 +154,6 @@ def test_lines_of_json_as_tgi_and_lmi_write_them() -> None:
 def test_the_last_line_needs_no_end_but_its_finish() -> None:
     reader = read((1.0, b'{"token": {"text": " a"}}\n'))
     problem = reader.end()
-    assert problem is not None
     assert problem[0] == ENDED_EARLY
 
 

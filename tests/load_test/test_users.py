@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,17 +13,15 @@ from typing import Any
 import pytest
 
 from benchmarks.tls_server import LoopbackRuntime
-from local_sagemaker import LocalAws
-from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 
 from .locust_runs import exit_code_said, run_locust, two_processes
-from .servers import ENVIRONMENT, serve_sentiment
+from .servers import ENVIRONMENT, said_by
 
 pytestmark = pytest.mark.realtime
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "locustfile.py"
-LOCUST = ["--headless", "--only-summary", "--stop-timeout", "5"]
+LOCUST = "--headless --only-summary --stop-timeout 5"
 
 OWN_USER = """\
 from locust import events, task
@@ -66,12 +63,14 @@ def server() -> Iterator[LoopbackRuntime]:
 
 def locust(
     server: LoopbackRuntime | None,
-    *arguments: str | Path,
+    file: Path,
+    options: str = "",
+    *,
     code: int | None = 0,
     requests: tuple[str, int] | None = None,
     **environment: str,
 ) -> subprocess.CompletedProcess[str]:
-    """Run Locust, without a web UI; until the server has seen so many requests to an endpoint."""
+    """Run a locustfile until the server has seen so many requests to an endpoint."""
     url = {"AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": server.url} if server else {}
     enough = None
     if server is not None and requests is not None:
@@ -79,7 +78,7 @@ def locust(
         wanted = seen[name] + number
         enough = lambda: seen[name] >= wanted  # noqa: E731
     done = run_locust(
-        [*LOCUST, *map(str, arguments)],
+        ["-f", str(file), *LOCUST.split(), *options.split()],
         ROOT,
         environment={**ENVIRONMENT, "AWS_DEFAULT_REGION": "us-east-1", **url, **environment},
         enough=enough,
@@ -103,6 +102,10 @@ def seen(done: subprocess.CompletedProcess[str]) -> Any:
     return eval(line.removeprefix("SEEN "))
 
 
+def forked(processes: int) -> str:
+    return " ".join(two_processes()) if processes == 2 else ""
+
+
 def rows(folder: Path) -> dict[str, dict[str, str]]:
     """Locust's CSV by the rows' names. Locust writes it once a second, and not at the end."""
     with (folder / "run_stats.csv").open(newline="") as file:
@@ -111,20 +114,8 @@ def rows(folder: Path) -> dict[str, dict[str, str]]:
 
 def test_the_example_runs_as_it_is(server: LoopbackRuntime, tmp_path: Path) -> None:
     begun = time.monotonic()
-    done = locust(
-        server,
-        "-f",
-        EXAMPLE,
-        "--endpoint-name",
-        "slow-20",
-        "-u",
-        4,
-        "-r",
-        4,
-        "--csv",
-        tmp_path / "run",
-        requests=("slow-20", 100),
-    )
+    options = f"--endpoint-name slow-20 -u 4 -r 4 --csv {tmp_path}/run"
+    done = locust(server, EXAMPLE, options, requests=("slow-20", 100))
     milliseconds = 1000 * (time.monotonic() - begun)
     row = rows(tmp_path)["InvokeEndpoint slow-20"]
     assert row["Failure Count"] == "0"
@@ -142,15 +133,8 @@ def test_processes_and_environment(server: LoopbackRuntime, tmp_path: Path) -> N
     (tmp_path / "bodies.jsonl").write_text('{"n": 1}\n{"n": 2}\n')
     done = locust(
         server,
-        "-f",
         EXAMPLE,
-        *two_processes(),
-        "-u",
-        4,
-        "-r",
-        4,
-        "--csv",
-        tmp_path / "run",
+        f"{forked(2)} -u 4 -r 4 --csv {tmp_path}/run",
         requests=("slow-20", 300),  # of each worker more than 50, or it says nothing of itself
         LOCUST_ENDPOINT_NAME="slow-20",
         LOCUST_PAYLOAD=str(tmp_path / "bodies.jsonl"),
@@ -167,7 +151,7 @@ def test_a_class_of_ones_own(server: LoopbackRuntime, tmp_path: Path) -> None:
         "request_name = 'ours'",
         "self.invoke(b'{}', name='mine', SessionId='s'); self.invoke('text')",
     )
-    found = seen(locust(server, "-f", file, "-u", 1, requests=("slow-5", 3)))
+    found = seen(locust(server, file, "-u 1", requests=("slow-5", 3)))
     assert found == [
         ("mine", "InvokeEndpoint", "None", 200, 101),
         ("ours", "InvokeEndpoint", "None", 200, 101),
@@ -177,34 +161,34 @@ def test_a_class_of_ones_own(server: LoopbackRuntime, tmp_path: Path) -> None:
 def test_a_class_without_tasks_has_one_and_others_only_theirs(tmp_path: Path) -> None:
     file = own(tmp_path, "plain")
     file.write_text(file.read_text() + "\n\nclass Heir(Caller):\n    pass\n")
-    told = locust(None, "-f", file, "--show-task-ratio-json").stdout
+    told = locust(None, file, "--show-task-ratio-json").stdout
     ratios = json.loads(told[told.index("{") : told.rindex("}") + 1])["per_class"]
     assert {name: list(of["tasks"]) for name, of in ratios.items()} == {
         "Caller": ["ask"],
         "Heir": ["ask"],
     }
-    told = locust(None, "-f", EXAMPLE, "--show-task-ratio-json").stdout
+    told = locust(None, EXAMPLE, "--show-task-ratio-json").stdout
     ratios = json.loads(told[told.index("{") : told.rindex("}") + 1])["per_class"]
     assert list(ratios["Sentiment"]["tasks"]) == ["invoke_next"]
 
 
 def test_an_option_wins_over_the_attribute(server: LoopbackRuntime, tmp_path: Path) -> None:
     file = own(tmp_path, "not-this")
-    option = ["--endpoint-name", "slow-10"]
-    found = seen(locust(server, "-f", file, "-u", 1, *option, requests=("slow-10", 2)))
+    options = "-u 1 --endpoint-name slow-10"
+    found = seen(locust(server, file, options, requests=("slow-10", 2)))
     assert [name for name, *_ in found] == ["slow-10"]
 
 
 def test_failures_have_their_kind(server: LoopbackRuntime, tmp_path: Path) -> None:
     file = own(tmp_path, "status-429")
-    done = locust(server, "-f", file, "-u", 1, code=1, requests=("status-429", 2))
+    done = locust(server, file, "-u 1", code=1, requests=("status-429", 2))
     assert seen(done) == [("status-429", "InvokeEndpoint", "429 ModelNotReadyException", 429, 28)]
     assert "InvokeEndpoint status-429: 429 ModelNotReadyException" in done.stderr
 
 
 def test_the_users_own_check(server: LoopbackRuntime, tmp_path: Path) -> None:
     file = own(tmp_path, "stream-2", "streaming = True")  # its answer has no label
-    found = seen(locust(server, "-f", file, "-u", 1, code=1, requests=("stream-2", 2)))
+    found = seen(locust(server, file, "-u 1", code=1, requests=("stream-2", 2)))
     assert found == [("stream-2", "InvokeEndpoint", "check failed", 200, 14)]
 
 
@@ -227,7 +211,7 @@ def test_prompts_name_their_prefix_to_the_router(
 ) -> None:
     file = tmp_path / "locustfile.py"
     file.write_text(PROMPTS.format(user=user))
-    locust(server, "-f", file, "-u", 1, requests=("stream-1", 2))
+    locust(server, file, "-u 1", requests=("stream-1", 2))
     headers = server.runtime.last_headers
     assert headers["X-Amzn-SageMaker-Prefix-Aware-Id"] == "prefix-0"
 
@@ -235,19 +219,8 @@ def test_prompts_name_their_prefix_to_the_router(
 def test_the_first_byte_of_streams_is_listed_beside_the_total(
     server: LoopbackRuntime, tmp_path: Path
 ) -> None:
-    locust(
-        server,
-        "-f",
-        EXAMPLE,
-        "--endpoint-name",
-        "slow-stream-3",
-        "--stream",
-        "-u",
-        2,
-        "--csv",
-        tmp_path / "run",
-        requests=("slow-stream-3", 20),
-    )
+    options = f"--endpoint-name slow-stream-3 --stream -u 2 --csv {tmp_path}/run"
+    locust(server, EXAMPLE, options, requests=("slow-stream-3", 20))
     found = rows(tmp_path)
     whole, first = found["InvokeEndpoint slow-stream-3"], found["first byte slow-stream-3"]
     # The first part is sent 20 ms before the last.
@@ -273,22 +246,10 @@ class Chat(OpenLoopSageMakerUser):
 def test_the_first_byte_of_an_open_loop(
     server: LoopbackRuntime, tmp_path: Path, processes: int
 ) -> None:
-    more = two_processes() if processes == 2 else []
     file = tmp_path / "locustfile.py"
     file.write_text(OPEN_STREAM.format(endpoint="stream-3", timeout=10))
-    done = locust(
-        server,
-        "-f",
-        file,
-        "-u",
-        processes,
-        "-r",
-        2,
-        "--csv",
-        tmp_path / "run",
-        *more,
-        requests=("stream-3", 50),
-    )
+    options = f"-u {processes} -r 2 --csv {tmp_path}/run {forked(processes)}"
+    done = locust(server, file, options, requests=("stream-3", 50))
     found = rows(tmp_path)
     whole, first = found["InvokeEndpoint stream-3"], found["first byte stream-3"]
     assert first["Request Count"] == whole["Request Count"] == found["Aggregated"]["Request Count"]
@@ -300,17 +261,8 @@ def test_streams_that_stop_halfway_keep_their_first_byte(
 ) -> None:
     file = tmp_path / "locustfile.py"
     file.write_text(OPEN_STREAM.format(endpoint="half-stream-1", timeout=1))
-    done = locust(
-        server,
-        "-f",
-        file,
-        "-u",
-        1,
-        "--csv",
-        tmp_path / "run",
-        code=1,
-        requests=("half-stream-1", 150),
-    )
+    options = f"-u 1 --csv {tmp_path}/run"
+    done = locust(server, file, options, code=1, requests=("half-stream-1", 150))
     found = rows(tmp_path)
     whole, first = found["InvokeEndpoint half-stream-1"], found["first byte half-stream-1"]
     assert first["Request Count"] == whole["Request Count"] == whole["Failure Count"] != "0"
@@ -321,50 +273,27 @@ def test_streams_that_stop_halfway_keep_their_first_byte(
 
 
 @pytest.mark.parametrize(
-    ("code", "arguments"),
+    ("said", "arguments"),
     [
-        ("LLT105", []),
-        ("LLT101", ["--endpoint-name", "plain", "--payload", "no-such-file.json"]),
-        ("LLT107", ["--endpoint-name", "plain", "--expect", "("]),
-        ("LLC101", ["--endpoint-name", "plain", "--timeout", "soon"]),
-        ("LLC107", ["--endpoint-name", "plain", "--zonal", "not a url"]),
+        ("LLT105:", ""),
+        ("LLT101:", "--endpoint-name plain --payload no-such-file.json"),
+        ("LLT107:", "--endpoint-name plain --expect ("),
+        ("LLC101:", "--endpoint-name plain --timeout soon"),
+        ("LLC107:", "--endpoint-name plain --zonal no-url"),
+        ("aws configure list-profiles", "--endpoint-name plain --aws-profile nobody"),
     ],
 )
 def test_mistakes_end_locust_with_their_code(
-    server: LoopbackRuntime, code: str, arguments: list[str]
+    server: LoopbackRuntime, said: str, arguments: str
 ) -> None:
-    done = locust(server, "-f", EXAMPLE, "-u", 2, "-r", 2, "-t", "20s", *arguments, code=2)
-    assert done.stderr.count(f"{code}:") == 1
+    done = locust(server, EXAMPLE, f"-u 2 -r 2 -t 20s {arguments}", code=2)
+    assert done.stderr.count(said) == 1
     assert "Traceback" not in done.stderr
 
 
-def test_without_a_region_or_an_unknown_profile(server: LoopbackRuntime) -> None:
-    done = locust(
-        server,
-        "-f",
-        EXAMPLE,
-        "-t",
-        "20s",
-        "--endpoint-name",
-        "plain",
-        code=2,
-        AWS_DEFAULT_REGION="",
-    )
-    assert "LLC108:" in done.stderr
-    done = locust(
-        server,
-        "-f",
-        EXAMPLE,
-        "-t",
-        "20s",
-        "--endpoint-name",
-        "plain",
-        "--aws-profile",
-        "nobody",
-        code=2,
-    )
-    assert "aws configure list-profiles" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_without_a_region(server: LoopbackRuntime) -> None:
+    options = "-t 20s --endpoint-name plain"
+    assert "LLC108:" in locust(server, EXAMPLE, options, code=2, AWS_DEFAULT_REGION="").stderr
 
 
 def test_locusts_page_has_a_field_for_each_option() -> None:
@@ -376,10 +305,7 @@ def test_locusts_page_has_a_field_for_each_option() -> None:
         "shown = set(parser.args_included_in_web_ui); "
         "print({f'sagemaker_{name}' for name, *_ in OPTIONS} - shown)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "set()"
+    assert said_by(program) == "set()"
 
 
 def test_importing_the_package_loads_neither_locust_nor_gevent() -> None:
@@ -389,50 +315,4 @@ def test_importing_the_package_loads_neither_locust_nor_gevent() -> None:
         "if not name.endswith(('User', 'InvocationFailed'))]; "
         "print(sorted({'locust', 'gevent', 'geventhttpclient'} & set(sys.modules)))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"
-
-
-@pytest.fixture(scope="module")
-def aws() -> Iterator[LocalAws]:
-    """A local AWS with one endpoint, whose model takes 20 ms."""
-    model = SimulatedModelServer(service_time=ServiceTime.constant(0.02), concurrency=16)
-    with LocalAws.start(region="us-east-1", model_servers={"*": model}) as started:
-        serve_sentiment(started, instances=2)
-        yield started
-
-
-@pytest.mark.parametrize("processes", [1, 2])
-def test_an_endpoint_of_the_local_aws(aws: LocalAws, tmp_path: Path, processes: int) -> None:
-    more = two_processes() if processes == 2 else []
-    locust(
-        None,
-        "-f",
-        EXAMPLE,
-        "--endpoint-name",
-        "sentiment",
-        "--variant",
-        "primary",
-        "-u",
-        4,
-        "-r",
-        4,
-        "-t",
-        "3s",
-        "--csv",
-        tmp_path / "run",
-        *more,
-        **aws.environment(),
-    )
-    row = rows(tmp_path)["InvokeEndpoint sentiment"]
-    assert (row["Failure Count"], int(row["Request Count"]) >= 4) == ("0", True)
-    assert float(row["50%"]) >= 20
-
-
-def test_an_endpoint_that_is_not_there(aws: LocalAws) -> None:
-    done = locust(
-        None, "-f", EXAMPLE, "--endpoint-name", "missing", "-t", "1s", code=1, **aws.environment()
-    )
-    assert "InvokeEndpoint missing: 400 ValidationError" in done.stderr
+    assert said_by(program) == "[]"
