@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 from hosting_site import Site
 from roles_under_test import give_hosting_role
+from waiting import wait_for
 
 ROLE = "arn:aws:iam::123456789012:role/models"
 MANAGED = {"Status": "ENABLED", "MinInstanceCount": 0, "MaxInstanceCount": 2}
@@ -50,13 +50,14 @@ class Components:
         return self.sagemaker.describe_inference_component(InferenceComponentName=name)
 
     def settled(self, name: str) -> dict[str, Any]:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            found = self.described(name)
-            if found["InferenceComponentStatus"] in ("InService", "Failed"):
-                return found
-            time.sleep(0.01)
-        raise AssertionError(f"still {found}")
+        done = ("InService", "Failed")
+        return wait_for(
+            lambda: (
+                found
+                if (found := self.described(name))["InferenceComponentStatus"] in done
+                else None
+            )
+        )
 
     def copies(self, name: str, count: int | None = None) -> int:
         """The copies that a component has, after it was told to have so many."""
@@ -81,10 +82,10 @@ class Components:
             )
         self.settled(name)
         self.sagemaker.delete_inference_component(InferenceComponentName=name)
-        deadline = time.monotonic() + 60
-        while self.listed(NameContains=name) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert not self.listed(NameContains=name)
+        self.gone(name)
+
+    def gone(self, name: str) -> None:
+        wait_for(lambda: not self.listed(NameContains=name))
 
     def listed(self, **by: str) -> list[str]:
         found = self.sagemaker.list_inference_components(**by)["InferenceComponents"]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from roles_under_test import HOSTING, document
-from stacks_under_test import TRUST, TestStack
+from stacks_under_test import TRUST, TestStack, resource_of
 
 from local_sagemaker import LocalAws, RuntimeOptions
 
@@ -60,17 +60,12 @@ def role() -> dict[str, Any]:
     """A role to run models and functions with."""
     policy = {"PolicyName": "rights", "PolicyDocument": document(*HOSTING)}
     properties = {"AssumeRolePolicyDocument": TRUST, "Policies": [policy]}
-    return {"Type": "AWS::IAM::Role", "Properties": properties}
+    return resource_of("AWS::IAM::Role", **properties)
 
 
 @pytest.fixture
 def vpc() -> dict[str, Any]:
     """A VPC in which private DNS works."""
-    return {
-        "Type": "AWS::EC2::VPC",
-        "Properties": {
-            "CidrBlock": "10.0.0.0/16",
-            "EnableDnsSupport": True,
-            "EnableDnsHostnames": True,
-        },
-    }
+    return resource_of(
+        "AWS::EC2::VPC", CidrBlock="10.0.0.0/16", EnableDnsSupport=True, EnableDnsHostnames=True
+    )

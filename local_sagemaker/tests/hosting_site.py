@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -13,11 +12,33 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 from roles_under_test import give_hosting_role
+from waiting import wait_for
 
 from local_sagemaker import LocalAws
 
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/{}:1"
 _numbers = itertools.count(1)
+
+
+def canary(wait: int = 300, **policy: Any) -> dict[str, Any]:
+    """A blue/green policy that gives half of the traffic first."""
+    routing = {
+        "Type": "CANARY",
+        "CanarySize": {"Type": "CAPACITY_PERCENT", "Value": 50},
+        "WaitIntervalInSeconds": wait,
+    }
+    return {"BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": routing, **policy}}
+
+
+def rolling(batch: int, back: int | None = None, wait: int = 300) -> dict[str, Any]:
+    """A rolling policy with batches of so many instances, and so many on the way back."""
+    sizes = {"MaximumBatchSize": batch} | ({"RollbackMaximumBatchSize": back} if back else {})
+    return {
+        "RollingUpdatePolicy": {
+            "WaitIntervalInSeconds": wait,
+            **{name: {"Type": "INSTANCE_COUNT", "Value": value} for name, value in sizes.items()},
+        }
+    }
 
 
 @dataclass
@@ -55,9 +76,11 @@ class Site:
         )
         return name
 
-    def endpoint(self, *variants: Mapping[str, Any], wait: bool = True, **more: Any) -> str:
+    def endpoint(
+        self, *variants: Mapping[str, Any], wait: bool = True, name: str = "", **more: Any
+    ) -> str:
         """Create an endpoint, in service when this returns."""
-        name = f"endpoint-{next(_numbers)}"
+        name = name or f"endpoint-{next(_numbers)}"
         config = self.config(*variants, **more)
         self.aws.client("sagemaker").create_endpoint(EndpointName=name, EndpointConfigName=config)
         self.made.append(name)
@@ -81,13 +104,21 @@ class Site:
         self, name: str, test: Callable[[dict[str, Any]], bool], seconds: float = 60
     ) -> dict[str, Any]:
         """Wait for something in an endpoint's description."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            found = self.described(name)
-            if test(found):
-                return found
-            time.sleep(0.01)
-        raise AssertionError(f"still {found}")
+        return wait_for(lambda: found if test(found := self.described(name)) else None, seconds)
+
+    def scale(self, name: str, count: int, variant: str = "primary") -> None:
+        """Give a variant so many instances by hand."""
+        change = {"VariantName": variant, "DesiredInstanceCount": count}
+        self.aws.client("sagemaker").update_endpoint_weights_and_capacities(
+            EndpointName=name, DesiredWeightsAndCapacities=[change]
+        )
+
+    def update(self, name: str, config: str, **deployment: Any) -> None:
+        """UpdateEndpoint, by a policy if one is given."""
+        more = {"DeploymentConfig": deployment} if deployment else {}
+        self.aws.client("sagemaker").update_endpoint(
+            EndpointName=name, EndpointConfigName=config, **more
+        )
 
     def invoke(self, name: str, body: bytes = b"{}", **more: Any) -> dict[str, Any]:
         """InvokeEndpoint; the answer with its body read."""
@@ -109,7 +140,6 @@ class Site:
         metric: str,
         *statistics: str,
         namespace: str = "AWS/SageMaker",
-        period: int = 3600,
         **dimensions: str,
     ) -> dict[str, float]:
         """Statistics of a metric of one variant over the last hours, in one datapoint."""

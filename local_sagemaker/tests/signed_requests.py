@@ -52,3 +52,10 @@ def signed(key: str, service: str, token: str = "") -> dict[str, str]:
         "Authorization": f"AWS4-HMAC-SHA256 Credential={key}/20260101/us-east-1/{service}/"
         "aws4_request, SignedHeaders=host, Signature=0",
     }
+
+
+def is_open(port: int) -> bool:
+    """Whether somebody listens on a port."""
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -6,18 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from roles_under_test import trust
+
 from local_sagemaker import DeployedStack, LocalAws, delete_stack, deploy_template
 
-TRUST = {
-    "Version": "2012-10-17",
-    "Statement": [
-        {
-            "Effect": "Allow",
-            "Principal": {"Service": ["sagemaker.amazonaws.com", "lambda.amazonaws.com"]},
-            "Action": "sts:AssumeRole",
-        }
-    ],
-}
+TRUST = trust("sagemaker", "lambda")
+
+
+def resource_of(kind: str, /, **properties: Any) -> dict[str, Any]:
+    """A resource of a template."""
+    return {"Type": kind, "Properties": properties}
 
 
 @dataclass(frozen=True)

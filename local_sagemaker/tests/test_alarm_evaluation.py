@@ -11,6 +11,7 @@ from typing import Any
 
 import botocore.exceptions
 import pytest
+from waiting import wait_for
 
 from local_sagemaker import LocalAws
 from local_sagemaker.admission import TOKEN_VARIABLE
@@ -356,19 +357,12 @@ def test_refused_alarms(cloudwatch, change, words):
 # --------------------------------------------------------------------------------- who evaluates
 
 
-def wait_for(client: Any, name: str, wanted: str) -> None:
-    deadline = time.monotonic() + 60
-    while state(client, name) != wanted and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert state(client, name) == wanted
-
-
 def test_the_background_evaluates_by_itself_until_it_is_stopped(cloudwatch):
     alarm(cloudwatch, "a", TreatMissingData="breaching")
     background = Evaluator(timedelta(milliseconds=20))
     assert state(cloudwatch, "a") == NO_DATA
     background.start()
-    wait_for(cloudwatch, "a", "ALARM")
+    wait_for(lambda: state(cloudwatch, "a") == "ALARM")
     background.stop()
     set_state(cloudwatch, "a", "OK")
     time.sleep(0.1)

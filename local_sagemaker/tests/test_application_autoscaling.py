@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from stacks_under_test import resource_of
 
 TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
 POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
@@ -15,31 +16,27 @@ def endpoint(role) -> dict[str, Any]:
     """The resources of an endpoint with one variant."""
     return {
         "Role": role,
-        "Model": {
-            "Type": "AWS::SageMaker::Model",
-            "Properties": {
-                "ExecutionRoleArn": {"Fn::GetAtt": ["Role", "Arn"]},
-                "PrimaryContainer": {"Image": "image"},
-            },
-        },
-        "Config": {
-            "Type": "AWS::SageMaker::EndpointConfig",
-            "Properties": {
-                "ProductionVariants": [
-                    {
-                        "VariantName": name,
-                        "ModelName": {"Fn::GetAtt": ["Model", "ModelName"]},
-                        "InstanceType": "ml.c7i.large",
-                        "InitialInstanceCount": 2,
-                    }
-                    for name in ("v", "w")
-                ]
-            },
-        },
-        "Endpoint": {
-            "Type": "AWS::SageMaker::Endpoint",
-            "Properties": {"EndpointConfigName": {"Fn::GetAtt": ["Config", "EndpointConfigName"]}},
-        },
+        "Model": resource_of(
+            "AWS::SageMaker::Model",
+            ExecutionRoleArn={"Fn::GetAtt": ["Role", "Arn"]},
+            PrimaryContainer={"Image": "image"},
+        ),
+        "Config": resource_of(
+            "AWS::SageMaker::EndpointConfig",
+            ProductionVariants=[
+                {
+                    "VariantName": name,
+                    "ModelName": {"Fn::GetAtt": ["Model", "ModelName"]},
+                    "InstanceType": "ml.c7i.large",
+                    "InitialInstanceCount": 2,
+                }
+                for name in ("v", "w")
+            ],
+        ),
+        "Endpoint": resource_of(
+            "AWS::SageMaker::Endpoint",
+            EndpointConfigName={"Fn::GetAtt": ["Config", "EndpointConfigName"]},
+        ),
     }
 
 

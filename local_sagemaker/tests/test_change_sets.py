@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
 from roles_under_test import give_hosting_role
+from stacks_under_test import resource_of
+from waiting import wait_for
 
 
 class Changes:
@@ -29,13 +30,12 @@ class Changes:
 
     def execute(self, name: str = "changes") -> str:
         self.client.execute_change_set(StackName=self.stack, ChangeSetName=name)
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            status = self.client.describe_stacks(StackName=self.stack)["Stacks"][0]["StackStatus"]
-            if not status.endswith("_IN_PROGRESS"):
-                return status
-            time.sleep(0.02)
-        raise AssertionError(status)
+
+        def ended() -> str | None:
+            (stack,) = self.client.describe_stacks(StackName=self.stack)["Stacks"]
+            return None if stack["StackStatus"].endswith("_IN_PROGRESS") else stack["StackStatus"]
+
+        return wait_for(ended)
 
 
 @pytest.fixture
@@ -45,14 +45,11 @@ def changes(aws, stack) -> Changes:
 
 
 def parameter(value: Any, **properties: Any) -> dict[str, Any]:
-    return {
-        "Type": "AWS::SSM::Parameter",
-        "Properties": {"Type": "String", "Value": value, **properties},
-    }
+    return resource_of("AWS::SSM::Parameter", Type="String", Value=value, **properties)
 
 
 def topic(**properties: Any) -> dict[str, Any]:
-    return {"Type": "AWS::SNS::Topic", "Properties": properties}
+    return resource_of("AWS::SNS::Topic", **properties)
 
 
 def by_id(described: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -73,13 +70,11 @@ def test_a_new_stack_by_change_set(changes):
 
 
 def test_replacement_is_foretold_also_where_it_comes_from_a_reference(aws, changes):
-    model = {
-        "Type": "AWS::SageMaker::Model",
-        "Properties": {
-            "ExecutionRoleArn": give_hosting_role(aws),
-            "PrimaryContainer": {"Image": "one"},
-        },
-    }
+    model = resource_of(
+        "AWS::SageMaker::Model",
+        ExecutionRoleArn=give_hosting_role(aws),
+        PrimaryContainer={"Image": "one"},
+    )
     variant = {
         "VariantName": "v",
         "ModelName": {"Fn::GetAtt": ["Model", "ModelName"]},
@@ -88,14 +83,11 @@ def test_replacement_is_foretold_also_where_it_comes_from_a_reference(aws, chang
     }
     resources = {
         "Model": model,
-        "Config": {
-            "Type": "AWS::SageMaker::EndpointConfig",
-            "Properties": {"ProductionVariants": [variant]},
-        },
-        "Endpoint": {
-            "Type": "AWS::SageMaker::Endpoint",
-            "Properties": {"EndpointConfigName": {"Fn::GetAtt": ["Config", "EndpointConfigName"]}},
-        },
+        "Config": resource_of("AWS::SageMaker::EndpointConfig", ProductionVariants=[variant]),
+        "Endpoint": resource_of(
+            "AWS::SageMaker::Endpoint",
+            EndpointConfigName={"Fn::GetAtt": ["Config", "EndpointConfigName"]},
+        ),
         "Untouched": topic(),
         "Gone": topic(),
     }

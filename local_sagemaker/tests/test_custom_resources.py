@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from roles_under_test import allow, document
+from stacks_under_test import resource_of
 
 from local_sagemaker import lambda_runner
 
@@ -43,17 +44,15 @@ def handler(event, context):
 
 
 def function(code: str, **environment: Any) -> dict[str, Any]:
-    return {
-        "Type": "AWS::Lambda::Function",
-        "Properties": {
-            "Code": {"ZipFile": code},
-            "Handler": "index.handler",
-            "Runtime": "python3.12",
-            "Timeout": 30,
-            "Role": {"Fn::GetAtt": ["Role", "Arn"]},
-            "Environment": {"Variables": environment},
-        },
-    }
+    return resource_of(
+        "AWS::Lambda::Function",
+        Code={"ZipFile": code},
+        Handler="index.handler",
+        Runtime="python3.12",
+        Timeout=30,
+        Role={"Fn::GetAtt": ["Role", "Arn"]},
+        Environment={"Variables": environment},
+    )
 
 
 def thing(**properties: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stacks_under_test import resource_of
 
 from local_sagemaker import DeploymentFailed, LocalAws, delete_stack, deploy_template
 
@@ -64,20 +65,18 @@ def template(role) -> dict[str, Any]:
         },
         "Resources": {
             "Role": role,
-            "Fn": {
-                "Type": "AWS::Lambda::Function",
-                "Properties": {
-                    "Code": {
-                        "S3Bucket": {
-                            "Fn::Sub": "cdk-hnb659fds-assets-${AWS::AccountId}-${AWS::Region}"
-                        },
-                        "S3Key": "1.zip",
+            "Fn": resource_of(
+                "AWS::Lambda::Function",
+                Code={
+                    "S3Bucket": {
+                        "Fn::Sub": "cdk-hnb659fds-assets-${AWS::AccountId}-${AWS::Region}"
                     },
-                    "Handler": "index.handler",
-                    "Runtime": "python3.12",
-                    "Role": {"Fn::GetAtt": ["Role", "Arn"]},
+                    "S3Key": "1.zip",
                 },
-            },
+                Handler="index.handler",
+                Runtime="python3.12",
+                Role={"Fn::GetAtt": ["Role", "Arn"]},
+            ),
         },
         "Outputs": {"Fn": {"Value": {"Ref": "Fn"}}},
         "Rules": {"CheckBootstrapVersion": {"Assertions": []}},

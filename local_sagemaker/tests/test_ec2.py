@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from stacks_under_test import resource_of
 
 from local_sagemaker import LocalAws
 
@@ -118,29 +119,26 @@ def test_route_table_association_and_routes(aws, stack, vpc):
     ec2 = aws.client("ec2")
     others: dict[str, Any] = {
         "Vpc": vpc,
-        "Subnet": {
-            "Type": "AWS::EC2::Subnet",
-            "Properties": {
-                "VpcId": {"Ref": "Vpc"},
-                "CidrBlock": "10.0.1.0/24",
-                "AvailabilityZone": "us-east-1a",
-            },
-        },
-        "Table": {"Type": "AWS::EC2::RouteTable", "Properties": {"VpcId": {"Ref": "Vpc"}}},
-        "Other": {"Type": "AWS::EC2::RouteTable", "Properties": {"VpcId": {"Ref": "Vpc"}}},
-        "Gateway": {"Type": "AWS::EC2::InternetGateway", "Properties": {}},
-        "Attachment": {
-            "Type": "AWS::EC2::VPCGatewayAttachment",
-            "Properties": {"VpcId": {"Ref": "Vpc"}, "InternetGatewayId": {"Ref": "Gateway"}},
-        },
-        "Address": {"Type": "AWS::EC2::EIP", "Properties": {"Domain": "vpc"}},
-        "Nat": {
-            "Type": "AWS::EC2::NatGateway",
-            "Properties": {
-                "SubnetId": {"Ref": "Subnet"},
-                "AllocationId": {"Fn::GetAtt": ["Address", "AllocationId"]},
-            },
-        },
+        "Subnet": resource_of(
+            "AWS::EC2::Subnet",
+            VpcId={"Ref": "Vpc"},
+            CidrBlock="10.0.1.0/24",
+            AvailabilityZone="us-east-1a",
+        ),
+        "Table": resource_of("AWS::EC2::RouteTable", VpcId={"Ref": "Vpc"}),
+        "Other": resource_of("AWS::EC2::RouteTable", VpcId={"Ref": "Vpc"}),
+        "Gateway": resource_of("AWS::EC2::InternetGateway"),
+        "Attachment": resource_of(
+            "AWS::EC2::VPCGatewayAttachment",
+            VpcId={"Ref": "Vpc"},
+            InternetGatewayId={"Ref": "Gateway"},
+        ),
+        "Address": resource_of("AWS::EC2::EIP", Domain="vpc"),
+        "Nat": resource_of(
+            "AWS::EC2::NatGateway",
+            SubnetId={"Ref": "Subnet"},
+            AllocationId={"Fn::GetAtt": ["Address", "AllocationId"]},
+        ),
         "Route": {
             "Type": "AWS::EC2::Route",
             "DependsOn": "Attachment",
@@ -238,10 +236,7 @@ def test_security_group_with_inline_rules(aws, stack, vpc):
     ],
 )
 def test_security_group_rules_of_their_own(aws, stack, vpc, kind, direction, peer):
-    group = {
-        "Type": "AWS::EC2::SecurityGroup",
-        "Properties": {"GroupDescription": "x", "VpcId": {"Ref": "Vpc"}},
-    }
+    group = resource_of("AWS::EC2::SecurityGroup", GroupDescription="x", VpcId={"Ref": "Vpc"})
     others = {"Vpc": vpc, "Group": group, "Peer": group}
     rule = {
         "GroupId": {"Ref": "Group"},
@@ -271,7 +266,7 @@ def test_flow_log(aws, stack, vpc, role):
         "DeliverLogsPermissionArn": {"Fn::GetAtt": ["Role", "Arn"]},
         "MaxAggregationInterval": 60,
     }
-    group = {"Type": "AWS::Logs::LogGroup", "Properties": {}}
+    group = resource_of("AWS::Logs::LogGroup")
     made = stack.deploy("AWS::EC2::FlowLog", properties, ("Id",), Vpc=vpc, Role=role, Group=group)
     (found,) = aws.client("ec2").describe_flow_logs(FlowLogIds=[made.ref])["FlowLogs"]
     assert found["TrafficType"] == "REJECT"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from stacks_under_test import resource_of
 
 SERVICE = "AWS::ECS::Service"
 
@@ -15,45 +16,35 @@ def parts(role, vpc) -> dict[str, Any]:
     return {
         "Role": role,
         "Vpc": vpc,
-        "Subnet": {
-            "Type": "AWS::EC2::Subnet",
-            "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.1.0/24"},
-        },
-        "Group": {
-            "Type": "AWS::EC2::SecurityGroup",
-            "Properties": {"GroupDescription": "x", "VpcId": {"Ref": "Vpc"}},
-        },
-        "Cluster": {
-            "Type": "AWS::ECS::Cluster",
-            "Properties": {
-                "ClusterSettings": [{"Name": "containerInsights", "Value": "enabled"}],
-                "Tags": [{"Key": "k", "Value": "v"}],
-            },
-        },
-        "Task": {
-            "Type": "AWS::ECS::TaskDefinition",
-            "Properties": {
-                "Cpu": "256",
-                "Memory": "512",
-                "NetworkMode": "awsvpc",
-                "RequiresCompatibilities": ["FARGATE"],
-                "ExecutionRoleArn": {"Fn::GetAtt": ["Role", "Arn"]},
-                "RuntimePlatform": {"CpuArchitecture": "ARM64", "OperatingSystemFamily": "LINUX"},
-                "ContainerDefinitions": [
-                    {
-                        "Name": "load",
-                        "Image": "image:1",
-                        "Essential": True,
-                        "Environment": [{"Name": "A", "Value": "1"}],
-                        "PortMappings": [{"ContainerPort": 8089, "Protocol": "tcp"}],
-                        "LogConfiguration": {
-                            "LogDriver": "awslogs",
-                            "Options": {"awslogs-group": "g", "awslogs-region": "us-east-1"},
-                        },
-                    }
-                ],
-            },
-        },
+        "Subnet": resource_of("AWS::EC2::Subnet", VpcId={"Ref": "Vpc"}, CidrBlock="10.0.1.0/24"),
+        "Group": resource_of("AWS::EC2::SecurityGroup", GroupDescription="x", VpcId={"Ref": "Vpc"}),
+        "Cluster": resource_of(
+            "AWS::ECS::Cluster",
+            ClusterSettings=[{"Name": "containerInsights", "Value": "enabled"}],
+            Tags=[{"Key": "k", "Value": "v"}],
+        ),
+        "Task": resource_of(
+            "AWS::ECS::TaskDefinition",
+            Cpu="256",
+            Memory="512",
+            NetworkMode="awsvpc",
+            RequiresCompatibilities=["FARGATE"],
+            ExecutionRoleArn={"Fn::GetAtt": ["Role", "Arn"]},
+            RuntimePlatform={"CpuArchitecture": "ARM64", "OperatingSystemFamily": "LINUX"},
+            ContainerDefinitions=[
+                {
+                    "Name": "load",
+                    "Image": "image:1",
+                    "Essential": True,
+                    "Environment": [{"Name": "A", "Value": "1"}],
+                    "PortMappings": [{"ContainerPort": 8089, "Protocol": "tcp"}],
+                    "LogConfiguration": {
+                        "LogDriver": "awslogs",
+                        "Options": {"awslogs-group": "g", "awslogs-region": "us-east-1"},
+                    },
+                }
+            ],
+        ),
     }
 
 
@@ -132,7 +123,7 @@ def test_service_cluster_and_task_definition(aws, stack, parts):
 
 
 def test_a_cluster_s_capacity_providers(aws, stack):
-    cluster = {"Type": "AWS::ECS::Cluster", "Properties": {}}
+    cluster = resource_of("AWS::ECS::Cluster")
     kind = "AWS::ECS::ClusterCapacityProviderAssociations"
 
     def properties(*providers: str) -> dict[str, Any]:

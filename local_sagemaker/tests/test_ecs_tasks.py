@@ -6,13 +6,15 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 from roles_under_test import allow, give_role
+from stacks_under_test import resource_of
+from waiting import processes, wait_for
 
 from local_sagemaker import LocalAws, delete_stack, deploy_template, process_supervisor
 
@@ -83,31 +85,8 @@ class Cluster:
         return [event["message"] for event in events]
 
 
-def wait_for(found: Callable[[], Any], seconds: float = 60) -> Any:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if answer := found():
-            return answer
-        time.sleep(0.05)
-    raise AssertionError("waited in vain")
-
-
 def variables(**pairs: str) -> list[dict[str, str]]:
     return [{"name": name, "value": value} for name, value in pairs.items()]
-
-
-def processes(marker: str) -> list[int]:
-    """Processes of this machine whose command line has the marker."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit() and folder.name != str(os.getpid()):
-            try:
-                line = (folder / "cmdline").read_bytes().decode(errors="replace")
-            except OSError:
-                continue
-            if marker in line:
-                found.append(int(folder.name))
-    return found
 
 
 # A module's own: it is reset, and in-process servers share their state.
@@ -294,13 +273,11 @@ def taking(**more: Any) -> dict[str, Any]:
     reference = {"Fn::GetStackOutput": {"StackName": "Giving", "OutputName": "Arn", **more}}
     return {
         "Resources": {
-            "It": {
-                "Type": "AWS::SSM::Parameter",
-                "Properties": {
-                    "Type": "String",
-                    "Value": {"Fn::Join": ["", ["topic ", reference]]},
-                },
-            }
+            "It": resource_of(
+                "AWS::SSM::Parameter",
+                Type="String",
+                Value={"Fn::Join": ["", ["topic ", reference]]},
+            )
         },
         "Outputs": {"Name": {"Value": {"Ref": "It"}}},
     }

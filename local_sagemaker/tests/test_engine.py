@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from stacks_under_test import resource_of
 
 from local_sagemaker import DeploymentFailed, LocalAws, delete_stack, deploy_template
 
@@ -17,7 +18,7 @@ def parameter(value: Any, **more: Any) -> dict[str, Any]:
 
 
 def topic(**properties: Any) -> dict[str, Any]:
-    return {"Type": "AWS::SNS::Topic", "Properties": properties}
+    return resource_of("AWS::SNS::Topic", **properties)
 
 
 def _number(default: str, **more: Any) -> dict[str, Any]:
@@ -27,10 +28,10 @@ def _number(default: str, **more: Any) -> dict[str, Any]:
 def bad_endpoint_config() -> dict[str, Any]:
     """A resource that is refused by its service, not by the engine."""
     variant = {"VariantName": "v", "ModelName": "no-such-model", "InstanceType": "ml.c7i.large"}
-    return {
-        "Type": "AWS::SageMaker::EndpointConfig",
-        "Properties": {"ProductionVariants": [{**variant, "InitialInstanceCount": 1}]},
-    }
+    return resource_of(
+        "AWS::SageMaker::EndpointConfig",
+        ProductionVariants=[{**variant, "InitialInstanceCount": 1}],
+    )
 
 
 def read(aws: LocalAws, name: str) -> str:
@@ -153,7 +154,7 @@ def test_a_fixed_name_cannot_be_replaced(stack):
 
     def of(image: str) -> dict[str, Any]:
         properties = {**model, "PrimaryContainer": {"Image": image}}
-        return {"Resources": {"M": {"Type": "AWS::SageMaker::Model", "Properties": properties}}}
+        return {"Resources": {"M": resource_of("AWS::SageMaker::Model", **properties)}}
 
     stack.template(of("one"))
     failed = stack.template(of("two"), expect_failure=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from stacks_under_test import TRUST
+from stacks_under_test import TRUST, resource_of
 
 READ_ONLY = "arn:aws:iam::aws:policy/ReadOnlyAccess"
 ADMIN = "arn:aws:iam::aws:policy/AdministratorAccess"
@@ -14,7 +14,7 @@ ADMIN = "arn:aws:iam::aws:policy/AdministratorAccess"
 @pytest.fixture
 def role() -> dict[str, Any]:
     """A role without any policy."""
-    return {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}}
+    return resource_of("AWS::IAM::Role", AssumeRolePolicyDocument=TRUST)
 
 
 def document(action: str) -> dict[str, Any]:
@@ -123,10 +123,10 @@ def test_managed_policy(aws, stack, role):
 
 
 def test_instance_profile_and_service_linked_role(aws, stack, role):
-    linked = {
-        "Type": "AWS::IAM::ServiceLinkedRole",
-        "Properties": {"AWSServiceName": "sagemaker.application-autoscaling.amazonaws.com"},
-    }
+    linked = resource_of(
+        "AWS::IAM::ServiceLinkedRole",
+        AWSServiceName="sagemaker.application-autoscaling.amazonaws.com",
+    )
     made = stack.deploy(
         "AWS::IAM::InstanceProfile", {"Roles": [{"Ref": "Role"}]}, ("Arn",), Role=role, Slr=linked
     )

@@ -7,13 +7,13 @@ from typing import Any
 from component_site import MANAGED, NEEDS, Components, refused
 from hosting_site import Site
 from roles_under_test import HOSTING, document
-from stacks_under_test import TRUST
+from stacks_under_test import TRUST, resource_of
 
 
 def template(model: str, *, copies: int = 1, **more: Any) -> dict[str, Any]:
     policy = {"PolicyName": "rights", "PolicyDocument": document(*HOSTING)}
     properties = {"AssumeRolePolicyDocument": TRUST, "Policies": [policy]}
-    role = {"Type": "AWS::IAM::Role", "Properties": properties}
+    role = resource_of("AWS::IAM::Role", **properties)
     component = {
         "EndpointName": {"Fn::GetAtt": ["Endpoint", "EndpointName"]},
         "VariantName": "primary",
@@ -42,15 +42,13 @@ def template(model: str, *, copies: int = 1, **more: Any) -> dict[str, Any]:
     return {
         "Resources": {
             "Role": role,
-            "Config": {"Type": "AWS::SageMaker::EndpointConfig", "Properties": config},
-            "Endpoint": {
-                "Type": "AWS::SageMaker::Endpoint",
-                "Properties": {
-                    "EndpointConfigName": {"Fn::GetAtt": ["Config", "EndpointConfigName"]}
-                },
-            },
-            "Component": {"Type": "AWS::SageMaker::InferenceComponent", "Properties": component},
-            "Target": {"Type": "AWS::ApplicationAutoScaling::ScalableTarget", "Properties": target},
+            "Config": resource_of("AWS::SageMaker::EndpointConfig", **config),
+            "Endpoint": resource_of(
+                "AWS::SageMaker::Endpoint",
+                EndpointConfigName={"Fn::GetAtt": ["Config", "EndpointConfigName"]},
+            ),
+            "Component": resource_of("AWS::SageMaker::InferenceComponent", **component),
+            "Target": resource_of("AWS::ApplicationAutoScaling::ScalableTarget", **target),
         },
         "Outputs": {
             "Arn": {"Value": {"Ref": "Component"}},

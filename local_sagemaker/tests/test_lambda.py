@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from roles_under_test import trust
-from stacks_under_test import TestStack
+from stacks_under_test import TestStack, resource_of
 
 from local_sagemaker import LocalAws, archives, lambda_runner
 from local_sagemaker.runtime.options import RuntimeOptions
@@ -291,23 +291,19 @@ def test_permission_version_alias_and_event_invoke_config(aws, stack, role):
         "Action": "lambda:InvokeFunction",
         "Principal": "events.amazonaws.com",
     }
-    invoke_config = {
-        "Type": "AWS::Lambda::EventInvokeConfig",
-        "Properties": {
-            "FunctionName": {"Ref": "Fn"},
-            "Qualifier": "$LATEST",
-            "MaximumRetryAttempts": 0,
-        },
-    }
-    version = {"Type": "AWS::Lambda::Version", "Properties": {"FunctionName": {"Ref": "Fn"}}}
-    alias = {
-        "Type": "AWS::Lambda::Alias",
-        "Properties": {
-            "FunctionName": {"Ref": "Fn"},
-            "Name": "live",
-            "FunctionVersion": {"Fn::GetAtt": ["Version", "Version"]},
-        },
-    }
+    invoke_config = resource_of(
+        "AWS::Lambda::EventInvokeConfig",
+        FunctionName={"Ref": "Fn"},
+        Qualifier="$LATEST",
+        MaximumRetryAttempts=0,
+    )
+    version = resource_of("AWS::Lambda::Version", FunctionName={"Ref": "Fn"})
+    alias = resource_of(
+        "AWS::Lambda::Alias",
+        FunctionName={"Ref": "Fn"},
+        Name="live",
+        FunctionVersion={"Fn::GetAtt": ["Version", "Version"]},
+    )
     others = {"Role": role, "Fn": fn, "Config": invoke_config, "Version": version, "Alias": alias}
     made = stack.deploy("AWS::Lambda::Permission", permission, **others)
     name = made.stack.resources["Fn"]

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from stacks_under_test import resource_of
 
 ALLOW = {
     "Version": "2012-10-17",
@@ -42,7 +43,7 @@ def test_topic_with_inline_subscriptions(aws, stack):
 
 def test_topic_policy(aws, stack):
     sns = aws.client("sns")
-    topic = {"Type": "AWS::SNS::Topic", "Properties": {}}
+    topic = resource_of("AWS::SNS::Topic")
 
     def policy(arn: str) -> dict[str, Any]:
         return json.loads(sns.get_topic_attributes(TopicArn=arn)["Attributes"]["Policy"])
@@ -59,10 +60,7 @@ def test_topic_policy(aws, stack):
 
 def test_subscription(aws, stack):
     sns = aws.client("sns")
-    others = {
-        "Topic": {"Type": "AWS::SNS::Topic", "Properties": {}},
-        "Queue": {"Type": "AWS::SQS::Queue", "Properties": {}},
-    }
+    others = {"Topic": resource_of("AWS::SNS::Topic"), "Queue": resource_of("AWS::SQS::Queue")}
     properties = {
         "TopicArn": {"Ref": "Topic"},
         "Protocol": "sqs",
@@ -92,10 +90,7 @@ def test_queue_and_its_policy(aws, stack):
     def attributes(url: str) -> dict[str, str]:
         return sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
 
-    policy = {
-        "Type": "AWS::SQS::QueuePolicy",
-        "Properties": {"Queues": [{"Ref": "It"}], "PolicyDocument": ALLOW},
-    }
+    policy = resource_of("AWS::SQS::QueuePolicy", Queues=[{"Ref": "It"}], PolicyDocument=ALLOW)
     properties = {"VisibilityTimeout": 60, "DelaySeconds": 5}
     made = stack.deploy(
         "AWS::SQS::Queue", properties, ("Arn", "QueueName", "QueueUrl"), Policy=policy
@@ -117,7 +112,7 @@ def test_queue_and_its_policy(aws, stack):
 
 def test_rule(aws, stack):
     events = aws.client("events")
-    topic = {"Type": "AWS::SNS::Topic", "Properties": {}}
+    topic = resource_of("AWS::SNS::Topic")
 
     def target(number: int) -> dict[str, Any]:
         return {"Id": f"t{number}", "Arn": {"Ref": "Topic"}, "Input": json.dumps({"n": number})}
@@ -149,10 +144,7 @@ def test_rule(aws, stack):
 
 def test_schedule_in_a_group(aws, stack, role):
     scheduler = aws.client("scheduler")
-    others = {
-        "Role": role,
-        "Group": {"Type": "AWS::Scheduler::ScheduleGroup", "Properties": {"Name": "group"}},
-    }
+    others = {"Role": role, "Group": resource_of("AWS::Scheduler::ScheduleGroup", Name="group")}
     properties = {
         "GroupName": {"Ref": "Group"},
         "FlexibleTimeWindow": {"Mode": "OFF"},

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from stacks_under_test import resource_of
 
 NESTED = "AWS::CloudFormation::Stack"
 
@@ -19,12 +20,7 @@ def url(aws):
     def publish(value: Any, key: str) -> str:
         template = {
             "Parameters": {"Given": {"Type": "String"}},
-            "Resources": {
-                "P": {
-                    "Type": "AWS::SSM::Parameter",
-                    "Properties": {"Type": "String", "Value": value},
-                }
-            },
+            "Resources": {"P": resource_of("AWS::SSM::Parameter", Type="String", Value=value)},
             "Outputs": {"Value": {"Value": {"Fn::GetAtt": ["P", "Value"]}}},
         }
         s3.put_object(Bucket="templates", Key=key, Body=json.dumps(template).encode())

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from roles_under_test import HOSTING, document
-from stacks_under_test import TRUST
+from stacks_under_test import TRUST, resource_of
 
 from local_sagemaker import (
     DeploymentFailed,
@@ -166,15 +166,11 @@ def test_by_default_they_stay_for_longer_than_cloudformation_tries():
 
 NETWORK = {
     "Resources": {
-        "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}},
-        "Group": {
-            "Type": "AWS::EC2::SecurityGroup",
-            "Properties": {"VpcId": {"Ref": "Vpc"}, "GroupDescription": "held"},
-        },
-        "Subnet": {
-            "Type": "AWS::EC2::Subnet",
-            "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.0.0/24"},
-        },
+        "Vpc": resource_of("AWS::EC2::VPC", CidrBlock="10.0.0.0/16"),
+        "Group": resource_of(
+            "AWS::EC2::SecurityGroup", VpcId={"Ref": "Vpc"}, GroupDescription="held"
+        ),
+        "Subnet": resource_of("AWS::EC2::Subnet", VpcId={"Ref": "Vpc"}, CidrBlock="10.0.0.0/24"),
     }
 }
 

@@ -9,14 +9,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from stacks_under_test import TRUST
+from signed_requests import is_open
+from stacks_under_test import TRUST, resource_of
+from waiting import alive, wait_for
 
 from local_sagemaker import LocalAws, delete_stack, deploy_template, lambda_runner
 
@@ -25,26 +26,23 @@ pytestmark = pytest.mark.realtime
 # A custom resource: its function is unpacked and run.
 CUSTOM = {
     "Resources": {
-        "Role": {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}},
-        "Function": {
-            "Type": "AWS::Lambda::Function",
-            "Properties": {
-                "Runtime": "python3.12",
-                "Handler": "index.handle",
-                "Role": {"Fn::GetAtt": ["Role", "Arn"]},
-                "Code": {
-                    "ZipFile": (
-                        "import cfnresponse\n"
-                        "def handle(event, context):\n"
-                        "    cfnresponse.send(event, context, 'SUCCESS', {}, 'it')\n"
-                    )
-                },
+        "Role": resource_of("AWS::IAM::Role", AssumeRolePolicyDocument=TRUST),
+        "Function": resource_of(
+            "AWS::Lambda::Function",
+            Runtime="python3.12",
+            Handler="index.handle",
+            Role={"Fn::GetAtt": ["Role", "Arn"]},
+            Code={
+                "ZipFile": (
+                    "import cfnresponse\n"
+                    "def handle(event, context):\n"
+                    "    cfnresponse.send(event, context, 'SUCCESS', {}, 'it')\n"
+                )
             },
-        },
-        "It": {
-            "Type": "AWS::CloudFormation::CustomResource",
-            "Properties": {"ServiceToken": {"Fn::GetAtt": ["Function", "Arn"]}},
-        },
+        ),
+        "It": resource_of(
+            "AWS::CloudFormation::CustomResource", ServiceToken={"Fn::GetAtt": ["Function", "Arn"]}
+        ),
     }
 }
 
@@ -57,21 +55,6 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     monkeypatch.setattr(tempfile, "tempdir", None)
     yield tmp_path
     lambda_runner.forget()
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 60) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return condition()
-
-
-def alive(process_id: int) -> bool:
-    """Whether the process runs; one that ended and was not waited for does not."""
-    try:
-        return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 @pytest.mark.parametrize("start", [LocalAws.start, LocalAws.in_process])
@@ -132,7 +115,7 @@ def test_one_that_could_not_start_leaves_no_file(temporary: Path, aws: LocalAws)
     from local_sagemaker import LocalAwsError
 
     for start in (LocalAws.start, LocalAws.in_process):
-        with pytest.raises(LocalAwsError):
+        with pytest.raises(LocalAwsError, match=r"in use"):
             start(port=aws.port)
         assert list(temporary.iterdir()) == []
 
@@ -159,14 +142,16 @@ def test_when_the_parent_is_killed_the_child_removes_its_files(
         start_new_session=True,
     ) as parent:
         assert parent.stdout is not None
-        assert parent.stdout.readline()
+        port = int(parent.stdout.readline())
+        assert is_open(port)
         assert list(temporary.iterdir())
         if number == signal.SIGINT:
             os.killpg(parent.pid, number)  # Ctrl-C goes to all of a terminal
         else:
             parent.send_signal(number)
         parent.wait(timeout=60)
-    assert wait_until(lambda: not list(temporary.iterdir())), list(temporary.rglob("*"))
+    wait_for(lambda: not list(temporary.iterdir()))
+    wait_for(lambda: not is_open(port))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +173,7 @@ def test_the_command_leaves_nothing_when_it_is_stopped(
     ) as process:
         assert process.stdout is not None
         if early:
-            assert wait_until(lambda: any(temporary.iterdir()))
+            wait_for(lambda: any(temporary.iterdir()))
         else:
             assert process.stdout.readline().startswith("export AWS_ENDPOINT_URL=")
             assert list(temporary.iterdir())
@@ -223,7 +208,7 @@ def test_a_function_that_still_runs_goes_with_the_last_local_aws(temporary: Path
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
     process_id = int(told.read_text())
-    assert wait_until(lambda: not alive(process_id))
+    wait_for(lambda: not alive(process_id))
 
 
 def test_a_hook_of_a_user_changes_only_the_user_s_requests() -> None:

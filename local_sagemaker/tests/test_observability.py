@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from stacks_under_test import resource_of
 
 ALARM = "AWS::CloudWatch::Alarm"
 BASE = {"ComparisonOperator": "GreaterThanThreshold", "EvaluationPeriods": 3, "Threshold": 20000}
@@ -216,7 +217,7 @@ def test_log_group(aws, stack):
 
 @pytest.mark.parametrize("pattern", ['{ $.status = "error" }', "ERROR"])
 def test_metric_filter(aws, stack, pattern):
-    group = {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": "/filtered"}}
+    group = resource_of("AWS::Logs::LogGroup", LogGroupName="/filtered")
     transformation = {"MetricName": "Errors", "MetricNamespace": "Mine", "MetricValue": "1"}
     properties = {
         "LogGroupName": {"Ref": "Group"},

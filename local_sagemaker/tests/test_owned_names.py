@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
+from stacks_under_test import resource_of
 
 from local_sagemaker import DeploymentFailed, delete_stack, deploy_template
 
@@ -13,14 +14,12 @@ REFUSED = "Policy resource was already managed by another stack or another resou
 
 def policy(name, role, action="s3:GetObject"):
     statement = {"Effect": "Allow", "Action": action, "Resource": "*"}
-    return {
-        "Type": "AWS::IAM::Policy",
-        "Properties": {
-            "PolicyName": name,
-            "Roles": [role],
-            "PolicyDocument": {"Version": "2012-10-17", "Statement": [statement]},
-        },
-    }
+    return resource_of(
+        "AWS::IAM::Policy",
+        PolicyName=name,
+        Roles=[role],
+        PolicyDocument={"Version": "2012-10-17", "Statement": [statement]},
+    )
 
 
 def template(**resources):
@@ -84,19 +83,17 @@ def test_a_policy_that_moves_to_another_logical_id_meets_itself(aws, role):
 
 def test_the_inline_policies_of_a_roles_own_resource_count(aws):
     made = template(
-        Role={
-            "Type": "AWS::IAM::Role",
-            "Properties": {
-                "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": []},
-                "Policies": [
-                    {
-                        name: value
-                        for name, value in policy("act", "")["Properties"].items()
-                        if name != "Roles"
-                    }
-                ],
-            },
-        },
+        Role=resource_of(
+            "AWS::IAM::Role",
+            AssumeRolePolicyDocument={"Version": "2012-10-17", "Statement": []},
+            Policies=[
+                {
+                    name: value
+                    for name, value in policy("act", "")["Properties"].items()
+                    if name != "Roles"
+                }
+            ],
+        ),
         Policy=policy("act", {"Ref": "Role"}),
     )
     failed = deploy_template(aws, made, "role", expect_failure=True)
@@ -118,30 +115,26 @@ def test_a_name_that_was_given_up_is_free(aws, role):
 
 def scaled(table="a", name="Track"):
     return template(
-        Target={
-            "Type": "AWS::ApplicationAutoScaling::ScalableTarget",
-            "Properties": {
-                "ServiceNamespace": "dynamodb",
-                "ResourceId": f"table/{table}",
-                "ScalableDimension": "dynamodb:table:ReadCapacityUnits",
-                "MinCapacity": 1,
-                "MaxCapacity": 4,
-            },
-        },
-        Policy={
-            "Type": "AWS::ApplicationAutoScaling::ScalingPolicy",
-            "Properties": {
-                "PolicyName": name,
-                "PolicyType": "TargetTrackingScaling",
-                "ScalingTargetId": {"Ref": "Target"},
-                "TargetTrackingScalingPolicyConfiguration": {
-                    "TargetValue": 70,
-                    "PredefinedMetricSpecification": {
-                        "PredefinedMetricType": "DynamoDBReadCapacityUtilization"
-                    },
+        Target=resource_of(
+            "AWS::ApplicationAutoScaling::ScalableTarget",
+            ServiceNamespace="dynamodb",
+            ResourceId=f"table/{table}",
+            ScalableDimension="dynamodb:table:ReadCapacityUnits",
+            MinCapacity=1,
+            MaxCapacity=4,
+        ),
+        Policy=resource_of(
+            "AWS::ApplicationAutoScaling::ScalingPolicy",
+            PolicyName=name,
+            PolicyType="TargetTrackingScaling",
+            ScalingTargetId={"Ref": "Target"},
+            TargetTrackingScalingPolicyConfiguration={
+                "TargetValue": 70,
+                "PredefinedMetricSpecification": {
+                    "PredefinedMetricType": "DynamoDBReadCapacityUtilization"
                 },
             },
-        },
+        ),
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from stacks_under_test import resource_of
+
 
 def test_private_zone_with_an_alias_record(aws, stack, vpc):
     route53 = aws.client("route53")
@@ -15,15 +17,13 @@ def test_private_zone_with_an_alias_record(aws, stack, vpc):
     def of(name: str) -> dict[str, Any]:
         return {"VPCId": {"Ref": name}, "VPCRegion": {"Ref": "AWS::Region"}}
 
-    record = {
-        "Type": "AWS::Route53::RecordSet",
-        "Properties": {
-            "HostedZoneId": {"Ref": "It"},
-            "Name": "runtime.test.",
-            "Type": "A",
-            "AliasTarget": {"HostedZoneId": "Z1234567890", "DNSName": "one.vpce.amazonaws.com"},
-        },
-    }
+    record = resource_of(
+        "AWS::Route53::RecordSet",
+        HostedZoneId={"Ref": "It"},
+        Name="runtime.test.",
+        Type="A",
+        AliasTarget={"HostedZoneId": "Z1234567890", "DNSName": "one.vpce.amazonaws.com"},
+    )
 
     def target(zone: str) -> str:
         found = route53.list_resource_record_sets(HostedZoneId=zone)["ResourceRecordSets"]
@@ -54,13 +54,11 @@ def test_private_zone_with_an_alias_record(aws, stack, vpc):
 
 
 def test_plain_record(aws, stack, vpc):
-    zone = {
-        "Type": "AWS::Route53::HostedZone",
-        "Properties": {
-            "Name": "plain.test.",
-            "VPCs": [{"VPCId": {"Ref": "Vpc"}, "VPCRegion": "us-east-1"}],
-        },
-    }
+    zone = resource_of(
+        "AWS::Route53::HostedZone",
+        Name="plain.test.",
+        VPCs=[{"VPCId": {"Ref": "Vpc"}, "VPCRegion": "us-east-1"}],
+    )
     properties = {
         "HostedZoneId": {"Ref": "Zone"},
         "Name": "a.plain.test.",

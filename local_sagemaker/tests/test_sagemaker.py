@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from roles_under_test import give_hosting_role
+from stacks_under_test import resource_of
 
 MODEL = "AWS::SageMaker::Model"
 CONFIG = "AWS::SageMaker::EndpointConfig"
@@ -20,7 +21,7 @@ def model(role: dict[str, Any], **more: Any) -> dict[str, dict[str, Any]]:
         "PrimaryContainer": {"Image": IMAGE},
         **more,
     }
-    return {"Role": role, "Model": {"Type": MODEL, "Properties": properties}}
+    return {"Role": role, "Model": resource_of(MODEL, **properties)}
 
 
 def variant(count: int = 2, **more: Any) -> dict[str, Any]:
@@ -34,7 +35,7 @@ def variant(count: int = 2, **more: Any) -> dict[str, Any]:
 
 
 def hosting(role: dict[str, Any], variants: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    config = {"Type": CONFIG, "Properties": {"ProductionVariants": variants}}
+    config = resource_of(CONFIG, ProductionVariants=variants)
     return {**model(role), "Config": config}
 
 
@@ -42,16 +43,14 @@ def endpoint(**more: Any) -> dict[str, Any]:
     return {"EndpointConfigName": {"Fn::GetAtt": ["Config", "EndpointConfigName"]}, **more}
 
 
-TARGET = {
-    "Type": "AWS::ApplicationAutoScaling::ScalableTarget",
-    "Properties": {
-        "ServiceNamespace": "sagemaker",
-        "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
-        "ResourceId": {"Fn::Sub": "endpoint/${It.EndpointName}/variant/primary"},
-        "MinCapacity": 2,
-        "MaxCapacity": 8,
-    },
-}
+TARGET = resource_of(
+    "AWS::ApplicationAutoScaling::ScalableTarget",
+    ServiceNamespace="sagemaker",
+    ScalableDimension="sagemaker:variant:DesiredInstanceCount",
+    ResourceId={"Fn::Sub": "endpoint/${It.EndpointName}/variant/primary"},
+    MinCapacity=2,
+    MaxCapacity=8,
+)
 
 
 def described(aws: Any, name: str) -> dict[str, Any]:
@@ -251,7 +250,7 @@ def test_a_scalable_variant_keeps_its_instance_type_and_its_place(aws, stack, ro
         [variant(2, VariantName="secondary")],
     ):
         resources = {
-            "It": {"Type": ENDPOINT, "Properties": properties},
+            "It": resource_of(ENDPOINT, **properties),
             **hosting(role, variants),
             "Target": TARGET,
         }

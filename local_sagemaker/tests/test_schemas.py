@@ -7,6 +7,7 @@ from typing import Any
 
 import extract_schemas as extract
 import pytest
+from stacks_under_test import resource_of
 
 from local_sagemaker.resources.table import TYPES
 from local_sagemaker.schemas import violations
@@ -111,7 +112,7 @@ def test_every_honoured_property_is_one_of_cloudformations():
     ],
 )
 def test_is_refused_before_anything_is_created(aws, stack, type_name, properties, message):
-    topic = {"Type": "AWS::SNS::Topic", "Properties": {"TopicName": "never-made-either"}}
+    topic = resource_of("AWS::SNS::Topic", TopicName="never-made-either")
     reason = stack.refusal(type_name, properties, Before=topic)
     assert reason == f"It: Properties validation failed for resource It with message:\n{message}"
     assert "never-made-either" not in str(aws.client("sns").list_topics()["Topics"])
@@ -120,12 +121,7 @@ def test_is_refused_before_anything_is_created(aws, stack, type_name, properties
 def test_what_a_parameter_brings_is_checked_as_well(stack):
     template: dict[str, Any] = {
         "Parameters": {"Timeout": {"Type": "String", "Default": "30"}},
-        "Resources": {
-            "It": {
-                "Type": "AWS::SQS::Queue",
-                "Properties": {"VisibilityTimeout": {"Ref": "Timeout"}},
-            }
-        },
+        "Resources": {"It": resource_of("AWS::SQS::Queue", VisibilityTimeout={"Ref": "Timeout"})},
     }
     stack.template(template)
     template["Parameters"]["Timeout"]["Default"] = "soon"

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import boto3
 import pytest
+from signed_requests import is_open
 
-from local_sagemaker import LocalAws, LocalAwsError, deploy_template
+from local_sagemaker import LocalAws, deploy_template
 
 pytestmark = pytest.mark.realtime
 
@@ -33,27 +32,15 @@ def listening(port: int) -> list[str]:
     return found
 
 
-def is_open(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(1)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-@pytest.fixture(scope="module")
-def process_environment() -> dict[str, str]:
-    """A user's environment with everything that could lead to a real account."""
-    return {
+def test_a_process_of_its_own(monkeypatch):
+    for name, value in {
         "AWS_PROFILE": "production",
         "AWS_ACCESS_KEY_ID": "AKIAREAL",
         "AWS_SECRET_ACCESS_KEY": "real",
         "AWS_SESSION_TOKEN": "real",
         "AWS_ENDPOINT_URL_SAGEMAKER": "https://api.sagemaker.us-east-1.amazonaws.com",
         "CDK_DEFAULT_ACCOUNT": "999999999999",
-    }
-
-
-def test_a_process_of_its_own(monkeypatch, process_environment):
-    for name, value in process_environment.items():
+    }.items():
         monkeypatch.setenv(name, value)
     with LocalAws.start(region="eu-central-1") as aws:
         assert aws.url == f"http://localhost:{aws.port}"
@@ -78,38 +65,6 @@ def test_a_process_of_its_own(monkeypatch, process_environment):
         port = aws.port
     assert not is_open(port)
     aws.stop()  # stopping twice is no error
-
-
-def test_the_server_goes_when_its_parent_is_killed():
-    code = (
-        "from local_sagemaker import LocalAws\n"
-        "import time\n"
-        "aws = LocalAws.start()\n"
-        "print(aws.port, flush=True)\n"
-        "time.sleep(60)\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "local_sagemaker" / "src")}
-    parent = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment
-    )
-    assert parent.stdout is not None
-    port = int(parent.stdout.readline())
-    assert is_open(port)
-    parent.kill()
-    parent.wait()
-    parent.stdout.close()
-    deadline = time.monotonic() + 60
-    while is_open(port) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not is_open(port)
-
-
-def test_a_server_that_cannot_start_says_why():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        with pytest.raises(LocalAwsError, match=r"(?s)did not start.*in use"):
-            LocalAws.start(port=taken.getsockname()[1])
 
 
 def test_the_command_prints_the_exports_and_serves_until_interrupted(aws):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from moto.s3.models import FakeMultipart
+from stacks_under_test import resource_of
 
 from local_sagemaker import DeploymentFailed
 
@@ -82,7 +83,7 @@ def test_bucket_policy_is_readable_and_a_conditional_deny_blocks_nothing(aws, st
     deny = {"Effect": "Deny", "Principal": "*", "Action": "s3:*", "Resource": [arn]}
     deny["Resource"].append({"Fn::Join": ["", [arn, "/*"]]})
     over_tls = {**deny, "Condition": {"Bool": {"aws:SecureTransport": "false"}}}
-    bucket = {"Type": "AWS::S3::Bucket", "Properties": {}}
+    bucket = resource_of("AWS::S3::Bucket")
     made = stack.deploy("AWS::S3::BucketPolicy", policy(over_tls), Bucket=bucket)
     name = made.stack.resources["Bucket"]
     s3.put_object(Bucket=name, Key="k", Body=b"x")
@@ -149,10 +150,9 @@ def test_parameter(aws, stack):
 
 def test_key_and_alias(aws, stack):
     kms = aws.client("kms")
-    alias = {
-        "Type": "AWS::KMS::Alias",
-        "Properties": {"AliasName": "alias/one", "TargetKeyId": {"Fn::GetAtt": ["It", "Arn"]}},
-    }
+    alias = resource_of(
+        "AWS::KMS::Alias", AliasName="alias/one", TargetKeyId={"Fn::GetAtt": ["It", "Arn"]}
+    )
     properties = {"Description": "first", "EnableKeyRotation": True, "PendingWindowInDays": 7}
     made = stack.deploy("AWS::KMS::Key", properties, ("Arn", "KeyId"), Alias=alias)
     found = kms.describe_key(KeyId="alias/one")["KeyMetadata"]

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import pytest
+from stacks_under_test import resource_of
 
 ENDPOINT = "AWS::EC2::VPCEndpoint"
 SERVICE = "com.amazonaws.us-east-1.sagemaker.runtime"
@@ -17,20 +18,17 @@ def network(vpc) -> dict[str, Any]:
     """A VPC, three subnets in two zones, a security group and a route table."""
     resources: dict[str, Any] = {"Vpc": vpc}
     for name, zone, block in (("B", "b", 2), ("A", "a", 1), ("A2", "a", 3)):
-        resources[f"Subnet{name}"] = {
-            "Type": "AWS::EC2::Subnet",
-            "Properties": {
-                "VpcId": {"Ref": "Vpc"},
-                "CidrBlock": f"10.0.{block}.0/24",
-                "AvailabilityZone": f"us-east-1{zone}",
-            },
-        }
+        resources[f"Subnet{name}"] = resource_of(
+            "AWS::EC2::Subnet",
+            VpcId={"Ref": "Vpc"},
+            CidrBlock=f"10.0.{block}.0/24",
+            AvailabilityZone=f"us-east-1{zone}",
+        )
     for name in ("Group", "Group2"):
-        resources[name] = {
-            "Type": "AWS::EC2::SecurityGroup",
-            "Properties": {"GroupDescription": "x", "VpcId": {"Ref": "Vpc"}},
-        }
-    resources["Table"] = {"Type": "AWS::EC2::RouteTable", "Properties": {"VpcId": {"Ref": "Vpc"}}}
+        resources[name] = resource_of(
+            "AWS::EC2::SecurityGroup", GroupDescription="x", VpcId={"Ref": "Vpc"}
+        )
+    resources["Table"] = resource_of("AWS::EC2::RouteTable", VpcId={"Ref": "Vpc"})
     return resources
 
 
@@ -143,13 +141,11 @@ NAME = "runtime.sagemaker.us-east-1.amazonaws.com"
 
 
 def hosted_zone(*vpcs: str, name: str = NAME) -> dict[str, Any]:
-    return {
-        "Type": "AWS::Route53::HostedZone",
-        "Properties": {
-            "Name": name,
-            "VPCs": [{"VPCId": {"Ref": vpc}, "VPCRegion": "us-east-1"} for vpc in vpcs],
-        },
-    }
+    return resource_of(
+        "AWS::Route53::HostedZone",
+        Name=name,
+        VPCs=[{"VPCId": {"Ref": vpc}, "VPCRegion": "us-east-1"} for vpc in vpcs],
+    )
 
 
 def test_private_dns_conflicts_with_a_hosted_zone_of_the_name(stack, network):

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from botocore.exceptions import ClientError
 from signed_requests import signed
+from stacks_under_test import resource_of
 
 from local_sagemaker import deploy_template
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
@@ -562,24 +563,19 @@ def template(server: str) -> dict[str, Any]:
     }
     return {
         "Resources": {
-            f"Model{server}": {
-                "Type": "AWS::SageMaker::Model",
-                "Properties": {
-                    "ExecutionRoleArn": "arn:aws:iam::123456789012:role/models",
-                    "PrimaryContainer": {"Image": image},
-                },
-            },
-            f"Config{server}": {
-                "Type": "AWS::SageMaker::EndpointConfig",
-                "Properties": {"ProductionVariants": [variant]},
-            },
-            "Endpoint": {
-                "Type": "AWS::SageMaker::Endpoint",
-                "Properties": {
-                    "EndpointName": "through-cloudformation",
-                    "EndpointConfigName": {"Fn::GetAtt": [f"Config{server}", "EndpointConfigName"]},
-                },
-            },
+            f"Model{server}": resource_of(
+                "AWS::SageMaker::Model",
+                ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+                PrimaryContainer={"Image": image},
+            ),
+            f"Config{server}": resource_of(
+                "AWS::SageMaker::EndpointConfig", ProductionVariants=[variant]
+            ),
+            "Endpoint": resource_of(
+                "AWS::SageMaker::Endpoint",
+                EndpointName="through-cloudformation",
+                EndpointConfigName={"Fn::GetAtt": [f"Config{server}", "EndpointConfigName"]},
+            ),
         }
     }
 

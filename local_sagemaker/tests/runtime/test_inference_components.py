@@ -177,22 +177,14 @@ def test_one_that_is_creating_cannot_be_deleted(on):
 def test_it_is_deleting_until_its_last_request_is_answered(on):
     it = on({"model": SimulatedModelServer(service_time=ServiceTime.constant(1.0))})
     name = it.create()
-    runtime = it.here.aws.client("sagemaker-runtime")
+    it.here.aws.client("sagemaker-runtime")
     with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(
-            runtime.invoke_endpoint,
-            EndpointName=it.endpoint,
-            InferenceComponentName=name,
-            Body=b"{}",
-        )
+        answer = pool.submit(it.invoke, name)
         time.sleep(0.3)
         it.sagemaker.delete_inference_component(InferenceComponentName=name)
         assert it.described(name)["InferenceComponentStatus"] == "Deleting"
         assert answer.result()["ResponseMetadata"]["HTTPStatusCode"] == 200
-    deadline = time.monotonic() + 30
-    while it.listed(NameContains=name) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert it.listed(NameContains=name) == []
+    it.gone(name)
 
 
 # ------------------------------------------------------------------------------------- room
@@ -271,9 +263,7 @@ def test_copies_outlive_an_update_of_their_endpoint(on):
     name = it.create()
     made = configuration(variant={"ManagedInstanceScaling": {**MANAGED, "MaxInstanceCount": 3}})
     it.sagemaker.create_endpoint_config(**made)
-    it.sagemaker.update_endpoint(
-        EndpointName=it.endpoint, EndpointConfigName=made["EndpointConfigName"]
-    )
+    it.here.update(it.endpoint, made["EndpointConfigName"])
     assert it.here.settled(it.endpoint)["EndpointConfigName"] == made["EndpointConfigName"]
     assert it.invoke(name)["ResponseMetadata"]["HTTPStatusCode"] == 200
     assert it.copies(name, 3) == 3

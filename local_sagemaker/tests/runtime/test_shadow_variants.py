@@ -6,6 +6,8 @@ import time
 
 import pytest
 from botocore.exceptions import ClientError
+from hosting_site import canary, rolling
+from waiting import wait_for as wait
 
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 
@@ -36,14 +38,14 @@ def shadowed(site):
     return make
 
 
-def counted(here, name, metric="Invocations", variant="candidate", wait_for=None):
+def counted(here, name, metric="Invocations", variant="candidate", wait_for=0):
     """The metric's sum, once so many copies are counted: nobody waits for a copy."""
-    deadline = time.monotonic() + 10
-    while True:
-        found = here.statistics(name, metric, "Sum", VariantName=variant).get("Sum", 0)
-        if wait_for is None or found >= wait_for or time.monotonic() > deadline:
-            return found
-        time.sleep(0.02)
+
+    def found():
+        return here.statistics(name, metric, "Sum", VariantName=variant).get("Sum", 0)
+
+    wait(lambda: found() >= wait_for)
+    return found()
 
 
 def test_with_equal_weights_every_request_is_copied_once(shadowed):
@@ -153,10 +155,7 @@ def test_the_shadow_scales_by_itself(shadowed):
         MinCapacity=1,
         MaxCapacity=4,
     )
-    here.aws.client("sagemaker").update_endpoint_weights_and_capacities(
-        EndpointName=name,
-        DesiredWeightsAndCapacities=[{"VariantName": "candidate", "DesiredInstanceCount": 3}],
-    )
+    here.scale(name, 3, "candidate")
     found = here.settled(name)
     assert found["ShadowProductionVariants"][0]["CurrentInstanceCount"] == 3
     assert found["ProductionVariants"][0]["CurrentInstanceCount"] == 1
@@ -166,34 +165,11 @@ def test_the_shadow_scales_by_itself(shadowed):
 
 
 @pytest.mark.parametrize(
-    "policy",
-    [
-        None,
-        {
-            "BlueGreenUpdatePolicy": {
-                "TrafficRoutingConfiguration": {
-                    "Type": "CANARY",
-                    "CanarySize": {"Type": "CAPACITY_PERCENT", "Value": 50},
-                    "WaitIntervalInSeconds": 60,
-                }
-            }
-        },
-        {
-            "RollingUpdatePolicy": {
-                "MaximumBatchSize": {"Type": "INSTANCE_COUNT", "Value": 1},
-                "WaitIntervalInSeconds": 0,
-            }
-        },
-    ],
-    ids=["all at once", "canary", "rolling"],
+    "policy", [{}, canary(wait=60), rolling(1, wait=0)], ids=["all at once", "canary", "rolling"]
 )
 def test_an_update_without_the_shadow_ends_the_copies(shadowed, policy):
     here, name = shadowed(FAST, variant={"InitialInstanceCount": 2})
-    here.aws.client("sagemaker").update_endpoint(
-        EndpointName=name,
-        EndpointConfigName=here.config({"InitialInstanceCount": 2}),
-        **({"DeploymentConfig": policy} if policy else {}),
-    )
+    here.update(name, here.config({"InitialInstanceCount": 2}), **policy)
     for _ in range(4):
         here.aws.advance(60)
     found = here.settled(name)
@@ -206,9 +182,7 @@ def test_an_update_without_the_shadow_ends_the_copies(shadowed, policy):
 def test_an_update_brings_a_shadow_in(site):
     here = site({"model": FAST, "candidate": FAST})
     name = here.endpoint()
-    here.aws.client("sagemaker").update_endpoint(
-        EndpointName=name, EndpointConfigName=here.config(ShadowProductionVariants=[shadow(here)])
-    )
+    here.update(name, here.config(ShadowProductionVariants=[shadow(here)]))
     here.settled(name)
     here.invoke_many(name, 3)
     assert counted(here, name, wait_for=3) == 3
