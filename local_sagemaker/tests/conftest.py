@@ -69,3 +69,12 @@ def vpc() -> dict[str, Any]:
     return resource_of(
         "AWS::EC2::VPC", CidrBlock="10.0.0.0/16", EnableDnsSupport=True, EnableDnsHostnames=True
     )
+
+
+@pytest.fixture
+def cloudwatch(aws: LocalAws) -> Iterator[Any]:
+    """A client, in a CloudWatch that knows nothing yet; there is a topic for pages."""
+    aws.reset()
+    aws.client("sns").create_topic(Name="pages")
+    yield aws.client("cloudwatch")
+    aws.reset()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from alarms_under_test import dimensions
 from botocore.exceptions import ClientError
 from roles_under_test import give_hosting_role
 from waiting import wait_for
@@ -140,12 +141,12 @@ class Site:
         metric: str,
         *statistics: str,
         namespace: str = "AWS/SageMaker",
-        **dimensions: str,
+        **more: str,
     ) -> dict[str, float]:
         """Statistics of a metric of one variant over the last hours, in one datapoint."""
         self.aws.flush_metrics()
         now = self.aws.runtime_time()
-        wanted = {"EndpointName": name, "VariantName": "primary", **dimensions}
+        wanted = {"EndpointName": name, "VariantName": "primary", **more}
         simple = [s for s in statistics if not s.startswith("p")]
         extended = [s for s in statistics if s.startswith("p")]
         start = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=23)
@@ -155,7 +156,7 @@ class Site:
             StartTime=start,
             EndTime=start + timedelta(hours=24),
             Period=86400,
-            Dimensions=[{"Name": n, "Value": v} for n, v in wanted.items()],
+            Dimensions=dimensions(**wanted),
             **({"Statistics": simple} if simple else {}),
             **({"ExtendedStatistics": extended} if extended else {}),
         )["Datapoints"]
@@ -190,10 +191,7 @@ class Site:
             "Metric": {
                 "Namespace": "AWS/SageMaker",
                 "MetricName": metric,
-                "Dimensions": [
-                    {"Name": "EndpointName", "Value": name},
-                    {"Name": "VariantName", "Value": "primary"},
-                ],
+                "Dimensions": dimensions(EndpointName=name, VariantName="primary"),
             },
             "Period": 60,
             "Stat": statistic,

@@ -147,3 +147,20 @@ STREAM = {"stream": True}
 def exactly(tokens: int) -> dict[str, Any]:
     """What a request has that wants so many tokens."""
     return {"max_tokens": tokens, "min_tokens": tokens, "ignore_eos": True}
+
+
+def asked(settings: LanguageModelServer, *asks: dict[str, Any], **options: Any) -> list[Caller]:
+    """Ask one after the other, or `together`, for streams unless an ask says otherwise."""
+    together, place = options.pop("together", False), options.pop("place", 0)
+
+    async def main(server: Server) -> list[Caller]:
+        calls = [server.ask(**{"stream": True, **options, **each}) for each in asks]
+        return list(await asyncio.gather(*calls)) if together else [await call for call in calls]
+
+    found: list[Caller] = run(settings, main, place)
+    return found
+
+
+def usage_of(caller: Caller) -> dict[str, Any]:
+    usage: dict[str, Any] = json.loads(caller.body)["usage"]
+    return usage

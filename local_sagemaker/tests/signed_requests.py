@@ -6,6 +6,10 @@ import socket
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from botocore.config import Config
 
 
 @dataclass(frozen=True)
@@ -31,16 +35,21 @@ def raw(port: int, data: bytes) -> Answer:
 
 
 def ask(
-    port: int, method: str, target: str, headers: Mapping[str, str] | None = None, body: bytes = b""
+    port: int,
+    method: str,
+    target: str,
+    headers: Mapping[str, str | None] | None = None,
+    body: bytes = b"",
 ) -> Answer:
-    """Send one request, written by hand."""
+    """Send one request, written by hand; a header that is None is left out."""
     given = {
         "Host": f"localhost:{port}",
         "Content-Length": str(len(body)),
         "Connection": "close",
         **(headers or {}),
     }
-    lines = [f"{method} {target} HTTP/1.1", *(f"{n}: {v}" for n, v in given.items()), "", ""]
+    told = [f"{n}: {v}" for n, v in given.items() if v is not None]
+    lines = [f"{method} {target} HTTP/1.1", *told, "", ""]
     return raw(port, "\r\n".join(lines).encode() + body)
 
 
@@ -59,3 +68,18 @@ def is_open(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def client_with(
+    service: str, url: str, key: str, secret: str = "x", token: str | None = None, **config: Any
+) -> Any:
+    """A client of boto3's with these keys, which tries once."""
+    return boto3.client(
+        service,
+        "us-east-1",
+        endpoint_url=url,
+        aws_access_key_id=key,
+        aws_secret_access_key=secret,
+        aws_session_token=token,
+        config=Config(retries={"max_attempts": 0}, **config),
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +18,40 @@ TRUST = trust("sagemaker", "lambda")
 def resource_of(kind: str, /, **properties: Any) -> dict[str, Any]:
     """A resource of a template."""
     return {"Type": kind, "Properties": properties}
+
+
+MODEL = "AWS::SageMaker::Model"
+CONFIG = "AWS::SageMaker::EndpointConfig"
+ENDPOINT = "AWS::SageMaker::Endpoint"
+IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1"
+
+
+def model(role: dict[str, Any], **more: Any) -> dict[str, dict[str, Any]]:
+    properties = {
+        "ExecutionRoleArn": {"Fn::GetAtt": ["Role", "Arn"]},
+        "PrimaryContainer": {"Image": IMAGE},
+        **more,
+    }
+    return {"Role": role, "Model": resource_of(MODEL, **properties)}
+
+
+def variant(count: int = 2, **more: Any) -> dict[str, Any]:
+    return {
+        "VariantName": "primary",
+        "ModelName": {"Fn::GetAtt": ["Model", "ModelName"]},
+        "InstanceType": "ml.c7i.xlarge",
+        "InitialInstanceCount": count,
+        **more,
+    }
+
+
+def hosting(role: dict[str, Any], variants: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    config = resource_of(CONFIG, ProductionVariants=variants)
+    return {**model(role), "Config": config}
+
+
+def endpoint(**more: Any) -> dict[str, Any]:
+    return {"EndpointConfigName": {"Fn::GetAtt": ["Config", "EndpointConfigName"]}, **more}
 
 
 @dataclass(frozen=True)
@@ -73,3 +109,12 @@ class TestStack:
 
 
 _LISTS = {"DnsEntries", "NetworkInterfaceIds", "NameServers", "CidrBlockAssociations"}
+
+
+def zip_of(index: str = "", **files: str) -> bytes:
+    """A function's archive: `index.py`, and other modules by their names."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, text in {"index": index, **files}.items():
+            archive.writestr(f"{name}.py", text)
+    return buffer.getvalue()

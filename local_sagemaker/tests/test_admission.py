@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import boto3
-import botocore.config
 import pytest
 from botocore.exceptions import ClientError
-from roles_under_test import allow, document, give_hosting_role, give_role
-from signed_requests import Answer, ask, raw, signed
+from hosting_site import Site
+from roles_under_test import allow, document, give_role
+from signed_requests import Answer, ask, client_with, raw, signed
 
 from local_sagemaker import LocalAws, RuntimeOptions
 from local_sagemaker.model_servers import SimulatedModelServer
@@ -55,27 +54,7 @@ def aws() -> Iterator[LocalAws]:
         running.reset()
         running.client("s3").create_bucket(Bucket="mine")
         running.client("s3").put_object(Bucket="mine", Key="k", Body=b"secret")
-        sagemaker = running.client("sagemaker")
-        sagemaker.create_model(
-            ModelName="m",
-            ExecutionRoleArn=give_hosting_role(running),
-            PrimaryContainer={"Image": "1.dkr.ecr.us-east-1.amazonaws.com/a:1"},
-        )
-        sagemaker.create_endpoint_config(
-            EndpointConfigName="c",
-            ProductionVariants=[
-                {
-                    "VariantName": "v",
-                    "ModelName": "m",
-                    "InstanceType": "ml.c7i.large",
-                    "InitialInstanceCount": 1,
-                }
-            ],
-        )
-        sagemaker.create_endpoint(EndpointName="e", EndpointConfigName="c")
-        sagemaker.get_waiter("endpoint_in_service").wait(
-            EndpointName="e", WaiterConfig={"Delay": 1, "MaxAttempts": 20}
-        )
+        Site(running).endpoint(name="e")
         yield running
 
 
@@ -360,14 +339,8 @@ class TestItsUser:
     def test_a_signed_url_needs_nothing_else(self, aws):
         for version in ("s3", "s3v4"):
             exports = aws.exports()
-            s3 = boto3.client(
-                "s3",
-                "us-east-1",
-                endpoint_url=aws.url,
-                config=botocore.config.Config(signature_version=version),
-                aws_access_key_id=exports["AWS_ACCESS_KEY_ID"],
-                aws_secret_access_key=exports["AWS_SECRET_ACCESS_KEY"],
-            )
+            keys = (exports["AWS_ACCESS_KEY_ID"], exports["AWS_SECRET_ACCESS_KEY"])
+            s3 = client_with("s3", aws.url, *keys, signature_version=version)
             where = {"Bucket": "mine", "Key": "k"}
             url = s3.generate_presigned_url("get_object", Params=where)
             with urllib.request.urlopen(url, timeout=60) as answer:
@@ -425,14 +398,7 @@ class TestItsUser:
         ],
     )
     def test_a_wrong_key_is_refused_in_the_services_words(self, aws, service, call, code, status):
-        client = boto3.client(
-            service,
-            "us-east-1",
-            endpoint_url=aws.url,
-            aws_access_key_id="AKIAIOSFODNN7EXAMPLE",
-            aws_secret_access_key="x",
-            config=botocore.config.Config(retries={"max_attempts": 0}),
-        )
+        client = client_with(service, aws.url, "AKIAIOSFODNN7EXAMPLE")
         with pytest.raises(ClientError) as raised:
             getattr(client, call)()
         response = raised.value.response
@@ -440,13 +406,8 @@ class TestItsUser:
         assert response["ResponseMetadata"]["HTTPStatusCode"] == status
 
     def test_a_wrong_key_at_the_runtime(self, aws, door):
-        client = boto3.client(
-            "sagemaker-runtime",
-            "us-east-1",
-            endpoint_url=f"http://127.0.0.1:{door}",
-            aws_access_key_id="AKIAIOSFODNN7EXAMPLE",
-            aws_secret_access_key="x",
-        )
+        url = f"http://127.0.0.1:{door}"
+        client = client_with("sagemaker-runtime", url, "AKIAIOSFODNN7EXAMPLE")
         with pytest.raises(ClientError, match="security token included in the request is invalid"):
             client.invoke_endpoint(EndpointName="e", Body=b"")
 
@@ -615,15 +576,8 @@ def test_a_page_in_a_real_browser_gets_nothing(aws, tmp_path, key, token, with_s
     assert [b["Name"] for b in aws.client("s3").list_buckets()["Buckets"]] == ["mine"]
     assert aws.client("cloudformation").list_stacks()["StackSummaries"] == []
     # The model server is still ours: a new instance runs no command.
-    sagemaker = aws.client("sagemaker")
-    sagemaker.update_endpoint_weights_and_capacities(
-        EndpointName="e",
-        DesiredWeightsAndCapacities=[
-            {"VariantName": "v", "DesiredInstanceCount": 3 if with_secrets else 2}
-        ],
-    )
+    here = Site(aws)
+    here.scale("e", 3 if with_secrets else 2)
     aws.advance(30)
-    sagemaker.get_waiter("endpoint_in_service").wait(
-        EndpointName="e", WaiterConfig={"Delay": 1, "MaxAttempts": 20}
-    )
+    assert here.settled("e")["EndpointStatus"] == "InService"
     assert not ran.exists()

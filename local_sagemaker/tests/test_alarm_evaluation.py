@@ -11,6 +11,8 @@ from typing import Any
 
 import botocore.exceptions
 import pytest
+from alarms_under_test import MINUTE, NOON, TOPIC, described, set_state, state, subscribed
+from alarms_under_test import put_alarm as alarm
 from waiting import wait_for
 
 from local_sagemaker import LocalAws
@@ -18,17 +20,7 @@ from local_sagemaker.admission import TOKEN_VARIABLE
 from local_sagemaker.cloudwatch.evaluation import Evaluator
 from local_sagemaker.connections import ask
 
-NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 _numbers = itertools.count(1)
-
-
-@pytest.fixture
-def cloudwatch(aws) -> Any:
-    """A client, in a CloudWatch that knows nothing yet."""
-    aws.reset()
-    yield aws.client("cloudwatch")
-    aws.reset()
 
 
 def put(
@@ -47,35 +39,6 @@ def put(
     ]
     for start in range(0, len(data), 500):
         client.put_metric_data(Namespace="Test", MetricData=data[start : start + 500])
-
-
-def alarm(client: Any, name: str, metric: str = "m", **more: Any) -> None:
-    settings: dict[str, Any] = {
-        "AlarmName": name,
-        "Namespace": "Test",
-        "MetricName": metric,
-        "Statistic": "Maximum",
-        "Period": 60,
-        "EvaluationPeriods": 1,
-        "Threshold": 0.5,
-        "ComparisonOperator": "GreaterThanThreshold",
-        **more,
-    }
-    client.put_metric_alarm(**{k: v for k, v in settings.items() if v is not None})
-
-
-def described(client: Any, name: str) -> dict[str, Any]:
-    found = client.describe_alarms(AlarmNames=[name], AlarmTypes=["MetricAlarm", "CompositeAlarm"])
-    (only,) = found["MetricAlarms"] + found["CompositeAlarms"]
-    return only
-
-
-def state(client: Any, name: str) -> str:
-    return described(client, name)["StateValue"]
-
-
-def set_state(client: Any, name: str, value: str) -> None:
-    client.set_alarm_state(AlarmName=name, StateValue=value, StateReason="test")
 
 
 # "Configuring how CloudWatch alarms treat missing data": both tables, the newest datapoint on the
@@ -264,29 +227,16 @@ def test_a_detector_leaves_out_what_it_is_told_to(aws, cloudwatch):
 
 @pytest.fixture
 def pages(aws, cloudwatch) -> Any:
-    """A topic, and what a subscriber got from it since the last question."""
-    topic = aws.client("sns").create_topic(Name="pages")["TopicArn"]
-    queue = aws.client("sqs").create_queue(QueueName="pages")["QueueUrl"]
-    queue_arn = topic.replace(":sns:", ":sqs:")
-    aws.client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=queue_arn)
-
-    def received() -> list[dict[str, Any]]:
-        got = aws.client("sqs").receive_message(QueueUrl=queue, MaxNumberOfMessages=10)
-        for message in got.get("Messages", []):
-            aws.client("sqs").delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
-        bodies = [json.loads(message["Body"]) for message in got.get("Messages", [])]
-        return [{**json.loads(b["Message"]), "Subject": b["Subject"]} for b in bodies]
-
-    received.topic = topic
-    return received
+    """What a subscriber got since the last question."""
+    return subscribed(aws)
 
 
 def test_an_action_is_taken_once_per_change(aws, cloudwatch, pages):
     alarm(
         cloudwatch,
         "a",
-        AlarmActions=[pages.topic],
-        OKActions=[pages.topic],
+        AlarmActions=[TOPIC],
+        OKActions=[TOPIC],
         AlarmDescription="look here",
         EvaluationPeriods=3,
         DatapointsToAlarm=2,
@@ -312,7 +262,7 @@ def test_an_action_is_taken_once_per_change(aws, cloudwatch, pages):
 
 
 def test_disabled_actions_are_not_taken(aws, cloudwatch, pages):
-    alarm(cloudwatch, "a", AlarmActions=[pages.topic])
+    alarm(cloudwatch, "a", AlarmActions=[TOPIC])
     cloudwatch.disable_alarm_actions(AlarmNames=["a"])
     set_state(cloudwatch, "a", "ALARM")
     assert (state(cloudwatch, "a"), pages()) == ("ALARM", [])
@@ -390,29 +340,17 @@ def test_the_hook_refuses_what_it_cannot_read(aws, path):
         ask(aws.url, aws.exports()[TOKEN_VARIABLE], f"/_local/cloudwatch/{path}")
 
 
-def test_history_is_found_by_time_and_kind(aws):
-    aws.reset()
-    cloudwatch = aws.client("cloudwatch")
-    cloudwatch.put_metric_alarm(
-        AlarmName="a",
-        Namespace="N",
-        MetricName="M",
-        Period=60,
-        Statistic="Sum",
-        Threshold=1,
-        EvaluationPeriods=1,
-        ComparisonOperator="GreaterThanThreshold",
-    )
-    cloudwatch.set_alarm_state(AlarmName="a", StateValue="OK", StateReason="by hand")
+def test_history_is_found_by_time_and_kind(cloudwatch):
+    alarm(cloudwatch, "a")
+    set_state(cloudwatch, "a", "OK")
+    hour = timedelta(hours=1)
     (change,) = cloudwatch.describe_alarm_history(
         AlarmName="a",
         HistoryItemType="StateUpdate",
         AlarmTypes=["MetricAlarm"],
-        StartDate=datetime.now(UTC) - timedelta(hours=1),
-        EndDate=datetime.now(UTC) + timedelta(hours=1),
+        StartDate=datetime.now(UTC) - hour,
+        EndDate=datetime.now(UTC) + hour,
     )["AlarmHistoryItems"]
     assert change["HistorySummary"] == "Alarm updated from INSUFFICIENT_DATA to OK"
-    assert not cloudwatch.describe_alarm_history(
-        AlarmName="a", EndDate=datetime.now(UTC) - timedelta(hours=1)
-    )["AlarmHistoryItems"]
-    aws.reset()
+    before = cloudwatch.describe_alarm_history(AlarmName="a", EndDate=datetime.now(UTC) - hour)
+    assert not before["AlarmHistoryItems"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from stacks_under_test import resource_of
+from stacks_under_test import ENDPOINT, hosting, resource_of, variant
+from stacks_under_test import endpoint as configured
 
 TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
 POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
@@ -13,31 +14,9 @@ POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
 
 @pytest.fixture
 def endpoint(role) -> dict[str, Any]:
-    """The resources of an endpoint with one variant."""
-    return {
-        "Role": role,
-        "Model": resource_of(
-            "AWS::SageMaker::Model",
-            ExecutionRoleArn={"Fn::GetAtt": ["Role", "Arn"]},
-            PrimaryContainer={"Image": "image"},
-        ),
-        "Config": resource_of(
-            "AWS::SageMaker::EndpointConfig",
-            ProductionVariants=[
-                {
-                    "VariantName": name,
-                    "ModelName": {"Fn::GetAtt": ["Model", "ModelName"]},
-                    "InstanceType": "ml.c7i.large",
-                    "InitialInstanceCount": 2,
-                }
-                for name in ("v", "w")
-            ],
-        ),
-        "Endpoint": resource_of(
-            "AWS::SageMaker::Endpoint",
-            EndpointConfigName={"Fn::GetAtt": ["Config", "EndpointConfigName"]},
-        ),
-    }
+    """The resources of an endpoint with two variants."""
+    variants = [variant(VariantName=name) for name in ("v", "w")]
+    return {**hosting(role, variants), "Endpoint": resource_of(ENDPOINT, **configured())}
 
 
 def target(variant: str = "v", **more: Any) -> dict[str, Any]:

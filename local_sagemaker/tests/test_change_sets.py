@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from roles_under_test import give_hosting_role
-from stacks_under_test import resource_of
+from stacks_under_test import ENDPOINT, endpoint, hosting, resource_of, variant
 from waiting import wait_for
 
 
@@ -69,31 +68,16 @@ def test_a_new_stack_by_change_set(changes):
     assert gone.value.response["Error"]["Code"] == "ChangeSetNotFound"
 
 
-def test_replacement_is_foretold_also_where_it_comes_from_a_reference(aws, changes):
-    model = resource_of(
-        "AWS::SageMaker::Model",
-        ExecutionRoleArn=give_hosting_role(aws),
-        PrimaryContainer={"Image": "one"},
-    )
-    variant = {
-        "VariantName": "v",
-        "ModelName": {"Fn::GetAtt": ["Model", "ModelName"]},
-        "InstanceType": "ml.c7i.large",
-        "InitialInstanceCount": 1,
-    }
+def test_replacement_is_foretold_also_where_it_comes_from_a_reference(changes, role):
     resources = {
-        "Model": model,
-        "Config": resource_of("AWS::SageMaker::EndpointConfig", ProductionVariants=[variant]),
-        "Endpoint": resource_of(
-            "AWS::SageMaker::Endpoint",
-            EndpointConfigName={"Fn::GetAtt": ["Config", "EndpointConfigName"]},
-        ),
+        **hosting(role, [variant(1)]),
+        "Endpoint": resource_of(ENDPOINT, **endpoint()),
         "Untouched": topic(),
         "Gone": topic(),
     }
     changes.create(resources, "CREATE")
     assert changes.execute() == "CREATE_COMPLETE"
-    model["Properties"]["PrimaryContainer"] = {"Image": "two"}
+    resources["Model"]["Properties"]["PrimaryContainer"] = {"Image": "two"}
     del resources["Gone"]
     resources["New"] = topic()
     described = changes.create(resources, "UPDATE")

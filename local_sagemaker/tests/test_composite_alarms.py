@@ -2,56 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import botocore.exceptions
 import pytest
+from alarms_under_test import MINUTE, NOON, TOPIC, described, put_alarm, set_state, state
 
 from local_sagemaker.cloudwatch.composite_alarms import RuleError, parse_rule
-
-NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-TOPIC = "arn:aws:sns:us-east-1:123456789012:pages"
-
-
-@pytest.fixture
-def cloudwatch(aws) -> Any:
-    aws.reset()
-    aws.client("sns").create_topic(Name="pages")
-    yield aws.client("cloudwatch")
-    aws.reset()
 
 
 def child(client: Any, name: str) -> None:
     """An alarm that keeps whatever state it is given."""
-    client.put_metric_alarm(
-        AlarmName=name,
-        Namespace="Test",
-        MetricName="none",
-        Statistic="Sum",
-        Period=60,
-        EvaluationPeriods=1,
-        Threshold=1,
-        ComparisonOperator="GreaterThanThreshold",
-        TreatMissingData="ignore",
-    )
+    put_alarm(client, name, "none", TreatMissingData="ignore")
     set_state(client, name, "OK")
-
-
-def set_state(client: Any, name: str, value: str) -> None:
-    client.set_alarm_state(AlarmName=name, StateValue=value, StateReason="test")
 
 
 def composite(client: Any, name: str, rule: str, **more: Any) -> None:
     client.put_composite_alarm(AlarmName=name, AlarmRule=rule, **more)
-
-
-def described(client: Any, name: str) -> dict[str, Any]:
-    (found,) = client.describe_alarms(AlarmNames=[name], AlarmTypes=["CompositeAlarm"])[
-        "CompositeAlarms"
-    ]
-    return found
 
 
 @pytest.mark.parametrize(
@@ -82,7 +50,7 @@ def test_rules(aws, cloudwatch, rule, expected):
     set_state(cloudwatch, "with (parentheses)", "ALARM")
     composite(cloudwatch, "it", rule)
     aws.evaluate_alarms(NOON)
-    assert described(cloudwatch, "it")["StateValue"] == ("ALARM" if expected else "OK")
+    assert state(cloudwatch, "it") == ("ALARM" if expected else "OK")
 
 
 @pytest.mark.parametrize(
@@ -113,7 +81,7 @@ def test_composites_of_composites_follow_at_once(aws, cloudwatch):
     composite(cloudwatch, "zz", "ALARM(leaf)")
     composite(cloudwatch, "aa", "ALARM(zz)")
     set_state(cloudwatch, "leaf", "ALARM")
-    assert described(cloudwatch, "aa")["StateValue"] == "ALARM"
+    assert state(cloudwatch, "aa") == "ALARM"
     assert "alarm:zz transitioned to ALARM at " in described(cloudwatch, "aa")["StateReason"]
     below = cloudwatch.describe_alarms(
         ChildrenOfAlarmName="aa", AlarmTypes=["CompositeAlarm", "MetricAlarm"]
@@ -131,7 +99,7 @@ def test_a_cycle_is_not_evaluated_and_stops_nothing_else(aws, cloudwatch):
     composite(cloudwatch, "a", "ALARM(b) OR ALARM(leaf)")
     composite(cloudwatch, "other", "ALARM(leaf)")
     set_state(cloudwatch, "leaf", "ALARM")
-    states = {n: described(cloudwatch, n)["StateValue"] for n in ("a", "b", "other")}
+    states = {n: state(cloudwatch, n) for n in ("a", "b", "other")}
     assert states == {"a": "OK", "b": "OK", "other": "ALARM"}
 
 
@@ -197,26 +165,16 @@ EXAMPLES: dict[str, tuple[dict[int, tuple[str, str]], dict[int, str], dict[int, 
 def test_suppression_by_aws_examples(aws, cloudwatch, events, taken, held):
     child(cloudwatch, "child")
     child(cloudwatch, "suppressor")
-    composite(
-        cloudwatch,
-        "it",
-        "ALARM(child)",
-        ActionsSuppressor="suppressor",
-        ActionsSuppressorWaitPeriod=120,
-        ActionsSuppressorExtensionPeriod=180,
-    )
+    held_back = {
+        "ActionsSuppressor": "suppressor",
+        "ActionsSuppressorWaitPeriod": 120,
+        "ActionsSuppressorExtensionPeriod": 180,
+    }
+    composite(cloudwatch, "it", "ALARM(child)", **held_back)
     aws.evaluate_alarms(NOON - 9 * MINUTE)
     aws.evaluate_alarms(NOON)
-    composite(
-        cloudwatch,
-        "it",
-        "ALARM(child)",
-        ActionsSuppressor="suppressor",
-        ActionsSuppressorWaitPeriod=120,
-        ActionsSuppressorExtensionPeriod=180,
-        AlarmActions=[TOPIC],
-        OKActions=[TOPIC],
-    )
+    told = {"AlarmActions": [TOPIC], "OKActions": [TOPIC]}
+    composite(cloudwatch, "it", "ALARM(child)", **held_back, **told)
     found_held = {}
     for minute in range(1, 15):
         aws.evaluate_alarms(NOON + minute * MINUTE)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import dataclasses
 import os
 import re
 import runpy
 import shutil
-import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import boto3
 import pytest
+from commands import command
 
 import local_sagemaker
 from local_sagemaker import RuntimeOptions
@@ -56,36 +54,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@contextlib.contextmanager
-def command_of_the_page() -> Iterator[dict[str, str]]:
-    """README's command as a process; gives the variables that it prints."""
-    (words,) = re.findall(
-        r"^\$ local-sagemaker --model-server '(.*)'$", README.read_text("utf-8"), re.MULTILINE
-    )
-    with subprocess.Popen(
-        [sys.executable, "-m", "local_sagemaker", "--model-server", words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        exported: dict[str, str] = {}
-        while "CDK_DISABLE_CLI_TELEMETRY" not in exported:  # the last of them
-            line = process.stdout.readline()
-            assert line, "it ended"
-            key, _, value = line.strip().removeprefix("export ").partition("=")
-            exported[key] = value
-        try:
-            yield exported
-        finally:
-            process.terminate()
-            process.wait(60)
-
-
 def test_the_first_call(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with command_of_the_page() as variables:
+    (words,) = re.findall(
+        r"^\$ local-sagemaker --model-server '(.*)'$", README.read_text("utf-8"), re.MULTILINE
+    )
+    with command("--model-server", words) as (_, variables):
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
         runpy.run_path("first_invoke.py", run_name="__main__")

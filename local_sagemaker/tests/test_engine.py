@@ -81,11 +81,6 @@ def test_a_failed_create_leaves_nothing(aws, stack):
     assert not any("left-over" in arn for arn in arns)
 
 
-def test_a_failed_create_raises_with_the_reason(stack):
-    with pytest.raises(DeploymentFailed, match="no-such-model"):
-        stack.template({"Resources": {"Bad": bad_endpoint_config()}})
-
-
 def test_a_failed_update_leaves_every_described_setting_as_it_was(aws, stack):
     good = {
         "Topic": topic(DisplayName="before"),

@@ -11,13 +11,6 @@ SAGEMAKER = [{"Namespace": "AWS/SageMaker"}]
 
 
 @pytest.fixture
-def cloudwatch(aws) -> Any:
-    aws.reset()
-    yield aws.client("cloudwatch")
-    aws.reset()
-
-
-@pytest.fixture
 def admin(cloudwatch, aws) -> Any:
     return aws.client("observabilityadmin")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from roles_under_test import allow
+from roles_under_test import document as policy_of
 from stacks_under_test import TRUST, resource_of
 
 READ_ONLY = "arn:aws:iam::aws:policy/ReadOnlyAccess"
@@ -18,10 +20,7 @@ def role() -> dict[str, Any]:
 
 
 def document(action: str) -> dict[str, Any]:
-    return {
-        "Version": "2012-10-17",
-        "Statement": [{"Effect": "Allow", "Action": action, "Resource": "*"}],
-    }
+    return policy_of(allow(action))
 
 
 def attached(aws: Any, role: str) -> list[str]:

@@ -6,14 +6,10 @@ from typing import Any
 
 from component_site import MANAGED, NEEDS, Components, refused
 from hosting_site import Site
-from roles_under_test import HOSTING, document
-from stacks_under_test import TRUST, resource_of
+from stacks_under_test import resource_of
 
 
-def template(model: str, *, copies: int = 1, **more: Any) -> dict[str, Any]:
-    policy = {"PolicyName": "rights", "PolicyDocument": document(*HOSTING)}
-    properties = {"AssumeRolePolicyDocument": TRUST, "Policies": [policy]}
-    role = resource_of("AWS::IAM::Role", **properties)
+def template(role: dict[str, Any], model: str, *, copies: int = 1, **more: Any) -> dict[str, Any]:
     component = {
         "EndpointName": {"Fn::GetAtt": ["Endpoint", "EndpointName"]},
         "VariantName": "primary",
@@ -59,16 +55,18 @@ def template(model: str, *, copies: int = 1, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_from_one_copy_to_two_to_none_and_back(aws, stack):
+def test_from_one_copy_to_two_to_none_and_back(aws, stack, role):
     here = Site(aws)
     model = here.model()
-    made = stack.template(template(model)).outputs
+    made = stack.template(template(role, model)).outputs
     it, name = Components(here, made["Endpoint"]), made["Name"]
     assert made["Arn"] == made["SameArn"]
     assert made["Arn"].endswith(f":inference-component/{name}")
     assert it.invoke(name)["InvokedProductionVariant"] == "primary"
 
-    again = stack.template(template(model, copies=2, Tags=[{"Key": "a", "Value": "1"}])).outputs
+    again = stack.template(
+        template(role, model, copies=2, Tags=[{"Key": "a", "Value": "1"}])
+    ).outputs
     assert again == made
     assert it.copies(name) == 2
     assert it.sagemaker.list_tags(ResourceArn=made["Arn"])["Tags"] == [{"Key": "a", "Value": "1"}]
@@ -87,7 +85,7 @@ def test_from_one_copy_to_two_to_none_and_back(aws, stack):
             "WaitIntervalInSeconds": 0,
         }
     }
-    assert stack.template(template(other, DeploymentConfig=deployment)).outputs == made
+    assert stack.template(template(role, other, DeploymentConfig=deployment)).outputs == made
     assert it.described(name)["Specification"]["ModelName"] == other
     assert it.described(name)["LastDeploymentConfig"] == deployment
     assert any(made["Arn"] in left for left in aws.leftovers())
@@ -96,18 +94,18 @@ def test_from_one_copy_to_two_to_none_and_back(aws, stack):
     refused("Could not find", it.sagemaker.describe_endpoint, EndpointName=made["Endpoint"])
 
 
-def test_one_without_room_fails_its_stack(aws, stack):
+def test_one_without_room_fails_its_stack(aws, stack, role):
     here = Site(aws)
-    found = stack.template(template(here.model(), copies=3), expect_failure=True)
+    found = stack.template(template(role, here.model(), copies=3), expect_failure=True)
     assert "not enough hardware resources" in found.failure_reason
     stack.delete()
     assert Components(here, "").listed() == []
 
 
-def test_it_keeps_its_name_and_place(aws, stack):
+def test_it_keeps_its_name_and_place(aws, stack, role):
     model = Site(aws).model()
-    stack.template(template(model))
-    renamed = template(model, InferenceComponentName="another")
+    stack.template(template(role, model))
+    renamed = template(role, model, InferenceComponentName="another")
     found = stack.template(renamed, expect_failure=True)
     assert "InferenceComponentName cannot be updated" in found.failure_reason
     stack.delete()

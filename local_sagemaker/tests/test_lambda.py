@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from roles_under_test import trust
-from stacks_under_test import TestStack, resource_of
+from stacks_under_test import TestStack, resource_of, zip_of
 
 from local_sagemaker import LocalAws, archives, lambda_runner
 from local_sagemaker.runtime.options import RuntimeOptions
@@ -68,14 +68,14 @@ def test_function_is_created_run_and_updated(aws, stack, role):
 
 
 def test_function_from_an_archive_in_s3(aws, stack, role):
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("package/code.py", "from . import part\nhandler = part.handler\n")
-        archive.writestr("package/__init__.py", "")
-        archive.writestr("package/part.py", "def handler(event, context):\n    return event['x']\n")
+    files = {
+        "package/code": "from . import part\nhandler = part.handler\n",
+        "package/__init__": "",
+        "package/part": "def handler(event, context):\n    return event['x']\n",
+    }
     s3 = aws.client("s3")
     s3.create_bucket(Bucket="functions")
-    s3.put_object(Bucket="functions", Key="code.zip", Body=buffer.getvalue())
+    s3.put_object(Bucket="functions", Key="code.zip", Body=zip_of(**files))
     properties = function(Code={"S3Bucket": "functions", "S3Key": "code.zip"})
     made = stack.deploy(FUNCTION, {**properties, "Handler": "package/code.handler"}, Role=role)
     assert invoke(aws, made.ref, {"x": 42}) == (42, None)
@@ -129,15 +129,8 @@ def runner_function(**more: Any) -> lambda_runner.PythonFunction:
     return lambda_runner.PythonFunction(**{**settings, **more})
 
 
-def archive_of(code: str) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("index.py", code)
-    return buffer.getvalue()
-
-
 def test_a_function_that_hangs_is_stopped():
-    code = archive_of("import time\ndef handler(event, context):\n    time.sleep(60)\n")
+    code = zip_of("import time\ndef handler(event, context):\n    time.sleep(60)\n")
     outcome = lambda_runner.run(runner_function(code=code), {})
     assert outcome.failed
     assert outcome.error == "Task timed out after 1.00 seconds"
@@ -160,7 +153,7 @@ def test_a_child_that_a_function_leaves_ends_with_the_invocation(how, seconds, t
     """It kept the pipe open: the function had returned, and was said to have timed out."""
     told = tmp_path / "child"
     # The time to start is not counted; starting a child is. And one that is over for certain.
-    function = runner_function(code=archive_of(DETACHED), timeout=2 if seconds else 60)
+    function = runner_function(code=zip_of(DETACHED), timeout=2 if seconds else 60)
     outcome = lambda_runner.run(function, {"told": str(told), "how": how, "seconds": seconds})
     assert "said before the end" in outcome.log
     if seconds:
@@ -173,16 +166,13 @@ def test_a_child_that_a_function_leaves_ends_with_the_invocation(how, seconds, t
 
 def test_a_library_that_a_function_brings_goes_before_the_one_that_is_there():
     """boto3 is in the process already that functions are forked from."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("boto3.py", "mine = 'yes'\n")
-        archive.writestr(
-            "index.py",
-            "import boto3, botocore\n"
-            "def handler(event, context):\n"
-            "    return [boto3.mine, len(botocore.__version__) > 0]\n",
-        )
-    outcome = lambda_runner.run(runner_function(code=buffer.getvalue(), timeout=60), {})
+    code = (
+        "import boto3, botocore\n"
+        "def handler(event, context):\n"
+        "    return [boto3.mine, len(botocore.__version__) > 0]\n"
+    )
+    brought = zip_of(code, boto3="mine = 'yes'\n")
+    outcome = lambda_runner.run(runner_function(code=brought, timeout=60), {})
     assert outcome.payload == '["yes", true]'
 
 
@@ -195,7 +185,7 @@ def handler(event, context):
 
 
 def test_functions_run_after_the_process_that_they_are_forked_from_was_killed():
-    function = runner_function(code=archive_of(HOST), timeout=60)
+    function = runner_function(code=zip_of(HOST), timeout=60)
     first = int(lambda_runner.run(function, {}).payload)
     assert int(lambda_runner.run(function, {}).payload) == first
     os.kill(first, signal.SIGKILL)
@@ -266,7 +256,7 @@ def test_code_that_lambda_would_not_unpack_is_refused(aws, monkeypatch, code, wo
         with pytest.raises(client.exceptions.InvalidParameterValueException, match=words):
             client.create_function(**names, Code={"ZipFile": made})
         assert client.list_functions()["Functions"] == []
-        client.create_function(**names, Code={"ZipFile": archive_of(ECHO)})
+        client.create_function(**names, Code={"ZipFile": zip_of(ECHO)})
         before = client.get_function_configuration(FunctionName="large")["CodeSha256"]
         with pytest.raises(client.exceptions.InvalidParameterValueException, match=words):
             client.update_function_code(FunctionName="large", ZipFile=made)

@@ -15,7 +15,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from language_model_site import STREAM, Caller, Server, exactly, run, words
+from language_model_site import STREAM, Caller, Server, asked, exactly, run, usage_of, words
 
 from local_sagemaker.model_servers import LanguageModelServer, parse_model_server
 from local_sagemaker.model_servers.language_model import Prefixes
@@ -31,22 +31,17 @@ LM = LanguageModelServer(kv_tokens=64_000)
 
 
 def test_the_first_token_takes_its_prompts_time_and_each_other_a_gap() -> None:
-    async def main(server: Server) -> list[Caller]:
-        prompts = [words(512), words(512, "other"), "short"]
-        return [await server.ask(prompt, **STREAM, **exactly(5)) for prompt in prompts]
-
-    for caller, first in zip(run(LM, main), (0.0512, 0.0512, 0.02), strict=True):
+    prompts = [{"content": each} for each in (words(512), words(512, "other"), "short")]
+    callers = asked(LM, *prompts, **exactly(5))
+    for caller, first in zip(callers, (0.0512, 0.0512, 0.02), strict=True):
         assert caller.times()[0] - caller.began == pytest.approx(first)
         assert caller.gaps() == pytest.approx([0.02] * 4)
 
 
 @pytest.mark.parametrize(("neighbours", "gap"), [(0, 0.02), (1, 0.022), (4, 0.028)])
 def test_neighbours_slow_each_others_gaps(neighbours: int, gap: float) -> None:
-    async def main(server: Server) -> list[Caller]:
-        asked = [server.ask("a", **STREAM, **exactly(3)) for _ in range(neighbours + 1)]
-        return list(await asyncio.gather(*asked))
-
-    callers = run(replace(LM, seconds_per_neighbour=0.002), main)
+    slow = replace(LM, seconds_per_neighbour=0.002)
+    callers = asked(slow, *[{}] * (neighbours + 1), together=True, **exactly(3))
     assert min(caller.gaps()[0] for caller in callers) == pytest.approx(gap)
     for caller in callers:
         assert caller.times()[0] == pytest.approx(0.02)
@@ -54,19 +49,14 @@ def test_neighbours_slow_each_others_gaps(neighbours: int, gap: float) -> None:
 
 @pytest.mark.parametrize("room", [{"max_sequences": 2}, {"kv_tokens": 55}])
 def test_who_has_no_room_waits_for_the_first_token(room: dict[str, int]) -> None:
-    async def main(server: Server) -> list[Caller]:
-        asked = [server.ask(words(20, str(n)), **STREAM, **exactly(5)) for n in range(5)]
-        return list(await asyncio.gather(*asked))
-
-    firsts = [caller.times()[0] for caller in run(replace(LM, **room), main)]
+    prompts = [{"content": words(20, str(n))} for n in range(5)]
+    callers = asked(replace(LM, **room), *prompts, together=True, **exactly(5))
+    firsts = [caller.times()[0] for caller in callers]
     assert firsts == pytest.approx([0.02, 0.02, 0.12, 0.12, 0.22])
 
 
 def test_the_beginning_of_a_prompt_is_known_the_second_time() -> None:
-    async def main(server: Server) -> list[Caller]:
-        return [await server.ask(words(1024), **STREAM, **exactly(1)) for _ in range(2)]
-
-    first, second = run(LM, main)
+    first, second = asked(LM, *[{"content": words(1024)}] * 2, **exactly(1))
     # 63 blocks of 16 are known, and the last block's tokens computed: no more than a gap.
     assert first.times() == pytest.approx([0.1024])
     assert second.times() == pytest.approx([0.1024 + 0.02])
@@ -88,66 +78,48 @@ def test_a_conversation_goes_on_from_its_cache() -> None:
         said = await server.ask(messages=ask, **exactly(30))
         answer = json.loads(said.body)["choices"][0]["message"]
         more = [*ask, answer, {"role": "user", "content": "and then"}]
-        after = await server.ask(messages=more, max_tokens=1)
-        usage: dict[str, Any] = json.loads(after.body)["usage"]
-        return usage
+        return usage_of(await server.ask(messages=more, max_tokens=1))
 
     # 41 + 30 tokens, of which the last was never computed: four whole blocks of 16.
     assert run(LM, main)["prompt_tokens_details"] == {"cached_tokens": 64}
 
 
 def test_another_role_is_another_prompt() -> None:
-    async def main(server: Server) -> dict[str, Any]:
-        for role in ("system", "user"):
-            said = await server.ask(messages=[{"role": role, "content": words(64)}], max_tokens=1)
-        usage: dict[str, Any] = json.loads(said.body)["usage"]
-        return usage
-
-    assert run(LM, main)["prompt_tokens_details"] is None
+    roles = [{"messages": [{"role": r, "content": words(64)}]} for r in ("system", "user")]
+    _, said = asked(LM, *roles, stream=False, max_tokens=1)
+    assert usage_of(said)["prompt_tokens_details"] is None
 
 
-def test_slow_instances() -> None:
-    async def main(server: Server) -> Caller:
-        return await server.ask(**STREAM, **exactly(3))
-
-    slow = replace(LM, slow_instances={1: 2.5})
-    assert run(slow, main, place=0).gaps() == pytest.approx([0.02, 0.02])
-    assert run(slow, main, place=1).gaps() == pytest.approx([0.05, 0.05])
+@pytest.mark.parametrize(("place", "gap"), [(0, 0.02), (1, 0.05)])
+def test_slow_instances(place: int, gap: float) -> None:
+    (caller,) = asked(replace(LM, slow_instances={1: 2.5}), {}, place=place, **exactly(3))
+    assert caller.gaps() == pytest.approx([gap, gap])
 
 
 # ----------------------------------------------------------------------------------------- faults
 
 
-def test_a_late_first_token_leaves_the_gaps_alone() -> None:
+@pytest.mark.parametrize(
+    ("fault", "moments"),
+    [
+        ({"extra_first_token_seconds": 0.3}, (0.32, 0.34, 0.36)),  # the gaps are left alone
+        ({"extra_gap_seconds": 0.1}, (0.02, 0.14, 0.26)),  # and an idle server's first token
+    ],
+)
+def test_a_fault_delays_what_it_names(fault: dict[str, float], moments: tuple[float, ...]) -> None:
     async def main(server: Server) -> list[Caller]:
         calls = [await server.ask(**STREAM, **exactly(3))]
-        server.model.change(replace(LM, extra_first_token_seconds=0.3))
-        calls.append(await server.ask(**STREAM, **exactly(3)))
-        return calls
+        server.model.change(replace(LM, **fault))
+        return [*calls, await server.ask(**STREAM, **exactly(3))]
 
     before, after = run(LM, main)
     assert before.times() == pytest.approx([0.02, 0.04, 0.06])
-    assert after.times() == pytest.approx([0.06 + 0.3 + each for each in (0.02, 0.04, 0.06)])
-
-
-def test_longer_gaps_leave_the_first_token_of_an_idle_server_alone() -> None:
-    async def main(server: Server) -> list[Caller]:
-        calls = [await server.ask(**STREAM, **exactly(3))]
-        server.model.change(replace(LM, extra_gap_seconds=0.1))
-        calls.append(await server.ask(**STREAM, **exactly(3)))
-        return calls
-
-    _, after = run(LM, main)
-    assert after.times() == pytest.approx([0.06 + each for each in (0.02, 0.14, 0.26)])
+    assert after.times() == pytest.approx([0.06 + each for each in moments])
 
 
 def test_a_share_of_requests_fails_before_or_within_its_stream() -> None:
     settings = replace(LM, failure_share=0.4, mid_stream_share=0.25, seed=3)
-
-    async def main(server: Server) -> list[Caller]:
-        return [await server.ask(**STREAM, **exactly(8)) for _ in range(400)]
-
-    callers = run(settings, main)
+    callers = asked(settings, *[{}] * 400, **exactly(8))
     before = [each for each in callers if each.status == 500]
     within = [each for each in callers if any("error" in event for _, event in each.events())]
     # 400 x 0.4 x 0.75 and 400 x 0.4 x 0.25, give or take four standard deviations.
@@ -164,11 +136,9 @@ def test_a_share_of_requests_fails_before_or_within_its_stream() -> None:
 
 
 def test_a_whole_answer_fails_before_it() -> None:
-    async def main(server: Server) -> Caller:
-        return await server.ask()
-
     failing = replace(LM, failure_share=1.0, mid_stream_share=1.0, failure_status=503)
-    assert run(failing, main).status == 503
+    (caller,) = asked(failing, {}, stream=False)
+    assert caller.status == 503
 
 
 def test_who_hangs_up_frees_the_room_at_once() -> None:
@@ -223,11 +193,8 @@ def test_who_hangs_up_before_the_first_token_is_never_computed() -> None:
 
 
 def test_a_streams_events_are_openais() -> None:
-    async def main(server: Server) -> Caller:
-        options = {"stream_options": {"include_usage": True}}
-        return await server.ask("a b c", model="mine", **STREAM, **options, **exactly(2))
-
-    caller = run(LM, main)
+    more = {"model": "mine", "stream_options": {"include_usage": True}}
+    (caller,) = asked(LM, {"content": "a b c"}, **more, **exactly(2))
     assert caller.headers["content-type"].startswith("text/event-stream")
     events = [event for _, event in caller.events()]
     assert events.pop() == "[DONE]"
@@ -252,11 +219,8 @@ def test_a_streams_events_are_openais() -> None:
 
 
 def test_a_whole_answer_is_what_a_stream_says() -> None:
-    async def main(server: Server) -> list[Caller]:
-        asked = [STREAM, {}]
-        return [await server.ask("a b", path="/invocations", **one, **exactly(40)) for one in asked]
-
-    stream, whole = run(LM, main)
+    both = [{"stream": True}, {"stream": False}]
+    stream, whole = asked(LM, *both, content="a b", path="/invocations", **exactly(40))
     document = json.loads(whole.body)
     assert (document["object"], document["id"][:9]) == ("chat.completion", "chatcmpl-")
     text = document["choices"][0]["message"]["content"]
@@ -265,7 +229,7 @@ def test_a_whole_answer_is_what_a_stream_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "tokens", "reason"),
+    ("given", "tokens", "reason"),
     [
         ({}, 20, "stop"),
         ({"max_tokens": 5}, 5, "length"),
@@ -277,14 +241,10 @@ def test_a_whole_answer_is_what_a_stream_says() -> None:
         ({"ignore_eos": True}, 59, "length"),
     ],
 )
-def test_where_an_answer_ends(asked: dict[str, Any], tokens: int, reason: str) -> None:
+def test_where_an_answer_ends(given: dict[str, Any], tokens: int, reason: str) -> None:
     settings = replace(LM, output_tokens=20, context_tokens=60)
-
-    async def main(server: Server) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads((await server.ask("one", **asked)).body)
-        return document
-
-    document = run(settings, main)
+    (caller,) = asked(settings, given, content="one", stream=False)
+    document = json.loads(caller.body)
     assert document["usage"]["completion_tokens"] == tokens
     assert len(document["choices"][0]["message"]["content"].split()) == tokens
     assert document["choices"][0]["finish_reason"] == reason
@@ -517,10 +477,7 @@ def test_it_has_a_name_on_the_command_line() -> None:
 
 
 def test_the_words_of_an_answer_need_no_escaping() -> None:
-    async def main(server: Server) -> Caller:
-        return await server.ask(**STREAM, **exactly(200))
-
-    caller = run(LM, main)
+    (caller,) = asked(LM, {}, **exactly(200))
     assert len(caller.tokens()) == 200
     assert all(a < b for a, b in pairwise(caller.times()))
 

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import botocore.exceptions
 import pytest
-
-NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-
-
-@pytest.fixture
-def cloudwatch(aws) -> Any:
-    aws.reset()
-    yield aws.client("cloudwatch")
-    aws.reset()
+from alarms_under_test import MINUTE, NOON
 
 
 def put(client: Any, *data: dict[str, Any], at: datetime = NOON, metric: str = "m") -> None:

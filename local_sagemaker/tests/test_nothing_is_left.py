@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from signed_requests import is_open
-from stacks_under_test import TRUST, resource_of
+from stacks_under_test import TRUST, resource_of, zip_of
 from waiting import alive, wait_for
 
 from local_sagemaker import LocalAws, delete_stack, deploy_template, lambda_runner
@@ -182,13 +180,6 @@ def test_the_command_leaves_nothing_when_it_is_stopped(
     assert list(temporary.iterdir()) == []
 
 
-def archive(source: str) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as written:
-        written.writestr("index.py", source)
-    return buffer.getvalue()
-
-
 def test_a_function_that_still_runs_goes_with_the_last_local_aws(temporary: Path) -> None:
     told = temporary / "process"
     code = (
@@ -201,7 +192,7 @@ def test_a_function_that_still_runs_goes_with_the_last_local_aws(temporary: Path
         "import threading, time, pathlib\n"
         "from local_sagemaker import LocalAws, lambda_runner\n"
         "function = lambda_runner.PythonFunction('f', 'arn', 'python3.12', 'index.handle',\n"
-        f"    {archive(code)!r}, 60, 128, {{}}, 'us-east-1', 'http://localhost:1')\n"
+        f"    {zip_of(code)!r}, 60, 128, {{}}, 'us-east-1', 'http://localhost:1')\n"
         "with LocalAws.in_process():\n"
         "    threading.Thread(target=lambda_runner.run, args=[function, {}], daemon=True).start()\n"
         f"    while not pathlib.Path({str(told)!r}).exists(): time.sleep(0.05)\n"

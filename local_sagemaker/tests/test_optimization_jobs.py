@@ -113,6 +113,10 @@ def test_a_job_is_stopped_once(aws: LocalAws) -> None:
         sagemaker.stop_optimization_job(OptimizationJobName=name)
 
 
+def fit(instance_type: str, *configs: dict[str, Any]) -> dict[str, Any]:
+    return {"DeploymentInstanceType": instance_type, "OptimizationConfigs": list(configs)}
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -120,31 +124,16 @@ def test_a_job_is_stopped_once(aws: LocalAws) -> None:
         ({"ModelSource": {"S3": {"S3Uri": "s3://no-such-bucket/x/"}}}, "No S3 objects found"),
         ({"ModelSource": {"SageMakerModel": {"ModelName": "none"}}}, "model none"),
         ({"OutputConfig": {"S3OutputLocation": "s3://no-such-bucket/x/"}}, "does not exist"),
+        (fit("ml.inf2.xlarge", AWQ), "Quantization are not supported on Neuron"),
+        (fit("ml.trn1.2xlarge", COMPILE, SHARD), "Sharding are not supported on Neuron"),
+        (fit("ml.g5.xlarge", COMPILE, EAGLE), "Compilation and SpeculativeDecoding"),
+        (fit("ml.g5.xlarge", COMPILE, SHARD), "Compilation and Sharding"),
+        (fit("ml.g5.xlarge", SMOOTH), "must be provided with Compilation"),
+        (fit("ml.g5.xlarge", AWQ, AWQ), "Quantization twice"),
     ],
 )
-def test_a_job_fails_at_its_end_and_says_why(
-    aws: LocalAws, changes: dict[str, Any], reason: str
-) -> None:
+def test_a_job_fails_at_its_end_and_says_why(aws, changes, reason) -> None:
     job = ended(aws, start(aws, **changes))
-    assert job["OptimizationJobStatus"] == "FAILED"
-    assert reason in job["FailureReason"]
-
-
-@pytest.mark.parametrize(
-    ("instance_type", "configs", "reason"),
-    [
-        ("ml.inf2.xlarge", [AWQ], "Quantization are not supported on Neuron"),
-        ("ml.trn1.2xlarge", [COMPILE, SHARD], "Sharding are not supported on Neuron"),
-        ("ml.g5.xlarge", [COMPILE, EAGLE], "Compilation and SpeculativeDecoding"),
-        ("ml.g5.xlarge", [COMPILE, SHARD], "Compilation and Sharding"),
-        ("ml.g5.xlarge", [SMOOTH], "must be provided with Compilation"),
-        ("ml.g5.xlarge", [AWQ, AWQ], "Quantization twice"),
-    ],
-)
-def test_what_does_not_go_together_fails(
-    aws: LocalAws, instance_type: str, configs: list[dict[str, Any]], reason: str
-) -> None:
-    job = ended(aws, start(aws, *configs, DeploymentInstanceType=instance_type))
     assert job["OptimizationJobStatus"] == "FAILED"
     assert reason in job["FailureReason"]
 

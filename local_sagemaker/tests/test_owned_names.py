@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
+from roles_under_test import allow, document
 from stacks_under_test import resource_of
 
 from local_sagemaker import DeploymentFailed, delete_stack, deploy_template
@@ -13,13 +14,8 @@ REFUSED = "Policy resource was already managed by another stack or another resou
 
 
 def policy(name, role, action="s3:GetObject"):
-    statement = {"Effect": "Allow", "Action": action, "Resource": "*"}
-    return resource_of(
-        "AWS::IAM::Policy",
-        PolicyName=name,
-        Roles=[role],
-        PolicyDocument={"Version": "2012-10-17", "Statement": [statement]},
-    )
+    rights = document(allow(action))
+    return resource_of("AWS::IAM::Policy", PolicyName=name, Roles=[role], PolicyDocument=rights)
 
 
 def template(**resources):

@@ -9,12 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
 from hosting_site import IMAGE, Site
 from roles_under_test import HOSTING, allow, document, give_role, trust
-from signed_requests import ask, signed
+from signed_requests import ask, client_with, signed
 from stacks_under_test import TestStack
 
 from local_sagemaker import LocalAws, RuntimeOptions
@@ -70,14 +69,8 @@ def as_session(aws: LocalAws, given: dict[str, str]) -> Client:
     """Give clients of a session's credentials, at the main URL or another one."""
 
     def client(service: str, url: str | None = None) -> Any:
-        return boto3.client(
-            service,
-            region_name="us-east-1",
-            endpoint_url=url or aws.url,
-            aws_access_key_id=given["AccessKeyId"],
-            aws_secret_access_key=given["SecretAccessKey"],
-            aws_session_token=given["SessionToken"],
-        )
+        keys = (given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"])
+        return client_with(service, url or aws.url, *keys)
 
     return client
 
@@ -236,19 +229,12 @@ def without(*actions: str) -> list[dict[str, Any]]:
 
 def failure(site: Site, *statements: dict[str, Any], **more: Any) -> str:
     """Create an endpoint that fails for want of these rights, and then one that does not."""
-    name = f"fails-{next(_numbers)}"
     model = site.model(**more)
     put(site.aws, "models", *statements)
-    sagemaker, config = site.aws.client("sagemaker"), site.config({"ModelName": model})
-    sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=config)
-    site.made.append(name)
-    found = site.settled(name)
+    found = site.settled(site.endpoint({"ModelName": model}, wait=False))
     assert found["EndpointStatus"] == "Failed"
     put(site.aws, "models", *HOSTING)
-    again = f"{name}-again"
-    sagemaker.create_endpoint(EndpointName=again, EndpointConfigName=config)
-    site.made.append(again)
-    assert site.settled(again)["EndpointStatus"] == "InService"
+    site.endpoint({"ModelName": model})
     return str(found["FailureReason"])
 
 
@@ -290,9 +276,7 @@ def test_a_role_that_sagemaker_may_not_assume(aws, site) -> None:
     try:
         for trusted in (trust("lambda"), elsewhere):
             iam.update_assume_role_policy(RoleName="models", PolicyDocument=json.dumps(trusted))
-            site.aws.client("sagemaker").update_endpoint(
-                EndpointName=name, EndpointConfigName=site.config({"ModelName": model})
-            )
+            site.update(name, site.config({"ModelName": model}))
             found = site.settled(name)  # rolled back
             assert found["EndpointStatus"] == "InService"
             assert "Could not assume role" in found["FailureReason"]
@@ -304,10 +288,7 @@ def test_a_role_that_sagemaker_may_not_assume(aws, site) -> None:
 def test_what_a_role_has_lost_stops_the_scale_out(aws, site) -> None:
     name = site.endpoint()
     put(aws, "models", *without("ecr:BatchGetImage"))
-    site.aws.client("sagemaker").update_endpoint_weights_and_capacities(
-        EndpointName=name,
-        DesiredWeightsAndCapacities=[{"VariantName": "primary", "DesiredInstanceCount": 2}],
-    )
+    site.scale(name, 2)
     found = site.settled(name)
     put(aws, "models", *HOSTING)
     assert found["ProductionVariants"][0]["CurrentInstanceCount"] == 1
@@ -330,15 +311,11 @@ def test_data_that_a_key_encrypts_needs_the_key(aws, site) -> None:
     open_ = aws.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"]
     kms = aws.client("kms")
     kms.put_key_policy(KeyId=key, PolicyName="default", Policy=json.dumps(closed))
-    sagemaker, model = aws.client("sagemaker"), site.model(**where)
-    config = site.config({"ModelName": model})
-    sagemaker.create_endpoint(EndpointName="sealed", EndpointConfigName=config)
-    site.made.append("sealed")
-    assert site.described("sealed")["EndpointStatus"] == "Failed"
+    model = site.model(**where)
+    sealed = site.endpoint({"ModelName": model}, wait=False)
+    assert site.described(sealed)["EndpointStatus"] == "Failed"
     kms.put_key_policy(KeyId=key, PolicyName="default", Policy=open_)
-    sagemaker.create_endpoint(EndpointName="opened", EndpointConfigName=config)
-    site.made.append("opened")
-    assert site.described("opened")["EndpointStatus"] == "InService"
+    site.endpoint({"ModelName": model})
 
 
 # ----------------------------------------------------------------------------------- callers

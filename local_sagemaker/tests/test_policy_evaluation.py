@@ -65,12 +65,61 @@ GRANTED = Decision(True)
 # --------------------------------------------------------------- the order of evaluation
 
 
-def test_what_nothing_allows_is_denied() -> None:
-    assert judge([]) == judge([NOTHING]) == denied("identity-based policy")
+def to(*names: str) -> Policy:
+    """A policy of a resource that allows these principals."""
+    return policy(allow(Principal={"AWS": list(names)}))
 
 
-def test_one_policy_of_several_allows() -> None:
-    assert judge([NOTHING, policy(allow("s3:GetObject", OBJECT))]) == GRANTED
+ROOT = f"arn:aws:iam::{ACCOUNT}:root"
+S3 = policy(allow("s3:*"))
+DECRYPT = {"action": "kms:Decrypt", "resource_decides": True}
+
+
+@pytest.mark.parametrize(
+    ("identity", "given", "lacks"),
+    [
+        ([], {}, "identity-based policy"),
+        ([NOTHING], {}, "identity-based policy"),
+        ([NOTHING, policy(allow("s3:GetObject", OBJECT))], {}, None),  # one of several allows
+        # "Permissions boundaries": the effective permissions are the intersection of both.
+        ([EVERYTHING], {"boundary": S3}, None),
+        ([EVERYTHING], {"boundary": NOTHING}, "permissions boundary"),
+        ([NOTHING], {"boundary": EVERYTHING}, "identity-based policy"),
+        ([EVERYTHING], {"session": S3}, None),
+        ([EVERYTHING], {"session": NOTHING}, "session policy"),
+        ([NOTHING], {"session": EVERYTHING}, "identity-based policy"),
+        # In one account the resource's policy is enough, for whom it names itself.
+        ([], {"resource": to(ROLE)}, None),
+        ([], {"resource": to(ROLE), "who": USER}, "identity-based policy"),
+        ([], {"resource": to(ACCOUNT)}, "identity-based policy"),
+        ([], {"resource": to(ROOT)}, "identity-based policy"),
+        ([EVERYTHING], {"resource": to(ACCOUNT)}, None),
+        ([EVERYTHING], {"resource": to(ROOT)}, None),
+        # "Evaluating effective permissions": limits of the role, not of its session or of a user.
+        ([], {"resource": to(ROLE), "boundary": NOTHING}, "permissions boundary"),
+        ([], {"resource": to(ROLE), "session": NOTHING}, "session policy"),
+        ([], {"resource": to(SESSION.arn), "boundary": NOTHING, "session": NOTHING}, None),
+        ([], {"resource": to(USER.arn), "boundary": NOTHING, "who": USER}, None),
+        # Between accounts both have to allow.
+        ([EVERYTHING], {"resource": to(ROLE), "account": OTHER}, None),
+        ([EVERYTHING], {"resource": to(ACCOUNT), "account": OTHER}, None),
+        ([], {"resource": to(ROLE), "account": OTHER}, "identity-based policy"),
+        ([], {"resource": to(ACCOUNT), "account": OTHER}, "identity-based policy"),
+        ([EVERYTHING], {"account": OTHER}, "resource-based policy"),
+        # KMS developer guide, "Key policies": without it IAM policies have no effect.
+        ([EVERYTHING], {**DECRYPT, "resource": to(USER.arn)}, "resource-based policy"),
+        ([EVERYTHING], {**DECRYPT, "resource": to(ROOT)}, None),
+        ([], {**DECRYPT, "resource": to(ROOT)}, "identity-based policy"),
+        ([], {**DECRYPT, "resource": to(ROLE)}, None),
+        # The VPC endpoint that a request comes through.
+        ([EVERYTHING], {"endpoint": policy(allow("sqs:*", Principal="*"))}, "VPC endpoint policy"),
+        ([EVERYTHING], {"endpoint": TO_ALL}, None),
+        ([], {"endpoint": TO_ALL}, "identity-based policy"),
+    ],
+)
+def test_who_has_to_allow(identity: list[Policy], given: dict[str, Any], lacks: str | None) -> None:
+    refused = denied(lacks, given.get("action", "s3:GetObject")) if lacks else GRANTED
+    assert judge(identity, **given) == refused
 
 
 @pytest.mark.parametrize(
@@ -99,64 +148,6 @@ def test_an_explicit_deny_of_any_policy_overrides_every_allow(
     )
 
 
-def test_boundary_and_identity_policy_both_have_to_allow() -> None:
-    # "Permissions boundaries": the effective permissions are the intersection of both.
-    assert judge([EVERYTHING], boundary=policy(allow("s3:*"))) == GRANTED
-    assert judge([EVERYTHING], boundary=NOTHING) == denied("permissions boundary")
-    assert judge([NOTHING], boundary=EVERYTHING) == denied("identity-based policy")
-
-
-def test_a_session_policy_limits_too() -> None:
-    assert judge([EVERYTHING], session=policy(allow("s3:Get*"))) == GRANTED
-    assert judge([EVERYTHING], session=NOTHING) == denied("session policy")
-    assert judge([NOTHING], session=EVERYTHING) == denied("identity-based policy")
-
-
-def test_in_one_account_the_resources_policy_is_enough() -> None:
-    to_role = policy(allow("s3:GetObject", OBJECT, Principal={"AWS": ROLE}))
-    assert judge([], resource=to_role) == GRANTED
-    assert judge([], resource=to_role, who=USER) == denied("identity-based policy")
-
-
-def test_naming_the_account_leaves_it_to_identity_policies() -> None:
-    for name in (ACCOUNT, f"arn:aws:iam::{ACCOUNT}:root"):
-        to_account = policy(allow(Principal={"AWS": name}))
-        assert judge([], resource=to_account) == denied("identity-based policy")
-        assert judge([EVERYTHING], resource=to_account) == GRANTED
-
-
-def test_a_boundary_limits_what_the_role_is_granted_but_not_the_session_or_user() -> None:
-    # "Permissions boundaries", "Evaluating effective permissions": resource-based policies.
-    to_role, to_session = (policy(allow(Principal={"AWS": name})) for name in (ROLE, SESSION.arn))
-    assert judge([], resource=to_role, boundary=NOTHING) == denied("permissions boundary")
-    assert judge([], resource=to_role, session=NOTHING) == denied("session policy")
-    assert judge([], resource=to_session, boundary=NOTHING, session=NOTHING) == GRANTED
-    to_user = policy(allow(Principal={"AWS": USER.arn}))
-    assert judge([], resource=to_user, boundary=NOTHING, who=USER) == GRANTED
-
-
-def test_between_accounts_both_have_to_allow() -> None:
-    to_role = policy(allow(Principal={"AWS": ROLE}))
-    to_account = policy(allow(Principal={"AWS": ACCOUNT}))
-    for resource in (to_role, to_account):
-        assert judge([EVERYTHING], resource=resource, account=OTHER) == GRANTED
-        assert judge([], resource=resource, account=OTHER) == denied("identity-based policy")
-    assert judge([EVERYTHING], account=OTHER) == denied("resource-based policy")
-
-
-def test_a_key_policy_has_to_delegate_to_the_account() -> None:
-    # KMS developer guide, "Key policies": without it IAM policies have no effect.
-    key = {"action": "kms:Decrypt", "resource_decides": True}
-    may = policy(allow("kms:Decrypt"))
-    other = policy(allow("kms:*", Principal={"AWS": USER.arn}))
-    root = policy(allow("kms:*", Principal={"AWS": f"arn:aws:iam::{ACCOUNT}:root"}))
-    assert judge([may], resource=other, **key) == denied("resource-based policy", "kms:Decrypt")
-    assert judge([may], resource=root, **key) == GRANTED
-    assert judge([], resource=root, **key) == denied("identity-based policy", "kms:Decrypt")
-    direct = policy(allow("kms:Decrypt", Principal={"AWS": ROLE}))
-    assert judge([], resource=direct, **key) == GRANTED
-
-
 def test_a_service_has_what_the_resource_gives_it() -> None:
     for_service = policy(
         {
@@ -173,13 +164,6 @@ def test_a_service_has_what_the_resource_gives_it() -> None:
     assert judge([], **trust, **asks, context=others) == refused
     assert judge([], **trust, **asks) == refused
     assert judge([EVERYTHING], **{**trust, "who": SESSION}, **asks, context=mine) == refused
-
-
-def test_the_endpoint_that_a_request_comes_through_has_to_allow() -> None:
-    closed = policy(allow("sqs:*", Principal="*"))
-    assert judge([EVERYTHING], endpoint=closed) == denied("VPC endpoint policy")
-    assert judge([EVERYTHING], endpoint=TO_ALL) == GRANTED
-    assert judge([], endpoint=TO_ALL) == denied("identity-based policy")
 
 
 # ----------------------------------------------------------------------- actions, resources

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
+from alarms_under_test import MINUTE, NOON, TOPIC, described, put_alarm, subscribed
+from alarms_under_test import state as state_of
 from botocore.exceptions import ClientError
 
 from local_sagemaker.cloudwatch.state import CloudWatchState, state_at
 
-NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-TOPIC = "arn:aws:sns:us-east-1:123456789012:pages"
 ALARM = "AWS::CloudWatch::Alarm"
 QUERY = '(max(avg_over_time({"vllm:num_requests_waiting"}[60s]))) > 10'
 
 
 @pytest.fixture
-def cloudwatch(aws) -> Any:
-    aws.reset()
-    aws.client("sns").create_topic(Name="pages")
-    client = aws.client("cloudwatch")
+def cloudwatch(cloudwatch, aws) -> Any:
+    """One whose queries are answered."""
     aws.client("observabilityadmin").start_telemetry_enrichment()
-    client.start_otel_enrichment()
-    yield client
-    aws.reset()
+    cloudwatch.start_otel_enrichment()
+    return cloudwatch
 
 
 @pytest.fixture
@@ -55,11 +50,6 @@ def tell(state: CloudWatchState, at: datetime, **waiting: float) -> None:
         state.series.put("vllm:num_requests_waiting", {"host": host}, at.timestamp(), value)
 
 
-def alarm(client: Any, name: str = "waiting") -> dict[str, Any]:
-    (found,) = client.describe_alarms(AlarmNames=[name])["MetricAlarms"]
-    return found
-
-
 def states(aws: Any, state: CloudWatchState, waiting: list[dict[str, float]]) -> list[str]:
     """The alarm's state after each of these minutes."""
     found = []
@@ -67,13 +57,13 @@ def states(aws: Any, state: CloudWatchState, waiting: list[dict[str, float]]) ->
         at = NOON + number * MINUTE
         tell(state, at, **values)
         aws.evaluate_alarms(at)
-        found.append(alarm(aws.client("cloudwatch"))["StateValue"])
+        found.append(state_of(aws.client("cloudwatch"), "waiting"))
     return found
 
 
 def test_it_starts_as_ok_and_is_described_as_it_was_put(cloudwatch):
     put(cloudwatch, PendingPeriod=120, RecoveryPeriod=300, AlarmActions=[TOPIC])
-    found = alarm(cloudwatch)
+    found = described(cloudwatch, "waiting")
     assert found["StateValue"] == "OK"
     assert found["EvaluationCriteria"] == criteria(PendingPeriod=120, RecoveryPeriod=300)
     assert found["EvaluationInterval"] == 60
@@ -106,34 +96,19 @@ def test_refusals(cloudwatch, changed, told):
 @pytest.mark.parametrize("interval", [10, 20, 30, 60, 3600])
 def test_intervals_that_the_api_takes(cloudwatch, interval):
     put(cloudwatch, interval=interval)
-    assert alarm(cloudwatch)["EvaluationInterval"] == interval
+    assert described(cloudwatch, "waiting")["EvaluationInterval"] == interval
 
 
 def test_an_interval_goes_with_a_query_only(cloudwatch):
     with pytest.raises(ClientError, match="EvaluationCriteria"):
-        cloudwatch.put_metric_alarm(
-            AlarmName="a",
-            Namespace="n",
-            MetricName="m",
-            Statistic="Sum",
-            Period=60,
-            EvaluationPeriods=1,
-            Threshold=1,
-            ComparisonOperator="GreaterThanThreshold",
-            EvaluationInterval=60,
-        )
+        put_alarm(cloudwatch, "a", EvaluationInterval=60)
 
 
 def test_any_series_over_the_threshold_alarms_and_none_is_ok(aws, cloudwatch, state):
     put(cloudwatch)
     minutes = [{"a": 3, "b": 4}, {"a": 3, "b": 11}, {"a": 12, "b": 5}, {"a": 1, "b": 1}]
     assert states(aws, state, minutes) == ["OK", "ALARM", "ALARM", "OK"]
-    assert alarm(cloudwatch)["StateReason"] == "0 time series evaluated to ALARM"
-
-
-def test_a_name_that_does_not_exist_never_alarms(aws, cloudwatch, state):
-    put(cloudwatch, query=QUERY.replace("num_", ""))
-    assert states(aws, state, [{"a": 99}] * 3) == ["OK"] * 3
+    assert described(cloudwatch, "waiting")["StateReason"] == "0 time series evaluated to ALARM"
 
 
 def test_without_enrichment_nothing_alarms(aws, cloudwatch, state):
@@ -142,47 +117,32 @@ def test_without_enrichment_nothing_alarms(aws, cloudwatch, state):
     assert states(aws, state, [{"a": 99}] * 3) == ["OK"] * 3
 
 
-def test_no_data_is_ok_again(aws, cloudwatch, state):
-    put(cloudwatch)
-    assert states(aws, state, [{"a": 99}, {}, {}]) == ["ALARM", "OK", "OK"]
+OVER, UNDER, NONE = {"a": 99}, {"a": 1}, {}
+YES, NO = "ALARM", "OK"
 
 
-def test_pending_counts_from_the_first_breach_without_a_break(aws, cloudwatch, state):
-    put(cloudwatch, PendingPeriod=120)
-    over, under = {"a": 11}, {"a": 9}
-    found = states(aws, state, [over, over, under, over, over, over, over])
-    assert found == ["OK", "OK", "OK", "OK", "OK", "ALARM", "ALARM"]
-
-
-def test_recovery_counts_from_the_last_breach(aws, cloudwatch, state):
-    put(cloudwatch, RecoveryPeriod=120)
-    over, under = {"a": 11}, {"a": 9}
-    found = states(aws, state, [over, under, under, over, under, under, under])
-    assert found == ["ALARM", "ALARM", "ALARM", "ALARM", "ALARM", "ALARM", "OK"]
-
-
-def test_it_is_judged_once_an_interval(aws, cloudwatch, state):
-    put(cloudwatch, interval=180)
-    minutes = [{"a": 1}, {"a": 99}, {"a": 99}, {"a": 99}, {"a": 1}, {"a": 1}, {"a": 1}]
-    assert states(aws, state, minutes) == ["OK", "OK", "OK", "ALARM", "ALARM", "ALARM", "OK"]
-
-
-def messages(aws: Any) -> list[dict[str, Any]]:
-    queue = aws.client("sqs").get_queue_url(QueueName="pages")["QueueUrl"]
-    got = aws.client("sqs").receive_message(QueueUrl=queue, MaxNumberOfMessages=10)
-    for message in got.get("Messages", []):
-        aws.client("sqs").delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
-    bodies = [json.loads(message["Body"]) for message in got.get("Messages", [])]
-    return [json.loads(body["Message"]) for body in bodies]
+@pytest.mark.parametrize(
+    ("settings", "minutes", "expected"),
+    [
+        ({}, [OVER, NONE, NONE], [YES, NO, NO]),
+        ({"query": QUERY.replace("num_", "")}, [OVER] * 3, [NO] * 3),
+        # From the first breach, without a break; from the last one on.
+        ({"PendingPeriod": 120}, [OVER] * 2 + [UNDER] + [OVER] * 4, [NO] * 5 + [YES] * 2),
+        ({"RecoveryPeriod": 120}, [OVER, UNDER, UNDER, OVER] + [UNDER] * 3, [YES] * 6 + [NO]),
+        ({"interval": 180}, [UNDER] + [OVER] * 3 + [UNDER] * 3, [NO] * 3 + [YES] * 3 + [NO]),
+    ],
+    ids=["no data is OK again", "no such name", "pending", "recovery", "once an interval"],
+)
+def test_minute_by_minute(aws, cloudwatch, state, settings, minutes, expected):
+    put(cloudwatch, **settings)
+    assert states(aws, state, minutes) == expected
 
 
 def test_sns_hears_of_it(aws, cloudwatch, state):
-    aws.client("sqs").create_queue(QueueName="pages")
-    queue = TOPIC.replace(":sns:", ":sqs:")
-    aws.client("sns").subscribe(TopicArn=TOPIC, Protocol="sqs", Endpoint=queue)
+    messages = subscribed(aws)
     put(cloudwatch, AlarmActions=[TOPIC])
     states(aws, state, [{"a": 11, "b": 12}])
-    (message,) = messages(aws)
+    (message,) = messages()
     assert (message["OldStateValue"], message["NewStateValue"]) == ("OK", "ALARM")
     assert message["Trigger"]["EvaluationCriteria"] == criteria()
 
@@ -202,9 +162,9 @@ def test_another_query_forgets_what_the_former_saw_and_the_state_stays(aws, clou
     put(cloudwatch, RecoveryPeriod=3600)
     states(aws, state, [{"a": 11}])
     put(cloudwatch, query=QUERY.replace("10", "20"), RecoveryPeriod=3600)
-    assert alarm(cloudwatch)["StateValue"] == "ALARM"
+    assert described(cloudwatch, "waiting")["StateValue"] == "ALARM"
     aws.evaluate_alarms(NOON + MINUTE)
-    assert alarm(cloudwatch)["StateValue"] == "OK"
+    assert described(cloudwatch, "waiting")["StateValue"] == "OK"
 
 
 def test_cloudformation_makes_changes_and_deletes_it(aws, stack):
@@ -215,16 +175,16 @@ def test_cloudformation_makes_changes_and_deletes_it(aws, stack):
         "AlarmActions": [TOPIC],
     }
     made = stack.deploy(ALARM, wanted, ("Arn",))
-    found = alarm(aws.client("cloudwatch"), "tokens")
+    found = described(aws.client("cloudwatch"), "tokens")
     assert made.attributes["Arn"] == found["AlarmArn"]
     assert found["EvaluationCriteria"] == wanted["EvaluationCriteria"]
     changed = stack.deploy(ALARM, {**wanted, "EvaluationInterval": 20})
     assert changed.ref == made.ref
-    assert alarm(aws.client("cloudwatch"), "tokens")["EvaluationInterval"] == 20
+    assert described(aws.client("cloudwatch"), "tokens")["EvaluationInterval"] == 20
     renamed = stack.deploy(ALARM, {**wanted, "AlarmName": "others"})
     assert renamed.ref == "others"
-    described = aws.client("cloudwatch").describe_alarms(AlarmNames=["tokens"])
-    assert described["MetricAlarms"] == []
+    former = aws.client("cloudwatch").describe_alarms(AlarmNames=["tokens"])
+    assert former["MetricAlarms"] == []
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import boto3
 import pytest
-from signed_requests import is_open
+from commands import command
+from signed_requests import client_with, is_open
 
 from local_sagemaker import LocalAws, deploy_template
 
@@ -68,46 +68,21 @@ def test_a_process_of_its_own(monkeypatch):
 
 
 def test_the_command_prints_the_exports_and_serves_until_interrupted(aws):
-    command = [
-        sys.executable,
-        "-m",
-        "local_sagemaker",
-        "--region",
-        "eu-west-3",
-        "--model-server",
-        "*=simulated",
-        "--clock-speed",
-        "60",
-        "--behave",
-        "concurrent_executions=10",
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    lines = [process.stdout.readline().strip() for _ in aws.exports()]
-    exports = dict(line.removeprefix("export ").split("=", 1) for line in lines)
-    assert set(exports) == set(aws.exports())
-    assert exports["AWS_REGION"] == "eu-west-3"
-    port = int(exports["AWS_ENDPOINT_URL"].rpartition(":")[2])
-    assert is_open(port)
-    functions = boto3.client(
-        "lambda",
-        "eu-west-3",
-        endpoint_url=exports["AWS_ENDPOINT_URL"],
-        aws_access_key_id=exports["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=exports["AWS_SECRET_ACCESS_KEY"],
-    )
-    assert functions.get_account_settings()["AccountLimit"]["ConcurrentExecutions"] == 10
-    process.send_signal(signal.SIGINT)
-    try:
+    options = "--region eu-west-3 --model-server *=simulated --clock-speed 60 --behave "
+    words = f"{options} concurrent_executions=10".split()
+    with command(*words, stderr=subprocess.PIPE) as (process, exports):
+        assert set(exports) == set(aws.exports())
+        assert exports["AWS_REGION"] == "eu-west-3"
+        port = int(exports["AWS_ENDPOINT_URL"].rpartition(":")[2])
+        assert is_open(port)
+        keys = (exports["AWS_ACCESS_KEY_ID"], exports["AWS_SECRET_ACCESS_KEY"])
+        functions = client_with("lambda", exports["AWS_ENDPOINT_URL"], *keys)
+        assert functions.get_account_settings()["AccountLimit"]["ConcurrentExecutions"] == 10
+        process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 0
         assert process.stdout.read() == ""
         zones = [line for line in process.stderr.read().splitlines() if "Callers in euw3-" in line]
         assert len({line.rpartition("http://127.0.0.1:")[2] for line in zones}) == 3
-    finally:
-        process.kill()  # of no effect when it has ended, as it should
-        process.stdout.close()
-        process.stderr.close()
     assert not is_open(port)
 
 

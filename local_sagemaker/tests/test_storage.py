@@ -64,12 +64,6 @@ def test_bucket(aws, stack):
     stack.delete()
 
 
-def test_a_lifecycle_rule_that_is_not_emulated_is_refused(stack):
-    rule = {"Status": "Enabled", "Transitions": [{"StorageClass": "GLACIER"}]}
-    reason = stack.refusal("AWS::S3::Bucket", {"LifecycleConfiguration": {"Rules": [rule]}})
-    assert "AWS::S3::Bucket: property LifecycleConfiguration.Rules.Transitions" in reason
-
-
 def test_bucket_policy_is_readable_and_a_conditional_deny_blocks_nothing(aws, stack):
     s3 = aws.client("s3")
     arn = {"Fn::GetAtt": ["Bucket", "Arn"]}

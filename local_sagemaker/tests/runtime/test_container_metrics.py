@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ from prometheus_requests import prometheus, values
 
 from local_sagemaker.cloudwatch.state import state_at
 from local_sagemaker.model_servers import LanguageModelServer, SimulatedModelServer, UrlModelServer
+from local_sagemaker.runtime.http_server import Connection, Request, listening
 
 TTFT = "vllm:time_to_first_token_seconds"
 ENDPOINT = "aws.sagemaker.endpoint.name"
@@ -28,29 +27,14 @@ def container(path: str = "/metrics") -> Iterator[tuple[UrlModelServer, list[str
     """A container on loopback with a page of metrics; gives it and the paths it was asked for."""
     asked: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    async def answer(request: Request, connection: Connection) -> None:
+        asked.append(request.target)
+        known = {"/ping": "", path: PAGE}
+        found = request.target in known
+        connection.send(200 if found else 404, (), known.get(request.target, "").encode())
 
-        def do_GET(self) -> None:
-            asked.append(self.path)
-            known = {"/ping": "", path: PAGE}
-            body = known.get(self.path, "").encode()
-            self.send_response(200 if self.path in known else 404)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield UrlModelServer(f"http://127.0.0.1:{server.server_port}"), asked
-    finally:
-        server.shutdown()
-        server.server_close()
+    with listening(answer) as listener:
+        yield UrlModelServer(f"http://127.0.0.1:{listener.port}"), asked
 
 
 @pytest.fixture
@@ -84,11 +68,6 @@ def chat(here: Any, name: str) -> None:
     here.invoke(name, json.dumps(body).encode(), ContentType="application/json")
 
 
-def scraped(here: Any) -> None:
-    """To the next full minute, at which containers are scraped."""
-    here.to_full_minute()
-
-
 @pytest.mark.parametrize(
     ("options", "query"),
     [
@@ -107,10 +86,10 @@ def scraped(here: Any) -> None:
 def test_the_time_to_the_first_token_in_either_form(models, options, query):
     here = models(**options)
     name = here.endpoint({"InitialInstanceCount": 2})
-    scraped(here)
+    here.to_full_minute()
     for _ in range(8):
         chat(here, name)
-    scraped(here)
+    here.to_full_minute()
     metric = TTFT.replace(":", "_") if "metric_names" in options else TTFT
     at = str(here.aws.runtime_time().timestamp())
     (median,) = values(here.aws, query.format(metric, name), time=at)
@@ -123,7 +102,7 @@ def test_the_time_to_the_first_token_in_either_form(models, options, query):
 def test_the_labels_are_sagemakers_and_the_metrics_own(models):
     here = models()
     name = here.endpoint({"InitialInstanceCount": 2, "InstanceType": "ml.g5.xlarge"})
-    scraped(here)
+    here.to_full_minute()
 
     def told(label: str) -> list[str]:
         match = {"match[]": f'{{"vllm:num_requests_waiting", "{ENDPOINT}"="{name}"}}'}
@@ -141,7 +120,7 @@ def test_nothing_is_found_until_enrichment_is_started(models):
     cloudwatch = here.aws.client("cloudwatch")
     cloudwatch.stop_otel_enrichment()
     name = here.endpoint()
-    scraped(here)
+    here.to_full_minute()
     assert values(here.aws, WAITING.format(name)) == []
     assert prometheus(here.aws, "label/__name__/values", "GET")[1]["data"] == []
     assert cloudwatch.get_otel_enrichment()["Status"] == "Stopped"
@@ -154,14 +133,14 @@ def test_enrichment_need_not_be_started_where_that_is_chosen(models):
     here = models(queries_need_enrichment=False)
     here.aws.client("cloudwatch").stop_otel_enrichment()
     name = here.endpoint()
-    scraped(here)
+    here.to_full_minute()
     assert values(here.aws, WAITING.format(name)) == [0]
 
 
 def test_detailed_observability_can_be_turned_off(models):
     here = models()
     on, off = here.endpoint(), here.endpoint(**DETAILED_OFF)
-    scraped(here)
+    here.to_full_minute()
     assert values(here.aws, WAITING.format(on)) == [0]
     assert values(here.aws, WAITING.format(off)) == []
 
@@ -191,7 +170,7 @@ def test_a_container_names_its_own_page(site):
         own = {"MetricsEndpoints": [{"MetricsEndpointPath": "/server/metrics"}]}
         named = here.endpoint({"ModelName": here.model(ContainerMetricsConfig=own)})
         default = here.endpoint()
-        scraped(here)
+        here.to_full_minute()
         query = WAITING.replace("vllm:num_requests_waiting", "own_gauge")
         assert values(here.aws, query.format(named)) == [7]
         assert values(here.aws, query.format(default)) == []
@@ -207,7 +186,7 @@ def test_a_container_without_a_page_has_no_series_and_is_asked_once(site):
         assert asked.count("/metrics") == 1
     here.aws.set_model_servers({"model": SimulatedModelServer()})
     simulated = here.endpoint()
-    scraped(here)
+    here.to_full_minute()
     _, names = prometheus(here.aws, "label/aws.sagemaker.endpoint.name/values", "GET")
     assert not {name, simulated} & set(names["data"])
 
@@ -245,7 +224,7 @@ def test_an_alarm_follows_the_runtimes_clock_at_its_own_interval(site):
 def test_another_region_has_series_of_its_own(models):
     here = models()
     name = here.endpoint()
-    scraped(here)
+    here.to_full_minute()
     query = WAITING.format(name)
     _, found = prometheus(here.aws, "query", region="eu-west-1", query=query)
     assert found["data"]["result"] == []
@@ -260,10 +239,3 @@ def test_without_a_key_of_the_local_aws_nothing_is_answered(site):
     finally:
         aws.credentials = keys
     assert status == 403
-
-
-def test_what_is_not_known_is_a_bad_query(shared):
-    assert prometheus(shared, "query", query="topk(1, x)") == (
-        400,
-        {"status": "error", "errorType": "bad_data", "error": "topk is not known to the local AWS"},
-    )

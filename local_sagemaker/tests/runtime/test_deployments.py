@@ -10,11 +10,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from alarms_under_test import dimensions, put_alarm
 from botocore.exceptions import ClientError
+from hosting_site import rolling
 from signed_requests import signed
-from stacks_under_test import resource_of
 
-from local_sagemaker import deploy_template
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 
 FAST = ServiceTime.constant(0.0)
@@ -56,11 +56,7 @@ def telling(site):
 def begin(here: Any, name: str, server: str, count: int = 4, **deployment: Any) -> str:
     """Begin an update to another model; the name of the new configuration."""
     config = here.config({"ModelName": here.model(server), "InitialInstanceCount": count})
-    here.aws.client("sagemaker").update_endpoint(
-        EndpointName=name,
-        EndpointConfigName=config,
-        **({"DeploymentConfig": deployment} if deployment else {}),
-    )
+    here.update(name, config, **deployment)
     return config
 
 
@@ -120,6 +116,13 @@ def test_creation_fails_when_the_container_is_not_healthy_in_time(here, server, 
     assert (found["EndpointStatus"], found["FailureReason"]) == ("Failed", UNHEALTHY)
     with pytest.raises(ClientError, match=r"ValidationError.*not found"):
         here.invoke(name)
+    assert log_groups(here, name) == [f"/aws/sagemaker/Endpoints/{name}"]
+
+
+def log_groups(here: Any, name: str) -> list[str]:
+    prefix = f"/aws/sagemaker/Endpoints/{name}"
+    found = here.aws.client("logs").describe_log_groups(logGroupNamePrefix=prefix)
+    return [group["logGroupName"] for group in found["logGroups"]]
 
 
 VLLM = "763104351884.dkr.ecr.us-east-1.amazonaws.com/vllm:0.30.0-gpu-py312-cu130-ubuntu24.04"
@@ -151,20 +154,7 @@ def test_a_cuda_13_image_starts_on_its_driver_only(site, instance_type, ami, sta
         here.aws.advance(30)
     found = here.settled(name)
     assert found["EndpointStatus"] == ("InService" if starts else "Failed")
-    groups = here.aws.client("logs").describe_log_groups(
-        logGroupNamePrefix=f"/aws/sagemaker/Endpoints/{name}"
-    )["logGroups"]
-    assert len(groups) == starts
-
-
-def test_a_container_that_is_not_healthy_has_logged(here):
-    name = here.endpoint({"ModelName": here.model("sick")}, wait=False)
-    here.aws.advance(300)
-    assert here.settled(name)["EndpointStatus"] == "Failed"
-    (group,) = here.aws.client("logs").describe_log_groups(
-        logGroupNamePrefix=f"/aws/sagemaker/Endpoints/{name}"
-    )["logGroups"]
-    assert group["logGroupName"] == f"/aws/sagemaker/Endpoints/{name}"
+    assert len(log_groups(here, name)) == starts
 
 
 def test_nothing_else_may_be_done_meanwhile(here):
@@ -173,10 +163,7 @@ def test_nothing_else_may_be_done_meanwhile(here):
     for call in (
         lambda: begin(here, name, "next"),
         lambda: sagemaker.delete_endpoint(EndpointName=name),
-        lambda: sagemaker.update_endpoint_weights_and_capacities(
-            EndpointName=name,
-            DesiredWeightsAndCapacities=[{"VariantName": "primary", "DesiredInstanceCount": 2}],
-        ),
+        lambda: here.scale(name, 2),
     ):
         with pytest.raises(ClientError, match="Cannot update in-progress endpoint"):
             call()
@@ -186,10 +173,7 @@ def test_nothing_else_may_be_done_meanwhile(here):
 
 def test_capacity_by_hand(here):
     name = here.endpoint({"InitialInstanceCount": 2})
-    change = {"VariantName": "primary", "DesiredInstanceCount": 5}
-    here.aws.client("sagemaker").update_endpoint_weights_and_capacities(
-        EndpointName=name, DesiredWeightsAndCapacities=[change]
-    )
+    here.scale(name, 5)
     found = here.settled(name)["ProductionVariants"][0]
     assert (found["CurrentInstanceCount"], found["DesiredInstanceCount"]) == (5, 5)
     here.invoke(name)
@@ -296,21 +280,15 @@ def test_a_fleet_that_does_not_start_is_rolled_back(telling):
 class TestRollbackOnAnAlarm:
     def alarm(self, here, name, config):
         """An alarm that watches the new fleet alone."""
-        here.aws.client("cloudwatch").put_metric_alarm(
-            AlarmName=f"{name}-errors",
+        new = dimensions(EndpointName=name, VariantName="primary", EndpointConfigName=config)
+        put_alarm(
+            here.aws.client("cloudwatch"),
+            f"{name}-errors",
+            "InvocationModelErrors",
             Namespace="AWS/SageMaker",
-            MetricName="InvocationModelErrors",
             Statistic="Sum",
-            Period=60,
-            EvaluationPeriods=1,
-            Threshold=0,
-            ComparisonOperator="GreaterThanThreshold",
             TreatMissingData="notBreaching",
-            Dimensions=[
-                {"Name": "EndpointName", "Value": name},
-                {"Name": "VariantName", "Value": "primary"},
-                {"Name": "EndpointConfigName", "Value": config},
-            ],
+            Dimensions=new,
         )
         return {"Alarms": [{"AlarmName": f"{name}-errors"}]}
 
@@ -321,23 +299,11 @@ class TestRollbackOnAnAlarm:
         name = here.endpoint({"InitialInstanceCount": 4})
         before = here.described(name)["EndpointConfigName"]
         config = here.config({"ModelName": here.model(server), "InitialInstanceCount": 4})
-        update = {
-            "canary": {"BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": CANARY}},
-            "rolling": {
-                "RollingUpdatePolicy": {
-                    "MaximumBatchSize": {"Type": "INSTANCE_COUNT", "Value": 1},
-                    "WaitIntervalInSeconds": 300,
-                }
-            },
-        }[policy]
+        blue_green = {"BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": CANARY}}
+        update = blue_green if policy == "canary" else rolling(1)
         here.to_full_minute()
-        here.aws.client("sagemaker").update_endpoint(
-            EndpointName=name,
-            EndpointConfigName=config,
-            DeploymentConfig={
-                **update,
-                "AutoRollbackConfiguration": self.alarm(here, name, config),
-            },
+        here.update(
+            name, config, **update, AutoRollbackConfiguration=self.alarm(here, name, config)
         )
         baking(here, name)
         found = fates(here, name, 60)
@@ -408,17 +374,6 @@ def test_a_deployment_that_takes_too_long_is_rolled_back(telling):
     assert "longer than it may" in found["FailureReason"]
 
 
-def rolling(batch: int, back: int | None = None) -> dict[str, Any]:
-    """A rolling policy with batches of so many instances, and so many on the way back."""
-    sizes = {"MaximumBatchSize": batch} | ({"RollbackMaximumBatchSize": back} if back else {})
-    return {
-        "RollingUpdatePolicy": {
-            "WaitIntervalInSeconds": 300,
-            **{name: {"Type": "INSTANCE_COUNT", "Value": value} for name, value in sizes.items()},
-        }
-    }
-
-
 class TestRollbackNeedsRoom:
     """Of four instances three are new when the alarm goes off, so three have to come back.
 
@@ -432,11 +387,7 @@ class TestRollbackNeedsRoom:
         config = here.config({"ModelName": here.model("failing"), "InitialInstanceCount": 4})
         alarms = TestRollbackOnAnAlarm().alarm(here, name, config)
         here.to_full_minute()
-        here.aws.client("sagemaker").update_endpoint(
-            EndpointName=name,
-            EndpointConfigName=config,
-            DeploymentConfig={**rolling(1, back), "AutoRollbackConfiguration": alarms},
-        )
+        here.update(name, config, **rolling(1, back), AutoRollbackConfiguration=alarms)
         for _ in range(2):
             baking(here, name)
             here.aws.advance(305)
@@ -532,71 +483,10 @@ class TestNoRequestIsLost:
 
     def test_while_scaling_in(self, slow):
         name = slow.endpoint({"InitialInstanceCount": 4})
-        change = {"VariantName": "primary", "DesiredInstanceCount": 1}
-        self.traffic(
-            slow,
-            name,
-            lambda: slow.aws.client("sagemaker").update_endpoint_weights_and_capacities(
-                EndpointName=name, DesiredWeightsAndCapacities=[change]
-            ),
-        )
+        self.traffic(slow, name, lambda: slow.scale(name, 1))
         assert slow.settled(name)["ProductionVariants"][0]["CurrentInstanceCount"] == 1
 
     def test_while_the_fleet_is_replaced(self, slow):
         name = slow.endpoint({"InitialInstanceCount": 2})
         self.traffic(slow, name, lambda: begin(slow, name, "next"))
         assert slow.settled(name)["EndpointStatus"] == "InService"
-
-
-# ------------------------------------------------------------------- through CloudFormation
-
-
-def template(server: str) -> dict[str, Any]:
-    """A stack with one endpoint; another server is another model and configuration."""
-    image = f"123456789012.dkr.ecr.us-east-1.amazonaws.com/{server}:1"
-    variant = {
-        "VariantName": "primary",
-        "InstanceType": "ml.c7i.xlarge",
-        "InitialInstanceCount": 2,
-        "ContainerStartupHealthCheckTimeoutInSeconds": 60,
-        "ModelName": {"Fn::GetAtt": [f"Model{server}", "ModelName"]},
-    }
-    return {
-        "Resources": {
-            f"Model{server}": resource_of(
-                "AWS::SageMaker::Model",
-                ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
-                PrimaryContainer={"Image": image},
-            ),
-            f"Config{server}": resource_of(
-                "AWS::SageMaker::EndpointConfig", ProductionVariants=[variant]
-            ),
-            "Endpoint": resource_of(
-                "AWS::SageMaker::Endpoint",
-                EndpointName="through-cloudformation",
-                EndpointConfigName={"Fn::GetAtt": [f"Config{server}", "EndpointConfigName"]},
-            ),
-        }
-    }
-
-
-def test_a_stack_waits_for_the_deployment_and_fails_with_its_reason(site):
-    here = site(
-        SERVERS,
-        clock_speed=600.0,
-        endpoint_handler="compares",
-        unchanged_configuration="ignored",
-        keeps_failure_reason=True,
-    )
-    here.made.append("through-cloudformation")
-    assert deploy_template(here.aws, template("model"), "Guarded").status == "CREATE_COMPLETE"
-    assert deploy_template(here.aws, template("next"), "Guarded").status == "UPDATE_COMPLETE"
-    good = here.described("through-cloudformation")["EndpointConfigName"]
-    failed = deploy_template(here.aws, template("sick"), "Guarded", expect_failure=True)
-    assert failed.status == "UPDATE_ROLLBACK_COMPLETE"
-    assert "did not pass the ping health check" in failed.failure_reason
-    assert here.described("through-cloudformation")["EndpointConfigName"] == good
-    assert here.invoke("through-cloudformation")["Body"] == b"{}"
-    from local_sagemaker import delete_stack
-
-    delete_stack(here.aws, "Guarded")

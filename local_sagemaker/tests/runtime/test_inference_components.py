@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from alarms_under_test import dimensions, put_alarm
 from botocore.exceptions import ClientError
 from component_site import MANAGED, NEEDS, ROLE, Components, component_endpoint, refused
 from hosting_site import IMAGE
@@ -289,10 +290,7 @@ def test_the_instances_are_in_the_network_of_the_configuration(on):
     by_zone = it.here.aws.client("cloudwatch").list_metrics(
         Namespace="AWS/SageMaker",
         MetricName="Invocations",
-        Dimensions=[
-            {"Name": "InferenceComponentName", "Value": name},
-            {"Name": "AvailabilityZone", "Value": "us-east-1c"},
-        ],
+        Dimensions=dimensions(InferenceComponentName=name, AvailabilityZone="us-east-1c"),
     )["Metrics"]
     assert len(by_zone) == 1
 
@@ -403,19 +401,13 @@ class Scaled:
                 **more,
             },
         )["PolicyARN"]
-        self.it.here.aws.client("cloudwatch").put_metric_alarm(
-            AlarmName=f"no-capacity-{self.name}",
+        put_alarm(
+            self.it.here.aws.client("cloudwatch"),
+            f"no-capacity-{self.name}",
+            "NoCapacityInvocationFailures",
             AlarmActions=[arn],
             Namespace="AWS/SageMaker",
-            MetricName="NoCapacityInvocationFailures",
-            Statistic="Maximum",
-            Dimensions=[{"Name": "InferenceComponentName", "Value": self.name}],
-            Period=60,
-            EvaluationPeriods=1,
-            DatapointsToAlarm=1,
-            Threshold=1,
-            ComparisonOperator="GreaterThanOrEqualToThreshold",
-            TreatMissingData="missing",
+            Dimensions=dimensions(InferenceComponentName=self.name),
         )
 
     def minute(self, requests: int = 0) -> int:
@@ -462,18 +454,14 @@ def test_a_step_adds_instances_to_a_variant_too(on):
         },
     )["PolicyARN"]
     for operator in ("GreaterThanThreshold", "LessThanThreshold"):
-        cloudwatch.put_metric_alarm(
-            AlarmName=f"{name}-{operator}",
+        put_alarm(
+            cloudwatch,
+            f"{name}-{operator}",
+            "Invocations",
             AlarmActions=[arn],
             Namespace="AWS/SageMaker",
-            MetricName="Invocations",
             Statistic="Sum",
-            Dimensions=[
-                {"Name": "EndpointName", "Value": name},
-                {"Name": "VariantName", "Value": "primary"},
-            ],
-            Period=60,
-            EvaluationPeriods=1,
+            Dimensions=dimensions(EndpointName=name, VariantName="primary"),
             Threshold=5,
             ComparisonOperator=operator,
         )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import http.client
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
 from botocore.exceptions import ClientError, EventStreamError
+from signed_requests import ask, signed
 
 from local_sagemaker.connections import local_client
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer, UrlModelServer
+from local_sagemaker.runtime.http_server import listening
 
 FAST = ServiceTime.constant(0.001)
 
@@ -20,16 +22,6 @@ def error_of(call, *arguments, **more):
         call(*arguments, **more)
     response = raised.value.response
     return response["ResponseMetadata"]["HTTPStatusCode"], response["Error"], response
-
-
-def admitted(here):
-    """Give the header lines of a request that a local AWS lets in."""
-    exports = here.aws.exports()
-    host = exports["AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME"].removeprefix("http://")
-    scope = f"Credential={exports['AWS_ACCESS_KEY_ID']}/20260101/us-east-1/sagemaker/aws4_request"
-    now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    lines = (f"host: {host}", f"authorization: AWS4-HMAC-SHA256 {scope}", f"x-amz-date: {now}")
-    return "".join(f"{line}\r\n" for line in lines).encode()
 
 
 def test_bytes_and_headers_go_both_ways(site):
@@ -47,37 +39,19 @@ def test_bytes_and_headers_go_both_ways(site):
 
 
 def test_only_the_documented_headers_reach_the_container(site):
-    import http.server
-    import threading
-
     seen = []
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200)
-            self.end_headers()
+    async def answer(request, connection):
+        if request.target != "/ping":
+            seen.append(set(request.headers))
+        connection.send(200, (), b"")
 
-        def do_POST(self):
-            self.rfile.read(int(self.headers["Content-Length"]))
-            seen.append({n.lower() for n in self.headers})
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *arguments):
-            return
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    try:
-        here = site({"model": UrlModelServer(f"http://127.0.0.1:{server.server_port}")})
+    with listening(answer) as listener:
+        here = site({"model": UrlModelServer(f"http://127.0.0.1:{listener.port}")})
         name = here.endpoint()
         here.invoke(
             name, ContentType="text/csv", Accept="text/plain", InferenceId="i", PrefixAwareId="app"
         )
-    finally:
-        server.shutdown()
-        server.server_close()
     (headers,) = seen
     assert headers == {
         "host",
@@ -167,23 +141,12 @@ def test_an_endpoint_that_is_still_being_created_is_not_found(site):
 
 
 def test_an_instance_whose_server_is_gone_leaves_the_rotation(site):
-    import http.server
-    import threading
+    async def answer(request, connection):
+        connection.send(200, (), b"")
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *arguments):
-            return
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    here = site({"model": UrlModelServer(f"http://127.0.0.1:{server.server_port}")})
-    name = here.endpoint()
-    server.shutdown()
-    server.server_close()
+    with listening(answer) as listener:
+        here = site({"model": UrlModelServer(f"http://127.0.0.1:{listener.port}")})
+        name = here.endpoint()
     status, error, _ = error_of(here.invoke, name)
     assert (status, error["Code"]) == (503, "ServiceUnavailable")
     assert here.statistics(name, "Invocation5XXErrors", "Sum") == {"Sum": 1.0}
@@ -254,7 +217,6 @@ def test_a_serverless_variant_takes_no_more_than_its_concurrency(site):
     )
     sagemaker.create_endpoint(EndpointName="serverless", EndpointConfigName="serverless")
     here.settled("serverless")
-    from concurrent.futures import ThreadPoolExecutor
 
     def code(_):
         try:
@@ -339,10 +301,7 @@ def test_without_a_model_server_an_endpoint_echoes_at_once(site):
     assert here.described(name)["EndpointStatus"] == "InService"
     assert here.invoke(name, b"echo")["Body"] == b"echo"
     assert here.statistics(name, "InvocationsPerInstance", "Sum") == {"Sum": pytest.approx(1 / 3)}
-    sagemaker.update_endpoint_weights_and_capacities(
-        EndpointName=name,
-        DesiredWeightsAndCapacities=[{"VariantName": "primary", "DesiredInstanceCount": 1}],
-    )
+    here.scale(name, 1)
     here.invoke(name)
     found = here.statistics(name, "InvocationsPerInstance", "Sum")
     assert found == {"Sum": pytest.approx(1 / 3 + 1)}
@@ -351,43 +310,15 @@ def test_without_a_model_server_an_endpoint_echoes_at_once(site):
 
 
 @pytest.mark.parametrize(
-    ("request_bytes", "status"),
+    ("method", "path", "more", "status"),
     [
-        (b"GET /endpoints/e/invocations HTTP/1.1\r\n%b\r\n", 404),
-        (b"POST /other HTTP/1.1\r\n%bcontent-length: 0\r\n\r\n", 404),
-        (b"nonsense\r\n\r\n", 400),
-        (b"POST / HTTP/1.1\r\ncontent-length: -1\r\n\r\n", 400),
-        (b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n", 411),
-        (b"POST / HTTP/1.1\r\n" + b"x: " + b"y" * 70_000, 431),
+        ("GET", "/endpoints/e/invocations", {}, 404),
+        ("POST", "/other", {}, 404),
+        ("POST", "/", {"Transfer-Encoding": "chunked", "Content-Length": None}, 411),
     ],
 )
-def test_what_is_no_invocation_is_refused(site, request_bytes, status):
-    import socket
-
+def test_what_is_no_invocation_is_refused(site, method, path, more, status):
     here = site()
-    host, port = here.aws.runtime_url().removeprefix("http://").split(":")
-    if b"%b" in request_bytes:
-        request_bytes = request_bytes % admitted(here)
-    with socket.create_connection((host, int(port)), timeout=60) as connection:
-        connection.sendall(request_bytes)
-        answer = http.client.HTTPResponse(connection)
-        answer.begin()
-    assert answer.status == status
-
-
-def test_a_request_in_pieces_and_two_at_once(site):
-    import socket
-
-    here = site({"model": SimulatedModelServer(service_time=FAST)})
-    name = here.endpoint()
-    host, port = here.aws.runtime_url().removeprefix("http://").split(":")
-    one = f"POST /endpoints/{name}/invocations HTTP/1.1\r\ncontent-length: 3\r\n".encode()
-    one += admitted(here) + b"\r\n"
-    with socket.create_connection((host, int(port)), timeout=60) as connection:
-        for piece in (one[:20], one[20:-1], one[-1:] + b"a", b"bc" + one + b"de", b"f"):
-            connection.sendall(piece)
-            time.sleep(0.02)
-        received = b""
-        while received.count(b"\r\n\r\n") < 2 or not received.endswith((b"abc", b"def")):
-            received += connection.recv(65536)
-    assert received.index(b"abc") < received.index(b"def")
+    headers = signed(here.aws.exports()["AWS_ACCESS_KEY_ID"], "sagemaker")
+    port = int(here.aws.runtime_url().rpartition(":")[2])
+    assert ask(port, method, path, {**headers, **more}).status == status

@@ -11,21 +11,21 @@ import io
 import json
 import os
 import signal
-import subprocess
 import sys
 import tarfile
 import textwrap
-import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
+from commands import command as local_command
 from hosting_site import Site
-from roles_under_test import trust
+from waiting import processes, wait_for
 
 from local_sagemaker import LocalAws
 from local_sagemaker.archives import SMALL_DATA
@@ -105,20 +105,7 @@ async def invocations(request: Request):
 
 def processes_of(endpoint: str) -> set[int]:
     """The living processes that are, or came of, an endpoint's model servers."""
-    found = set()
-    for environ in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):
-            state = (environ.parent / "stat").read_text("latin-1").rpartition(")")[2].split()[0]
-            if state != "Z" and f"/{endpoint}-".encode() in environ.read_bytes():
-                found.add(int(environ.parent.name))
-    return found
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return condition()
+    return processes(f"/{endpoint}-", "environ")
 
 
 def archive(files: Mapping[str, bytes]) -> bytes:
@@ -166,7 +153,7 @@ class Servers:
         assert processes_of(name)
         yield name
         self.aws.client("sagemaker").delete_endpoint(EndpointName=name)
-        assert wait_for(lambda: not processes_of(name)), processes_of(name)
+        wait_for(lambda: not processes_of(name))
 
     def failure(self, server: CommandModelServer | str, **container: Any) -> str:
         """Give the reason for which an endpoint failed."""
@@ -174,7 +161,7 @@ class Servers:
         found = self.site.settled(name, LONG)
         assert found["EndpointStatus"] == "Failed"
         assert len(found["FailureReason"]) <= 1024  # as in the API reference
-        assert wait_for(lambda: not processes_of(name)), processes_of(name)
+        wait_for(lambda: not processes_of(name))
         return str(found["FailureReason"])
 
     def json(self, name: str, document: Any) -> Any:
@@ -228,7 +215,7 @@ def test_a_request_that_kills_its_connection_is_executed_once(servers, plain):
         servers.site.invoke(plain, b"poison")
     # It hung up on one request and is healthy: the next are not refused.
     servers.site.invoke_many(plain, 5, body=b"after")
-    assert wait_for(lambda: asked(servers, plain, "after") == 5)
+    wait_for(lambda: asked(servers, plain, "after") == 5)
     assert asked(servers, plain, "poison") == 1
 
 
@@ -291,9 +278,7 @@ def test_uncompressed_model_data_is_taken_as_it_is(servers, plain):
         assert files == {"weights.txt": "weights", "code/inference.txt": "code"}
         folder = servers.aws.model_server_folder
         assert [each.name for each in folder.iterdir() if each.is_dir() and name in each.name]
-    assert wait_for(
-        lambda: not [each for each in folder.iterdir() if each.is_dir() and name in each.name]
-    )
+    wait_for(lambda: not [each for each in folder.iterdir() if each.is_dir() and name in each.name])
 
 
 def outside() -> bytes:
@@ -416,38 +401,24 @@ def test_no_process_of_a_server_outlives_the_local_aws(number, tmp_path):
     """Not the workers, not one in a session of its own, and however the local AWS ends."""
     name = f"stubborn-{uuid.uuid4().hex}"
     (tmp_path / "serve.py").write_text(STUBBORN)
-    command = [
-        sys.executable,
-        "-m",
-        "local_sagemaker",
-        "--model-server",
-        f"*={sys.executable} serve.py",
-    ]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=tmp_path
-    ) as process:
-        assert process.stdout is not None
-        lines = iter(process.stdout.readline, "")
-        exported: dict[str, str] = {}
-        while "CDK_DISABLE_CLI_TELEMETRY" not in exported:  # the last of them
-            key, _, value = next(lines).strip().removeprefix("export ").partition("=")
-            exported[key] = value
-        make = textwrap.dedent(f"""
-            import boto3
-            sagemaker = boto3.client("sagemaker")
-            boto3.client("iam").create_role(
-                RoleName="models", AssumeRolePolicyDocument={json.dumps(trust("sagemaker"))!r})
-            sagemaker.create_model(ModelName="m", PrimaryContainer={{"Image": "a/b:1"}},
-                                   ExecutionRoleArn="arn:aws:iam::123456789012:role/models")
-            sagemaker.create_endpoint_config(EndpointConfigName="c", ProductionVariants=[dict(
-                VariantName="v", ModelName="m", InstanceType="ml.c7i.large",
-                InitialInstanceCount=1)])
-            sagemaker.create_endpoint(EndpointName="{name}", EndpointConfigName="c")
-            sagemaker.get_waiter("endpoint_in_service").wait(
-                EndpointName="{name}", WaiterConfig={{"Delay": 1, "MaxAttempts": 120}})
-        """)
-        subprocess.run([sys.executable, "-c", make], env={**os.environ, **exported}, check=True)
-        assert wait_for(lambda: len(processes_of(name)) >= 4)
+    server = f"*={sys.executable} serve.py"
+    with local_command("--model-server", server, cwd=tmp_path) as (process, exported):
+        session = boto3.Session(
+            exported["AWS_ACCESS_KEY_ID"],
+            exported["AWS_SECRET_ACCESS_KEY"],
+            region_name="us-east-1",
+        )
+
+        class Served:
+            account = "123456789012"
+
+            def client(self, service: str) -> Any:
+                return session.client(service, endpoint_url=exported["AWS_ENDPOINT_URL"])
+
+        here = Site(Served())
+        here.endpoint({"ModelName": here.model()}, wait=False, name=name)
+        assert here.settled(name, LONG)["EndpointStatus"] == "InService"
+        assert len(processes_of(name)) >= 4
         process.send_signal(number)
         process.wait(60)
-    assert wait_for(lambda: not processes_of(name)), processes_of(name)
+    wait_for(lambda: not processes_of(name))

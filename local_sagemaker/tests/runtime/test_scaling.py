@@ -91,18 +91,12 @@ def test_out_after_three_minutes_in_proportion_and_in_after_fifteen(quick):
     assert activity["StatusCode"] == "Successful"
     assert activity["Description"] == "Setting desired instance count to 3."
     assert "in state ALARM triggered policy track" in activity["Cause"]
+    tracked.minute(18)  # the new ones take requests
+    assert quick.minutes(tracked.name, "InvocationsPerInstance", "Sum", 1) == [pytest.approx(6.0)]
     # Silence: fourteen minutes are not enough, and the fifteenth brings it to the minimum.
     assert [tracked.minute(0) for _ in range(14)][-1] == 3
     assert tracked.minute(0) == 1
     assert len(tracked.activities) == 2
-
-
-def test_new_instances_take_requests(quick):
-    tracked = Tracked(quick, target=6.0)
-    for _ in range(3):
-        tracked.minute(18)
-    tracked.minute(18)
-    assert quick.minutes(tracked.name, "InvocationsPerInstance", "Sum", 1) == [pytest.approx(6.0)]
 
 
 def test_the_cooldown_holds_a_second_step_back(quick):

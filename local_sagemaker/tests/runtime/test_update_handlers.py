@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from roles_under_test import give_hosting_role
+from stacks_under_test import resource_of
 
 from local_sagemaker import delete_stack, deploy_template
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from local_sagemaker.runtime.options import RuntimeOptions
-
-from .test_deployments import template
 
 SERVERS = {
     "model": SimulatedModelServer(service_time=ServiceTime.constant(0.0)),
@@ -22,6 +21,35 @@ SERVERS = {
 FAST = 600.0
 NAME = "through-cloudformation"
 _numbers = itertools.count(1)
+
+
+def template(server: str) -> dict[str, Any]:
+    """A stack with one endpoint; another server is another model and configuration."""
+    image = f"123456789012.dkr.ecr.us-east-1.amazonaws.com/{server}:1"
+    variant = {
+        "VariantName": "primary",
+        "InstanceType": "ml.c7i.xlarge",
+        "InitialInstanceCount": 2,
+        "ContainerStartupHealthCheckTimeoutInSeconds": 60,
+        "ModelName": {"Fn::GetAtt": [f"Model{server}", "ModelName"]},
+    }
+    return {
+        "Resources": {
+            f"Model{server}": resource_of(
+                "AWS::SageMaker::Model",
+                ExecutionRoleArn="arn:aws:iam::123456789012:role/models",
+                PrimaryContainer={"Image": image},
+            ),
+            f"Config{server}": resource_of(
+                "AWS::SageMaker::EndpointConfig", ProductionVariants=[variant]
+            ),
+            "Endpoint": resource_of(
+                "AWS::SageMaker::Endpoint",
+                EndpointName="through-cloudformation",
+                EndpointConfigName={"Fn::GetAtt": [f"Config{server}", "EndpointConfigName"]},
+            ),
+        }
+    }
 
 
 class Stack:
@@ -73,12 +101,8 @@ def test_a_handler_that_only_waits_takes_a_rollback_for_success_and_deletes_what
     assert not stack.exists(stack.good)
     assert stack.here.invoke(NAME)["Body"] == b"{}"
     # The endpoint serves, and can neither be scaled nor updated any more.
-    sagemaker = stack.here.aws.client("sagemaker")
     with pytest.raises(ClientError, match="Could not find endpoint configuration"):
-        sagemaker.update_endpoint_weights_and_capacities(
-            EndpointName=NAME,
-            DesiredWeightsAndCapacities=[{"VariantName": "primary", "DesiredInstanceCount": 3}],
-        )
+        stack.here.scale(NAME, 3)
     again = stack.deploy("model")
     assert "Could not find endpoint configuration" in again.failure_reason
 
@@ -90,6 +114,7 @@ def test_a_handler_that_compares_fails_and_the_former_configuration_stays(deploy
     failed = stack.deploy("sick")
     assert failed.status == "UPDATE_ROLLBACK_COMPLETE"
     assert "did not pass the ping health check" in failed.failure_reason
+    assert stack.here.invoke(NAME)["Body"] == b"{}"
     assert stack.here.described(NAME)["EndpointConfigName"] == stack.good
     assert stack.exists(stack.good)
 
