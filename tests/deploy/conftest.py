@@ -16,3 +16,12 @@ def aws() -> Iterator[LocalAws]:
     options = RuntimeOptions(interfaces_stay=0)
     with LocalAws.in_process(region="us-east-1", runtime=options) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def own_aws() -> Iterator[LocalAws]:
+    """One that has nothing but what the module makes, and leaves nothing."""
+    with LocalAws.in_process(region="us-east-1") as running:
+        running.reset()
+        yield running
+        running.reset()

@@ -22,22 +22,16 @@ from local_sagemaker import (
     deploy_template,
 )
 from local_sagemaker.model_servers.specifications import CommandModelServer
-from low_latency_endpoint import (
-    ClientZones,
-    Container,
-    ContainerImage,
-    Endpoint,
-    EndpointConfiguration,
-    InstanceType,
-    Model,
-    ModelData,
-    ProductionVariant,
-    ZoneAlignedNetwork,
+from tests.deploy.small_stacks import (
+    endpoint_in,
+    model_in,
+    network_in,
+    stack_in,
+    synthesised,
+    variant_of,
 )
 
 pytestmark = pytest.mark.realtime
-
-CONTEXT = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]
 DRAIN = "Custom::DrainedInterfaces"
 _numbers = itertools.count(1)
 
@@ -57,49 +51,16 @@ def synthesise(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """The template of a small endpoint without assets."""
 
     def make(name: str, image: str = "model", key: str = "model.tar.gz") -> dict[str, Any]:
-        out = tmp_path / f"cdk.out.{next(_numbers)}"
-        app = cdk.App(outdir=str(out), analytics_reporting=False, context=CONTEXT)
-        env = cdk.Environment(account="123456789012", region="us-east-1")
-        stack = cdk.Stack(
-            app,
+        stack = stack_in(
+            tmp_path / f"cdk.out.{next(_numbers)}",
             name,
-            env=env,
+            flags=True,
             synthesizer=cdk.DefaultStackSynthesizer(generate_bootstrap_version_rule=False),
         )
-        network = ZoneAlignedNetwork(
-            stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
-        )
-        model = Model(
-            stack,
-            "Model",
-            network=network,
-            containers=[
-                Container(
-                    image=ContainerImage.from_uri(
-                        f"123456789012.dkr.ecr.us-east-1.amazonaws.com/{image}:1"
-                    ),
-                    data=ModelData.from_uri(f"s3://models/{key}"),
-                )
-            ],
-        )
-        Endpoint(
-            stack,
-            "Endpoint",
-            configuration=EndpointConfiguration(
-                stack,
-                "Configuration",
-                variants=[
-                    ProductionVariant(
-                        name="primary",
-                        model=model,
-                        instance_type=InstanceType("ml.m5.xlarge"),
-                        initial_instance_count=2,
-                    )
-                ],
-            ),
-        )
-        app.synth()
-        template: dict[str, Any] = json.loads((out / f"{name}.template.json").read_text())
+        model = model_in(stack, network_in(stack), f"{image}:1", f"s3://models/{key}")
+        endpoint_in(stack, variant_of(model, 2))
+        written = synthesised(stack) / f"{name}.template.json"
+        template: dict[str, Any] = json.loads(written.read_text())
         return template
 
     return make

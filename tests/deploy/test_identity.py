@@ -10,11 +10,9 @@ import aws_cdk as cdk
 import pytest
 import yaml
 
-from local_sagemaker import DeploymentFailed, LocalAws, RuntimeOptions, deploy_template
+from local_sagemaker import DeploymentFailed, LocalAws, RuntimeOptions
 from low_latency_endpoint import (
     ClientZones,
-    Container,
-    ContainerImage,
     EndpointOptions,
     LowLatencyEndpoint,
     LowLatencyEndpointStack,
@@ -22,10 +20,9 @@ from low_latency_endpoint import (
 from low_latency_endpoint.settings import load_settings
 from low_latency_endpoint.settings.update.comparison import compare
 from low_latency_endpoint.settings.update.effects import Effect
+from tests.deploy.small_stacks import ACCOUNT, REGION, container, deploy_at_once, stack_in
 
-ACCOUNT, REGION = "123456789012", "us-east-1"
 IMAGE = f"{ACCOUNT}.dkr.ecr.{REGION}.amazonaws.com/server:1"
-WAITS = "= 57 * 60, 20 * 60"
 
 
 @pytest.fixture
@@ -37,12 +34,9 @@ def aws() -> Iterator[LocalAws]:
         running.reset()
 
 
-def deployed(aws: LocalAws, app: cdk.App, stack_name: str = "Serving") -> Any:
+def deployed(aws: LocalAws, app: cdk.App) -> Any:
     made = app.synth().stacks[0]
-    template = Path(app.outdir) / made.template_file
-    # Twenty minutes of real time for what others may have in the same security group.
-    template.write_text(template.read_text("utf-8").replace(WAITS, "= 57 * 60, 1"), "utf-8")
-    return deploy_template(aws, Path(app.outdir), stack_name)
+    return deploy_at_once(aws, Path(app.outdir), "Serving", made.template_file)
 
 
 class Versions:
@@ -124,9 +118,7 @@ def test_the_network_of_an_endpoint_that_is_retired_goes_with_it(aws, tmp_path):
     """And synthesis warns of it as long as both are there."""
 
     def stack_of(*names: str) -> tuple[cdk.App, list[str]]:
-        app = cdk.App(outdir=str(tmp_path / "-".join(names)), analytics_reporting=False)
-        env = cdk.Environment(account=ACCOUNT, region=REGION)
-        stack = cdk.Stack(app, "Serving", env=env)
+        stack = stack_in(tmp_path / "-".join(names), "Serving")
         shared: dict[str, Any] = {"client_zones": ClientZones.of_ids("use1-az1", "use1-az2")}
         for name in names:
             made = LowLatencyEndpoint(
@@ -134,7 +126,7 @@ def test_the_network_of_an_endpoint_that_is_retired_goes_with_it(aws, tmp_path):
                 name,
                 **shared,
                 instance_type="ml.m5.xlarge",
-                containers=[Container(image=ContainerImage.from_uri(IMAGE))],
+                containers=[container("server:1")],
                 endpoint=EndpointOptions(endpoint_name=name),
             )
             shared = {"network": made.network, "private_link": made.private_link}
@@ -144,7 +136,7 @@ def test_the_network_of_an_endpoint_that_is_retired_goes_with_it(aws, tmp_path):
             for entry in construct.node.metadata
             if entry.type == "aws:cdk:warning" and "networkOfAnEndpoint" in str(entry.data)
         ]
-        return app, warned
+        return stack.node.root, warned
 
     both, warned = stack_of("first", "second")
     assert ["Serving/first" in text for text in warned] == [True]

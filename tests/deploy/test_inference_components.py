@@ -6,27 +6,23 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 from aws_cdk import Size
 from botocore.exceptions import ClientError
 
 from local_sagemaker import LocalAws, RuntimeOptions, delete_stack, deploy_template
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
-from low_latency_endpoint import (
-    ClientZones,
-    ComponentHost,
-    Container,
-    Endpoint,
-    EndpointConfiguration,
-    InferenceComponent,
-    Model,
-    ProductionVariant,
-    ZoneAlignedNetwork,
+from low_latency_endpoint import ComponentHost, InferenceComponent
+from tests.deploy.small_stacks import (
+    endpoint_in,
+    model_in,
+    network_in,
+    stack_in,
+    synthesised,
+    variant_of,
 )
 
 STACK = "Models"
-REGISTRY = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
 
 
 @pytest.fixture(scope="module")
@@ -42,27 +38,13 @@ def deploy(
     aws: LocalAws, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., None]]:
     def deployed(image: str) -> None:
-        folder = tmp_path_factory.mktemp("assembly")
-        app = cdk.App(outdir=str(folder), analytics_reporting=False)
-        env = cdk.Environment(account="123456789012", region="us-east-1")
-        stack = cdk.Stack(app, STACK, env=env)
-        network = ZoneAlignedNetwork(
-            stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
-        )
+        stack = stack_in(tmp_path_factory.mktemp("assembly"), STACK)
+        network = network_in(stack)
         host = ComponentHost(stack, "Host", network=network, min_instances=0, max_instances=2)
-        variant = ProductionVariant(
-            model=host, instance_type="ml.g5.12xlarge", initial_instance_count=1
-        )
-        configuration = EndpointConfiguration(stack, "Configuration", variants=[variant])
-        endpoint = Endpoint(stack, "Endpoint", configuration=configuration, endpoint_name="models")
-        for name, uri in (("llama", f"{REGISTRY}/{image}"), ("bert", f"{REGISTRY}/bert:1")):
-            model = Model(
-                stack,
-                f"{name}-model",
-                network=network,
-                role=host.role,
-                containers=[Container.from_uri(uri)],
-            )
+        variant = variant_of(host, instance_type="ml.g5.12xlarge")
+        endpoint = endpoint_in(stack, variant, endpoint_name="models")
+        for name, own in (("llama", image), ("bert", "bert:1")):
+            model = model_in(stack, network, own, id=f"{name}-model", role=host.role)
             component = InferenceComponent(
                 stack,
                 name,
@@ -76,8 +58,7 @@ def deploy(
             )
             scaling = component.scale(min_copies=0, max_copies=2)
             scaling.track_concurrency(max_concurrency_per_copy=4).from_zero()
-        app.synth()
-        deploy_template(aws, folder, STACK)
+        deploy_template(aws, synthesised(stack), STACK)
 
     deployed("llama:1")
     yield deployed

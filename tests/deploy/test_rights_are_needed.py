@@ -8,20 +8,18 @@ function's policy fails the first test: its call is denied, or `NOT_REACHED` nam
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_secretsmanager as secretsmanager
 from moto.ec2.models import EC2Backend
+from waiting import wait_for
 
 import low_latency_endpoint
 from local_sagemaker import (
@@ -43,8 +41,6 @@ from local_sagemaker.permissions.evaluator import (
 )
 from low_latency_endpoint import (
     ClientZones,
-    Container,
-    ContainerImage,
     EndpointOptions,
     KeepWarmOptions,
     LowLatencyEndpoint,
@@ -53,11 +49,10 @@ from low_latency_endpoint import (
     WarmUpOptions,
     WarmUpPayload,
 )
-from low_latency_endpoint.plan.pinned_model import PinnedFile, PinnedModel
+from low_latency_endpoint.plan.pinned_model import PinnedModel
+from tests.deploy.small_stacks import REGION, REGISTRY, container, newest, stack_in, synthesised
 from tests.hub_of_files import FakeHub, FakeModel
 
-ACCOUNT, REGION = "123456789012", "us-east-1"
-REGISTRY = f"{ACCOUNT}.dkr.ecr.{REGION}.amazonaws.com"
 STACK, MODEL, TOKEN = "Serving", "acme/tiny", "hf_granted"
 STAY = 3600.0
 """Seconds by the clock for which interfaces outlive the endpoint: until the test moves it."""
@@ -179,22 +174,12 @@ class Site:
     def committed(self, files: dict[str, bytes]) -> PinnedModel:
         """Have the model's newest commit with these files, and pin it."""
         self.hub.commit(MODEL, files)
-        return PinnedModel(
-            model=MODEL,
-            revision="main",
-            commit=self.hub.repositories[MODEL].branches["main"],
-            files=tuple(
-                PinnedFile(path, len(body), hashlib.sha256(body).hexdigest())
-                for path, body in files.items()
-            ),
-        )
+        return newest(self.hub, MODEL, files)
 
     def synthesise(self, pinned: PinnedModel, *, image: int = 1, name: str = "sentiment") -> Path:
         """Make a version of the stack; gives its template's file."""
         out = self.folder / name
-        app = cdk.App(outdir=str(out), analytics_reporting=False)
-        env = cdk.Environment(account=ACCOUNT, region=REGION)
-        stack = cdk.Stack(app, STACK, env=env)
+        stack = stack_in(out, STACK)
         Safeguards(encryption_key=kms.Key.from_key_arn(stack, "Key", self.key)).apply_to(stack)
         StagedModel(
             stack,
@@ -213,7 +198,7 @@ class Site:
             "Pattern",
             client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
             instance_type="ml.m5.xlarge",
-            containers=[Container(image=ContainerImage.from_uri(f"{REGISTRY}/server:{image}"))],
+            containers=[container(f"server:{image}")],
             endpoint=EndpointOptions(endpoint_name=name),
             warm_up=WarmUpOptions(
                 payload=WarmUpPayload.from_text("hello"),
@@ -222,7 +207,7 @@ class Site:
                 keep_warm=KeepWarmOptions(),
             ),
         )
-        return out / app.synth().stacks[0].template_file
+        return synthesised(stack) / stack.template_file
 
     def deploy(self, template: Path, *, expect_failure: bool = False) -> DeployedStack:
         return deploy_template(
@@ -338,13 +323,6 @@ def missing_functions(template: Template) -> list[str]:
     ]
 
 
-def wait_until(happened: Callable[[], bool]) -> None:
-    ends = time.monotonic() + 60
-    while not happened():
-        assert time.monotonic() < ends
-        time.sleep(0.02)
-
-
 def goes_on_at_once(template: Template) -> None:
     """Give the drain so little time that it hands over to itself as soon as it has looked once."""
     functions = of_type(template, "AWS::Lambda::Function")
@@ -358,14 +336,14 @@ def keep_warm(aws: LocalAws, made: DeployedStack, template: Template) -> None:
     (to,) = aws.client("events").list_targets_by_rule(Rule=rule)["Targets"]
     answer = aws.client("lambda").invoke(FunctionName=to["Arn"], Payload=to["Input"])
     assert json.loads(answer["Payload"].read()) == "sent"
-    wait_until(lambda: not lambda_runner.is_running())
+    wait_for(lambda: not lambda_runner.is_running())
 
 
 def delete_while_interfaces_stay(aws: LocalAws, made: DeployedStack, watch: Watch) -> None:
     """Delete the stack, whose interfaces go once the drain has handed over to itself."""
     cloudformation = aws.client("cloudformation")
     cloudformation.delete_stack(StackName=STACK)
-    wait_until(lambda: watch.has_called("Drain", "lambda:InvokeFunction"))
+    wait_for(lambda: watch.has_called("Drain", "lambda:InvokeFunction"))
     aws.advance(STAY)
     waiter = cloudformation.get_waiter("stack_delete_complete")
     waiter.wait(StackName=made.id, WaiterConfig={"Delay": 0.1, "MaxAttempts": 600})

@@ -3,83 +3,52 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-from aws_cdk import App, Environment, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 
-from local_sagemaker import LocalAws, delete_stack, deploy_template
-from low_latency_endpoint import (
-    ClientZones,
-    Container,
-    ContainerImage,
-    LoadTestFleet,
-    Model,
-    ModelData,
-    RuntimePrivateLink,
-    Safeguards,
-    ZoneAlignedNetwork,
-)
+from local_sagemaker import delete_stack, deploy_template
+from low_latency_endpoint import ContainerImage, LoadTestFleet, RuntimePrivateLink, Safeguards
+from tests.deploy.small_stacks import model_in, network_in, stack_in, synthesised
 
-ROOT = Path(__file__).parents[2]
 IMAGE = ContainerImage.from_uri("123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1")
 
 
-@pytest.fixture(scope="module")
-def aws() -> Iterator[LocalAws]:
-    with LocalAws.in_process(region="us-east-1") as running:
-        running.reset()
-        yield running
-        running.reset()
-
-
-def synthesised(folder: Path) -> Path:
-    context = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
-    app = App(outdir=str(folder), context=context)
-    stack = Stack(app, "Audited", env=Environment(account="123456789012", region="us-east-1"))
+def audited(folder: Path) -> Path:
+    stack = stack_in(folder, "Audited", flags=True)
     key = kms.Key(stack, "Key", enable_key_rotation=True)
     Safeguards(encryption_key=key, log_retention_days=365).apply_to(stack)
-    network = ZoneAlignedNetwork(
+    network = network_in(
         stack,
-        "Network",
-        client_zones=ClientZones.of_ids("use1-az1", "use1-az2"),
         narrow_s3=True,
         s3_prefix_list=ec2.PrefixList.from_prefix_list_id(stack, "S3", "pl-63a5400a"),
     )
     network.add_interface_endpoint("Secrets", ec2.InterfaceVpcEndpointAwsService.SECRETS_MANAGER)
     link = RuntimePrivateLink(stack, "Link", network=network)
-    Model(
-        stack,
-        "Model",
-        network=network,
-        containers=[Container(image=IMAGE, data=ModelData.from_uri("s3://theirs/llama/"))],
-    )
+    model_in(stack, network, data="s3://theirs/llama/")
     LoadTestFleet(
         stack, "Fleet", network=network, private_link=link, endpoint="sentiment", image=IMAGE
     )
-    app.synth()
-    return folder
+    return synthesised(stack)
 
 
-def test_what_is_asked_for_is_there(aws, tmp_path):
-    deploy_template(aws, synthesised(tmp_path), "Audited")
-    groups = aws.client("logs").describe_log_groups(logGroupNamePrefix="Audited-")["logGroups"]
+def test_what_is_asked_for_is_there(own_aws, tmp_path):
+    deploy_template(own_aws, audited(tmp_path), "Audited")
+    groups = own_aws.client("logs").describe_log_groups(logGroupNamePrefix="Audited-")["logGroups"]
     keys = {group["kmsKeyId"] for group in groups}
     assert len(groups) == 5  # default security group, drain, flow log, fleet, former names
     assert len(keys) == 1
     assert {group["retentionInDays"] for group in groups} == {365}
     policy = json.loads(
-        aws.client("kms").get_key_policy(KeyId=keys.pop(), PolicyName="default")["Policy"]
+        own_aws.client("kms").get_key_policy(KeyId=keys.pop(), PolicyName="default")["Policy"]
     )
     services = {each["Principal"].get("Service") for each in policy["Statement"]}
     assert "logs.us-east-1.amazonaws.com" in services
 
     endpoints = {
         each["ServiceName"].partition("us-east-1.")[2]: each
-        for each in aws.client("ec2").describe_vpc_endpoints()["VpcEndpoints"]
+        for each in own_aws.client("ec2").describe_vpc_endpoints()["VpcEndpoints"]
     }
     assert set(endpoints) == {
         "s3",
@@ -93,4 +62,4 @@ def test_what_is_asked_for_is_there(aws, tmp_path):
         assert json.loads(endpoint["PolicyDocument"])["Statement"], service
     passed = json.loads(endpoints["s3"]["PolicyDocument"])["Statement"]
     assert ["arn:aws:s3:::theirs/*"] in [each["Resource"] for each in passed]
-    delete_stack(aws, "Audited")
+    delete_stack(own_aws, "Audited")

@@ -6,30 +6,24 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 from aws_cdk import Duration
 
 from local_sagemaker import LocalAws, delete_stack, deploy_template
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from local_sagemaker.runtime.options import RuntimeOptions
-from low_latency_endpoint import (
-    ClientZones,
-    Container,
-    ContainerImage,
-    Endpoint,
-    EndpointConfiguration,
-    InstanceType,
-    Model,
-    ProductionVariant,
-    RuntimePrivateLink,
-    ZoneAlignedNetwork,
-)
+from low_latency_endpoint import RuntimePrivateLink
 from low_latency_endpoint.warm_up.warm_up import WarmUp, WarmUpPayload
+from tests.deploy.small_stacks import (
+    endpoint_in,
+    model_in,
+    network_in,
+    stack_in,
+    synthesised,
+    variant_of,
+)
 
 pytestmark = pytest.mark.realtime
-
-IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/{}:1"
 SERVERS = {
     "good": SimulatedModelServer(service_time=ServiceTime.constant(0.0)),
     "sick": SimulatedModelServer(ping_status=500),
@@ -57,34 +51,14 @@ class Assemblies:
         if key in self.made:
             return self.made[key]
         out = self.made[key] = self.folder / f"cdk.out.{len(self.made)}"
-        app = cdk.App(outdir=str(out), analytics_reporting=False)
-        env = cdk.Environment(account="123456789012", region="us-east-1")
-        stack = cdk.Stack(app, STACK, env=env)
-        network = ZoneAlignedNetwork(
-            stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
+        stack = stack_in(out, STACK)
+        network = network_in(stack)
+        variant = variant_of(
+            model_in(stack, network, f"{server}:1"),
+            instances,
+            startup_health_check_timeout=Duration.seconds(60),
         )
-        model = Model(
-            stack,
-            "Model",
-            network=network,
-            containers=[Container(image=ContainerImage.from_uri(IMAGE.format(server)))],
-        )
-        configuration = EndpointConfiguration(
-            stack,
-            "Configuration",
-            variants=[
-                ProductionVariant(
-                    name="primary",
-                    model=model,
-                    instance_type=InstanceType("ml.m5.xlarge"),
-                    initial_instance_count=instances,
-                    startup_health_check_timeout=Duration.seconds(60),
-                )
-            ],
-        )
-        endpoint = Endpoint(
-            stack, "Endpoint", configuration=configuration, endpoint_name=NAME, **given
-        )
+        endpoint = endpoint_in(stack, variant, endpoint_name=NAME, **given)
         if scaled:
             endpoint.scale("primary", min_instances=2, max_instances=8).track_invocations(
                 max_tps_per_instance=100
@@ -101,8 +75,7 @@ class Assemblies:
                 requests=4,
                 last=1,
             )
-        app.synth()
-        return out
+        return synthesised(stack)
 
 
 class Site:
@@ -123,9 +96,11 @@ class Site:
         found = self.aws.client("sagemaker").list_endpoint_configs(NameContains=STACK)
         return [each["EndpointConfigName"] for each in found["EndpointConfigs"]]
 
-    def continue_rollback(self, *skip: str) -> None:
+    def continue_rollback(self, failed: Any) -> None:
+        """Go on without the endpoint, which is the documented way out."""
+        (endpoint,) = [name for name, arn in failed.resources.items() if ":endpoint/" in arn]
         cloudformation = self.aws.client("cloudformation")
-        cloudformation.continue_update_rollback(StackName=STACK, ResourcesToSkip=list(skip))
+        cloudformation.continue_update_rollback(StackName=STACK, ResourcesToSkip=[endpoint])
         cloudformation.get_waiter("stack_rollback_complete").wait(
             StackName=STACK, WaiterConfig={"Delay": 0.05}
         )
@@ -177,12 +152,7 @@ def test_an_update_that_sagemaker_rolls_back_fails_while_the_old_configuration_e
     if unchanged == "refused":
         # CloudFormation goes back with the configuration that serves: the documented way out.
         assert failed.status == "UPDATE_ROLLBACK_FAILED"
-        (endpoint,) = [
-            logical_id
-            for logical_id, physical_id in failed.resources.items()
-            if ":endpoint/" in physical_id
-        ]
-        here.continue_rollback(endpoint)
+        here.continue_rollback(failed)
     else:
         assert failed.status == "UPDATE_ROLLBACK_COMPLETE"
     found = here.described()
@@ -243,12 +213,7 @@ def test_turning_scaling_off_without_a_word_is_such_an_update_and_may_be_refused
     off = here.deploy(scaled=False)
     assert off.status == "UPDATE_ROLLBACK_FAILED"
     assert "with its current endpoint configuration" in off.failure_reason
-    (endpoint,) = [
-        logical_id
-        for logical_id, physical_id in off.resources.items()
-        if ":endpoint/" in physical_id
-    ]
-    here.continue_rollback(endpoint)
+    here.continue_rollback(off)
 
 
 @pytest.mark.parametrize(("keeps", "count"), [(True, 2), (None, 3), (False, 3)])

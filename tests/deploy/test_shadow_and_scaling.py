@@ -7,30 +7,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 from aws_cdk import Duration
 from aws_cdk import aws_applicationautoscaling as appscaling
 
 from local_sagemaker import LocalAws, RuntimeOptions, delete_stack, deploy_template
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
-from low_latency_endpoint import (
-    ClientZones,
-    Container,
-    ContainerImage,
-    Endpoint,
-    EndpointConfiguration,
-    InstanceType,
-    LatencyAlarms,
-    LatencyDashboard,
-    Model,
-    ProductionVariant,
-    ShadowAlarms,
-    ZoneAlignedNetwork,
-)
+from low_latency_endpoint import LatencyAlarms, LatencyDashboard, ProductionVariant, ShadowAlarms
 from low_latency_endpoint.hosting.scaling_policies import ScalingStep
+from tests.deploy.small_stacks import (
+    endpoint_in,
+    model_in,
+    network_in,
+    stack_in,
+    synthesised,
+    variant_of,
+)
 
-IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/{}:1"
 SERVERS = {
     "now": SimulatedModelServer(service_time=ServiceTime.constant(0.002)),
     "next": SimulatedModelServer(service_time=ServiceTime.constant(0.03), concurrency=8),
@@ -39,30 +32,18 @@ NAME, STACK = "shadowed", "Shadowed"
 
 
 def assembly(folder: Path) -> Path:
-    app = cdk.App(outdir=str(folder), analytics_reporting=False)
-    env = cdk.Environment(account="123456789012", region="us-east-1")
-    stack = cdk.Stack(app, STACK, env=env)
-    network = ZoneAlignedNetwork(
-        stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
-    )
+    stack = stack_in(folder, STACK)
+    network = network_in(stack)
 
     def variant(name: str, server: str, count: int) -> ProductionVariant:
-        image = ContainerImage.from_uri(IMAGE.format(server))
-        return ProductionVariant(
-            name=name,
-            model=Model(stack, server, network=network, containers=[Container(image=image)]),
-            instance_type=InstanceType("ml.m5.xlarge"),
-            initial_instance_count=count,
-        )
+        return variant_of(model_in(stack, network, f"{server}:1", id=server), count, name=name)
 
-    configuration = EndpointConfiguration(
+    endpoint = endpoint_in(
         stack,
-        "Configuration",
-        variants=[variant("primary", "now", 2)],
+        variant("primary", "now", 2),
         shadow=variant("candidate", "next", 1),
-    )
-    endpoint = Endpoint(
-        stack, "Endpoint", configuration=configuration, endpoint_name=NAME, confirm_updates=False
+        endpoint_name=NAME,
+        confirm_updates=False,
     )
     candidate = endpoint.variant("candidate")
     scaling = endpoint.scale("candidate", min_instances=1, max_instances=4).track_invocations(
@@ -94,8 +75,7 @@ def assembly(folder: Path) -> Path:
         datapoints_to_alarm=1,
     )
     LatencyDashboard(stack, "Dashboard", endpoint=endpoint, alarms=alarms)
-    app.synth()
-    return folder
+    return synthesised(stack)
 
 
 @pytest.fixture(scope="module")

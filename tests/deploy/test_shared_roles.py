@@ -13,39 +13,34 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import aws_cdk as cdk
 import boto3
 import pytest
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from roles_under_test import allow, document, give_role, trust
 
-from local_sagemaker import (
-    DeployedStack,
-    DeploymentFailed,
-    LocalAws,
-    RuntimeOptions,
-    delete_stack,
-    deploy_template,
-)
+from local_sagemaker import DeployedStack, DeploymentFailed, LocalAws, RuntimeOptions, delete_stack
 from low_latency_endpoint import (
-    ClientZones,
-    Container,
-    ContainerImage,
     EndpointOptions,
     LowLatencyEndpoint,
     ModelData,
     ModelOptions,
     RuntimePrivateLink,
     Safeguards,
-    ZoneAlignedNetwork,
+)
+from tests.deploy.small_stacks import (
+    ACCOUNT,
+    REGION,
+    REGISTRY,
+    container,
+    deploy_at_once,
+    network_in,
+    stack_in,
+    synthesised,
 )
 
-ACCOUNT, REGION = "123456789012", "us-east-1"
-REGISTRY = f"{ACCOUNT}.dkr.ecr.{REGION}.amazonaws.com"
-ENV = cdk.Environment(account=ACCOUNT, region=REGION)
-WAITS = "= 57 * 60, 20 * 60"
 ROLES = f"arn:aws:iam::{ACCOUNT}:role/"
 
 
@@ -59,19 +54,8 @@ def aws() -> Iterator[LocalAws]:
         running.reset()
 
 
-def trusting(*services: str) -> str:
-    return json.dumps(
-        {
-            "Version": "2012-10-17",
-            "Statement": [
-                {
-                    "Effect": "Allow",
-                    "Principal": {"Service": [f"{each}.amazonaws.com" for each in services]},
-                    "Action": "sts:AssumeRole",
-                }
-            ],
-        }
-    )
+def trusting(service: str) -> str:
+    return json.dumps(trust(service))
 
 
 @pytest.fixture
@@ -106,8 +90,7 @@ class App:
         """Deploy endpoints by their keys: ``image`` (a tag), ``data``, ``key``, ``name``."""
         self._number += 1
         out = self.folder / f"{stack_name}-{self._number}"
-        app = cdk.App(outdir=str(out), analytics_reporting=False)
-        stack = cdk.Stack(app, "Serving", stack_name=stack_name, env=ENV)
+        stack = stack_in(out, "Serving", stack_name=stack_name)
         model: dict[str, Any] = {"network_isolation": True} if isolated else {}
         if self.roles:
             given = {
@@ -117,32 +100,23 @@ class App:
             Safeguards(function_role=given["functions"], flow_log_role=given["flow-logs"]).apply_to(
                 stack
             )
-        zones = ClientZones.of_ids("use1-az1", "use1-az2")
-        network = ZoneAlignedNetwork(stack, "Network", client_zones=zones, max_instances=20)
+        network = network_in(stack, max_instances=20)
         link = RuntimePrivateLink(stack, "Link", network=network)
         for key, each in endpoints.items():
-            data = each.get("data")
+            uri, key_arn = each.get("data"), each.get("key")
+            at = kms.Key.from_key_arn(stack, "DataKey", key_arn) if key_arn else None
+            data = ModelData.from_uri(uri, key=at) if uri else None
             LowLatencyEndpoint(
                 stack,
                 key,
                 network=network,
                 private_link=link,
                 instance_type="ml.m5.xlarge",
-                containers=[
-                    Container(
-                        image=ContainerImage.from_uri(f"{REGISTRY}/server:{each['image']}"),
-                        data=ModelData.from_uri(data, key=key_of(stack, each)) if data else None,
-                    )
-                ],
+                containers=[container(f"server:{each['image']}", data)],
                 model=ModelOptions(**model),
                 endpoint=EndpointOptions(endpoint_name=each.get("name")),
             )
-        template = out / app.synth().stacks[0].template_file
-        # Twenty minutes of real time for what others may have in the same security group.
-        text = template.read_text(encoding="utf-8")
-        assert WAITS in text
-        template.write_text(text.replace(WAITS, "= 57 * 60, 1"), encoding="utf-8")
-        return deploy_template(self.aws, out, stack_name, timeout=100)
+        return deploy_at_once(self.aws, synthesised(stack), stack_name, stack.template_file)
 
     def serving(self) -> dict[str, str]:
         """Name -> image of the endpoints that are there."""
@@ -157,11 +131,6 @@ class App:
             image = sagemaker.describe_model(ModelName=model)["PrimaryContainer"]["Image"]
             found[each["EndpointName"]] = image.rpartition(":")[2]
         return found
-
-
-def key_of(stack: cdk.Stack, endpoint: dict[str, Any]) -> kms.IKey | None:
-    arn = endpoint.get("key")
-    return kms.Key.from_key_arn(stack, "DataKey", arn) if arn else None
 
 
 @pytest.fixture(params=["own roles", "stated roles"])
@@ -229,23 +198,10 @@ def policy_of(aws: LocalAws, kind: str) -> str:
 def caller(aws) -> Iterator[Any]:
     """A client that calls through the interface endpoint with a role's session."""
     client = aws.client("iam")
-    trust = {
-        "Version": "2012-10-17",
-        "Statement": [
-            {
-                "Effect": "Allow",
-                "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"},
-                "Action": "sts:AssumeRole",
-            }
-        ],
-    }
-    client.create_role(RoleName="caller", AssumeRolePolicyDocument=json.dumps(trust))
-    may = {"Effect": "Allow", "Action": "sagemaker:InvokeEndpoint", "Resource": "*"}
-    client.put_role_policy(
-        RoleName="caller",
-        PolicyName="invoke",
-        PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [may]}),
-    )
+    me = {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
+    trusted = document({"Effect": "Allow", "Principal": me, "Action": "sts:AssumeRole"})
+    client.create_role(RoleName="caller", AssumeRolePolicyDocument=json.dumps(trusted))
+    give_role(aws, "caller", allow("sagemaker:InvokeEndpoint"))
     session = aws.client("sts").assume_role(
         RoleArn=f"{ROLES}caller", RoleSessionName="test", DurationSeconds=3600
     )["Credentials"]

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
+from waiting import wait_for
 
 from local_sagemaker import LocalAws, delete_stack, deploy_template, lambda_runner
-from low_latency_endpoint import (
-    ClientZones,
-    Container,
-    ContainerImage,
-    Model,
-    ModelData,
-    ZoneAlignedNetwork,
-)
+from low_latency_endpoint import Container, Model, ModelData
 from low_latency_endpoint.hosting.staged_model import StagedModel
-from low_latency_endpoint.plan.pinned_model import PinnedFile, PinnedModel
+from low_latency_endpoint.plan.pinned_model import PinnedModel
+from tests.deploy.small_stacks import network_in, newest, stack_in, synthesised
 from tests.hub_of_files import FakeHub, FakeModel
 
 pytestmark = pytest.mark.realtime
@@ -59,44 +51,24 @@ class Site:
         self.made: set[str] = set()
 
     def pinned(self, files: dict[str, bytes], model: str = MODEL) -> PinnedModel:
-        return PinnedModel(
-            model=model,
-            revision="main",
-            commit=self.hub.repositories[model].branches["main"],
-            files=tuple(
-                PinnedFile(path, len(body), hashlib.sha256(body).hexdigest())
-                for path, body in files.items()
-            ),
-        )
+        return newest(self.hub, model, files)
 
     def deploy(
         self, pinned: PinnedModel, name: str = "Staged", *, given: bool = False, tag: str = ""
     ) -> Any:
         out = self.folder / f"{name}-{pinned.commit}-{tag}"
-        app = cdk.App(outdir=str(out), analytics_reporting=False)
-        env = cdk.Environment(account="123456789012", region="us-east-1")
-        stack = cdk.Stack(app, name, env=env)
-        network = ZoneAlignedNetwork(
-            stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
-        )
+        stack = stack_in(out, name)
+        network = network_in(stack)
         data = ModelData.from_hugging_face(
             pinned,
             bucket=s3.Bucket.from_bucket_name(stack, "Given", self.bucket) if given else None,
             token=secretsmanager.Secret.from_secret_complete_arn(stack, "Token", self.secret),
             hub_endpoint=self.hub.endpoint,
         )
-        image = ContainerImage.from_uri(IMAGE)
-        environment = {"TAG": tag} if tag else {}
-        Model(
-            stack,
-            "Model",
-            network=network,
-            network_isolation=True,
-            containers=[Container(image=image, data=data, environment=environment)],
-        )
-        app.synth()
+        made = Container.from_uri(IMAGE, data=data, environment={"TAG": tag} if tag else {})
+        Model(stack, "Model", network=network, network_isolation=True, containers=[made])
         self.made.add(name)
-        return deploy_template(self.aws, out, name, expect_failure=True)
+        return deploy_template(self.aws, synthesised(stack), name, expect_failure=True)
 
     def delete(self, name: str = "Staged") -> None:
         delete_stack(self.aws, name)
@@ -174,9 +146,7 @@ def test_two_models_of_a_stack_are_updated_and_removed_by_themselves(site):
 
     def deploy(*pinned: PinnedModel) -> Any:
         out = site.folder / "-".join(each.commit[:8] for each in pinned)
-        app = cdk.App(outdir=str(out), analytics_reporting=False)
-        env = cdk.Environment(account="123456789012", region="us-east-1")
-        stack = cdk.Stack(app, "Staged", env=env)
+        stack = stack_in(out, "Staged")
         secret = secretsmanager.Secret.from_secret_complete_arn(stack, "Token", site.secret)
         for each in pinned:
             StagedModel(
@@ -186,9 +156,8 @@ def test_two_models_of_a_stack_are_updated_and_removed_by_themselves(site):
                 token=secret if each.model == MODEL else None,
                 hub_endpoint=site.hub.endpoint,
             )
-        app.synth()
         site.made.add("Staged")
-        return deploy_template(site.aws, out, "Staged")
+        return deploy_template(site.aws, synthesised(stack), "Staged")
 
     def staged() -> set[str]:
         (bucket,) = site.buckets() - {site.bucket}
@@ -263,9 +232,9 @@ def test_a_function_that_is_killed_in_the_middle_is_run_again_and_loses_nothing(
         target=lambda: outcome.append(site.deploy(pinned, given=True)), daemon=True
     )
     deploying.start()
-    (upload,) = _until(lambda: site.s3.list_multipart_uploads(Bucket=site.bucket).get("Uploads"))
+    (upload,) = wait_for(lambda: site.s3.list_multipart_uploads(Bucket=site.bucket).get("Uploads"))
     half = {"Bucket": site.bucket, "Key": upload["Key"], "UploadId": upload["UploadId"]}
-    _until(lambda: site.s3.list_parts(**half).get("Parts"))
+    wait_for(lambda: site.s3.list_parts(**half).get("Parts"))
     with lambda_runner._lock:
         running = list(lambda_runner._running)
     for process in running:
@@ -278,9 +247,3 @@ def test_a_function_that_is_killed_in_the_middle_is_run_again_and_loses_nothing(
     assert "Uploads" not in site.s3.list_multipart_uploads(Bucket=site.bucket)
     assert upload["Key"] == pinned.prefix + "model.safetensors"
     assert len(site.hub.seen("cdn")) == 2
-
-
-def _until(ask: Callable[[], Any]) -> Any:
-    while not (found := ask()):
-        time.sleep(0.02)
-    return found

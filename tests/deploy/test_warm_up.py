@@ -5,10 +5,8 @@ Behind SageMaker Runtime stands a loopback server, so that a test can say how th
 
 from __future__ import annotations
 
-import http.server
+import asyncio
 import json
-import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,28 +14,23 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from waiting import wait_for
 
 from local_sagemaker import DeployedStack, LocalAws, delete_stack, deploy_template, lambda_runner
+from local_sagemaker.runtime.http_server import Connection, Request, listening
 from local_sagemaker.runtime.options import RuntimeOptions
-from low_latency_endpoint import (
-    ClientZones,
-    Container,
-    ContainerImage,
-    Endpoint,
-    EndpointConfiguration,
-    InstanceType,
-    LatencyTarget,
-    Model,
-    ModelData,
-    ProductionVariant,
-    RuntimePrivateLink,
-    ZoneAlignedNetwork,
-)
+from low_latency_endpoint import LatencyTarget, RuntimePrivateLink
 from low_latency_endpoint.warm_up.warm_up import WarmUp, WarmUpMiss, WarmUpPayload
+from tests.deploy.small_stacks import (
+    endpoint_in,
+    model_in,
+    network_in,
+    stack_in,
+    synthesised,
+    variant_of,
+)
 
 pytestmark = pytest.mark.realtime
-
-CONTEXT = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]
 
 
 @dataclass
@@ -50,9 +43,7 @@ class Fleet:
 
     def wait_for(self, requests: int) -> None:
         """Wait until so many have come, and no more."""
-        ends = time.monotonic() + 60
-        while len(self.bodies) < requests and time.monotonic() < ends:
-            time.sleep(0.02)
+        wait_for(lambda: len(self.bodies) >= requests)
         assert len(self.bodies) == requests
 
 
@@ -61,45 +52,24 @@ def model() -> Iterator[Fleet]:
     """Functions of the local AWS reach this model as SageMaker Runtime."""
     model = Fleet()
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
+    async def answer(request: Request, connection: Connection) -> None:
+        model.bodies.append(request.body)
+        await asyncio.sleep(model.seconds)
+        if not model.refusal:
+            return connection.send(200, (), b"[]")
+        refusal = {"OriginalStatusCode": 400, "OriginalMessage": model.refusal}
+        body = json.dumps({"Message": "ModelError", **refusal}).encode()
+        return connection.send(424, [("x-amzn-ErrorType", "ModelError")], body)
 
-        def do_POST(self) -> None:
-            model.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
-            time.sleep(model.seconds)
-            body = b"[]"
-            self.send_response(424 if model.refusal else 200)
-            if model.refusal:
-                body = json.dumps(
-                    {
-                        "Message": "ModelError",
-                        "OriginalStatusCode": 400,
-                        "OriginalMessage": model.refusal,
-                    }
-                ).encode()
-                self.send_header("x-amzn-ErrorType", "ModelError")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *arguments: Any) -> None:
-            return
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     environment = lambda_runner._environment
 
     def with_fleet(function: lambda_runner.PythonFunction, scratch: str) -> dict[str, str]:
-        url = f"http://127.0.0.1:{server.server_port}"
+        url = f"http://127.0.0.1:{listener.port}"
         return {**environment(function, scratch), "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": url}
 
-    with pytest.MonkeyPatch.context() as patch:
+    with listening(answer) as listener, pytest.MonkeyPatch.context() as patch:
         patch.setattr(lambda_runner, "_environment", with_fleet)
         yield model
-    server.shutdown()
-    server.server_close()
 
 
 @pytest.fixture
@@ -156,36 +126,11 @@ def synthesise(
     **warm_up: Any,
 ) -> None:
     """A small endpoint with a warm-up; its target in milliseconds."""
-    app = cdk.App(outdir=str(out), analytics_reporting=False, context=CONTEXT)
-    env = cdk.Environment(account="123456789012", region="us-east-1")
-    stack = cdk.Stack(app, name, env=env, description=described or None)
-    network = ZoneAlignedNetwork(
-        stack, "Network", client_zones=ClientZones.of_ids("use1-az1", "use1-az2")
-    )
+    stack = stack_in(out, name, flags=True, description=described or None)
+    network = network_in(stack)
     link = RuntimePrivateLink(stack, "Link", network=network)
-    image = ContainerImage.from_uri("123456789012.dkr.ecr.us-east-1.amazonaws.com/model:1")
-    model = Model(
-        stack,
-        "Model",
-        network=network,
-        containers=[Container(image=image, data=ModelData.from_uri("s3://models/model.tar.gz"))],
-    )
-    endpoint = Endpoint(
-        stack,
-        "Endpoint",
-        configuration=EndpointConfiguration(
-            stack,
-            "Configuration",
-            variants=[
-                ProductionVariant(
-                    name="primary",
-                    model=model,
-                    instance_type=InstanceType("ml.m5.xlarge"),
-                    initial_instance_count=instances,
-                )
-            ],
-        ),
-    )
+    model = model_in(stack, network, data="s3://models/model.tar.gz")
+    endpoint = endpoint_in(stack, variant_of(model, instances))
     link.serve(endpoint.name_at_synth)
     if p99 is not None:
         warm_up["latency"] = LatencyTarget(p99=cdk.Duration.millis(p99))
@@ -210,7 +155,7 @@ def synthesise(
         "EndpointName": endpoint.endpoint_name,
     }.items():
         cdk.CfnOutput(stack, key, value=value)
-    app.synth()
+    synthesised(stack)
 
 
 @pytest.fixture(scope="module")
@@ -287,14 +232,6 @@ class TestInANewAccount:
     def test_the_stack_is_created_and_warms_up(self, aws, fleet, deploy):
         made = deploy()
         assert (made.stack.status, made.stack.outputs["Outcome"]) == ("CREATE_COMPLETE", "sent")
-
-    def test_reserving_fails(self, aws, fleet, deploy):
-        made = deploy(reserved_concurrency=2, expect_failure=True)
-        assert made.stack.status == "ROLLBACK_COMPLETE"
-        assert (
-            "decreases account's UnreservedConcurrentExecution below its minimum value of [10]"
-            in made.stack.failure_reason
-        )
 
 
 def test_a_new_configuration_warms_up_again_and_nothing_else_does(aws, fleet, deploy):

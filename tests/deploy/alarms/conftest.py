@@ -24,18 +24,21 @@ from low_latency_endpoint import (
     ClientZones,
     Container,
     ContainerImage,
-    Endpoint,
-    EndpointConfiguration,
-    InstanceType,
     LatencyAlarms,
     Model,
     ModelData,
-    ProductionVariant,
     ZoneAlignedNetwork,
 )
 from low_latency_endpoint.monitoring.alarms import SlowRequests
+from tests.deploy.small_stacks import (
+    REGISTRY,
+    endpoint_in,
+    network_in,
+    stack_in,
+    synthesised,
+    variant_of,
+)
 
-CONTEXT = json.loads((Path(__file__).parents[3] / "cdk.json").read_text())["context"]
 MINUTE = timedelta(minutes=1)
 ms = cdk.Duration.millis
 
@@ -109,17 +112,12 @@ class World:
         self.times = (
             datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=30 * n) for n in itertools.count()
         )
-        app = cdk.App(outdir=str(out), analytics_reporting=False, context=CONTEXT)
-        stack = cdk.Stack(
-            app, "Alarms", env=cdk.Environment(account="123456789012", region="us-east-1")
-        )
-        network = ZoneAlignedNetwork(
-            stack, "Network", client_zones=ClientZones.of_names("us-east-1a", "us-east-1b")
-        )
+        stack = stack_in(out, "Alarms", flags=True)
+        zones = ClientZones.of_names("us-east-1a", "us-east-1b")
+        network = network_in(stack, client_zones=zones)
         topic = sns.Topic.from_topic_arn(stack, "Topic", self.topic)
         made = {shape: self._alarms(stack, network, topic, shape) for shape in shapes}
-        app.synth()
-        deployed = deploy_template(aws, out, "Alarms").resources
+        deployed = deploy_template(aws, synthesised(stack), "Alarms").resources
         self.names = {
             shape: {key: deployed[logical_id] for key, logical_id in found.items()}
             for shape, found in made.items()
@@ -138,35 +136,16 @@ class World:
         scope = Construct(stack, shape)
         instance_type, options = SHAPES[shape]
         multi = shape == "multi"
-        model = Model(
-            scope,
-            "Model",
-            network=network,
-            containers=[
-                Container(
-                    image=ContainerImage.from_uri(
-                        "123456789012.dkr.ecr.us-east-1.amazonaws.com/m:1"
-                    ),
-                    data=ModelData.from_uri("s3://models/m/" if multi else "s3://models/m.tar.gz"),
-                    multi_model=multi,
-                )
-            ],
+        data = ModelData.from_uri("s3://models/m/" if multi else "s3://models/m.tar.gz")
+        held = Container(
+            image=ContainerImage.from_uri(f"{REGISTRY}/m:1"), data=data, multi_model=multi
         )
-        endpoint = Endpoint(
-            scope,
-            "Endpoint",
-            endpoint_name=shape,
-            configuration=EndpointConfiguration(
-                scope,
-                "Configuration",
-                variants=[
-                    ProductionVariant(
-                        name=name, model=model, instance_type=InstanceType(instance_type)
-                    )
-                    for name in ("primary", *(["other"] if shape == "two" else []))
-                ],
-            ),
-        )
+        model = Model(scope, "Model", network=network, containers=[held])
+        names = ("primary", "other") if shape == "two" else ("primary",)
+        variants = [
+            variant_of(model, None, name=name, instance_type=instance_type) for name in names
+        ]
+        endpoint = endpoint_in(scope, *variants, endpoint_name=shape)
         endpoint.scale("primary", min_instances=2, max_instances=4).track_invocations(
             max_tps_per_instance=10
         )

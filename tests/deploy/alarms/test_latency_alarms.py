@@ -7,14 +7,14 @@ numbers in SageMaker's units, worked out from the options in conftest.py, not fr
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from low_latency_endpoint.monitoring.alarm_options import AlarmOptions
 
-MINUTE = timedelta(minutes=1)
+from .conftest import MINUTE
+
 # Options that change how alarms are made, not which: tests/synth has them.
 NOT_AN_ALARM = {
     "minimum_invocations",
@@ -70,111 +70,90 @@ class Row:
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
+def above(option: str, metric: str, ok: float, alarm: float) -> Row:
+    """Values on both sides of a threshold."""
+    return Row(option, [value(metric, ok)], [value(metric, alarm)])
+
+
+def share(option: str, metric: str, ok: int, alarm: int) -> Row:
+    """Errors in a thousand requests, on both sides."""
+    return Row(option, [errors(metric, ok, 1000)], [errors(metric, alarm, 1000)])
+
+
 LATENCY_TAIL = spread((50_000, 985), (900_000, 5), (60_000, 10))  # half a percent is slow
-ROWS: dict[str, dict[str, Row]] = {}
-ROWS["common"] = {
-    "OverheadLatency/Average": Row(
-        "overhead_latency", [value("OverheadLatency", 19_900)], [value("OverheadLatency", 20_100)]
-    ),
+COMMON: dict[str, Row] = {
+    "OverheadLatency/Average": above("overhead_latency", "OverheadLatency", 19_900, 20_100),
     "Invocation5XXErrors/Rate": Row(
         # Below the floor of 20 requests a failure of each is no alarm.
         "error_rate",
         [errors("Invocation5XXErrors", 10, 1000), errors("Invocation5XXErrors", 19, 19)],
         [errors("Invocation5XXErrors", 11, 1000), errors("Invocation5XXErrors", 20, 20)],
     ),
-    "Invocation4XXErrors/Rate": Row(
-        "client_error_rate",
-        [errors("Invocation4XXErrors", 50, 1000)],
-        [errors("Invocation4XXErrors", 51, 1000)],
-    ),
-    "InvocationModelErrors/Rate": Row(
-        "model_error_rate",
-        [errors("InvocationModelErrors", 20, 1000)],
-        [errors("InvocationModelErrors", 21, 1000)],
-    ),
+    "Invocation4XXErrors/Rate": share("client_error_rate", "Invocation4XXErrors", 50, 51),
+    "InvocationModelErrors/Rate": share("model_error_rate", "InvocationModelErrors", 20, 21),
     # The budget is 1 %: 14.4 and 6 times as fast.
     "ModelLatency/BurnRateFast/Long": Row("slow_requests", [slow(14.4)], [slow(14.5)], 60),
     "ModelLatency/BurnRateFast/Short": Row("slow_requests", [slow(14.4)], [slow(14.5)], 5),
     "ModelLatency/BurnRateSlow/Long": Row("slow_requests", [slow(6)], [slow(6.1)], 360),
     "ModelLatency/BurnRateSlow/Short": Row("slow_requests", [slow(6)], [slow(6.1)], 30),
-    "MemoryUtilization/Average": Row(
-        "memory_utilization", [value("MemoryUtilization", 80)], [value("MemoryUtilization", 81)]
-    ),
-    "DiskUtilization/Average": Row(
-        "disk_utilization", [value("DiskUtilization", 85)], [value("DiskUtilization", 86)]
-    ),
+    "MemoryUtilization/Average": above("memory_utilization", "MemoryUtilization", 80, 81),
+    "DiskUtilization/Average": above("disk_utilization", "DiskUtilization", 85, 86),
     "Invocations/Silence": Row("expect_traffic", [value("Invocations", 1)], [{}], 5),
 }
-_LATENCY = {
-    "ModelLatency/p50": Row(
-        "model_latency", [value("ModelLatency", 50_000)], [value("ModelLatency", 50_001)]
-    ),
+_ONE_TYPE = {
+    "ModelLatency/p50": above("model_latency", "ModelLatency", 50_000, 50_001),
     "ModelLatency/p99": Row(
         "model_latency",
         [value("ModelLatency", 200_000), {"ModelLatency": LATENCY_TAIL}],
         [value("ModelLatency", 200_001), {"ModelLatency": spread((50_000, 98), (900_000, 2))}],
     ),
+    "CPUUtilization/Average": above("cpu_utilization", "CPUUtilization", 280, 281),  # of 4 vCPUs
 }
-_CPU_OF_4 = {
-    "CPUUtilization/Average": Row(
-        "cpu_utilization", [value("CPUUtilization", 280)], [value("CPUUtilization", 281)]
-    )
+ROWS: dict[str, dict[str, Row]] = {
+    "single": {
+        **COMMON,
+        **_ONE_TYPE,
+        # 400 requests at 400/3 per instance: 3 instances; at 100: all 4.
+        "Instances/Maximum": Row(
+            "capacity_at_maximum", [instances(400 / 3)], [instances(100)], minutes=5
+        ),
+        "Invocations/ZoneImbalance": Row("zone_imbalance", [zones(75, 25)], [zones(76, 24)]),
+        "Invocations-Sum-Anomaly": Row(
+            "anomalies",
+            [value("Invocations", 119), value("Invocations", 81)],
+            [value("Invocations", 130), value("Invocations", 70)],
+            history=[value("Invocations", 90), value("Invocations", 110)] * 20,
+        ),
+    },
+    "gpu": {
+        **COMMON,
+        "ModelLatency/p99/Warning": above("model_latency", "ModelLatency", 150_000, 150_001),
+        "ModelLatency/p99/Critical": above("model_latency", "ModelLatency", 300_000, 300_001),
+        "CPUUtilization/Average": above("cpu_utilization", "CPUUtilization", 3360, 3361),
+        "GPUUtilization/Average": above("gpu_utilization", "GPUUtilization", 340, 341),
+        "GPUMemoryUtilization/Average": above(
+            "gpu_memory_utilization", "GPUMemoryUtilization", 360, 361
+        ),
+    },
+    "multi": {
+        **COMMON,
+        **_ONE_TYPE,
+        "ModelCacheHit/Average": Row(
+            "cache_miss_rate",
+            [{"ModelCacheHit": spread((1, 950), (0, 50))}],
+            [{"ModelCacheHit": spread((1, 949), (0, 51))}],
+        ),
+        "ModelLoadingWaitTime/Average": above(
+            "model_loading_wait", "ModelLoadingWaitTime", 500_000, 500_001
+        ),
+    },
 }
-ROWS["single"] = {
-    **ROWS["common"],
-    **_LATENCY,
-    **_CPU_OF_4,
-    # 400 requests at 400/3 per instance: 3 instances; at 100: all 4.
-    "Instances/Maximum": Row(
-        "capacity_at_maximum", [instances(400 / 3)], [instances(100)], minutes=5
-    ),
-    "Invocations/ZoneImbalance": Row("zone_imbalance", [zones(75, 25)], [zones(76, 24)]),
-    "Invocations-Sum-Anomaly": Row(
-        "anomalies",
-        [value("Invocations", 119), value("Invocations", 81)],
-        [value("Invocations", 130), value("Invocations", 70)],
-        history=[value("Invocations", 90), value("Invocations", 110)] * 20,
-    ),
-}
-ROWS["gpu"] = {
-    **ROWS["common"],
-    "ModelLatency/p99/Warning": Row(
-        "model_latency", [value("ModelLatency", 150_000)], [value("ModelLatency", 150_001)]
-    ),
-    "ModelLatency/p99/Critical": Row(
-        "model_latency", [value("ModelLatency", 300_000)], [value("ModelLatency", 300_001)]
-    ),
-    "CPUUtilization/Average": Row(
-        "cpu_utilization", [value("CPUUtilization", 3360)], [value("CPUUtilization", 3361)]
-    ),
-    "GPUUtilization/Average": Row(
-        "gpu_utilization", [value("GPUUtilization", 340)], [value("GPUUtilization", 341)]
-    ),
-    "GPUMemoryUtilization/Average": Row(
-        "gpu_memory_utilization",
-        [value("GPUMemoryUtilization", 360)],
-        [value("GPUMemoryUtilization", 361)],
-    ),
-}
-ROWS["multi"] = {
-    **ROWS["common"],
-    **_LATENCY,
-    **_CPU_OF_4,
-    "ModelCacheHit/Average": Row(
-        "cache_miss_rate",
-        [{"ModelCacheHit": spread((1, 950), (0, 50))}],
-        [{"ModelCacheHit": spread((1, 949), (0, 51))}],
-    ),
-    "ModelLoadingWaitTime/Average": Row(
-        "model_loading_wait",
-        [value("ModelLoadingWaitTime", 500_000)],
-        [value("ModelLoadingWaitTime", 500_001)],
-    ),
-}
+
 # ------------------------------------------------------------------------------------ each alarm
 
 
-CASES = [(shape, key) for shape in ("single", "gpu", "multi") for key in ROWS[shape]]
+SHAPES = tuple(ROWS)
+CASES = [(shape, key) for shape in SHAPES for key in ROWS[shape]]
 
 
 @pytest.mark.parametrize(("shape", "key"), CASES, ids=["-".join(case) for case in CASES])
@@ -192,7 +171,7 @@ def test_both_sides_of_the_threshold(world, shape, key):
         assert world.states(shape)[key] == expected, data
 
 
-@pytest.mark.parametrize("shape", ["single", "gpu", "multi"])
+@pytest.mark.parametrize("shape", SHAPES)
 def test_every_alarm_has_a_row(world, shape):
     made = {key for key in world.names[shape] if not key.startswith("Composite")}
     assert made == set(ROWS[shape])
@@ -205,7 +184,7 @@ def test_every_option_has_a_row():
 
 def test_missing_data_alarms_only_where_silence_is_the_fault(world):
     world.aws.evaluate_alarms(next(world.times))
-    for shape in ("single", "gpu", "multi"):
+    for shape in SHAPES:
         on = {key for key, state in world.states(shape).items() if state == "ALARM"}
         assert on == {"Invocations/Silence", "Composite"}
 

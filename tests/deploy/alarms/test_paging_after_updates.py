@@ -19,22 +19,15 @@ from botocore.exceptions import ClientError
 
 from local_sagemaker import LocalAws, RuntimeOptions, deploy_template
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
-from low_latency_endpoint import (
-    ClientZones,
-    Container,
-    ContainerImage,
-    DeploymentPolicy,
-    Endpoint,
-    EndpointConfiguration,
-    InstanceType,
-    LatencyAlarms,
-    Model,
-    ModelData,
-    ProductionVariant,
-    ZoneAlignedNetwork,
+from low_latency_endpoint import DeploymentPolicy, LatencyAlarms
+from tests.deploy.small_stacks import (
+    endpoint_in,
+    model_in,
+    network_in,
+    stack_in,
+    synthesised,
+    variant_of,
 )
-
-from .conftest import CONTEXT
 
 pytestmark = pytest.mark.realtime
 
@@ -59,43 +52,14 @@ class Updated:
         out = self.out / str(version)
         if out.exists():
             return out
-        app = cdk.App(outdir=str(out), analytics_reporting=False, context=CONTEXT)
-        stack = cdk.Stack(
-            app, "Updated", env=cdk.Environment(account="123456789012", region="us-east-1")
-        )
-        network = ZoneAlignedNetwork(
-            stack, "Network", client_zones=ClientZones.of_names("us-east-1a", "us-east-1b")
-        )
-        model = Model(
+        stack = stack_in(out, "Updated", flags=True)
+        network = network_in(stack)
+        model = model_in(stack, network, f"model:{version}", "s3://models/m.tar.gz")
+        endpoint = endpoint_in(
             stack,
-            "Model",
-            network=network,
-            containers=[
-                Container(
-                    image=ContainerImage.from_uri(
-                        f"123456789012.dkr.ecr.us-east-1.amazonaws.com/model:{version}"
-                    ),
-                    data=ModelData.from_uri("s3://models/m.tar.gz"),
-                )
-            ],
-        )
-        endpoint = Endpoint(
-            stack,
-            "Endpoint",
+            variant_of(model, 2),
             endpoint_name=NAME,
             deployment=DeploymentPolicy.canary(size_percent=50, wait=cdk.Duration.minutes(6)),
-            configuration=EndpointConfiguration(
-                stack,
-                "Configuration",
-                variants=[
-                    ProductionVariant(
-                        name="primary",
-                        model=model,
-                        initial_instance_count=2,
-                        instance_type=InstanceType("ml.m5.xlarge"),
-                    )
-                ],
-            ),
         )
         page = actions.SnsAction(sns.Topic.from_topic_arn(stack, "Topic", self.topic))
         options: dict[str, Any] = {
@@ -107,8 +71,7 @@ class Updated:
         LatencyAlarms(stack, "Held", actions=[page], quiet_during_deployments=True, **options)
         rollback = LatencyAlarms(stack, "Rollback", new_fleet_only=True, **options)
         endpoint.roll_back_on(*rollback.alarms.values())
-        app.synth()
-        return out
+        return synthesised(stack)
 
     def created(self) -> str:
         """The stack's status after its creation, for which the clock has to move."""

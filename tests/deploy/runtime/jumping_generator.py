@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import boto3
 from jumping_loop import JumpingLoop
 
-from local_sagemaker import LocalAws
+from local_sagemaker import LocalAws, RuntimeOptions
+from local_sagemaker.model_servers import SimulatedModelServer
 from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
 from low_latency_endpoint.load_test.engine.latencies import LatencyHistogram
 from low_latency_endpoint.load_test.engine.recording import Records, result_of
 from low_latency_endpoint.load_test.engine.steps import Progress, Step, StepResult
 from low_latency_endpoint.load_test.engine.target import Target
 
-__all__ = ["JumpingGenerator"]
+__all__ = ["JumpingGenerator", "jumping"]
+
+
+@contextlib.contextmanager
+def jumping(server: SimulatedModelServer) -> Iterator[tuple[LocalAws, JumpingLoop]]:
+    """A local AWS with a model server, and the loop that it runs in, whose clock jumps."""
+    loop = JumpingLoop()
+    options = RuntimeOptions(clock_speed=0.0, seed=1)
+    with LocalAws.in_process(model_servers={"model": server}, runtime=options) as aws:
+        loop.become_the_runtimes(aws)
+        yield aws, loop
 
 
 class JumpingGenerator:
@@ -82,8 +94,10 @@ class JumpingGenerator:
             begun = clock() - begin
             await client.invoke_endpoint(EndpointName=self._target.endpoint_name, Body=b"{}")
             ended = clock() - begin
+            records.answered_in_time += step.settle_seconds <= ended < step.seconds
+            if due < step.settle_seconds:
+                return
             records.completed += 1
-            records.answered_in_time += ended < step.seconds
             records.latency.record(ended - due)
             records.service.record(ended - begun)
             records.send_lag.record(begun - due)
@@ -91,8 +105,8 @@ class JumpingGenerator:
         async with asyncio.TaskGroup() as group:
             for due in step.arrivals.offsets(step.seconds, seed=step.seed):
                 await asyncio.sleep(begin + due - clock())
-                records.intended += 1
-                records.sent += 1
+                records.intended += due >= step.settle_seconds
+                records.sent += due >= step.settle_seconds
                 group.create_task(request(due))
         return result_of(step, records, begin, streaming=False)
 

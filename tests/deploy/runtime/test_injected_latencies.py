@@ -19,14 +19,13 @@ from jumping_loop import JumpingLoop
 from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
 from local_sagemaker.model_servers.simulated import Simulation
-from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.load_test.engine.arrivals import ConstantArrivals, PoissonArrivals
 from low_latency_endpoint.load_test.engine.steps import Step, StepResult
 from low_latency_endpoint.load_test.engine.target import Target
 from low_latency_endpoint.load_test.search.bounds import quantile_bounds
 from tests.load_test.agreement import percentile_of
 
-from .jumping_generator import JumpingGenerator
+from .jumping_generator import JumpingGenerator, jumping
 
 MANY = 1000  # workers: nothing waits for another
 WARM_UP = 300  # more requests than are ever under way
@@ -57,12 +56,7 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Place]:
-    loop = JumpingLoop()
-    server = SimulatedModelServer()
-    with LocalAws.in_process(
-        model_servers={"model": server}, runtime=RuntimeOptions(clock_speed=0.0, seed=1)
-    ) as aws:
-        loop.become_the_runtimes(aws)
+    with jumping(SimulatedModelServer()) as (aws, loop):
         yield Place(aws, loop)
 
 

@@ -34,13 +34,12 @@ from examples.published_routing_gains import (
 )
 from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
-from local_sagemaker.runtime.options import RuntimeOptions
 from low_latency_endpoint.load_test.compare.compare_routing import ComparisonPlan, compare_routing
 from low_latency_endpoint.load_test.compare.comparison import changes
 from low_latency_endpoint.load_test.compare.report import RoutingComparison
 from low_latency_endpoint.load_test.engine.payloads import Payloads
 
-from .jumping_generator import JumpingGenerator
+from .jumping_generator import JumpingGenerator, jumping
 
 CASE = next(case for case in CASES if case.name == "batching, slope 0.4, CV 1")
 SIGMA = math.sqrt(math.log(1 + CASE.variation**2))
@@ -105,14 +104,7 @@ class Place:
 @pytest.fixture(scope="module")
 def place() -> Iterator[Callable[[SimulatedModelServer], Place]]:
     """Both strategies on two instances each, with the model server asked for."""
-    loop = JumpingLoop()
-    with (
-        LocalAws.in_process(
-            model_servers={"model": BATCHING}, runtime=RuntimeOptions(clock_speed=0.0, seed=1)
-        ) as aws,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        loop.become_the_runtimes(aws)
+    with jumping(BATCHING) as (aws, loop), pytest.MonkeyPatch.context() as patch:
         for name, value in aws.environment().items():
             patch.setenv(name, value)
         site = Site(aws)
