@@ -9,6 +9,8 @@ from stacks_under_test import TRUST
 from local_sagemaker.resources.properties import PropertyNotEmulated, coerce
 from local_sagemaker.resources.table import TYPES
 
+MOVED = [{"StorageClass": "GLACIER"}]
+
 
 @pytest.mark.parametrize("type_name", sorted(TYPES))
 def test_every_type_refuses_a_property_it_does_not_honour(type_name):
@@ -58,7 +60,7 @@ def test_an_unknown_property_fails_the_stack_and_is_named(aws, stack, type_name,
         ),
         (
             "AWS::S3::Bucket",
-            {"LifecycleConfiguration": {"Rules": [{"Status": "Enabled", "Transitions": [{}]}]}},
+            {"LifecycleConfiguration": {"Rules": [{"Status": "Enabled", "Transitions": MOVED}]}},
             "LifecycleConfiguration.Rules.Transitions",
         ),
         (
