@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
+
+from signed_requests import client_with
 
 
 @contextlib.contextmanager
@@ -29,3 +32,21 @@ def command(*arguments: str, **more: Any) -> Iterator[tuple[subprocess.Popen[str
         finally:
             process.terminate()
             process.wait(60)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A local AWS in a process of its own, known by the variables that it prints."""
+
+    variables: Mapping[str, str]
+    account: str = "123456789012"
+    known: dict[str, Any] = field(default_factory=dict)
+
+    def client(self, service: str) -> Any:
+        if service not in self.known:
+            given = self.variables
+            own = f"AWS_ENDPOINT_URL_{service.upper()}".replace("-", "_")
+            keys = (given["AWS_ACCESS_KEY_ID"], given["AWS_SECRET_ACCESS_KEY"])
+            url = given.get(own, given["AWS_ENDPOINT_URL"])
+            self.known[service] = client_with(service, url, *keys)
+        return self.known[service]

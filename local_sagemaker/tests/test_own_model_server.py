@@ -9,14 +9,12 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
-from commands import command
+from commands import Served, command
 from hosting_site import Site
 
 pytestmark = pytest.mark.realtime
@@ -74,31 +72,9 @@ def serving(*arguments: str) -> Iterator[dict[str, str]]:
         assert process.wait(60) == 0
 
 
-def client(service: str, variables: Mapping[str, str]) -> Any:
-    return boto3.Session(
-        variables["AWS_ACCESS_KEY_ID"], variables["AWS_SECRET_ACCESS_KEY"], region_name="us-east-1"
-    ).client(
-        service,
-        endpoint_url=variables.get(
-            f"AWS_ENDPOINT_URL_{service.upper()}".replace("-", "_"), variables["AWS_ENDPOINT_URL"]
-        ),
-    )
-
-
-@dataclass(frozen=True)
-class Served:
-    """A local AWS in a process of its own, known by the variables that it prints."""
-
-    variables: Mapping[str, str]
-    account: str = "123456789012"
-
-    def client(self, service: str) -> Any:
-        return client(service, self.variables)
-
-
-def answer(variables: Mapping[str, str], image: str, body: bytes, **container: Any) -> bytes:
+def answer(served: Served, image: str, body: bytes, **container: Any) -> bytes:
     """Create an endpoint for an image, and ask it."""
-    here = Site(Served(variables))
+    here = Site(served)
     name = here.endpoint({"ModelName": here.model(image, **container)}, wait=False)
     assert here.settled(name, 240)["EndpointStatus"] == "InService"
     return here.invoke(name, body, ContentType="application/json")["Body"]
@@ -107,10 +83,11 @@ def answer(variables: Mapping[str, str], image: str, body: bytes, **container: A
 def test_the_page_s_servers_by_the_page_s_commands(project):
     image = f"{REGISTRY}/team/ranker:1"
     with serving("--model-server", "team/measure=python serve.py", "--image", image) as variables:
-        assert json.loads(answer(variables, "team/measure", b"12345")) == {"length": 5}
+        served = Served(variables)
+        assert json.loads(answer(served, "team/measure", b"12345")) == {"length": 5}
         added = run("add-model-server", "team/ranker=inference.py", **variables)
         assert (added.returncode, added.stdout) == (0, ""), added.stderr
-        s3 = client("s3", variables)
+        s3 = served.client("s3")
         s3.create_bucket(Bucket="models")
         s3.put_object(Bucket="models", Key="ranker/factor.txt", Body=b"2")
         source = {
@@ -120,8 +97,8 @@ def test_the_page_s_servers_by_the_page_s_commands(project):
                 "CompressionType": "None",
             }
         }
-        assert answer(variables, "team/ranker", b"[3, 1]", ModelDataSource=source) == b"[2.0, 6.0]"
-        ecr = client("ecr", variables)
+        assert answer(served, "team/ranker", b"[3, 1]", ModelDataSource=source) == b"[2.0, 6.0]"
+        ecr = served.client("ecr")
         assert ecr.list_images(repositoryName="team/ranker")["imageIds"][0]["imageTag"] == "1"
         more = run("add-image", f"{REGISTRY}/team/other:2", **variables)
         assert more.returncode == 0, more.stderr

@@ -20,9 +20,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
+from commands import Served
 from commands import command as local_command
 from hosting_site import Site
 from waiting import processes, wait_for
@@ -403,19 +403,7 @@ def test_no_process_of_a_server_outlives_the_local_aws(number, tmp_path):
     (tmp_path / "serve.py").write_text(STUBBORN)
     server = f"*={sys.executable} serve.py"
     with local_command("--model-server", server, cwd=tmp_path) as (process, exported):
-        session = boto3.Session(
-            exported["AWS_ACCESS_KEY_ID"],
-            exported["AWS_SECRET_ACCESS_KEY"],
-            region_name="us-east-1",
-        )
-
-        class Served:
-            account = "123456789012"
-
-            def client(self, service: str) -> Any:
-                return session.client(service, endpoint_url=exported["AWS_ENDPOINT_URL"])
-
-        here = Site(Served())
+        here = Site(Served(exported))
         here.endpoint({"ModelName": here.model()}, wait=False, name=name)
         assert here.settled(name, LONG)["EndpointStatus"] == "InService"
         assert len(processes_of(name)) >= 4
