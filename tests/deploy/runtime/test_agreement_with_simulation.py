@@ -14,18 +14,22 @@ taken into account (docs/explanation/simulation.md).
 
 from __future__ import annotations
 
+import asyncio
 import random
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
+import boto3
 import pytest
 from hosting_site import Site
 from jumping_loop import JumpingLoop
 
+from local_sagemaker import LocalAws
 from local_sagemaker.model_servers import ServiceTime, SimulatedModelServer
-from low_latency_endpoint.load_test.engine.steps import Step, StepResult
-from low_latency_endpoint.load_test.engine.target import Target
+from local_sagemaker.runtime.options import RuntimeOptions
+from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
 from low_latency_endpoint.simulate import (
     ArrivalTrace,
     ClosedLoop,
@@ -34,8 +38,6 @@ from low_latency_endpoint.simulate import (
     SimulationResult,
     simulate,
 )
-
-from .jumping_generator import JumpingGenerator, jumping
 
 MEAN, CV = 0.1, 0.3  # of the service time
 SETTLE = 3.0  # from an empty system to the steady one; not counted on either side
@@ -71,40 +73,98 @@ REGIMES = {
 SECONDS = dict(zip(REGIMES, (80.0, 55.0, 25.0), strict=True))
 
 
+@dataclass(frozen=True)
+class Measured:
+    """Client latencies in seconds, sorted, of the calls begun after the settling."""
+
+    latencies: list[float]
+    throughput: float
+
+    def percentile(self, percent: float) -> float:
+        return self.latencies[int(percent / 100 * len(self.latencies))]
+
+
 @pytest.fixture(scope="module")
-def measured() -> Iterator[dict[str, StepResult]]:
+def measured() -> Iterator[dict[str, Measured]]:
     """All regimes, one after the other, each on an endpoint of its own."""
     server = SimulatedModelServer(
         service_time=ServiceTime.gamma(mean=MEAN, variation=CV), concurrency=2, seed=1
     )
-    with jumping(server) as (aws, loop):
+    loop = JumpingLoop()
+    with LocalAws.in_process(
+        model_servers={"model": server}, runtime=RuntimeOptions(clock_speed=0.0, seed=1)
+    ) as aws:
+        loop.become_the_runtimes(aws)
         site = Site(aws)
-        yield {name: run_for_real(site, loop, name) for name in REGIMES}
+        yield {name: run_for_real(aws, site, loop, name) for name in REGIMES}
         site.delete()
 
 
-def run_for_real(site: Site, loop: JumpingLoop, name: str) -> StepResult:
-    regime, seconds = REGIMES[name], SECONDS[name]
-    routing = {"RoutingStrategy": regime.routing}
-    endpoint = site.endpoint({"InitialInstanceCount": regime.instances, "RoutingConfig": routing})
-    traffic = regime.traffic
-    load = (
-        {"users": traffic.users}
-        if isinstance(traffic, ClosedLoop)
-        else {"arrivals": Recorded(traffic)}
+def run_for_real(aws: LocalAws, site: Site, loop: JumpingLoop, name: str) -> Measured:
+    regime = REGIMES[name]
+    endpoint = site.endpoint(
+        {
+            "InitialInstanceCount": regime.instances,
+            "RoutingConfig": {"RoutingStrategy": regime.routing},
+        }
     )
-    step = Step(name, seconds, settle_seconds=SETTLE, **load)
-    return JumpingGenerator(site.aws, loop, Target(endpoint, "us-east-1")).run(step)
+    environment = aws.environment()
+    session = boto3.Session(
+        environment["AWS_ACCESS_KEY_ID"],
+        environment["AWS_SECRET_ACCESS_KEY"],
+        region_name=environment["AWS_REGION"],
+    )
+
+    url = aws.runtime_url()
+
+    async def call_all() -> Measured:
+        async with AsyncRuntimeClient(
+            session=session,
+            url=url,
+            concurrency=1000,
+            latency_target=timedelta(seconds=30),
+            connect_timeout=timedelta(seconds=60),
+            retries=0,
+        ) as client:
+            loop.jump_from_now_on(True)
+            try:
+                return await call(client, endpoint, regime.traffic, SECONDS[name], loop.time)
+            finally:
+                loop.jump_from_now_on(False)
+
+    return asyncio.run_coroutine_threadsafe(call_all(), loop).result(300)
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """The arrivals of a trace, for the load generator."""
+async def call(
+    client: AsyncRuntimeClient,
+    endpoint: str,
+    traffic: ArrivalTrace | ClosedLoop,
+    seconds: float,
+    clock: Callable[[], float],
+) -> Measured:
+    calls: list[tuple[float, float]] = []  # begun, ended
+    begin = clock()
 
-    trace: ArrivalTrace
+    async def one() -> None:
+        begun = clock() - begin
+        await client.invoke_endpoint(EndpointName=endpoint, Body=b"{}")
+        calls.append((begun, clock() - begin))
 
-    def offsets(self, seconds: float, seed: int | None = None) -> tuple[float, ...]:
-        return self.trace.seconds
+    async def user() -> None:
+        while clock() - begin < seconds:
+            await one()
+
+    async with asyncio.TaskGroup() as group:
+        if isinstance(traffic, ClosedLoop):
+            for _ in range(traffic.users):
+                group.create_task(user())
+        else:
+            for offset in traffic.seconds:
+                await asyncio.sleep(begin + offset - clock())
+                group.create_task(one())
+    counted = sorted(ended - begun for begun, ended in calls if begun >= SETTLE)
+    within = sum(SETTLE <= ended < seconds for _, ended in calls)
+    return Measured(counted, within / (seconds - SETTLE))
 
 
 @pytest.fixture(scope="module")
@@ -119,15 +179,14 @@ def run_on_paper(regime: Scenario, seconds: float) -> SimulationResult:
 @pytest.mark.parametrize("regime", REGIMES)
 def test_median_and_99th_percentile_agree(regime, measured, simulated):
     real, paper = measured[regime], simulated[regime]
-    assert real.latency.percentile(50) == pytest.approx(paper.percentile(50.0).mean, rel=0.05)
-    assert real.latency.percentile(99) == pytest.approx(paper.percentile(99.0).mean, rel=0.10)
+    assert real.percentile(50) == pytest.approx(paper.percentile(50.0).mean, rel=0.05)
+    assert real.percentile(99) == pytest.approx(paper.percentile(99.0).mean, rel=0.10)
 
 
 @pytest.mark.parametrize("regime", REGIMES)
 def test_throughput_agrees(regime, measured, simulated):
     paper = simulated[regime].estimate(lambda run: run.requests / run.seconds)
-    throughput = measured[regime].answered_in_time / (SECONDS[regime] - SETTLE)
-    assert throughput == pytest.approx(paper.mean, rel=0.05)
+    assert measured[regime].throughput == pytest.approx(paper.mean, rel=0.05)
 
 
 @pytest.mark.parametrize("regime", REGIMES)
@@ -142,4 +201,4 @@ def test_the_tolerance_tells_routings_apart(measured):
     """What RANDOM would have brought lies far outside it."""
     regime = "open, least outstanding, load 0.75"
     other = run_on_paper(REGIMES[regime].with_(routing=RANDOM), SECONDS[regime])
-    assert other.percentile(99.0).mean > 1.5 * measured[regime].latency.percentile(99)
+    assert other.percentile(99.0).mean > 1.5 * measured[regime].percentile(99)
