@@ -128,7 +128,8 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), handler)
         self.hub = hub
         self._open: set[socket.socket] = set()
-        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
 
     @property
     def url(self) -> str:
@@ -148,6 +149,7 @@ class _Server(ThreadingHTTPServer):
     def stop(self) -> None:
         """Answer no more, and close what clients keep open."""
         self.shutdown()
+        self._thread.join()
         self.server_close()
         for each in list(self._open):
             with contextlib.suppress(OSError):
