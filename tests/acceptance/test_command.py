@@ -215,7 +215,7 @@ def test_killed_while_it_updates_it_goes_on_to_its_end(
     cloudformation = fresh.client("cloudformation")
     state = json.loads((tmp_path / "state.json").read_text("utf-8"))
     stack = f"llee-accept-{state['suffix']}"
-    ends = time.monotonic() + 90
+    ends = time.monotonic() + 200
     while time.monotonic() < ends:
         (found,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
         if found["StackStatus"] == "UPDATE_IN_PROGRESS":
