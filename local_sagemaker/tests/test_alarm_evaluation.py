@@ -204,24 +204,6 @@ def test_anomaly_bands(aws, cloudwatch, value, alarming):
     assert {n for n in (BOTH, UPPER, LOWER) if state(cloudwatch, n) == "ALARM"} == alarming
 
 
-def test_a_detector_leaves_out_what_it_is_told_to(aws, cloudwatch):
-    put(cloudwatch, "m", *[90, 110] * 20, *[1000] * 40, 100, 100, 200)
-    band_alarm(cloudwatch, BOTH)
-    set_state(cloudwatch, BOTH, "OK")
-    end = NOON + 83 * MINUTE
-    aws.evaluate_alarms(end)
-    assert state(cloudwatch, BOTH) == "OK"
-    campaign = {"StartTime": NOON + 40 * MINUTE, "EndTime": NOON + 80 * MINUTE}
-    cloudwatch.put_anomaly_detector(
-        SingleMetricAnomalyDetector={"Namespace": "Test", "MetricName": "m", "Stat": "Average"},
-        Configuration={"ExcludedTimeRanges": [campaign]},
-    )
-    aws.evaluate_alarms(end)
-    assert state(cloudwatch, BOTH) == "ALARM"
-    (detector,) = cloudwatch.describe_anomaly_detectors()["AnomalyDetectors"]
-    assert detector["Configuration"]["ExcludedTimeRanges"] == [campaign]
-
-
 # ----------------------------------------------------------------------- states, reasons, actions
 
 

@@ -97,41 +97,6 @@ def test_anomaly_alarm(aws, stack):
     assert alarm(aws, made.ref)["ThresholdMetricId"] == "band"
 
 
-def test_anomaly_detector(aws, stack):
-    def detectors() -> list[dict[str, Any]]:
-        answer = aws.client("cloudwatch").describe_anomaly_detectors(Namespace="Watched")
-        return answer["AnomalyDetectors"]
-
-    kind = "AWS::CloudWatch::AnomalyDetector"
-    properties: dict[str, Any] = {
-        "Namespace": "Watched",
-        "MetricName": "ModelLatency",
-        "Dimensions": [{"Name": "EndpointName", "Value": "e"}],
-        "Stat": "p99",
-        "Configuration": {"MetricTimeZone": "Europe/Berlin"},
-    }
-    made = stack.deploy(kind, properties, ("Id",))
-    (found,) = detectors()
-    assert made.ref == made.attributes["Id"] == found["AnomalyDetectorId"]
-    assert (found["MetricName"], found["Stat"]) == ("ModelLatency", "p99")
-    assert found["Dimensions"] == properties["Dimensions"]
-    assert found["Configuration"] == {"MetricTimezone": "Europe/Berlin"}
-
-    campaign = {"StartTime": "2026-11-01T00:00:00", "EndTime": "2026-11-02T00:00:00"}
-    properties["Configuration"] = {"ExcludedTimeRanges": [campaign]}
-    assert stack.deploy(kind, properties).ref == made.ref
-    (found,) = detectors()
-    (left_out,) = found["Configuration"]["ExcludedTimeRanges"]
-    assert (left_out["EndTime"] - left_out["StartTime"]).days == 1
-
-    moved = stack.deploy(kind, {**properties, "Stat": "Average"})
-    assert moved.ref != made.ref
-    (found,) = detectors()
-    assert (found["AnomalyDetectorId"], found["Stat"]) == (moved.ref, "Average")
-    stack.delete()
-    assert detectors() == []
-
-
 def test_composite_alarm(aws, stack):
     single = {"Type": ALARM, "Properties": percentile()}
     properties = {

@@ -17,6 +17,9 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Template
 
+from local_sagemaker.cloudwatch.expression_functions import AGGREGATES
+from local_sagemaker.cloudwatch.expression_parser import functions_in, parse_expression
+from local_sagemaker.cloudwatch.queries import FUNCTIONS
 from local_sagemaker.promql.queries import parse
 from low_latency_endpoint import (
     ClientZones,
@@ -45,6 +48,7 @@ from low_latency_endpoint import (
 from low_latency_endpoint.hosting.variant import CoreDump
 
 ROOT = Path(__file__).parents[2]
+DASHBOARD = "AWS::CloudWatch::Dashboard"
 FLAGS: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
 
 
@@ -107,6 +111,11 @@ class Synthesised(dict[str, Any]):
         ]
 
     @property
+    def _widgets(self) -> list[dict[str, Any]]:
+        bodies = [each["DashboardBody"] for each in self.of_type(DASHBOARD).values()]
+        return [widget for body in bodies for widget in json.loads(_text(body))["widgets"]]
+
+    @property
     def queries(self) -> list[str]:
         """Every PromQL query of alarms and dashboards."""
         found = [
@@ -114,11 +123,24 @@ class Synthesised(dict[str, Any]):
             for alarm in self.of_type("AWS::CloudWatch::Alarm").values()
             if "EvaluationCriteria" in alarm
         ]
-        for dashboard in self.of_type("AWS::CloudWatch::Dashboard").values():
-            for widget in json.loads(_text(dashboard["DashboardBody"]))["widgets"]:
-                if widget["type"] == "chart":
-                    found += [each["query"] for each in widget["properties"]["data"]["queries"]]
+        for widget in self._widgets:
+            if widget["type"] == "chart":
+                found += [each["query"] for each in widget["properties"]["data"]["queries"]]
         return [_text(query) for query in found]
+
+    @property
+    def expressions(self) -> list[str]:
+        """Every metric math expression of alarms and dashboards."""
+        metrics = [
+            metric
+            for alarm in self.of_type("AWS::CloudWatch::Alarm").values()
+            for metric in alarm.get("Metrics", ())
+        ]
+        found = [_text(metric["Expression"]) for metric in metrics if "Expression" in metric]
+        for widget in self._widgets:
+            rows = [row[-1] for row in widget["properties"].get("metrics", ())]
+            found += [row["expression"] for row in rows if "expression" in row]
+        return found
 
     def function_of(self, resource_type: str) -> dict[str, Any]:
         """The properties of the function behind a custom resource's type."""
@@ -158,10 +180,11 @@ def make_stack(
 def make_template(stack: cdk.Stack) -> Synthesised:
     """The stack's template; the app is synthesised, so nothing can be added afterwards."""
     template = Synthesised(Template.from_stack(stack).to_json())
+    # In every template of the suite the local AWS knows all that CloudWatch is asked.
     for query in template.queries:
-        parse(
-            query
-        )  # in every template of the suite the local AWS knows all that CloudWatch is asked
+        parse(query)
+    for expression in template.expressions:
+        assert functions_in(parse_expression(expression)) <= {*AGGREGATES, *FUNCTIONS}, expression
     return template
 
 

@@ -112,13 +112,6 @@ def _alarms(client: Client) -> Iterator[str]:
             yield alarm["AlarmName"]
 
 
-def _detectors(client: Client) -> Iterator[str]:
-    cloudwatch = client("cloudwatch")
-    for detector in _pages(cloudwatch, "describe_anomaly_detectors", "AnomalyDetectors"):
-        metric = detector.get("SingleMetricAnomalyDetector", {})
-        yield f"anomaly detector of {metric.get('MetricName', 'metric math')}"
-
-
 def _parameters(client: Client) -> Iterator[str]:
     for parameter in _pages(client("ssm"), "describe_parameters", "Parameters"):
         # `deploy_template` writes CDK's version parameter when nothing is bootstrapped.
@@ -189,7 +182,6 @@ _LISTS: tuple[tuple[str, Callable[[Client], Iterator[str]]], ...] = (
         _scalable("describe_scaling_policies", "ScalingPolicies", "PolicyARN"),
     ),
     ("cloudwatch", _alarms),
-    ("cloudwatch", _detectors),
     ("cloudwatch", _simple("cloudwatch", "list_dashboards", "DashboardEntries", "DashboardName")),
     ("ec2", _network("describe_vpcs", "Vpcs", "VpcId")),
     ("ec2", _network("describe_subnets", "Subnets", "SubnetId")),

@@ -51,7 +51,7 @@ def _evaluate(state: CloudWatchState, at: datetime) -> None:
                 continue
             try:
                 outcome = metric_alarms.evaluate(
-                    alarm.settings, state.metrics, state.detectors, as_seconds(at), alarm.state
+                    alarm.settings, state.metrics, as_seconds(at), alarm.state
                 )
             except ExpressionError as error:
                 # Put refuses what is wrong; what shows up only now must not stop the others.

@@ -91,11 +91,7 @@ def judge(
 
 
 def evaluate(
-    settings: Mapping[str, Any],
-    store: MetricStore,
-    detectors: Mapping[str, Mapping[str, Any]],
-    at: float,
-    present: str = "",
+    settings: Mapping[str, Any], store: MetricStore, at: float, present: str = ""
 ) -> Outcome:
     """Judge an alarm by the data before a moment (seconds since 1970).
 
@@ -103,7 +99,7 @@ def evaluate(
     """
     count = int(settings["EvaluationPeriods"])
     needed = int(settings.get("DatapointsToAlarm") or count)
-    queries = Queries(store, alarm_queries(settings), detectors)
+    queries = Queries(store, alarm_queries(settings))
     main = main_query(settings, queries.queries)
     period = queries.period(main)
     end = at - at % (10 if period < 60 else 60)

@@ -79,7 +79,7 @@ def get_metric_data(state: CloudWatchState, request: Request) -> dict[str, Any]:
                 f"The parameter MetricDataQueries.member.{number}.MetricStat is required.\n"
             )
     with state.lock:
-        queries = Queries(_with_services(state), wanted, state.detectors)
+        queries = Queries(_with_services(state), wanted)
         results: list[dict[str, Any]] = []
         for query in wanted:
             window = Window(_rounded(start, queries.period(query)), end)

@@ -6,17 +6,16 @@ All of them come through here, so that they agree.
 from __future__ import annotations
 
 import ast
-import json
 import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from . import expression_functions as functions
 from .expression_functions import Series, Value
 from .expression_parser import ExpressionError, names_in, parse_expression
-from .metric_store import MetricKey, MetricStore, Sample, as_seconds, metric_key
+from .metric_store import MetricKey, MetricStore, Sample, metric_key
 from .statistics import compute, parse_statistic
 
 # Search expressions, as far as dashboards of fixed schemas need them.
@@ -72,12 +71,6 @@ MINIMUM_HISTORY = 10
 """Datapoints that the stand-in for anomaly detection needs before it gives a band."""
 
 
-def detector_key(namespace: str, name: str, dimensions: list[dict[str, str]], stat: str) -> str:
-    """Write what makes an anomaly detector unique: its metric and statistic."""
-    pairs = sorted((d["Name"], d["Value"]) for d in dimensions)
-    return json.dumps([namespace, name, pairs, stat])
-
-
 @dataclass(frozen=True)
 class Window:
     """From start (inclusive) to end (exclusive), in seconds since 1970."""
@@ -97,7 +90,6 @@ class Queries:
 
     store: MetricStore
     queries: Sequence[Mapping[str, Any]]
-    detectors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._by_id = {query["Id"]: query for query in self.queries}
@@ -159,21 +151,6 @@ class Queries:
                 first = self.earliest(parse_expression(query["Expression"]))
                 found += [first] if first is not None else []
         return min(found, default=None)
-
-    def excluded(self, node: ast.expr) -> list[tuple[float, float]]:
-        """Give the times that a metric's anomaly detector, if there is one, leaves out."""
-        query = self._by_id.get(node.id, {}) if isinstance(node, ast.Name) else {}
-        if "MetricStat" not in query:
-            return []
-        stat, metric = query["MetricStat"], query["MetricStat"]["Metric"]
-        key = detector_key(
-            metric["Namespace"], metric["MetricName"], metric.get("Dimensions") or [], stat["Stat"]
-        )
-        configuration = self.detectors.get(key, {}).get("Configuration", {})
-        return [
-            (as_seconds(entry["StartTime"]), as_seconds(entry["EndTime"]))
-            for entry in configuration.get("ExcludedTimeRanges", [])
-        ]
 
 
 def _key(stat: Mapping[str, Any]) -> MetricKey:
@@ -247,8 +224,8 @@ class _Evaluation:
         return items
 
     def _call(self, name: str, arguments: list[ast.expr]) -> Value:
-        if name in _FUNCTIONS:
-            return _FUNCTIONS[name](self, arguments)
+        if name in FUNCTIONS:
+            return FUNCTIONS[name](self, arguments)
         if name not in functions.AGGREGATES or len(arguments) != 1:
             raise ExpressionError(f"The function {name} is not emulated by the local AWS like this")
         (first,) = arguments
@@ -281,15 +258,17 @@ class _Evaluation:
                 return functions.fill(series, filler, self.window.grid(self.period))
         raise ExpressionError("FILL takes a time series and a number")
 
+    def _period(self, arguments: list[ast.expr]) -> Value:
+        match [self.value(argument) for argument in arguments]:
+            case [Series() as series]:
+                return float(series.period)
+        raise ExpressionError("PERIOD takes a time series")
+
     def _number(self, node: ast.expr, function: str) -> float:
         value = self.value(node)
         if not isinstance(value, float):
             raise ExpressionError(f"{function} takes a number here")
         return value
-
-    def _period(self, arguments: list[ast.expr]) -> Value:
-        series = self.value(arguments[0])
-        return float(series.period if isinstance(series, Series) else self.period)
 
     def _band(self, arguments: list[ast.expr]) -> Value:
         """Stand-in for CloudWatch's trained model: mean and deviation of the two weeks before."""
@@ -307,12 +286,7 @@ class _Evaluation:
         past = Window(self.window.start - count * self.period, self.window.start)
         history = _Evaluation(self.queries, past, self.period).value(node)
         assert isinstance(history, Series)
-        left_out = self.queries.excluded(node)
-        points = [
-            value
-            for time, value in history.values.items()
-            if not any(start <= time < end for start, end in left_out)
-        ]
+        points = list(history.values.values())
         if len(points) < MINIMUM_HISTORY:
             return [upper, lower]
         mean, spread = statistics.fmean(points), statistics.pstdev(points)
@@ -322,7 +296,7 @@ class _Evaluation:
         return [upper, lower]
 
 
-_FUNCTIONS: dict[str, Callable[[_Evaluation, list[ast.expr]], Value]] = {
+FUNCTIONS: dict[str, Callable[[_Evaluation, list[ast.expr]], Value]] = {
     "ANOMALY_DETECTION_BAND": _Evaluation._band,
     "FILL": _Evaluation._fill,
     "IF": _Evaluation._if,

@@ -77,7 +77,7 @@ class OTelEnrichment:
 
 @dataclass
 class CloudWatchState:
-    """Alarms, detectors, history and what the alarms did."""
+    """Alarms, their history and what they did."""
 
     account: str
     region: str
@@ -86,7 +86,6 @@ class CloudWatchState:
     series: SeriesStore = field(default_factory=SeriesStore)
     """What containers told at their `/metrics`, for PromQL."""
     enrichment: OTelEnrichment = field(default_factory=OTelEnrichment)
-    detectors: dict[str, dict[str, Any]] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
     published: list[dict[str, Any]] = field(default_factory=list)
     """Every action taken: alarm, action (an ARN), state, time."""

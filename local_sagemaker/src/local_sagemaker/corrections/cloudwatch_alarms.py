@@ -9,7 +9,7 @@ from moto.cloudwatch.models import CloudWatchBackend, cloudwatch_backends
 from moto.cloudwatch.responses import CloudWatchResponse
 from moto.core.responses import ActionResult, EmptyResult
 
-from ..cloudwatch import alarm_api, detector_api, enrichment_api, evaluation, metric_api
+from ..cloudwatch import alarm_api, enrichment_api, evaluation, metric_api
 from ..cloudwatch.state import CloudWatchState, state_of
 from .replacing import around
 
@@ -27,7 +27,7 @@ _STARTS = (
 # Every operation of these modules, but for what others of moto's services call too.
 _OPERATIONS = {
     name: operation
-    for module in (alarm_api, detector_api, enrichment_api, metric_api)
+    for module in (alarm_api, enrichment_api, metric_api)
     for name, operation in vars(module).items()
     if name.startswith(_STARTS) and name != "put_metric_data"
 } | {"set_alarm_state": evaluation.set_alarm_state}
