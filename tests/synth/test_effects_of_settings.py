@@ -15,7 +15,7 @@ import yaml
 
 from fuzzing.agreement import folder_of_files, synthesised, text_of
 from low_latency_endpoint.settings import Settings, load_settings, settings_json_schema
-from low_latency_endpoint.settings.update.comparison import Comparison, compare
+from low_latency_endpoint.settings.update.comparison import compare
 from low_latency_endpoint.settings.update.effects import Effect
 from tests.pinned_models import LLAMA, QWEN, written_lock
 
@@ -26,58 +26,59 @@ SHIPPED = Path(__file__).parents[2] / "endpoint.yaml"
 BASE = yaml.safe_load(SHIPPED.read_text(encoding="utf-8"))
 GONE = object()  # of a change: the setting is left out
 
+Changes = dict[str, Any]
+
+
+def below(place: str, **values: Any) -> Changes:
+    """Several settings of one group."""
+    return {f"{place}.{name}": value for name, value in values.items()}
+
+
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 ROLE = "arn:aws:iam::123456789012:role/one"
+SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-AbCdEf"
+LOGIN = "arn:aws:lambda:us-east-1:123456789012:function:%s"
+VPCS = [f"vpc-0fedcba987654321{number}" for number in range(2)]
 THREE_ZONES = {"client_zones.ids": ["use1-az1", "use1-az2", "use1-az4"]}
 BY_NAME = {"client_zones": {"names": ["us-east-1a", "us-east-1b"]}}
-EXISTING = {
-    "network.vpc_id": "vpc-0123456789abcdef0",
-    "network.subnets": {
-        "use1-az1": "subnet-0123456789abcdef0",
-        "use1-az2": "subnet-0123456789abcdef1",
-    },
-}
-ADOPTED = {
-    **EXISTING,
-    "private_link.interface_endpoint_id": "vpce-0123456789abcdef0",
-    "private_link.security_group_id": "sg-0123456789abcdef0",
-}
+SUBNETS = {f"use1-az{number + 1}": f"subnet-0123456789abcdef{number}" for number in range(2)}
+EXISTING = below("network", vpc_id="vpc-0123456789abcdef0", subnets=SUBNETS)
+OTHERS_LINK = below(
+    "private_link",
+    interface_endpoint_id="vpce-0123456789abcdef0",
+    security_group_id="sg-0123456789abcdef0",
+)
+ADOPTED = {**EXISTING, **OTHERS_LINK}
+ZONE = "private_link.hosted_zone_vpc_ids"
 FIRST = ".containers[0]"
-URI = {".containers": [{"image": {"uri": "registry.example.com/scorer:1"}}]}
+IMAGE, DATA = f"{FIRST}.image", f"{FIRST}.data"
+
+
+def at(name: str, **more: Any) -> dict[str, Any]:
+    """A container whose image is anybody's."""
+    return {"image": {"uri": f"registry.example.com/{name}:1"}, **more}
+
+
+URI = {".containers": [at("scorer")]}
 BUILT = {".containers": [{"image": {"asset": "container"}}]}
+OWN = {".containers": [{"image": {"ecr": {"repository": "team/scorer", "tag": "1"}}}]}
+PRIVATE = {**URI, **below(IMAGE, private_registry=True, credentials_function_arn=LOGIN % "login")}
+PACKED = {DATA: {"asset": "model.tar.gz"}}
+PREFIXED = {DATA: {"s3_prefix": "s3://my-bucket/a/"}}
+TWO = {
+    "containers": [at("one", hostname="one"), at("two", hostname="two")],
+    "inference_mode": "Direct",
+}
+MANY = [at("scorer", data={"s3": "s3://my-bucket/models/"}, multi_model=True)]
 POOLS = {
     ".instance_pools": [
         {"instance_type": "ml.m7i.12xlarge", "priority": 1, "tps_per_instance": 300},
         {"instance_type": "ml.m5.12xlarge", "priority": 2, "tps_per_instance": 200},
     ]
 }
-LOGIN = "arn:aws:lambda:us-east-1:123456789012:function:%s"
-PRIVATE = {
-    **URI,
-    f"{FIRST}.image.private_registry": True,
-    f"{FIRST}.image.credentials_function_arn": LOGIN % "login",
-}
-MANY = {f"{FIRST}.multi_model": True, f"{FIRST}.data": {"s3": "s3://my-bucket/models/"}}
-OWN = {".containers": [{"image": {"ecr": {"repository": "team/scorer", "tag": "1"}}}]}
-TWO = {
-    ".containers": [
-        {"image": {"uri": "registry.example.com/one:1"}, "hostname": "one"},
-        {"image": {"uri": "registry.example.com/two:1"}, "hostname": "two"},
-    ],
-    ".inference_mode": "Direct",
-}
-MANY = {
-    ".containers": [
-        {
-            "image": {"uri": "registry.example.com/scorer:1"},
-            "data": {"s3": "s3://my-bucket/models/"},
-            "multi_model": True,
-        }
-    ]
-}
+LARGER = "ml.m5.24xlarge"
 FIXED = {".scaling": {"enabled": False, "keep_counts": False}}
-LOCAL = {".instance_type": "ml.g5.xlarge", ".containers": URI[".containers"]}
-LOCAL_KEY = {**LOCAL, "safeguards.kms_key_arn": KEY}
+LOCAL = {".instance_type": "ml.g5.xlarge", **URI}
 CONCURRENCY = {".scaling": {"metric": "concurrency", "concurrency_target": 4}}
 SCHEDULE = {
     ".scaling.schedule": [{"name": "morning", "cron": "45 7 ? * MON-FRI *", "min": 8, "max": 40}]
@@ -92,42 +93,27 @@ LANGUAGE = {
     ".tokens": {"input": 512, "output": 128},
     ".throughput": {"peak_tps": 24, "tps_per_instance": 3, "concurrency_per_instance": 20},
 }
-OF_VLLM = {f"{FIRST}.image.dlc": {"repository": "vllm", "tag": "0.30.0-cpu"}, **LANGUAGE}
+OF_VLLM = {f"{IMAGE}.dlc": {"repository": "vllm", "tag": "0.30.0-cpu"}, **LANGUAGE}
 LENGTHS = {
     **LANGUAGE,
     ".tokens": {"input": {"p50": 300, "p95": 1800}, "output": {"p50": 100, "p95": 400}},
 }
 CHALLENGED = {".variants": {"b": {"weight": 1}}}
-ONLY_B_SCALES = {".variants": {"b": {"scaling": {}}}, ".scaling": {"enabled": False}}
-TWO_OF_ITS_OWN = {name.removeprefix("."): value for name, value in TWO.items()}
 SHADOWED = {".shadow": {"name": "b"}}
-FURTHER = (
-    ("containers", URI[".containers"], {}),
-    ("tps_per_instance", 150, {}),
-    ("safety_factor", 0.4, {}),
-    ("concurrency_per_instance", 24, {}),
-    ("instances", {"max": 40}, {}),
-    ("instances", {"initial": 9}, {}),
-    ("scaling", {"scale_in_cooldown": "8m"}, {}),
-    ("scaling", {"enabled": False}, {}),
-    ("routing", "random", {}),
-    ("startup_health_check_timeout", "6m", {}),
-    ("model_data_download_timeout", "6m", {}),
-    ("inference_ami", {"custom": "al9-ami-sagemaker-inference-gpu-9-1"}, {}),
-    ("volume_size_gib", 64, {}),
-    ("capacity_reservation_arn", "arn:aws:sagemaker:us-east-1:123456789012:training-plan/mine", {}),
-)
+FURTHER = (("variants.b", {"weight": 1}), ("shadow", {"name": "b"}))
+CONFIGURED = {
+    "startup_health_check_timeout": "6m",
+    "model_data_download_timeout": "6m",
+    "volume_size_gib": 64,
+    "capacity_reservation_arn": "arn:aws:sagemaker:us-east-1:123456789012:training-plan/mine",
+}
+OF_GPUS = {"custom": "al9-ami-sagemaker-inference-gpu-9-1"}
 HUB = {
     ".containers": GONE,
     ".hugging_face": {"model": "Qwen/Qwen3-8B"},
     ".instance_type": "ml.g6e.xlarge",
 }
-GATED = {
-    **HUB,
-    ".hugging_face": {"model": "meta-llama/Llama-3.1-8B-Instruct", "accept_license": "llama3.1"},
-}
-SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-AbCdEf"
-KEEP_WARM = {".warm_up.keep_warm": {"every": "1m"}}
+GATED = {"model": "meta-llama/Llama-3.1-8B-Instruct", "accept_license": "llama3.1"}
 CANARY = {".deployment": {"canary": {"size_percent": 10, "wait": "5m"}}}
 LINEAR = {".deployment": {"linear": {"step_percent": 25, "wait": "5m"}}}
 AT_ONCE = {".deployment": {"all_at_once": {"wait": "1m"}}}
@@ -136,425 +122,433 @@ PREFIX = {".routing": {"prefix_aware": {"prefix_length": 1024, "concurrency_thre
 TRIED = {".recommendation": {"instance_types": ["ml.c6i.4xlarge"]}}
 STAIRS = {**TRIED, ".recommendation.stairs": {"steps": 3, "users_per_step": 2, "duration": "2m"}}
 PHASES = {**TRIED, ".recommendation.phases": [{"users": 2, "spawn_rate": 2, "duration": "2m"}]}
-SECOND = {
-    "containers": URI[".containers"],
-    "instance_type": "ml.m5.large",
-    "latency": {"p99": "300ms"},
+SECOND = {"containers": [at("scorer")], "instance_type": "ml.m5.large", "latency": {"p99": "300ms"}}
+PARTS = ("Average", "Maximum", "Minimum")
+STATISTICS = (*PARTS, "p50", "p90", "p95", "p99", "p99.9", "p98")
+SLOW = {".alarms.slow_requests": {"threshold": "150ms"}}
+
+Row = tuple[Changes, *tuple[Changes, ...]]
+#: What a file says before and after, and changes of it, each of which is a case. A path that begins
+#: with a dot is the endpoint's. Here: what endpoints share, and what is done to an endpoint itself.
+SHARED: list[Row] = [
+    (
+        {},
+        {"stack_name": "Other"},
+        THREE_ZONES,
+        {"client_zones.ids": ["use1-az2", "use1-az1"]},
+        {"client_zones.ids": ["use1-az1", "use1-az4"]},
+        BY_NAME,
+        EXISTING,
+        {"network.cidr": "10.1.0.0/16"},
+        {"network.subnet_prefix_length": 23},
+        {"network.flow_logs": "all"},
+        {"network.flow_logs": False},
+        {"network.s3_prefix_list": "pl-63a5400a"},
+        {"network.narrow_s3": True},
+        {"network.s3_buckets": ["another-bucket"]},
+        {"private_link.allow_cidrs": ["10.0.0.0/16", "10.2.0.0/16"]},
+        {ZONE: VPCS[:1]},
+        {"private_link.fips": True},
+        {"private_link.private_dns": False},
+        {"private_link.bidirectional_streaming": True},
+        {"private_link.endpoint_policy": False},
+        {"private_link.narrow_policy": False},
+        {"private_link.openai": True},
+        {"private_link.sagemaker_api": True},
+        {"parameters": "/low-latency"},
+        {"alarm_topic_arn": "arn:aws:sns:us-east-1:123456789012:on-call"},
+        {"safeguards.kms_key_arn": KEY},
+        {"safeguards.log_retention_days": 365},
+        {"safeguards.function_role_arn": ROLE},
+        {"safeguards.flow_log_role_arn": ROLE},
+        {"tags.team": "nlp"},
+        # What holds where nothing is stated, and what only costs.
+        {
+            "network.cidr": "10.0.0.0/16",
+            "network.flow_logs": "reject",
+            "private_link.allow_cidrs": ["10.0.0.0/16"],
+            "private_link.private_dns": True,
+            "prices": {"interface_endpoint": 0.02},
+        },
+        {"endpoints.second": SECOND},
+        # The key names the resources: the endpoint's own name is taken, as long as both are there.
+        {"endpoints": {"mood": BASE["endpoints"]["sentiment"]}},
+        {".endpoint_name": "mood"},
+        {".endpoint_name": "Sentiment"},
+        {".endpoint_name": GONE},
+        {".endpoint_name": "mood", ".instance_type": LARGER},
+        {".scaling": FIXED[".scaling"], ".volume_size_gib": 64},
+    ),
+    ({".endpoint_name": GONE}, {"stack_name": "Other"}),
+    ({"account": "123456789012"}, {"account": "123456789013"}),
+    (THREE_ZONES, {"client_zones.ids": ["use1-az1", "use1-az2"]}),
+    (BY_NAME, {"client_zones.names": ["us-east-1a", "us-east-1c"]}),
+    (
+        EXISTING,
+        {"network.vpc_id": "vpc-0123456789abcdef1"},
+        {"network.subnets.use1-az2": "subnet-0123456789abcdef3"},
+        OTHERS_LINK,
+    ),
+    (ADOPTED, {"private_link": {}}, {"private_link.security_group_id": "sg-0123456789abcdef1"}),
+    ({"network.subnet_prefix_length": 24, **FIXED}, {"network.subnet_prefix_length": 26}),
+    ({"network.flow_logs": False}, {"network.flow_logs": "all"}),
+    ({ZONE: VPCS[:1]}, {ZONE: []}, {ZONE: VPCS}),
+    ({"private_link.sagemaker_api": True}, {"private_link.sagemaker_api": False}),
+    ({"parameters": "/low-latency"}, {"parameters": None}, {"parameters": "/other"}),
+    *((base, {"safeguards.kms_key_arn": KEY}) for base in (LOCAL, {**LOCAL, **CAPTURE})),
+    ({".kms_key_arn": KEY}, {"safeguards.kms_key_arn": KEY}),
+    ({**LOCAL, "safeguards.kms_key_arn": KEY}, {".kms_key_with_local_storage": True}),
+    ({"endpoints.second": SECOND}, {"endpoints.second": GONE}),
+    # The stack's, for all endpoints.
+    (HUB, below(".hugging_face", token_secret_arn=SECRET, hub_endpoint="https://hub.example.com")),
+]
+#: Of what an endpoint has for itself, by what each change does. Settings of one change are of one
+#: row in the tables of effects, and do the same, each of them.
+OF_ENDPOINTS: dict[Effect, list[Row]] = {
+    Effect.NOTHING: [
+        (
+            {},
+            {".latency.ttft_p95": "400ms"},
+            {".throughput.concurrency_per_instance": 24},  # of what is no language model
+            {
+                ".streaming": True,
+                ".payload_bytes": 8_000_000,
+                ".kms_key_with_local_storage": True,
+                ".recommendation.instance_types": ["ml.c6i.4xlarge"],
+            },
+            {".tokens": LANGUAGE[".tokens"]},
+            {".throughput.peak_tps": 1001},  # 7.7 instances, as with 1,000: eight
+            {".throughput.rise_tps_per_minute": 11},  # 1.96, as with ten: two
+            # What holds where nothing is stated.
+            {
+                ".instances.min": 2,
+                ".routing": "least_outstanding_requests",
+                **below(".scaling", keep_counts=True, scale_in_cooldown="5m", instance_start="4m"),
+                **below(".alarms", error_rate=0.01, minimum_invocations=20, cpu_utilization=85),
+                **below(".alarms", memory_utilization=90, disk_utilization=90),
+                **below(".alarms", capacity_at_maximum=True, expect_traffic=False),
+                **below(".alarms", quiet_during_deployments=False, model_latency={"p99": "160ms"}),
+                **CANARY,
+            },
+        ),
+        (POOLS, {".instance_pools[0].tps_per_instance": 320}),
+        (
+            LANGUAGE,
+            {
+                **below(".latency", ttft_p50="400ms", ttft_p90="400ms", ttft_p95="400ms"),
+                **below(".latency", ttft_p99="500ms", itl_p50="40ms", itl_p90="40ms"),
+                **below(".latency", itl_p95="40ms", itl_p99="50ms"),
+                ".alarms.tokens.ttft": {"p95": "450ms"},  # of no known server: no alarm
+            },
+            {".tokens": {"input": 600, "output": 256, "shared_prefix": 0.5}},
+            {".tokens.shared_prefix": 0.5},
+        ),
+        (OF_VLLM, {".alarms.tokens.server": "vllm"}),  # as the image's name says
+        (
+            LENGTHS,
+            {
+                **below(".tokens.input", p50=200, p95=2000),
+                **below(".tokens.output", p50=50, p95=500),
+            },
+        ),
+        ({".instances": {"initial": 8, "max": 16}}, {".throughput.peak_tps": 2000}),
+        (CHALLENGED, {".variants.b.concurrency_per_instance": 24}),
+        (SHADOWED, {".shadow.concurrency_per_instance": 24}),
+        (
+            {".variants": {"b": {"scaling": {"instance_start": "4m"}, "weight": 1}}},
+            {".variants.b.scaling.instance_start": "6m"},
+        ),
+        (HUB, below(".hugging_face", accept_license="apache-2.0", trust_remote_code=True)),
+        (
+            TRIED,
+            {".recommendation.stairs": STAIRS[".recommendation.stairs"]},
+            {".recommendation.phases": PHASES[".recommendation.phases"]},
+        ),
+        (STAIRS, below(".recommendation.stairs", steps=4, users_per_step=3, duration="3m")),
+        (PHASES, below(".recommendation.phases[0]", users=3, spawn_rate=1, duration="3m")),
+    ],
+    Effect.IN_PLACE: [
+        (
+            {},
+            {f"{DATA}.kms_key_arn": KEY},
+            {".latency.p99": "150ms"},
+            {".latency.p99": "50ms"},
+            {".throughput.rise_tps_per_minute": 12},  # 15 / 7: three instead of two at least
+            {".instances.min": 3},
+            {".instances.max": 20},
+            {".scaling.enabled": False},
+            CONCURRENCY,
+            {".scaling.invocations_target": 500},
+            below(".scaling", scale_in_cooldown="10m", scale_out_cooldown="2m"),
+            {".scaling.instance_start": "6m"},  # 10 x 14.5 / 70: three at least
+            SCHEDULE,
+            STEPS,
+            {".confirm_updates": False},
+            {
+                **below(".alarms", error_rate=0.02, client_error_rate=0.05, minimum_invocations=50),
+                **below(".alarms", cpu_utilization=50, memory_utilization=50, disk_utilization=50),
+                **below(".alarms", zone_imbalance=1.5, expect_traffic=True),
+            },
+            SLOW,
+            {".alarms.capacity_at_maximum": False},
+            {".alarms.quiet_during_deployments": True},
+            {".dashboard": False},
+            {".warm_up": GONE},
+            {".warm_up.requests": 500},
+            {
+                **below(".warm_up.payload", content_type="text/plain", target_model="a.tar.gz"),
+                ".warm_up.payload.data.inputs": "Another.",
+            },
+            {
+                **below(".warm_up", concurrency_per_zone=5, last=40, timeout="5m", on_miss="warn"),
+                **below(".warm_up", during_deployments=False, metrics=True),
+                ".warm_up.reserve_concurrency": True,
+            },
+            {".warm_up.keep_warm": {"every": "2m"}},
+            {".tags.team": "nlp"},
+        ),
+        ({".role_arn": ROLE}, {f"{DATA}.kms_key_arn": KEY}),
+        ({f"{DATA}.kms_key_arn": KEY}, {f"{DATA}.kms_key_arn": GONE}),
+        (PACKED, {f"{DATA}.kms_key_arn": KEY}),
+        (
+            OF_VLLM,
+            below(".latency", ttft_p95="400ms", itl_p99="90ms"),
+            {
+                f".alarms.tokens.{kind}.{each}": "350ms"
+                for kind in ("ttft", "itl")
+                for each in ("p50", "p90", "p95", "p99")
+            },
+            below(".alarms.tokens", waiting_requests=4, kv_cache_use=0.95, minimum_requests=5),
+        ),
+        (
+            LANGUAGE,
+            {".alarms.tokens.server": "sglang"},
+            {".throughput.concurrency_per_instance": 24},
+            {".throughput.concurrency_per_instance": GONE},
+            {".scaling.metric": "invocations"},
+        ),
+        ({".alarms.tokens.server": "vllm"}, {".alarms.tokens.kv_cache_use": 0.95}),
+        ({".throughput.rise_tps_per_minute": GONE}, {".throughput.from_tps": 0}),
+        *(
+            (
+                {f".{place}": {**stated, "scaling": {"scale_out_cooldown": "1m"}}},
+                {f".{place}.instances": {"max": 40}},
+                below(f".{place}.scaling", scale_in_cooldown="8m", scale_out_cooldown="2m"),
+                {f".{place}.scaling": {"enabled": False}},
+            )
+            for place, stated in FURTHER
+        ),
+        (
+            {".shadow": {"name": "b", "scaling": {"instance_start": "4m"}}},
+            {".shadow.scaling.instance_start": "6m"},
+        ),
+        (
+            {".variants": {"b": {"containers": MANY}}},
+            {".variants.b.containers[0].data.kms_key_arn": KEY},
+        ),
+        (CONCURRENCY, {".scaling.concurrency_target": 6}),
+        (
+            SCHEDULE,
+            below(
+                ".scaling.schedule[0]",
+                name="early",
+                cron="30 7 ? * MON-FRI *",
+                time_zone="Europe/Berlin",
+                min=9,
+            ),
+            {".scaling.schedule": GONE},
+        ),
+        (LAUNCH, {".scaling.schedule[0].at": "2030-01-02T03:04:05"}),
+        (DAILY, {".scaling.schedule[0].rate": "2 days"}),
+        (
+            STEPS,
+            {
+                **below(".scaling.steps", metric="invocations", periods=3, cooldown="2m"),
+                **below(".scaling.steps.adds[0]", requests=6, add=3),
+            },
+            {".scaling.steps": GONE},
+        ),
+        (
+            {".alarms.model_latency": dict.fromkeys(STATISTICS, "160ms")},
+            {f".alarms.model_latency.{name}": "150ms" for name in STATISTICS},
+        ),
+        (
+            {".alarms.overhead_latency": dict.fromkeys(PARTS, "40ms")},
+            {f".alarms.overhead_latency.{name}": "30ms" for name in PARTS},
+        ),
+        (SLOW, below(".alarms.slow_requests", threshold="160ms", objective=0.95)),
+        (
+            LOCAL,
+            below(".alarms", gpu_utilization=50, gpu_memory_utilization=50, model_error_rate=0.05),
+        ),
+        ({".containers": MANY}, below(".alarms", cache_miss_rate=0.05, model_loading_wait="1s")),
+        ({".warm_up.payload": {"text": "one"}}, {".warm_up.payload.text": "two"}),
+        (
+            {".warm_up.payload": {"file": "model.tar.gz", "content_type": "text/plain"}},
+            {".warm_up.payload.file": "payload.json"},
+        ),
+        (
+            {".warm_up.keep_warm": {"every": "1m"}},
+            below(".warm_up.keep_warm", every="2m", requests_per_zone=2, below_tps=7, window="10m"),
+        ),
+    ],
+    Effect.DEPLOYMENT: [
+        (
+            {},
+            {IMAGE: {"uri": "registry.example.com/scorer:1"}},
+            {f"{IMAGE}.dlc.repository": "pytorch-inference"},
+            below(f"{IMAGE}.dlc", tag="2.7.0-cpu-py312-ubuntu22.04", account="763104351885"),
+            {f"{DATA}.s3": "s3://my-bucket/other/model.tar.gz"},
+            {DATA: {"s3_prefix": "s3://my-bucket/b/"}},
+            PACKED,
+            below(FIRST, environment={"HF_TASK": "fill-mask"}, model_package="fraud/7"),
+            {f"{FIRST}.multi_model": True, DATA: {"s3": "s3://my-bucket/models/"}},
+            {".throughput.peak_tps": 2000},
+            {".throughput.tps_per_instance": 250},
+            {".throughput.safety_factor": 0.5},
+            {".throughput": GONE},
+            CHALLENGED,
+            SHADOWED,
+            {".routing": "random"},
+            {".instances.initial": 9},
+            {".network_isolation": True},
+            {".role_arn": ROLE},
+            {".kms_key_arn": KEY},
+            {
+                **below("", **CONFIGURED, variant_weight=9, metrics={"enhanced": True}),
+                ".ssm_access": True,
+            },
+            DUMP,
+            CAPTURE,
+        ),
+        (
+            URI,
+            {f"{IMAGE}.uri": "registry.example.com/scorer:2"},
+            {f"{IMAGE}.private_registry": True},
+        ),
+        (PRIVATE, {f"{IMAGE}.credentials_function_arn": LOGIN % "other"}),
+        (OWN, below(f"{IMAGE}.ecr", repository="team/other", tag="2")),
+        (
+            BUILT,
+            {f"{IMAGE}.asset": "another"},
+            below(IMAGE, file="Other", build_args={"MODEL": "small"}),
+        ),
+        ({**BUILT, ".instance_type": "ml.unknown.large"}, {f"{IMAGE}.platform": "linux/amd64"}),
+        (PREFIXED, {f"{DATA}.accept_eula": True}, {f"{DATA}.s3_prefix": "s3://my-bucket/b/"}),
+        ({f"{FIRST}.model_package": "fraud/7"}, {f"{FIRST}.model_package": "fraud/8"}),
+        (below("", **TWO), {f"{FIRST}.hostname": "another"}, {".inference_mode": "Serial"}),
+        ({".containers": MANY}, {f"{FIRST}.model_cache": False}),
+        (FIXED, {".instance_type": LARGER}, {".variant_name": "blue"}),
+        (POOLS, {".instance_pools[0].priority": 3}),
+        (OF_VLLM, CHALLENGED, {f"{IMAGE}.dlc.repository": "sglang"}),
+        ({".variants": {"b": {"scaling": {"enabled": False}}}, **FIXED}, {".variants": GONE}),
+        (
+            CHALLENGED,
+            {".variant_weight": 9},
+            {".throughput.peak_tps": 400},
+            {".routing": "random"},
+            {".variants.b.weight": 0.5},
+        ),
+        *(
+            (
+                {f".{place}": stated},
+                below(f".{place}", **CONFIGURED, inference_ami=OF_GPUS, routing="random"),
+                {f".{place}.containers": URI[".containers"]},
+                {f".{place}.tps_per_instance": 150},
+                {f".{place}.safety_factor": 0.4},
+                {f".{place}.instances": {"initial": 9}},
+            )
+            for place, stated in FURTHER
+        ),
+        ({**CHALLENGED, **FIXED}, {".instance_type": LARGER}),
+        (
+            {".variants": {"b": {"weight": 1, "scaling": {"enabled": False}}}},
+            {".variants.b.instance_type": LARGER},
+        ),
+        ({".variants": {"b": TWO}}, {".variants.b.inference_mode": "Serial"}),
+        ({".shadow": {"name": "b", **TWO}}, {".shadow.inference_mode": "Serial"}),
+        (SHADOWED, {".shadow.share": 0.5}),
+        (
+            {**LOCAL, ".instance_type": "ml.g6e.xlarge", **SHADOWED},
+            {".shadow.hugging_face": HUB[".hugging_face"]},
+        ),
+        (PREFIX, below(".routing.prefix_aware", prefix_length=2048, concurrency_threshold=8)),
+        (CANARY, {".deployment.rollback_on_alarms": False, f"{FIRST}.environment.HF_TASK": "x"}),
+        (
+            {".metrics": {"enhanced": False}},
+            below(".metrics", enhanced=True, detailed_observability=False, publish_frequency="10s"),
+        ),
+        (LOCAL, {".inference_ami": OF_GPUS}),
+        (DUMP, below(".core_dump", s3="s3://my-bucket/other/", kms_key_arn=KEY)),
+        (
+            CAPTURE,
+            {
+                **below(".data_capture", s3="s3://my-bucket/other/", kms_key_arn=KEY),
+                **below(".data_capture", capture=["input"], csv_content_types=["text/csv"]),
+                **below(".data_capture", json_content_types=["application/json"]),
+                ".data_capture.sampling_percentage": 20,
+            },
+        ),
+        (
+            HUB,
+            {".hugging_face": GATED},
+            {".hugging_face.lock": "another/models.lock.yaml"},
+            {".hugging_face.server": "sglang"},
+            {".hugging_face.bucket": "our-models"},
+            below(".hugging_face", context_length=8192, environment={"A": "1"}),
+        ),
+    ],
+    Effect.NOT_KNOWN: [
+        (
+            {},
+            below(
+                ".latency", p50="150ms", p90="150ms", p95="150ms", p99_9="250ms", average="150ms"
+            ),
+            {".scaling": FIXED[".scaling"]},
+            LINEAR,
+        ),
+        ({".alarms.model_latency": {"p99": "160ms"}}, {".alarms.model_latency": {"p90": "100ms"}}),
+        (
+            CANARY,
+            {
+                **below(".deployment.canary", size_percent=20, wait="6m"),
+                **below(".deployment", termination_wait="2m", maximum_execution="1h"),
+            },
+            {".deployment.rollback_on_alarms": False},
+        ),
+        (LINEAR, below(".deployment.linear", step_percent=20, wait="6m")),
+        (AT_ONCE, {".deployment.all_at_once.wait": "2m"}),
+        (ROLLING, below(".deployment.rolling", batch_percent=20, wait="6m")),
+    ],
+    Effect.REFUSED: [
+        (
+            {},
+            {".instance_type": LARGER},
+            POOLS,
+            {".variant_name": "blue"},
+            {".throughput.peak_tps": 9000},  # 70 instances: no room in a /24
+            {".instances.max": 80},
+            HUB,
+        ),
+        (POOLS, {".instance_pools[0].instance_type": "ml.m6i.12xlarge"}),
+        (CHALLENGED, {".variants": GONE}, {".variants.b.instance_type": LARGER}),
+        (
+            {".variants": {"b": {"scaling": {}}}, ".scaling": {"enabled": False}},
+            {".instance_type": LARGER},
+        ),
+        (SHADOWED, {".shadow": GONE}, {".shadow.name": "other"}, {".shadow.instance_type": LARGER}),
+        (
+            SCHEDULE,
+            {".scaling.schedule[0].max": 80},
+            {".scaling.schedule[0].max": 5000},  # another size of the subnets
+        ),
+    ],
 }
-
-STATISTICS = ("Average", "Maximum", "Minimum", "p50", "p90", "p95", "p99", "p99.9", "p98")
-
-#: The change, and what else the file says before and after it. A path that begins with a dot is the
-#: endpoint's. Settings of one change do the same, each of them.
-CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
-    ({"stack_name": "Other"}, {}),
-    ({"stack_name": "Other"}, {".endpoint_name": GONE}),
-    ({"account": "123456789013"}, {"account": "123456789012"}),
-    (THREE_ZONES, {}),
-    ({"client_zones.ids": ["use1-az1", "use1-az2"]}, THREE_ZONES),
-    ({"client_zones.ids": ["use1-az2", "use1-az1"]}, {}),
-    ({"client_zones.ids": ["use1-az1", "use1-az4"]}, {}),
-    (BY_NAME, {}),
-    ({"client_zones.names": ["us-east-1a", "us-east-1c"]}, BY_NAME),
-    (EXISTING, {}),
-    ({"network.vpc_id": "vpc-0123456789abcdef1"}, EXISTING),
-    ({"network.subnets.use1-az2": "subnet-0123456789abcdef3"}, EXISTING),
-    ({"network.cidr": "10.1.0.0/16"}, {}),
-    ({"network.cidr": "10.0.0.0/16"}, {}),
-    ({"network.subnet_prefix_length": 23}, {}),
-    ({"network.subnet_prefix_length": 26}, {"network.subnet_prefix_length": 24, **FIXED}),
-    ({"network.flow_logs": "all"}, {}),
-    ({"network.flow_logs": "reject"}, {}),
-    ({"network.flow_logs": False}, {}),
-    ({"network.flow_logs": "all"}, {"network.flow_logs": False}),
-    ({"network.s3_prefix_list": "pl-63a5400a"}, {}),
-    ({"network.narrow_s3": True}, {}),
-    ({"network.s3_buckets": ["another-bucket"]}, {}),
-    ({key: ADOPTED[key] for key in ADOPTED if key not in EXISTING}, EXISTING),
-    ({"private_link": {}}, ADOPTED),
-    ({"private_link.security_group_id": "sg-0123456789abcdef1"}, ADOPTED),
-    ({"private_link.allow_cidrs": ["10.0.0.0/16", "10.2.0.0/16"]}, {}),
-    ({"private_link.allow_cidrs": ["10.0.0.0/16"]}, {}),
-    ({"private_link.hosted_zone_vpc_ids": ["vpc-0fedcba9876543210"]}, {}),
-    (
-        {"private_link.hosted_zone_vpc_ids": []},
-        {"private_link.hosted_zone_vpc_ids": ["vpc-0fedcba9876543210"]},
-    ),
-    (
-        {"private_link.hosted_zone_vpc_ids": ["vpc-0fedcba9876543210", "vpc-0fedcba9876543211"]},
-        {"private_link.hosted_zone_vpc_ids": ["vpc-0fedcba9876543210"]},
-    ),
-    ({"private_link.fips": True}, {}),
-    ({"private_link.private_dns": False}, {}),
-    ({"private_link.private_dns": True}, {}),
-    ({"private_link.bidirectional_streaming": True}, {}),
-    ({"private_link.endpoint_policy": False}, {}),
-    ({"private_link.narrow_policy": False}, {}),
-    ({"private_link.openai": True}, {}),
-    ({"private_link.sagemaker_api": True}, {}),
-    ({"private_link.sagemaker_api": False}, {"private_link.sagemaker_api": True}),
-    ({"parameters": "/low-latency"}, {}),
-    ({"parameters": None}, {"parameters": "/low-latency"}),
-    ({"parameters": "/other"}, {"parameters": "/low-latency"}),
-    ({"alarm_topic_arn": "arn:aws:sns:us-east-1:123456789012:on-call"}, {}),
-    ({"safeguards.kms_key_arn": KEY}, {}),
-    ({"safeguards.kms_key_arn": KEY}, LOCAL),
-    ({"safeguards.kms_key_arn": KEY}, {**LOCAL, **CAPTURE}),
-    ({"safeguards.kms_key_arn": KEY}, {".kms_key_arn": KEY}),
-    ({"safeguards.log_retention_days": 365}, {}),
-    ({"safeguards.function_role_arn": ROLE}, {}),
-    ({"safeguards.flow_log_role_arn": ROLE}, {}),
-    ({"tags.team": "nlp"}, {}),
-    ({"prices": {"interface_endpoint": 0.02}}, {}),
-    ({"endpoints.second": SECOND}, {}),
-    ({"endpoints.second": GONE}, {"endpoints.second": SECOND}),
-    # The key names the resources: the endpoint's own name is taken then, as long as both are there.
-    ({"endpoints": {"mood": BASE["endpoints"]["sentiment"]}}, {}),
-    ({".endpoint_name": "mood"}, {}),
-    ({".endpoint_name": "Sentiment"}, {}),
-    ({".endpoint_name": GONE}, {}),
-    ({".endpoint_name": "mood", ".instance_type": "ml.m5.24xlarge"}, {}),
-    ({f"{FIRST}.image": {"uri": "registry.example.com/scorer:1"}}, {}),
-    ({f"{FIRST}.image.dlc.repository": "pytorch-inference"}, {}),
-    ({f"{FIRST}.image.dlc.tag": "2.7.0-cpu-py312-ubuntu22.04"}, {}),
-    ({f"{FIRST}.image.dlc.account": "763104351885"}, {}),
-    ({f"{FIRST}.image.uri": "registry.example.com/scorer:2"}, URI),
-    ({f"{FIRST}.image.private_registry": True}, URI),
-    ({f"{FIRST}.image.credentials_function_arn": LOGIN % "other"}, PRIVATE),
-    ({f"{FIRST}.image.ecr.repository": "team/other"}, OWN),
-    ({f"{FIRST}.image.ecr.tag": "2"}, OWN),
-    ({f"{FIRST}.image.asset": "another"}, BUILT),
-    ({f"{FIRST}.image.file": "Other"}, BUILT),
-    ({f"{FIRST}.image.build_args": {"MODEL": "small"}}, BUILT),
-    ({f"{FIRST}.image.platform": "linux/amd64"}, {**BUILT, ".instance_type": "ml.unknown.large"}),
-    ({f"{FIRST}.data.s3": "s3://my-bucket/other/model.tar.gz"}, {}),
-    ({f"{FIRST}.data": {"s3_prefix": "s3://my-bucket/b/"}}, {}),
-    ({f"{FIRST}.data.accept_eula": True}, {f"{FIRST}.data": {"s3_prefix": "s3://my-bucket/a/"}}),
-    (
-        {f"{FIRST}.data.s3_prefix": "s3://my-bucket/b/"},
-        {f"{FIRST}.data": {"s3_prefix": "s3://my-bucket/a/"}},
-    ),
-    ({f"{FIRST}.data": {"asset": "model.tar.gz"}}, {}),
-    ({f"{FIRST}.data.kms_key_arn": KEY}, {}),
-    ({f"{FIRST}.data.kms_key_arn": KEY}, {".role_arn": ROLE}),
-    ({f"{FIRST}.data.kms_key_arn": GONE}, {f"{FIRST}.data.kms_key_arn": KEY}),
-    ({f"{FIRST}.data.kms_key_arn": KEY}, {f"{FIRST}.data": {"asset": "model.tar.gz"}}),
-    ({f"{FIRST}.environment.HF_TASK": "fill-mask"}, {}),
-    ({f"{FIRST}.hostname": "another"}, TWO),
-    ({f"{FIRST}.multi_model": True, f"{FIRST}.data": {"s3": "s3://my-bucket/models/"}}, {}),
-    ({f"{FIRST}.model_cache": False}, MANY),
-    ({f"{FIRST}.model_package": "fraud/8"}, {f"{FIRST}.model_package": "fraud/7"}),
-    ({f"{FIRST}.model_package": "fraud/7"}, {}),
-    ({".inference_mode": "Serial"}, TWO),
-    ({".instance_type": "ml.m5.24xlarge"}, {}),
-    ({".instance_type": "ml.m5.24xlarge"}, FIXED),
-    ({".instance_pools": POOLS[".instance_pools"]}, {}),
-    ({".instance_pools[0].priority": 3}, POOLS),
-    ({".instance_pools[0].instance_type": "ml.m6i.12xlarge"}, POOLS),
-    ({".instance_pools[0].tps_per_instance": 320}, POOLS),
-    ({".variant_name": "blue"}, {}),
-    ({".variant_name": "blue"}, FIXED),
-    ({".latency.p99": "150ms"}, {}),
-    ({".latency.p99": "50ms"}, {}),
-    ({".latency.p50": "150ms"}, {}),
-    ({".latency.p90": "150ms"}, {}),
-    ({".latency.p95": "150ms"}, {}),
-    ({".latency.p99_9": "250ms"}, {}),
-    ({".latency.average": "150ms"}, {}),
-    (
-        {
-            f".latency.{kind}_{each}": value
-            for kind, value in (("ttft", "500ms"), ("itl", "50ms"))
-            for each in ("p50", "p90", "p99")
-        },
-        LANGUAGE,
-    ),
-    ({".latency.ttft_p95": "400ms"}, LANGUAGE),
-    ({".latency.itl_p95": "40ms"}, LANGUAGE),
-    ({".latency.ttft_p95": "400ms"}, {}),
-    ({".latency.ttft_p95": "400ms"}, OF_VLLM),
-    ({".latency.itl_p99": "90ms"}, OF_VLLM),
-    ({".variants": {"b": {"weight": 1}}}, OF_VLLM),
-    ({f"{FIRST}.image.dlc.repository": "sglang"}, OF_VLLM),
-    ({".alarms.tokens.server": "sglang"}, LANGUAGE),
-    ({".alarms.tokens.server": "vllm"}, OF_VLLM),  # as the image's name says
-    ({".alarms.tokens.ttft": {"p95": "450ms"}}, OF_VLLM),
-    ({".alarms.tokens.ttft": {"p95": "450ms"}}, LANGUAGE),  # of no known server: no alarm
-    ({".alarms.tokens.itl": {"p90": "45ms"}}, OF_VLLM),
-    (
-        {
-            f".alarms.tokens.{kind}.{each}": "350ms"
-            for kind in ("ttft", "itl")
-            for each in ("p50", "p90", "p95", "p99")
-        },
-        OF_VLLM,
-    ),
-    ({".alarms.tokens.waiting_requests": 4}, OF_VLLM),
-    ({".alarms.tokens.kv_cache_use": 0.95}, OF_VLLM),
-    ({".alarms.tokens.kv_cache_use": 0.95}, {".alarms.tokens.server": "vllm"}),
-    ({".alarms.tokens.minimum_requests": 5}, OF_VLLM),
-    ({".streaming": True}, {}),
-    ({".tokens": LANGUAGE[".tokens"]}, {}),
-    ({".tokens": {"input": 600, "output": 256, "shared_prefix": 0.5}}, LANGUAGE),
-    ({".tokens.shared_prefix": 0.5}, LANGUAGE),
-    ({".tokens.input.p50": 200}, LENGTHS),
-    ({".tokens.input.p95": 2000}, LENGTHS),
-    ({".tokens.output.p50": 50}, LENGTHS),
-    ({".tokens.output.p95": 500}, LENGTHS),
-    ({".throughput.concurrency_per_instance": 24}, LANGUAGE),
-    ({".throughput.concurrency_per_instance": GONE}, LANGUAGE),
-    ({".throughput.concurrency_per_instance": 24}, {}),  # of what is no language model
-    ({".scaling.metric": "invocations"}, LANGUAGE),
-    ({".throughput.peak_tps": 2000}, {}),
-    ({".throughput.peak_tps": 1001}, {}),  # 7.7 instances, as with 1,000: eight
-    ({".throughput.peak_tps": 2000}, {".instances": {"initial": 8, "max": 16}}),
-    ({".throughput.peak_tps": 9000}, {}),  # 70 instances: no room in a /24
-    ({".throughput.tps_per_instance": 250}, {}),
-    ({".throughput.safety_factor": 0.5}, {}),
-    ({".throughput.rise_tps_per_minute": 12}, {}),  # 15 / 7: three instead of two at least
-    ({".throughput.rise_tps_per_minute": 11}, {}),  # 1.96, as with ten: two
-    ({".throughput.from_tps": 0}, {".throughput.rise_tps_per_minute": GONE}),
-    ({".throughput": GONE}, {}),
-    (CHALLENGED, {}),
-    ({".variants": GONE}, CHALLENGED),
-    ({".variants": GONE}, {".variants": {"b": {"scaling": {"enabled": False}}}, **FIXED}),
-    ({".variant_weight": 9}, {}),
-    ({".variant_weight": 9}, CHALLENGED),
-    ({".throughput.peak_tps": 400}, CHALLENGED),
-    ({".routing": "random"}, CHALLENGED),
-    ({".instance_type": "ml.m5.24xlarge"}, {**CHALLENGED, **FIXED}),
-    ({".instance_type": "ml.m5.24xlarge"}, ONLY_B_SCALES),
-    *(
-        ({f".variants.b.{name}": value}, {**CHALLENGED, **further})
-        for name, value, further in (
-            ("weight", 0.5, {}),
-            ("instance_type", "ml.m5.24xlarge", {}),
-            ("instance_type", "ml.m5.24xlarge", {".variants.b.scaling": {"enabled": False}}),
-            *FURTHER,
-        )
-    ),
-    ({".variants.b.inference_mode": "Serial"}, {".variants": {"b": TWO_OF_ITS_OWN}}),
-    (
-        {".variants.b.containers[0].data.kms_key_arn": KEY},
-        {".variants": {"b": {"containers": MANY[".containers"]}}},
-    ),
-    ({".shadow.inference_mode": "Serial"}, {".shadow": {"name": "b", **TWO_OF_ITS_OWN}}),
-    (SHADOWED, {}),
-    ({".shadow": GONE}, SHADOWED),
-    ({".shadow.name": "other"}, SHADOWED),
-    ({".shadow.share": 0.5}, SHADOWED),
-    (
-        {".shadow.hugging_face": HUB[".hugging_face"]},
-        {**LOCAL, ".instance_type": "ml.g6e.xlarge", **SHADOWED},
-    ),
-    *(({f".shadow.{name}": value}, SHADOWED) for name, value, _ in FURTHER),
-    ({".shadow.instance_type": "ml.m5.24xlarge"}, SHADOWED),
-    *(
-        ({f".{place}.scaling.{name}": value}, {**base, f".{place}.scaling.{name}": before})
-        for place, base in (("variants.b", CHALLENGED), ("shadow", SHADOWED))
-        for name, before, value in (
-            ("scale_in_cooldown", "5m", "6m"),
-            ("scale_out_cooldown", "1m", "2m"),
-            ("instance_start", "4m", "6m"),
-        )
-    ),
-    ({".payload_bytes": 8_000_000}, {}),
-    ({".routing": "random"}, {}),
-    ({".routing": "least_outstanding_requests"}, {}),
-    ({".routing.prefix_aware.prefix_length": 2048}, PREFIX),
-    ({".routing.prefix_aware.concurrency_threshold": 8}, PREFIX),
-    ({".instances.min": 3}, {}),
-    ({".instances.min": 2}, {}),
-    ({".instances.initial": 9}, {}),
-    ({".instances.max": 20}, {}),
-    ({".instances.max": 80}, {}),
-    ({".scaling.enabled": False}, {}),
-    ({".scaling": FIXED[".scaling"]}, {}),
-    ({".scaling": FIXED[".scaling"], ".volume_size_gib": 64}, {}),
-    ({".scaling.keep_counts": True}, {}),
-    (CONCURRENCY, {}),
-    ({".scaling.concurrency_target": 6}, CONCURRENCY),
-    ({".scaling.invocations_target": 500}, {}),
-    ({".scaling.scale_in_cooldown": "10m"}, {}),
-    ({".scaling.scale_in_cooldown": "5m"}, {}),
-    ({".scaling.scale_out_cooldown": "2m"}, {}),
-    ({".scaling.schedule": SCHEDULE[".scaling.schedule"]}, {}),
-    ({".scaling.schedule[0].name": "early"}, SCHEDULE),
-    ({".scaling.schedule[0].cron": "30 7 ? * MON-FRI *"}, SCHEDULE),
-    ({".scaling.schedule[0].time_zone": "Europe/Berlin"}, SCHEDULE),
-    ({".scaling.schedule[0].min": 9}, SCHEDULE),
-    ({".scaling.schedule[0].max": 80}, SCHEDULE),
-    ({".scaling.schedule[0].max": 5000}, SCHEDULE),  # another size of the subnets
-    ({".scaling.schedule[0].at": "2030-01-02T03:04:05"}, LAUNCH),
-    ({".scaling.schedule[0].rate": "2 days"}, DAILY),
-    ({".scaling.schedule": GONE}, SCHEDULE),
-    ({".scaling.steps": STEPS[".scaling.steps"]}, {}),
-    ({".scaling.steps.metric": "invocations"}, STEPS),
-    ({".scaling.steps.adds[0].requests": 6}, STEPS),
-    ({".scaling.steps.adds[0].add": 3}, STEPS),
-    ({".scaling.steps.periods": 3}, STEPS),
-    ({".scaling.steps.cooldown": "2m"}, STEPS),
-    ({".scaling.steps": GONE}, STEPS),
-    ({".scaling.instance_start": "6m"}, {}),  # 10 x 14.5 / 70: three at least
-    ({".scaling.instance_start": "4m"}, {}),  # two, as before
-    ({".confirm_updates": False}, {}),
-    (CANARY, {}),
-    ({".deployment.canary.size_percent": 20}, CANARY),
-    ({".deployment.canary.wait": "6m"}, CANARY),
-    (LINEAR, {}),
-    ({".deployment.linear.step_percent": 20}, LINEAR),
-    ({".deployment.linear.wait": "6m"}, LINEAR),
-    ({".deployment.all_at_once.wait": "2m"}, AT_ONCE),
-    ({".deployment.rolling.batch_percent": 20}, ROLLING),
-    ({".deployment.rolling.wait": "6m"}, ROLLING),
-    ({".deployment.termination_wait": "2m"}, CANARY),
-    ({".deployment.maximum_execution": "1h"}, CANARY),
-    ({".deployment.rollback_on_alarms": False}, CANARY),
-    ({".deployment.rollback_on_alarms": False, f"{FIRST}.environment.HF_TASK": "x"}, CANARY),
-    (
-        {f".alarms.model_latency.{name}": "150ms" for name in STATISTICS},
-        {".alarms.model_latency": dict.fromkeys(STATISTICS, "160ms")},
-    ),
-    ({".alarms.model_latency": {"p90": "100ms"}}, {".alarms.model_latency": {"p99": "160ms"}}),
-    ({".alarms.model_latency": {"p99": "160ms"}}, {}),
-    (
-        {f".alarms.overhead_latency.{name}": "30ms" for name in STATISTICS[:3]},
-        {".alarms.overhead_latency": dict.fromkeys(STATISTICS[:3], "40ms")},
-    ),
-    ({".alarms.error_rate": 0.02}, {}),
-    ({".alarms.client_error_rate": 0.05}, {}),
-    ({".alarms.model_error_rate": 0.05}, LOCAL),
-    ({".alarms.minimum_invocations": 50}, {}),
-    ({".alarms.slow_requests": {"threshold": "150ms"}}, {}),
-    (
-        {".alarms.slow_requests.threshold": "160ms"},
-        {".alarms.slow_requests": {"threshold": "150ms"}},
-    ),
-    ({".alarms.slow_requests.objective": 0.95}, {".alarms.slow_requests": {"threshold": "150ms"}}),
-    ({".alarms.cpu_utilization": 50}, {}),
-    ({".alarms.memory_utilization": 50}, {}),
-    ({".alarms.disk_utilization": 50}, {}),
-    ({".alarms.gpu_utilization": 50}, LOCAL),
-    ({".alarms.gpu_memory_utilization": 50}, LOCAL),
-    ({".alarms.cache_miss_rate": 0.05}, MANY),
-    ({".alarms.model_loading_wait": "1s"}, MANY),
-    ({".alarms.capacity_at_maximum": False}, {}),
-    ({".alarms.zone_imbalance": 1.5}, {}),
-    ({".alarms.expect_traffic": True}, {}),
-    ({".alarms.quiet_during_deployments": True}, {}),
-    # What holds where nothing is stated.
-    (
-        {
-            ".alarms.error_rate": 0.01,
-            ".alarms.minimum_invocations": 20,
-            ".alarms.cpu_utilization": 85,
-            ".alarms.memory_utilization": 90,
-            ".alarms.disk_utilization": 90,
-            ".alarms.capacity_at_maximum": True,
-            ".alarms.expect_traffic": False,
-            ".alarms.quiet_during_deployments": False,
-        },
-        {},
-    ),
-    ({".dashboard": False}, {}),
-    ({".warm_up": GONE}, {}),
-    ({".warm_up.payload.data.inputs": "Another."}, {}),
-    ({".warm_up.payload.text": "two"}, {".warm_up.payload": {"text": "one"}}),
-    (
-        {".warm_up.payload": {"file": "payload.json", "content_type": "text/plain"}},
-        {".warm_up.payload": {"file": "model.tar.gz", "content_type": "text/plain"}},
-    ),
-    ({".warm_up.payload.content_type": "text/plain"}, {}),
-    ({".warm_up.payload.target_model": "a.tar.gz"}, {}),
-    ({".warm_up.requests": 500}, {}),
-    (
-        {
-            ".warm_up.concurrency_per_zone": 5,
-            ".warm_up.last": 40,
-            ".warm_up.timeout": "5m",
-            ".warm_up.on_miss": "warn",
-            ".warm_up.during_deployments": False,
-            ".warm_up.metrics": True,
-            ".warm_up.reserve_concurrency": True,
-        },
-        {},
-    ),
-    ({".warm_up.keep_warm": {"every": "2m"}}, {}),
-    (
-        {
-            ".warm_up.keep_warm.every": "2m",
-            ".warm_up.keep_warm.requests_per_zone": 2,
-            ".warm_up.keep_warm.below_tps": 7,
-            ".warm_up.keep_warm.window": "10m",
-        },
-        KEEP_WARM,
-    ),
-    ({".metrics": {"enhanced": True}}, {}),
-    ({".metrics.enhanced": True}, {".metrics": {"enhanced": False}}),
-    ({".metrics.detailed_observability": False}, {".metrics": {"enhanced": False}}),
-    ({".metrics.publish_frequency": "10s"}, {".metrics": {"enhanced": False}}),
-    ({".network_isolation": True}, {}),
-    ({".role_arn": ROLE}, {}),
-    ({".startup_health_check_timeout": "6m"}, {}),
-    ({".model_data_download_timeout": "6m"}, {}),
-    ({".volume_size_gib": 64}, {}),
-    ({".inference_ami": {"custom": "al9-ami-sagemaker-inference-gpu-9-1"}}, LOCAL),
-    ({".ssm_access": True}, {}),
-    (
-        {
-            ".capacity_reservation_arn": "arn:aws:sagemaker:us-east-1:123456789012:"
-            "training-plan/mine"
-        },
-        {},
-    ),
-    (DUMP, {}),
-    ({".core_dump.s3": "s3://my-bucket/other/", ".core_dump.kms_key_arn": KEY}, DUMP),
-    ({".kms_key_arn": KEY}, {}),
-    ({".kms_key_with_local_storage": True}, {}),
-    ({".kms_key_with_local_storage": True}, LOCAL_KEY),
-    (CAPTURE, {}),
-    (
-        {
-            ".data_capture.s3": "s3://my-bucket/other/",
-            ".data_capture.kms_key_arn": KEY,
-            ".data_capture.capture": ["input"],
-            ".data_capture.csv_content_types": ["text/csv"],
-            ".data_capture.json_content_types": ["application/json"],
-            ".data_capture.sampling_percentage": 20,
-        },
-        CAPTURE,
-    ),
-    ({".tags.team": "nlp"}, {}),
-    (HUB, {}),
-    ({".hugging_face": GATED[".hugging_face"]}, HUB),
-    ({".hugging_face.accept_license": "apache-2.0"}, HUB),
-    ({".hugging_face.lock": "another/models.lock.yaml"}, HUB),
-    ({".hugging_face.server": "sglang"}, HUB),
-    ({".hugging_face.context_length": 8192}, HUB),
-    ({".hugging_face.trust_remote_code": True}, HUB),
-    ({".hugging_face.environment": {"A": "1"}}, HUB),
-    ({".hugging_face.bucket": "our-models"}, HUB),
-    ({".hugging_face.token_secret_arn": SECRET}, HUB),
-    ({".hugging_face.hub_endpoint": "https://hub.example.com"}, HUB),
-    ({".recommendation.instance_types": ["ml.c6i.4xlarge"]}, {}),
-    ({".recommendation.stairs": STAIRS[".recommendation.stairs"]}, TRIED),
-    ({".recommendation.phases": PHASES[".recommendation.phases"]}, TRIED),
-    (
-        {
-            ".recommendation.stairs.steps": 4,
-            ".recommendation.stairs.users_per_step": 3,
-            ".recommendation.stairs.duration": "3m",
-        },
-        STAIRS,
-    ),
-    (
-        {
-            ".recommendation.phases[0].users": 3,
-            ".recommendation.phases[0].spawn_rate": 1,
-            ".recommendation.phases[0].duration": "3m",
-        },
-        PHASES,
-    ),
+CASES: list[tuple[Changes, Changes, Effect | None]] = [
+    (base, change, effect)
+    for effect, rows in ((None, SHARED), *OF_ENDPOINTS.items())
+    for base, *changes in rows
+    for change in changes
 ]
 
 #: Settings without a case: what they are goes along with another one that has one.
@@ -603,34 +597,27 @@ def loaded(text: str, folder: Path) -> tuple[Settings, dict[str, Any]]:
     return settings, synthesised(settings)
 
 
-def both(case: int, folder: Path) -> tuple[Comparison, dict[str, Any], dict[str, Any]]:
-    changes, base = CASES[case]
+@pytest.mark.parametrize(
+    ("base", "change", "effect"), CASES, ids=[",".join(change) for _, change, _ in CASES]
+)
+def test_the_effect_of_a_setting_is_that_of_its_templates(
+    base: Changes, change: Changes, effect: Effect | None, folder: Path
+) -> None:
     values = changed(BASE, base)
     (before, was), (after, now) = (
-        loaded(text_of(each), folder) for each in (values, changed(values, changes))
+        loaded(text_of(each), folder) for each in (values, changed(values, change))
     )
-    return compare(before, after), was, now
-
-
-@pytest.mark.parametrize("case", range(len(CASES)), ids=lambda case: ",".join(CASES[case][0]))
-def test_the_effect_of_a_setting_is_that_of_its_templates(case: int, folder: Path) -> None:
-    comparison, was, now = both(case, folder)
+    comparison = compare(before, after)
     assert comparison.differences
-    if comparison.before.stack_name != comparison.after.stack_name or (
-        comparison.before.account != comparison.after.account
-    ):
-        names = [each.endpoint_name for each in comparison.after.endpoints.values()]
-        moved = comparison.before.account != comparison.after.account
-        expected = Effect.REFUSED if any(names) and not moved else Effect.NEW
-        assert comparison.effect is expected
+    if before.stack_name != after.stack_name or before.account != after.account:
+        names = [each.endpoint_name for each in after.endpoints.values()]
+        refused = any(names) and before.account == after.account
+        assert comparison.effect is (Effect.REFUSED if refused else Effect.NEW)
         return
-    together = CASES[case][0]
-    if (
-        len({path.rpartition(".")[0] for path in together})
-        == 1
-        < min(path.count(".") for path in together)
-    ):
-        assert {each.effect for each in comparison.differences} == {comparison.effect}
+    if effect is not None:
+        assert comparison.effect is effect
+        if len(change) > 1 and change is not HUB:
+            assert {each.effect for each in comparison.differences} == {effect}
     whole, of_endpoints = effects_of(was, now)
     # What is shared is updated with functions and tags of an endpoint too, while it serves.
     least = "IN_PLACE" if all(each.endpoint == "" for each in comparison.differences) else "NOTHING"
@@ -640,7 +627,7 @@ def test_the_effect_of_a_setting_is_that_of_its_templates(case: int, folder: Pat
         "differences"
     ]
     for old, new in ((was, now), (now, was)):
-        assert not narrowed(old, new) or together.keys() & TO_NARROW
+        assert not narrowed(old, new) or change.keys() & TO_NARROW
         assert not shared_by_an_update(old, new) or effects_of(old, new)[0] == "REFUSED"
 
 
@@ -679,11 +666,11 @@ def test_every_setting_of_the_schema_has_a_case() -> None:
     schema = settings_json_schema()
     known = set(leaves(schema, (), schema["$defs"]))
     tried: list[str] = []
-    for changes, _ in CASES:
-        for path, value in changes.items():
+    for _, change, _ in CASES:
+        for path, value in change.items():
             whole = f"endpoints.*{path}" if path.startswith(".") else path
             whole = whole.replace("[0]", ".*").replace("endpoints.second", "endpoints.*")
-            tried += [whole, *below(value, whole)]
+            tried += [whole, *within(value, whole)]
     missing = {
         leaf
         for leaf in known - set(BESIDE)
@@ -698,9 +685,9 @@ def pattern(leaf: str) -> str:
     return re.escape(leaf).replace(r"\*", r"[^.]+")
 
 
-def below(value: Any, path: str) -> Iterator[str]:
+def within(value: Any, path: str) -> Iterator[str]:
     """What a change of a whole group states."""
     if isinstance(value, dict):
         for name, each in value.items():
             yield f"{path}.{name}"
-            yield from below(each, f"{path}.{name}")
+            yield from within(each, f"{path}.{name}")

@@ -46,6 +46,11 @@ def region_of(construct: IConstruct) -> str:
     return str(_kept(stack, "region", lambda: stack.region))
 
 
+def stack_name_of(stack: Stack) -> str:
+    """``stack.stack_name``."""
+    return str(_kept(stack, "name", lambda: stack.stack_name))
+
+
 def alarm_arn_of(alarm: cloudwatch.Alarm) -> str:
     """``alarm.alarm_arn``."""
     return str(_kept(alarm, "arn", lambda: alarm.alarm_arn))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from aws_cdk import Aws, RemovalPolicy
@@ -89,6 +90,7 @@ class Safeguards:
         return self.encryption_key.key_arn if self.encryption_key else None
 
 
+@cache
 def _logs_service() -> str:
     """Asked for when it is needed: at import, this would call Node.js."""
     return f"logs.{Aws.REGION}.{Aws.URL_SUFFIX}"

@@ -10,7 +10,7 @@ from constructs import IConstruct
 
 from ..plan.model_rights import Own
 from ..plan.role_policies import IDS, made_arn, stack_id
-from .asked_once import region_of, stack_of
+from .asked_once import region_of, stack_name_of, stack_of
 from .validation import is_token
 
 
@@ -30,7 +30,8 @@ def sent_length(scope: IConstruct, resolved: Any) -> int:
 
 def least_stack_name(stack: Stack) -> int:
     """Characters of a stack's name, at least one where the name is not known."""
-    return 1 if is_token(stack.stack_name) else len(stack.stack_name)
+    name = stack_name_of(stack)
+    return 1 if is_token(name) else len(name)
 
 
 def _sent(value: Any, named: int, pseudo: dict[str, str]) -> Any:
