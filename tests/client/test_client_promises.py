@@ -7,12 +7,11 @@ import functools
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import HTTPClientError, ParamValidationError, ReadTimeoutError
 
@@ -20,26 +19,25 @@ from benchmarks.tls_server import LoopbackRuntime
 from low_latency_endpoint.client import client_base
 from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
 from low_latency_endpoint.client.hedging import Hedging
-from low_latency_endpoint.client.runtime_client import RuntimeClient, runtime_client
 from low_latency_endpoint.client.zonal_route import checked_origin
 from low_latency_endpoint.errors import ConfigurationError
 
-TARGET = timedelta(milliseconds=100)
-PATIENCE = timedelta(seconds=20)  # of a busy machine, where no timeout is meant
+from .callers import Caller, options
+
 QUICK: dict[str, Any] = {
     "connect_timeout": timedelta(seconds=1),
     "read_timeout": timedelta(milliseconds=400),
 }
-MAKERS: dict[str, Callable[..., Any]] = {
-    "runtime_client": runtime_client,
-    "RuntimeClient": RuntimeClient,
-    "AsyncRuntimeClient": AsyncRuntimeClient,
-}
-all_clients = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+
+
+@pytest.fixture(params=["boto3", "threads", "asyncio"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture
 def server() -> Iterator[LoopbackRuntime]:
+    """Without TLS."""
     with LoopbackRuntime() as made:
         yield made
 
@@ -59,37 +57,6 @@ def authorities() -> Iterator[None]:
         yield
 
 
-# One for all: each reads botocore's data anew.
-SESSION = boto3.Session("AKID", "secret", region_name="us-east-1")
-
-
-def options(**more: Any) -> dict[str, Any]:
-    return {
-        "latency_target": TARGET,
-        "preconnect": 0,
-        "session": SESSION,
-        "connect_timeout": PATIENCE,
-        "read_timeout": PATIENCE,
-        **more,
-    }
-
-
-def invoke_once(make: Callable[..., Any], parameters: dict[str, Any], **more: Any) -> Any:
-    client = make(**options(**more))
-    if isinstance(client, AsyncRuntimeClient):
-
-        async def use() -> Any:
-            async with client:
-                return await client.invoke_endpoint(**parameters)
-
-        return asyncio.run(use())
-    try:
-        return client.invoke_endpoint(**parameters)
-    finally:
-        client.close()
-
-
-@all_clients
 @pytest.mark.parametrize(
     "url",
     [
@@ -101,23 +68,18 @@ def invoke_once(make: Callable[..., Any], parameters: dict[str, Any], **more: An
         "HTTP://EXAMPLE.COM",
     ],
 )
-def test_clear_text_stays_on_this_machine(make: Callable[..., Any], url: str) -> None:
+def test_clear_text_stays_on_this_machine(kind: str, url: str) -> None:
     for where in ({"url": url}, {"zonal_urls": {"use1-az1": url}, "zone": "use1-az1"}):
         with pytest.raises(ConfigurationError) as raised:
-            invoke_once(make, {"EndpointName": "e", "Body": b""}, **where)
+            Caller(kind, **where)
         assert raised.value.code == "LLC110"
-    client = make(**options(url=url, allow_plain_http=True))
-    if not isinstance(client, AsyncRuntimeClient):
-        client.close()
+    Caller(kind, url=url, allow_plain_http=True).close()
 
 
-@all_clients
-def test_clear_text_from_the_environment_too(
-    make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_clear_text_from_the_environment_too(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", "http://runtime.example.com")
     with pytest.raises(ConfigurationError) as raised:
-        make(**options())
+        Caller(kind)
     assert raised.value.code == "LLC110"
 
 
@@ -179,17 +141,19 @@ def test_urls_that_are_none(url: Any) -> None:
     assert raised.value.code == "LLC107"
 
 
-@all_clients
 @pytest.mark.parametrize(
     "field",
     ["ContentType", "Accept", "CustomAttributes", "InferenceId", "TargetVariant", "SessionId"],
 )
 @pytest.mark.parametrize("text", ["a\0b", "a\r\nX-Injected: 1", "a\nb", "a\x1bb", "a\x7f"])
 def test_what_no_header_can_carry_is_not_sent(
-    make: Callable[..., Any], unreached: LoopbackRuntime, field: str, text: str
+    kind: str, unreached: LoopbackRuntime, field: str, text: str
 ) -> None:
-    with pytest.raises((ParamValidationError, HTTPClientError)) as raised:
-        invoke_once(make, {"EndpointName": "plain", "Body": b"", field: text}, url=unreached.url)
+    with (
+        Caller(kind, url=unreached.url) as caller,
+        pytest.raises((ParamValidationError, HTTPClientError)) as raised,
+    ):
+        caller.invoke("plain", **{field: text})
     assert type(raised.value) is ParamValidationError
     assert unreached.runtime.connections == 0
 
@@ -224,62 +188,37 @@ def trickling() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("more", [{}, {"hedging": Hedging(delay=timedelta(milliseconds=200))}])
-@pytest.mark.parametrize("make", [RuntimeClient, AsyncRuntimeClient])
-def test_a_call_ends_in_time_while_its_answer_trickles(
-    make: Callable[..., Any], more: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("kind", ["threads", "asyncio"])
+def test_a_call_ends_in_time_while_its_answer_trickles(kind: str, more: dict[str, Any]) -> None:
     """100,000 bytes at 20 a second would take more than an hour."""
-    with trickling() as url:
-        longest = make(**options(**QUICK)).timing.longest_call
+    with trickling() as url, Caller(kind, url=url, **QUICK, **more) as caller:
         started = time.monotonic()
         with pytest.raises(ReadTimeoutError):
-            invoke_once(make, {"EndpointName": "e", "Body": b""}, url=url, **QUICK, **more)
+            caller.invoke("e")
         took = time.monotonic() - started
-    assert longest.total_seconds() <= took
+        assert caller.client.timing.longest_call.total_seconds() <= took
 
 
-@pytest.mark.parametrize("make", [RuntimeClient, AsyncRuntimeClient])
-def test_a_peer_that_never_reads(make: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("kind", ["threads", "asyncio"])
+def test_a_peer_that_never_reads(kind: str) -> None:
     """The call does not wait for ever."""
-    with socket.create_server(("127.0.0.1", 0)) as listening, pytest.raises(HTTPClientError):
-        invoke_once(
-            make,
-            {"EndpointName": "e", "Body": b"x" * 20_000_000},
-            url=f"http://127.0.0.1:{listening.getsockname()[1]}",
-            **QUICK,
-        )
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        with Caller(kind, url=url, **QUICK) as caller, pytest.raises(HTTPClientError):
+            caller.ask(EndpointName="e", Body=b"x" * 20_000_000)
 
 
 @pytest.mark.parametrize("hedging", [None, Hedging()])
-@all_clients
 def test_a_closed_client_says_so_and_opens_nothing(
-    make: Callable[..., Any], server: LoopbackRuntime, hedging: Hedging | None
+    kind: str, server: LoopbackRuntime, hedging: Hedging | None
 ) -> None:
-    client = make(**options(url=server.url, hedging=hedging))
-    call = {"EndpointName": "plain", "Body": b""}
-
-    async def use() -> None:
-        async with client:
-            await client.invoke_endpoint(**call)
+    with Caller(kind, url=server.url, hedging=hedging) as caller:
+        caller.invoke("plain")
+        caller.wait(caller.client.close())
         for again in (
-            client.invoke_endpoint(**call),
-            client.preconnect(1),
-            client.invoke_endpoint_with_response_stream(**call),
-        ):
-            with pytest.raises(ConfigurationError) as raised:
-                await again
-            assert raised.value.code == "LLC111"
-
-    if isinstance(client, AsyncRuntimeClient):
-        asyncio.run(use())
-    else:
-        client.invoke_endpoint(**call)["Body"].read()
-        client.close()
-        client.close()
-        for again in (
-            lambda: client.invoke_endpoint(**call),
-            lambda: client.preconnect(1),
-            lambda: client.invoke_endpoint_with_response_stream(**call),
+            lambda: caller.invoke("plain"),
+            lambda: caller.call("preconnect", 1),
+            lambda: caller.stream("plain"),
         ):
             with pytest.raises(ConfigurationError) as raised:
                 again()

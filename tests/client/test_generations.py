@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import cache
+from functools import partial
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from low_latency_endpoint.client.async_runtime_client import AsyncRuntimeClient
 from low_latency_endpoint.client.client_timing import ClientCounts
 from low_latency_endpoint.client.generations import (
     GenerationCutError,
     GenerationFailedError,
     GenerationTimeoutError,
 )
-from low_latency_endpoint.client.runtime_client import RuntimeClient
 from low_latency_endpoint.errors import ConfigurationError
 
+from .callers import PATIENCE, Caller
 from .model_stream_server import (
     CUT,
     HANG,
@@ -41,14 +39,8 @@ from .model_stream_server import (
     word,
 )
 
-PATIENCE = timedelta(seconds=20)  # of a busy machine, where no limit is meant
 SHORT = timedelta(milliseconds=400)  # a limit that is meant
 MESSAGES = [{"role": "user", "content": "Tell me"}]
-
-
-@cache
-def session() -> boto3.Session:
-    return boto3.Session("AKID", "secret", region_name="us-east-1")
 
 
 @dataclass
@@ -64,24 +56,13 @@ class Outcome:
 Call = Callable[..., Outcome]
 
 
-def options(server: ModelStreamServer, given: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "latency_target": timedelta(milliseconds=100),
-        "session": session(),
-        "url": server.url,
-        "preconnect": 0,
-        "connect_timeout": PATIENCE,
-        "read_timeout": PATIENCE,
-        **given,
-    }
-
-
 def asked(given: dict[str, Any]) -> dict[str, Any]:
     limits = dict.fromkeys(("first_token_timeout", "gap_timeout", "total_timeout"), PATIENCE)
     return {"EndpointName": "chat", "Body": {"messages": MESSAGES}, **limits, **given}
 
 
-def in_threads(
+def generate(
+    kind: str,
     server: ModelStreamServer,
     *,
     client: dict[str, Any] | None = None,
@@ -91,15 +72,17 @@ def in_threads(
     **more: Any,
 ) -> Outcome:
     seen = Outcome()
-    with RuntimeClient(**options(server, client or {})) as caller:
-        seen.counts = caller.counts
+    with Caller(kind, url=server.url, **(client or {})) as caller:
+        seen.counts = caller.client.counts
         try:
             for _ in range(times):
-                with caller.stream(**asked(more)) as generation:
-                    seen.generations.append(generation)
-                    for one in generation:
+                generation = caller.call("stream", **asked(more))
+                seen.generations.append(generation)
+                with closing(generation):
+                    for one in caller.each(generation):
                         seen.texts.append(one.text)
-                        time.sleep(pause)
+                        if pause:
+                            caller.rest(pause)
                         if len(seen.texts) == leave_after:
                             break
         except Exception as error:
@@ -107,41 +90,15 @@ def in_threads(
     return seen
 
 
-def in_tasks(
-    server: ModelStreamServer,
-    *,
-    client: dict[str, Any] | None = None,
-    times: int = 1,
-    leave_after: int | None = None,
-    pause: float = 0.0,
-    **more: Any,
-) -> Outcome:
-    seen = Outcome()
-
-    async def inside() -> None:
-        async with AsyncRuntimeClient(**options(server, client or {})) as caller:
-            seen.counts = caller.counts
-            try:
-                for _ in range(times):
-                    async with await caller.stream(**asked(more)) as generation:
-                        seen.generations.append(generation)
-                        async for one in generation:
-                            seen.texts.append(one.text)
-                            await asyncio.sleep(pause)
-                            if len(seen.texts) == leave_after:
-                                break
-            except Exception as error:
-                seen.error = error
-            await asyncio.sleep(0)  # cancelled tasks close their connections
-
-    asyncio.run(inside())
-    return seen
+@pytest.fixture(params=["threads", "asyncio"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
-@pytest.fixture(params=[in_threads, in_tasks], ids=["threads", "asyncio"])
-def call(request: pytest.FixtureRequest) -> Call:
-    made: Call = request.param
-    return made
+@pytest.fixture
+def call(kind: str) -> Call:
+    """Generations of one client."""
+    return partial(generate, kind)
 
 
 def test_a_whole_generation(call: Call) -> None:
@@ -249,28 +206,18 @@ def test_the_clients_read_timeout_is_for_other_calls(call: Call) -> None:
     assert (seen.texts, seen.error) == (["a"], None)
 
 
-def test_after_a_generation_the_read_timeout_is_back() -> None:
+def test_after_a_generation_the_read_timeout_is_back(kind: str) -> None:
     quick = {"read_timeout": timedelta(milliseconds=300), "retries": 0}
-    plain = {"EndpointName": "e", "Body": b"{}"}
-
-    async def inside() -> None:
-        async with AsyncRuntimeClient(**options(server, quick)) as client:
-            async with await client.stream(**asked({})) as generation:
-                assert [one.text async for one in generation] == ["a"]
-            with pytest.raises(ReadTimeoutError):
-                await asyncio.wait_for(client.invoke_endpoint(**plain), 15)
-
-    with ModelStreamServer(whole("a"), [HANG]) as server:
-        asyncio.run(inside())
-        assert server.connections == 1
-    with ModelStreamServer(whole("a"), [HANG]) as server:
-        with RuntimeClient(**options(server, quick)) as client:
-            with client.stream(**asked({})) as generation:
-                assert [one.text for one in generation] == ["a"]
-            began = time.monotonic()
-            with pytest.raises(ReadTimeoutError):
-                client.invoke_endpoint(**plain)
-            assert time.monotonic() - began < 15
+    with (
+        ModelStreamServer(whole("a"), [HANG]) as server,
+        Caller(kind, url=server.url, **quick) as caller,
+    ):
+        with closing(caller.call("stream", **asked({}))) as generation:
+            assert [one.text for one in caller.each(generation)] == ["a"]
+        began = time.monotonic()
+        with pytest.raises(ReadTimeoutError):
+            caller.invoke("e")
+        assert time.monotonic() - began < 15
         assert server.connections == 1
 
 
@@ -353,25 +300,17 @@ def test_an_error_in_place_of_tokens(call: Call) -> None:
     assert (seen.error.tokens, seen.texts) == (0, [])
 
 
-def test_a_failed_generation_holds_no_connection() -> None:
+def test_a_failed_generation_holds_no_connection(kind: str) -> None:
     """Seen while the client lives, whose end would close all."""
     script = [event("exception", "ModelStreamError", STREAM_ERROR), HANG]
-
-    async def inside(server: ModelStreamServer) -> None:
-        async with AsyncRuntimeClient(**options(server, {})) as client:
-            with pytest.raises(GenerationFailedError):
-                await client.stream(**asked({}))
-            await asyncio.to_thread(server.wait_for_hang_ups, 1)
-
-    with ModelStreamServer(script) as server:
-        asyncio.run(inside(server))
-    with ModelStreamServer(script) as server, RuntimeClient(**options(server, {})) as client:
-        kept: list[BaseException] = []
+    kept: list[BaseException] = []
+    with ModelStreamServer(script) as server, Caller(kind, url=server.url) as caller:
         try:
-            client.stream(**asked({}))
+            caller.call("stream", **asked({}))
         except GenerationFailedError as error:
             kept.append(error)  # with its traceback, so that no garbage collection closes it
         assert len(kept) == 1
+        caller.rest()
         server.wait_for_hang_ups(1)
 
 
@@ -453,7 +392,7 @@ def test_parts_cut_anywhere_give_the_same_tokens(data: st.DataObject) -> None:
     stream = sse(ROLE, *(word(one) for one in words), STOP, USAGE, "[DONE]")
     wire = b"".join(part(piece) for piece in _pieces(data, stream))
     with ModelStreamServer(_pieces(data, wire)) as server:
-        seen = in_threads(server)
+        seen = generate("threads", server)
     assert (seen.texts, seen.error) == (words, None)
     assert seen.generations[0].tokens == 7
 

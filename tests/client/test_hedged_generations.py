@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -22,9 +21,9 @@ from low_latency_endpoint.client.generation_streams import (
 )
 from low_latency_endpoint.client.generations import GenerationFailedError, GenerationTimeoutError
 from low_latency_endpoint.client.hedging import Hedging, HedgingState
-from low_latency_endpoint.client.runtime_client import RuntimeClient, runtime_client
 from low_latency_endpoint.errors import ConfigurationError
 
+from .callers import Caller, options
 from .model_stream_server import (
     BOTH,
     CUT,
@@ -38,11 +37,12 @@ from .model_stream_server import (
     whole,
     word,
 )
-from .test_generations import SHORT, Call, asked, call, options
+from .test_generations import SHORT, Call, asked, call, kind
 
-__all__ = ["call"]  # the fixture
+__all__ = ["call", "kind"]  # the fixtures
 
-SOON: dict[str, Any] = {"hedging": Hedging(delay=timedelta(milliseconds=50), budget=0.5)}
+# So late that the first has reached the server on a busy machine, too.
+SOON: dict[str, Any] = {"hedging": Hedging(delay=timedelta(milliseconds=150), budget=0.5)}
 BODY = b'{"messages": [{"role": "user", "content": "Tell me"}]}'
 
 
@@ -137,45 +137,27 @@ def test_a_session_is_not_hedged(call: Call) -> None:
     assert server.requests == []
 
 
-ANSWER: Sequence[Any] = [0.4, b"{}"]
-
-
 @pytest.mark.parametrize(("more", "requests"), [({}, 1), ({"Idempotent": True}, 2)])
 @pytest.mark.parametrize("kind", ["boto3", "threads", "asyncio"])
 def test_whole_answers_of_language_models_are_not_hedged_either(
     kind: str, more: dict[str, Any], requests: int
 ) -> None:
-    parameters = {"EndpointName": "chat", "Body": BODY, **more}
-    with ModelStreamServer(ANSWER) as server:
-        given = options(server, SOON)
-        if kind == "asyncio":
-
-            async def inside() -> None:
-                async with AsyncRuntimeClient(**given) as client:
-                    await client.invoke_endpoint(**parameters)
-
-            asyncio.run(inside())
-        else:
-            make = runtime_client if kind == "boto3" else RuntimeClient
-            client: Any = make(**given)
-            client.invoke_endpoint(**parameters)
-            client.close()
+    with ModelStreamServer([0.4, b"{}"]) as server, Caller(kind, url=server.url, **SOON) as caller:
+        caller.call("invoke_endpoint", EndpointName="chat", Body=BODY, **more)
         assert len(server.requests) == requests
 
 
 def test_whole_answers_of_language_models_are_not_asked_for_again() -> None:
-    with ModelStreamServer([CUT]) as server, RuntimeClient(**options(server, {})) as client:
-        with pytest.raises(ConnectionClosedError):
-            client.invoke_endpoint(EndpointName="chat", Body=BODY)
-        assert len(server.requests) == 1
-        with pytest.raises(ConnectionClosedError):
-            client.invoke_endpoint(EndpointName="sentiment", Body=b'{"inputs": "fine"}')
-        assert len(server.requests) == 3
+    with ModelStreamServer([CUT]) as server, Caller("threads", url=server.url) as caller:
+        for name, body, requests in (("chat", BODY, 1), ("sentiment", b'{"inputs": "fine"}', 3)):
+            with pytest.raises(ConnectionClosedError):
+                caller.ask(EndpointName=name, Body=body)
+            assert len(server.requests) == requests
 
 
 def test_a_cancelled_caller_hangs_up_on_both() -> None:
     async def inside(server: ModelStreamServer) -> None:
-        async with AsyncRuntimeClient(**options(server, SOON)) as client:
+        async with AsyncRuntimeClient(**options(url=server.url, **SOON)) as client:
             task = asyncio.ensure_future(client.stream(**asked({"hedge_generations": True})))
             while len(server.requests) < 2:
                 await asyncio.sleep(0.01)
@@ -273,14 +255,13 @@ def test_the_percentile_is_of_first_tokens_not_of_whole_calls() -> None:
         "latency_target": timedelta(seconds=15),
     }
 
-    def use(server: ModelStreamServer) -> None:
-        with RuntimeClient(**options(server, client)) as caller:
-            for _ in range(100):
-                caller.invoke_endpoint(EndpointName="e", Body=b"{}")
-            server.scripts = [[0.3, *whole("a")]]
-            with caller.stream(**asked({"hedge_generations": True})) as generation:
-                assert [one.text for one in generation] == ["a"]
-            assert caller.counts.hedges == 0
-
-    with ModelStreamServer([b"{}"]) as server:
-        use(server)
+    with (
+        ModelStreamServer([b"{}"]) as server,
+        Caller("threads", url=server.url, **client) as caller,
+    ):
+        for _ in range(100):
+            caller.invoke("e")
+        server.scripts = [[0.3, *whole("a")]]
+        with caller.call("stream", **asked({"hedge_generations": True})) as generation:
+            assert [one.text for one in generation] == ["a"]
+        assert caller.client.counts.hedges == 0
