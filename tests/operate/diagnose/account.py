@@ -1,56 +1,24 @@
-"""An AWS account in memory: botocore's own shapes check every request and every answer.
-
-No call leaves it: each request is validated against the service's model in botocore, answered by a
-function of this module, and the answer validated in turn. Answers come in small pages, so that
-every reader must follow ``NextToken``.
-"""
+"""An account with one endpoint, whose metrics are what a test put into it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from typing import Any
 
-import boto3
-from botocore.exceptions import ClientError
-from botocore.validate import validate_parameters
+from tests.fake_aws import FakeAws, Refused, page_of
 
 MINUTE = timedelta(minutes=1)
 Dimensions = frozenset[tuple[str, str]]
 Samples = list[tuple[float, float]]  # value and how many requests had it
+Request = Mapping[str, Any]
 
 
-@cache
-def _client(service: str) -> Any:
-    """The real client, made once: loading a service's model takes longer than a test."""
-    # A session of its own: boto3's default one may be a test's.
-    session = boto3.session.Session(aws_access_key_id="testing", aws_secret_access_key="testing")
-    return session.client(service, region_name="us-east-1")
+class FakeAccount(FakeAws):
+    """Services by what the test put into them."""
 
-
-class _Client:
-    """The real client's methods and paginators, answered by an account."""
-
-    def __init__(self, real: Any, call: Callable[..., Any]) -> None:
-        self._real, self._call = real, call
-        self.meta, self.can_paginate = real.meta, real.can_paginate
-
-    def __getattr__(self, method: str) -> Callable[..., Any]:
-        operation = self.meta.method_to_api_mapping[method]
-        return lambda **request: self._call(operation, request)
-
-    def get_paginator(self, method: str) -> Any:
-        paginator = self._real.get_paginator(method)
-        paginator._method = getattr(self, method)
-        return paginator
-
-
-class FakeAccount:
-    """Services by what the test put into them; ``denied`` operations are refused."""
-
-    def __init__(self, *, page: int = 7) -> None:
+    def __init__(self) -> None:
         self.data: dict[tuple[str, str, Dimensions], dict[datetime, Samples]] = {}
         self.endpoint: dict[str, Any] = {}
         self.configuration: dict[str, Any] = {}
@@ -62,92 +30,45 @@ class FakeAccount:
         self.history: list[dict[str, Any]] = []
         self.log_groups: list[str] = []
         self.template: dict[str, Any] | None = None
-        self.denied: dict[str, str] = {}
-        self.calls: list[str] = []
-        self._page = page
 
-    # ------------------------------------------------------------------------------- clients
+        def paged(key: str, items: Callable[[], list[Any]]) -> Callable[[Request], Any]:
+            return lambda request: page_of(key, items(), request)
 
-    def client(self, service: str) -> Any:
-        """What stands for a boto3 client of this account."""
-        model = _client(service).meta.service_model
-
-        def call(operation: str, request: dict[str, Any]) -> Any:
-            self.calls.append(operation)
-            shapes = model.operation_model(operation)
-            if shapes.input_shape is not None:
-                validate_parameters(request, shapes.input_shape)
-            if operation in self.denied:
-                code = self.denied[operation]
-                raise ClientError(
-                    {"Error": {"Code": code, "Message": f"refused {operation}"}}, operation
-                )
-            answer = self._operations()[operation](request)
-            if shapes.output_shape is not None:
-                validate_parameters(answer, shapes.output_shape)
-            return answer
-
-        return _Client(_client(service), call)
-
-    def _operations(self) -> dict[str, Callable[[dict[str, Any]], dict[str, Any]]]:
-        return {
-            "DescribeEndpoint": self._describe_endpoint,
-            "DescribeEndpointConfig": lambda request: self.configuration,
-            "DescribeModel": lambda request: self.model,
-            "DescribeScalableTargets": self._paged("ScalableTargets", lambda: self.targets),
-            "DescribeScalingPolicies": self._paged("ScalingPolicies", lambda: self.policies),
-            "DescribeScalingActivities": self._paged("ScalingActivities", lambda: self.activities),
-            "DescribeAlarms": self._paged("MetricAlarms", lambda: self.alarms),
-            "DescribeAlarmHistory": self._history,
-            "DescribeLogGroups": lambda request: {
-                "logGroups": [
-                    {"logGroupName": name}
-                    for name in self.log_groups
-                    if name.startswith(request["logGroupNamePrefix"])
-                ]
-            },
-            "ListMetrics": self._list_metrics,
-            "GetMetricData": self._get_metric_data,
-            "DescribeStackResources": self._stack_resources,
-            "GetTemplate": lambda request: {"TemplateBody": json.dumps(self.template)},
-        }
-
-    def _paged(
-        self, key: str, items: Callable[[], list[Any]]
-    ) -> Callable[[dict[str, Any]], dict[str, Any]]:
-        return lambda request: self._slice(key, items(), request)
-
-    def _slice(self, key: str, items: list[Any], request: dict[str, Any]) -> dict[str, Any]:
-        at = int(request.get("NextToken", 0))
-        more = {"NextToken": str(at + self._page)} if at + self._page < len(items) else {}
-        return {key: items[at : at + self._page], **more}
-
-    # ------------------------------------------------------------------------------ services
-
-    def _describe_endpoint(self, request: dict[str, Any]) -> dict[str, Any]:
-        if request["EndpointName"] != self.endpoint["EndpointName"]:
-            raise ClientError(
-                {
-                    "Error": {
-                        "Code": "ValidationException",
-                        "Message": f'Could not find endpoint "{request["EndpointName"]}".',
-                    }
+        scaling = "application-autoscaling.DescribeScal"
+        super().__init__(
+            {
+                "sagemaker.DescribeEndpoint": self._describe_endpoint,
+                "sagemaker.DescribeEndpointConfig": lambda _: self.configuration,
+                "sagemaker.DescribeModel": lambda _: self.model,
+                f"{scaling}ableTargets": paged("ScalableTargets", lambda: self.targets),
+                f"{scaling}ingPolicies": paged("ScalingPolicies", lambda: self.policies),
+                f"{scaling}ingActivities": paged("ScalingActivities", lambda: self.activities),
+                "cloudwatch.DescribeAlarms": paged("MetricAlarms", lambda: self.alarms),
+                "cloudwatch.DescribeAlarmHistory": self._history,
+                "cloudwatch.ListMetrics": self._list_metrics,
+                "cloudwatch.GetMetricData": self._get_metric_data,
+                "logs.DescribeLogGroups": lambda request: {
+                    "logGroups": [
+                        {"logGroupName": name}
+                        for name in self.log_groups
+                        if name.startswith(request["logGroupNamePrefix"])
+                    ]
                 },
-                "DescribeEndpoint",
-            )
+                "cloudformation.DescribeStackResources": self._stack_resources,
+                "cloudformation.GetTemplate": lambda _: {"TemplateBody": json.dumps(self.template)},
+            }
+        )
+
+    def _describe_endpoint(self, request: Request) -> Any:
+        name = request["EndpointName"]
+        if name != self.endpoint["EndpointName"]:
+            return Refused("ValidationException", f'Could not find endpoint "{name}".', 400)
         return self.endpoint
 
-    def _stack_resources(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _stack_resources(self, request: Request) -> Any:
         if self.template is None:
-            raise ClientError(
-                {
-                    "Error": {
-                        "Code": "ValidationError",
-                        "Message": f"Stack for {request['PhysicalResourceId']} does not exist",
-                    }
-                },
-                "DescribeStackResources",
-            )
+            message = f"Stack for {request['PhysicalResourceId']} does not exist"
+            return Refused("ValidationError", message, 400)
         return {
             "StackResources": [
                 {
@@ -161,11 +82,11 @@ class FakeAccount:
             ]
         }
 
-    def _history(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _history(self, request: Request) -> Any:
         found = [item for item in self.history if item["AlarmName"] == request["AlarmName"]]
-        return self._slice("AlarmHistoryItems", found, request)
+        return page_of("AlarmHistoryItems", found, request)
 
-    def _list_metrics(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _list_metrics(self, request: Request) -> Any:
         wanted = {(d["Name"], d["Value"]) for d in request.get("Dimensions", [])}
         found = [
             {
@@ -176,11 +97,11 @@ class FakeAccount:
             for namespace, name, dimensions in self.data
             if namespace == request["Namespace"] and wanted <= dimensions
         ]
-        return self._slice("Metrics", found, request)
+        return page_of("Metrics", found, request)
 
-    def _get_metric_data(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _get_metric_data(self, request: Request) -> Any:
         assert len(request["MetricDataQueries"]) <= 500
-        page = self._slice("MetricDataResults", request["MetricDataQueries"], request)
+        page = page_of("MetricDataResults", request["MetricDataQueries"], request)
         window = request["StartTime"], request["EndTime"]
         periods: dict[Any, dict[datetime, Samples]] = {}
         results = []

@@ -22,13 +22,7 @@ def run() -> Run:
     def _run(scenario: Scenario, account: FakeAccount | None = None, **options: Any) -> Diagnosis:
         made = account or scenario.account()
         return diagnose(
-            made.client,
-            ENDPOINT,
-            start=scenario.start,
-            end=END,
-            now=END,
-            region="us-east-1",
-            **options,
+            made, ENDPOINT, start=scenario.start, end=END, now=END, region="us-east-1", **options
         )
 
     return _run

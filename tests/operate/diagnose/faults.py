@@ -47,7 +47,7 @@ def _account(name: str) -> FakeAccount:
 def _diagnosed(name: str) -> Diagnosis:
     fault = _named(name)
     return diagnose(
-        fault.account().client,
+        fault.account(),
         ENDPOINT,
         start=fault.scenario().start,
         end=END,

@@ -212,7 +212,7 @@ def test_the_same_within_other_windows() -> None:
     for fault in FAULTS:
         for minutes in {max(45, fault.over), 150}:
             made = diagnose(
-                fault.account().client,
+                fault.account(),
                 ENDPOINT,
                 start=END - minutes * MINUTE,
                 end=END,

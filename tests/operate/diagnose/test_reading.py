@@ -142,9 +142,7 @@ def test_what_it_cannot_do_without(
 def test_an_endpoint_that_does_not_exist() -> None:
     account = Scenario().account()
     with pytest.raises(ConfigurationError) as refused:
-        diagnose(
-            account.client, "nowhere", start=END - 60 * MINUTE, end=END, now=END, region="us-east-1"
-        )
+        diagnose(account, "nowhere", start=END - 60 * MINUTE, end=END, now=END, region="us-east-1")
     assert (refused.value.code, refused.value.got) == ("LLA101", "nowhere in us-east-1")
 
 
@@ -274,7 +272,7 @@ def test_capacity_set_by_hand_is_no_deployment(run: Run) -> None:
 def test_longer_windows_take_longer_periods(run: Run) -> None:
     scenario = Scenario(minutes=60)
     account = scenario.account()
-    made = diagnose(account.client, ENDPOINT, start=END - timedelta(days=7), end=END, now=END)
+    made = diagnose(account, ENDPOINT, start=END - timedelta(days=7), end=END, now=END)
     assert made.measurements.period == timedelta(minutes=5)
     assert len(made.measurements.variants[0].get("Invocations", "Sum")) == 12
 
@@ -290,7 +288,7 @@ def test_everything_is_json() -> None:
 def test_what_began_before_the_window_still_explains_it(finding: str) -> None:
     """A scale-out begun a minute before the window: no request before it tells the old count."""
     fault = [fault for fault in FAULTS if fault.finding == finding][-1]
-    made = diagnose(fault.account().client, ENDPOINT, start=END - 38 * MINUTE, end=END, now=END)
+    made = diagnose(fault.account(), ENDPOINT, start=END - 38 * MINUTE, end=END, now=END)
     assert [f.id for f in made.findings] == [finding]
 
 

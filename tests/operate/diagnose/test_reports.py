@@ -33,7 +33,7 @@ class _Session:
         self.given = given
 
     def client(self, service: str, config: Any = None) -> Any:
-        return type(self).account.client(service)
+        return type(self).account(service)
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_usage(
     monkeypatch.setattr("boto3.Session", _Session)
     _Session.account = Scenario().account()
     _refused(["diagnose", ENDPOINT, *arguments], code, monkeypatch, capsys)
-    assert _Session.account.calls == [], "refused before anything is read"
+    assert _Session.account.asked == [], "refused before anything is read"
 
 
 def test_aws_refuses_in_words(
@@ -266,7 +266,7 @@ def test_a_page_that_cannot_be_written(cli: Any, tmp_path: Path) -> None:
         result = cli(Scenario(), "--html", str(file))
         assert result.exit_code == 2
         assert "cannot be written" in result.stderr
-        assert _Session.account.calls == [], "said before anything is read"
+        assert _Session.account.asked == [], "said before anything is read"
 
 
 def test_operations_do_not_need_the_report_extra() -> None:

@@ -8,15 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from tests.operate.preflight.fake_aws import (
-    ACCOUNT,
-    REFUSED,
-    REGION,
-    FakeAws,
-    Refused,
-    filtered,
-    merged,
-)
+from tests.fake_aws import ACCOUNT, REFUSED, REGION, FakeAws, Refused, filtered, merged
 from tests.operate.preflight.world import (
     ADOPTED,
     DEPLOYED,

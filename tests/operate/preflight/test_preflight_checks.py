@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.operate.checking.checks import checks
+from tests.fake_aws import REFUSED
 from tests.operate.preflight.cases import CASES, Case, run
-from tests.operate.preflight.fake_aws import REFUSED
 from tests.operate.preflight.world import ADOPTED, CONFIG_URL, quotas
 
 

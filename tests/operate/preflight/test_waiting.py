@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from low_latency_endpoint.operate.preflight.update_checks import wait_for_endpoints
-from tests.operate.preflight.fake_aws import REFUSED, REGION, FakeAws, merged
+from tests.fake_aws import REFUSED, REGION, FakeAws, merged
 from tests.operate.preflight.world import DEPLOYED, WORLD, settings_with
 
 

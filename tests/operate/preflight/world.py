@@ -12,7 +12,7 @@ from low_latency_endpoint.account.calls import Account
 from low_latency_endpoint.operate.checking.checks import Result, checks
 from low_latency_endpoint.operate.preflight.context import PreflightContext
 from low_latency_endpoint.settings import Settings, parse_settings, planned_variants
-from tests.operate.preflight.fake_aws import ACCOUNT, REGION, FakeAws, Refused
+from tests.fake_aws import ACCOUNT, REGION, FakeAws, Refused
 
 VPC = "vpc-0123456789abcdef0"
 SUBNETS = {"use1-az1": "subnet-0123456789abcdef0", "use1-az2": "subnet-0123456789abcdef1"}

@@ -10,7 +10,7 @@ from typing import Any
 from local_sagemaker import LocalAws
 from local_sagemaker.admission import credentials_at
 from local_sagemaker.connections import new_client
-from tests.operate.preflight.fake_aws import Refused
+from tests.fake_aws import Refused
 
 Change = Callable[[dict[str, Any]], None] | Refused
 

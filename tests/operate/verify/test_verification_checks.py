@@ -18,7 +18,7 @@ from low_latency_endpoint.client.client_zone import ClientZone
 from low_latency_endpoint.operate.checking.checks import Report, checks
 from low_latency_endpoint.operate.verify import Machine, run_verification
 from low_latency_endpoint.operate.verify.path_checks import zonal_names
-from tests.operate.preflight.fake_aws import REFUSED
+from tests.fake_aws import REFUSED
 from tests.operate.verify.conftest import NAME, STACK
 from tests.operate.verify.tampered import Change, Tampered
 

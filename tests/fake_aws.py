@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -34,21 +34,27 @@ Answer = Mapping[str, Any] | Refused | Callable[[Mapping[str, Any]], Any]
 class FakeAws:
     """A client factory; ``answers`` maps ``ec2.DescribeSubnets`` to an answer or a function.
 
-    What the table lacks fails the test. ``asked`` has every operation that was called.
+    What the table lacks fails the test. ``asked`` has every operation that was called, and
+    ``denied`` the codes with which operations are refused.
     """
 
     def __init__(self, answers: Mapping[str, Answer]) -> None:
         self.answers = dict(answers)
         self.asked: list[str] = []
+        self.denied: dict[str, str] = {}
 
     def __call__(self, service: str) -> Any:
-        _answering.append(self)
+        global _answering
+        _answering = self
         return _client(service)
 
     def answer(self, name: str, model: Any, params: Mapping[str, Any]) -> tuple[Any, Any]:
         self.asked.append(name)
         assert name in self.answers, f"nobody expected {name} with {params}"
         found = self.answers[name]
+        operation = name.partition(".")[2]
+        if operation in self.denied:
+            found = Refused(self.denied[operation], f"refused {operation}")
         if callable(found):
             found = found(params)
         if isinstance(found, Refused):
@@ -68,7 +74,7 @@ class _Http:
         self.status_code = status_code
 
 
-_answering: list[FakeAws] = []
+_answering: FakeAws
 
 
 @cache
@@ -85,11 +91,18 @@ def _client(service: str) -> Any:
         context["asked_with"] = params
 
     def answer(model: Any, context: Any, **_: Any) -> tuple[Any, Any]:
-        return _answering[-1].answer(f"{service}.{model.name}", model, context["asked_with"])
+        return _answering.answer(f"{service}.{model.name}", model, context["asked_with"])
 
     client.meta.events.register("before-parameter-build", remember)
     client.meta.events.register("before-call", answer)
     return client
+
+
+def page_of(key: str, items: Sequence[Any], params: Mapping[str, Any], size: int = 7) -> Any:
+    """A small page of an answer, so that every reader must follow ``NextToken``."""
+    at = int(params.get("NextToken", 0))
+    more = {"NextToken": str(at + size)} if at + size < len(items) else {}
+    return {key: items[at : at + size], **more}
 
 
 def merged(*tables: Mapping[str, Any]) -> dict[str, Any]:
