@@ -211,19 +211,13 @@ def test_good_endpoint_settings(endpoint: dict[str, str | None]) -> None:
 
 # setting -> value -> (code, key on whose line it is reported); one mistake each
 BAD_SHARED: list[Case] = [
-    ({"prices": "{m5.large: 0.5}"}, "LLE882", "prices"),
-    ({"prices": "{nat_gateway: 0.5}"}, "LLE882", "prices"),
     ({"prices": "{ml.m5.large: -0.1}"}, "LLE883", "prices"),
     ({"prices": "{ml.m5.large: $0.5}"}, "LLE883", "prices"),
     # limits of planning keep their own codes
-    ({"client_zones": "{ids: [us-east-1a, use1-az2]}"}, "LLE101", "client_zones"),
-    ({"client_zones": "{names: [use1-az1, us-east-1b]}"}, "LLE102", "client_zones"),
     ({"client_zones": "{ids: [use1-az1]}"}, "LLE103", "client_zones"),
     ({"client_zones": "{ids: []}"}, "LLE103", "client_zones"),
     ({"network": "{cidr: 10.0.0.0/8}"}, "LLE104", "network"),
-    ({"network": "{subnet_prefix_length: 29}"}, "LLE105", "network"),
     ({"network": "{subnet_prefix_length: 28}"}, "LLE113", "network"),
-    ({"network": "{subnet_prefix_length: '24'}"}, "LLE105", "network"),
     ({"client_zones": "{ids: [use1-az1, use1-az1]}"}, "LLE107", "client_zones"),
     ({"client_zones": "{ids: [use1-az1, euw1-az1]}"}, "LLE110", "client_zones"),
     (
@@ -261,42 +255,8 @@ BAD_SHARED: list[Case] = [
     ({"private_link": "{endpoint_policy: false, narrow_policy: true}"}, "LLE218", "private_link"),
     ({"private_link": "{sagemaker_api: true, private_dns: false}"}, "LLE220", "private_link"),
     ({"private_link": "{fips: 'true'}"}, "LLE906", "private_link"),
-    ({"tags": "{team: true}"}, "LLE919", "tags"),
     ({"private_link": "{allow_cidrs: [10.0.0.0]}"}, "LLE910", "private_link"),
     ({"private_link": "{allow_cidrs: [10.0.0.1/8]}"}, "LLE910", "private_link"),
-    ({"stack_name": "1st"}, "LLE912", "stack_name"),
-    ({"region": "Virginia"}, "LLE913", "region"),
-    ({"account": "12345"}, "LLE914", "account"),
-    ({"tags": "{'aws:team': nlp}"}, "LLE918", "tags"),
-    ({"tags": "{team: 'a;b'}"}, "LLE919", "tags"),
-    ({"network": f"{{vpc_id: vpc-1, subnets: {SUBNETS}}}"}, "LLE920", "network"),
-    (
-        {
-            "network": f"{{vpc_id: {VPC}, subnets: {{use1-az1: subnet-0123456789abcdef0, "
-            "use1-az2: other}}"
-        },
-        "LLE921",
-        "network",
-    ),
-    (
-        {
-            "network": f"{{vpc_id: {VPC}, subnets: {SUBNETS}}}",
-            "private_link": "{interface_endpoint_id: vpce-9, security_group_id: sg-0123456789abcdef0}",
-        },
-        "LLE922",
-        "private_link",
-    ),
-    (
-        {
-            "network": f"{{vpc_id: {VPC}, subnets: {SUBNETS}}}",
-            "private_link": "{interface_endpoint_id: vpce-0123456789abcdef0, security_group_id: default}",
-        },
-        "LLE923",
-        "private_link",
-    ),
-    ({"alarm_topic_arn": "on-call"}, "LLE924", "alarm_topic_arn"),
-    ({"parameters": "low-latency"}, "LLE570", "parameters"),
-    ({"parameters": "/aws/mine"}, "LLE570", "parameters"),
     ({"client_zones": "{}"}, "LLE927", "client_zones"),
     (
         {"client_zones": "{ids: [use1-az1, use1-az2], names: [us-east-1a, us-east-1b]}"},
@@ -375,26 +335,17 @@ BAD_SHARED: list[Case] = [
 ]
 BAD_ENDPOINT: list[Case] = [
     ({"containers": "[]"}, "LLE301", "containers"),
-    ({"containers": "[{image: {uri: 'a b'}}]"}, "LLE302", "containers"),
-    ({"containers": "[{image: {uri: a/b:1}, hostname: -a}]"}, "LLE303", "containers"),
-    (
-        {"containers": "[{image: {uri: a/b:1}, data: {s3: bucket/model.tar.gz}}]"},
-        "LLE304",
-        "containers",
-    ),
     (
         {"containers": environment(*(f"K{number}: v" for number in range(101)))},
         "LLE305",
         "containers",
     ),
-    ({"containers": environment("1A: v")}, "LLE306", "containers"),
     ({"containers": environment("A: " + "v" * 1025)}, "LLE307", "containers"),
     (
         {"containers": environment(*(f"K{number}: {'v' * 1000}" for number in range(33)))},
         "LLE308",
         "containers",
     ),
-    ({"containers": TWO % ("", ""), "inference_mode": "Parallel"}, "LLE309", "inference_mode"),
     (
         {"containers": TWO % (", hostname: a", ""), "inference_mode": "Serial"},
         "LLE321",
@@ -426,14 +377,6 @@ BAD_ENDPOINT: list[Case] = [
         "LLE371",
         "containers",
     ),
-    ({"containers": "[{image: {uri: a/b:1}, model_package: 'fraud:7'}]"}, "LLE374", "containers"),
-    (
-        {
-            "containers": "[{image: {uri: a/b:1, private_registry: true, credentials_function_arn: a}}]"
-        },
-        "LLE948",
-        "containers",
-    ),
     (
         {
             "containers": "[{image: {uri: a/b:1, credentials_function_arn: "
@@ -456,33 +399,12 @@ BAD_ENDPOINT: list[Case] = [
     ),
     ({"containers": "[{image: {uri: a/b:1}, data: {asset: model.zip}}]"}, "LLE327", "containers"),
     ({"containers": "[{image: {uri: a/b:1}, data: {s3: s3://bkt/m/}}]"}, "LLE329", "containers"),
-    ({"variant_name": "a_b"}, "LLE402", "variant_name"),
-    ({"instances": "{initial: 0}"}, "LLE403", "instances"),
-    ({"instance_type": "m5.large"}, "LLE405", "instance_type"),
-    ({"startup_health_check_timeout": "59s"}, "LLE406", "startup_health_check_timeout"),
-    ({"model_data_download_timeout": "61m"}, "LLE407", "model_data_download_timeout"),
-    ({"model_data_download_timeout": "60500ms"}, "LLE407", "model_data_download_timeout"),
-    ({"volume_size_gib": "513"}, "LLE408", "volume_size_gib"),
-    ({"payload_bytes": "26214401"}, "LLE820", "payload_bytes"),
-    ({"volume_size_gib": "20.5"}, "LLE408", "volume_size_gib"),
     ({"inference_ami": "al1"}, "LLE409", "inference_ami"),
     ({"inference_ami": "{version: al1}"}, "LLE409", "inference_ami"),
     ({"inference_ami": "{custom: 'AL 1'}"}, "LLE935", "inference_ami"),
-    (
-        {"routing": "{prefix_aware: {prefix_length: 1023, concurrency_threshold: 16}}"},
-        "LLE411",
-        "routing",
-    ),
-    (
-        {"routing": "{prefix_aware: {prefix_length: 1024, concurrency_threshold: 0}}"},
-        "LLE412",
-        "routing",
-    ),
-    ({"data_capture": "{s3: s3://bkt/, sampling_percentage: 101}"}, "LLE416", "data_capture"),
     ({"data_capture": "{s3: s3://bkt/, capture: []}"}, "LLE428", "data_capture"),
     ({"data_capture": "{s3: s3://bkt/, capture: [Input]}"}, "LLE909", "data_capture"),
     ({"data_capture": "{s3: s3://bkt/, capture: input}"}, "LLE906", "data_capture"),
-    ({"data_capture": "{s3: s3://bkt/, json_content_types: [json]}"}, "LLE429", "data_capture"),
     (
         {
             "data_capture": f"{{s3: s3://bkt/, csv_content_types: "
@@ -491,8 +413,6 @@ BAD_ENDPOINT: list[Case] = [
         "LLE430",
         "data_capture",
     ),
-    ({"data_capture": "{s3: s3://bkt/, kms_key_arn: mine}"}, "LLE926", "data_capture"),
-    ({"tags": "{'aws:team': nlp}"}, "LLE918", "tags"),
     ({"tags": f"{{{', '.join(f'k{n}: v' for n in range(51))}}}"}, "LLE509", "tags"),
     ({"containers": "[{image: {uri: a/b:1, platform: linux/arm64}}]"}, "LLE928", "containers"),
     (
@@ -508,19 +428,8 @@ BAD_ENDPOINT: list[Case] = [
         "LLE318",
         "containers",
     ),
-    ({"containers": "[{image: {asset: examples, platform: linux/riscv}}]"}, "LLE312", "containers"),
-    ({"alarms": "{minimum_invocations: -1}"}, "LLE704", "alarms"),
-    ({"alarms": "{slow_requests: {threshold: 1s, objective: 0.5}}"}, "LLE726", "alarms"),
-    ({"alarms": "{cpu_utilization: 4080}"}, "LLE725", "alarms"),
-    ({"alarms": "{zone_imbalance: 1}"}, "LLE727", "alarms"),
-    ({"warm_up": "{payload: {data: 1}, timeout: 14m}"}, "LLE540", "warm_up"),
-    ({"warm_up": "{payload: {data: 1}, concurrency_per_zone: 51}"}, "LLE542", "warm_up"),
-    ({"warm_up": "{payload: {data: 1}, last: 0}"}, "LLE543", "warm_up"),
-    ({"warm_up": "{payload: {data: 1}, keep_warm: {requests_per_zone: 0}}"}, "LLE550", "warm_up"),
     ({"warm_up": "{payload: {data: 1, text: a}}"}, "LLE927", "warm_up"),
     ({"warm_up": "{payload: {file: nothing.json}}"}, "LLE928", "warm_up"),
-    ({"metrics": "{publish_frequency: 45s}"}, "LLE417", "metrics"),
-    ({"core_dump": "{s3: bucket}"}, "LLE418", "core_dump"),
     (
         {"recommendation": "{phases: [{users: 1, spawn_rate: 3, duration: 10m}]}"},
         "LLE928",
@@ -545,32 +454,7 @@ BAD_ENDPOINT: list[Case] = [
         "LLR104",
         "recommendation",
     ),
-    ({"recommendation": "{instance_types: [g5.xlarge]}"}, "LLE405", "recommendation"),
-    (
-        {
-            "recommendation": "{instance_types: [ml.g5.xlarge], phases: [{users: 4, spawn_rate: 3, "
-            "duration: 10m}]}"
-        },
-        "LLR105",
-        "recommendation",
-    ),
-    (
-        {
-            "recommendation": "{instance_types: [ml.g5.xlarge], stairs: {steps: 1, users_per_step: 1, "
-            "duration: 90s}}"
-        },
-        "LLR105",
-        "recommendation",
-    ),
-    ({"capacity_reservation_arn": "mine"}, "LLE419", "capacity_reservation_arn"),
     ({"kms_key_arn": KEY, "instance_type": "ml.g5.xlarge"}, "LLE424", "kms_key_arn"),
-    ({"endpoint_name": "a" * 64}, "LLE501", "endpoint_name"),
-    ({"deployment": "{canary: {wait: 61m}}"}, "LLE502", "deployment"),
-    ({"deployment": "{canary: {size_percent: 51}}"}, "LLE503", "deployment"),
-    ({"deployment": "{linear: {step_percent: 9}}"}, "LLE504", "deployment"),
-    ({"deployment": "{rolling: {batch_percent: 4}}"}, "LLE505", "deployment"),
-    ({"deployment": "{canary: {}, termination_wait: 2h}"}, "LLE506", "deployment"),
-    ({"deployment": "{canary: {}, maximum_execution: 9m}"}, "LLE507", "deployment"),
     (
         {"deployment": "{canary: {wait: 8m}, termination_wait: 2m, maximum_execution: 10m}"},
         "LLE521",
@@ -579,7 +463,6 @@ BAD_ENDPOINT: list[Case] = [
     ({"deployment": "{linear: {}, maximum_execution: 20m}"}, "LLE521", "deployment"),
     ({"deployment": "{linear: {step_percent: 10, wait: 1h}}"}, "LLE521", "deployment"),
     ({"deployment": "{rolling: {batch_percent: 5, wait: 1h}}"}, "LLE521", "deployment"),
-    ({"core_dump": "{s3: 'https://b.s3.amazonaws.com/x'}"}, "LLE418", "core_dump"),
     (
         {
             "containers": "[{image: {asset: examples}}]",
@@ -589,17 +472,6 @@ BAD_ENDPOINT: list[Case] = [
         "inference_ami",
     ),
     ({"deployment": "{canary: {}}", "instance_type": "ml.inf1.xlarge"}, "LLE523", "deployment"),
-    ({"instances": "{min: 0}"}, "LLE601", "instances"),
-    ({"instances": "{max: 0}"}, "LLE106", "instances"),
-    ({"throughput": "{peak_tps: 10, tps_per_instance: 0}"}, "LLE603", "throughput"),
-    (
-        {"throughput": "{peak_tps: 10, tps_per_instance: 5, safety_factor: 1.1}"},
-        "LLE604",
-        "throughput",
-    ),
-    ({"throughput": "{peak_tps: many, tps_per_instance: 5}"}, "LLE606", "throughput"),
-    ({"throughput": "{peak_tps: .inf, tps_per_instance: 5}"}, "LLE606", "throughput"),
-    ({"scaling": "{scale_in_cooldown: 500ms}"}, "LLE605", "scaling"),
     ({"scaling": "{metric: concurrency, concurrency_target: 1.0e+200}"}, "LLE602", "scaling"),
     (
         {"scaling": "{enabled: false, metric: concurrency, concurrency_target: 3}"},
@@ -611,15 +483,12 @@ BAD_ENDPOINT: list[Case] = [
     ({"scaling": "{enabled: false, steps: {adds: [{requests: 8, add: 2}]}}"}, "LLE629", "scaling"),
     ({"scaling": f"{{schedule: [{NIGHT}]}}"}, "LLE634", "scaling"),
     ({"scaling": "{steps: {adds: [{requests: 8, add: 2}]}}"}, "LLE634", "scaling"),
-    (scheduled("name: 'a:b', rate: 1 day, min: 3"), "LLE611", "scaling"),
     (scheduled("name: a, rate: 0 days, min: 3"), "LLE612", "scaling"),
     (scheduled("name: a, cron: 0 8 * * MON-FRI, min: 3"), "LLE612", "scaling"),
     (scheduled("name: a, at: tomorrow, min: 3"), "LLE612", "scaling"),
     (scheduled("name: a, rate: 1 day, time_zone: Europe/Berlin, min: 3"), "LLE613", "scaling"),
     (scheduled("name: a, at: 2030-01-01T00:00:00, time_zone: Mars, min: 3"), "LLE613", "scaling"),
     (scheduled("name: a, rate: 1 day"), "LLE627", "scaling"),
-    (scheduled("name: a, rate: 1 day, min: 0"), "LLE601", "scaling"),
-    (scheduled("name: a, rate: 1 day, max: 0"), "LLE106", "scaling"),
     (scheduled("name: a, rate: 1 day, min: 9, max: 8"), "LLE621", "scaling"),
     (scheduled("name: a, rate: 1 day, min: 900"), "LLE621", "scaling"),
     (scheduled("name: a, rate: 1 day, max: 1"), "LLE621", "scaling"),
@@ -628,13 +497,9 @@ BAD_ENDPOINT: list[Case] = [
     (scheduled("name: Steps, rate: 1 day, min: 3"), "LLE626", "scaling"),
     (scheduled("name: a, min: 3"), "LLE927", "scaling"),
     (scheduled("name: a, rate: 1 day, at: 2030-01-01T00:00:00, min: 3"), "LLE927", "scaling"),
-    (stepped("{requests: 0, add: 1}"), "LLE614", "scaling"),
-    (stepped("{requests: 8, add: 1.5}"), "LLE364", "scaling"),
     (stepped("{requests: 8, add: 2}, {requests: 16, add: 2}"), "LLE628", "scaling"),
-    (stepped("{requests: 8, add: 0}"), "LLE364", "scaling"),
     (stepped("{requests: 8, add: 1}, {requests: 8, add: 2}"), "LLE628", "scaling"),
     (stepped(""), "LLE628", "scaling"),
-    (stepped("{requests: 8, add: 1}", "periods: 11"), "LLE615", "scaling"),
     (stepped("{requests: 8, add: 1}", "metric: latency"), "LLE909", "scaling"),
     ({"scaling": "{keep_counts: false}"}, "LLE512", "scaling"),
     ({"scaling": "{enabled: true, keep_counts: false}"}, "LLE512", "scaling"),
@@ -650,9 +515,6 @@ BAD_ENDPOINT: list[Case] = [
     ),
     ({"instances": "{min: 4, initial: 3}"}, "LLE625", "instances"),
     ({"instances": "{initial: 9, max: 8}"}, "LLE625", "instances"),
-    ({"latency": "{p99: 0ms}"}, "LLE701", "latency"),
-    ({"alarms": "{model_latency: {p99: 0s}}"}, "LLE701", "alarms"),
-    ({"alarms": "{error_rate: 2}"}, "LLE703", "alarms"),
     ({"alarms": "{model_latency: {average: 1s}}"}, "LLE731", "alarms"),
     ({"alarms": "{overhead_latency: {p99: 1s}}"}, "LLE732", "alarms"),
     ({"latency": "{}"}, "LLE802", "latency"),
@@ -675,18 +537,6 @@ BAD_ENDPOINT: list[Case] = [
     ({"startup_health_check_timeout": f"{'9' * 400}h"}, "LLE908", "startup_health_check_timeout"),
     ({"routing": "fastest"}, "LLE909", "routing"),
     ({"scaling": "{metric: cpu}"}, "LLE909", "scaling"),
-    ({"containers": "[{image: {ecr: {repository: Team/Model}}}]"}, "LLE916", "containers"),
-    ({"containers": "[{image: {ecr: {repository: model, tag: a b}}}]"}, "LLE917", "containers"),
-    ({"role_arn": "model-role"}, "LLE925", "role_arn"),
-    ({"kms_key_arn": "alias/mine"}, "LLE926", "kms_key_arn"),
-    (
-        {
-            "containers": "[{image: {uri: a/b:1}, data: {s3: 's3://bucket/m.tar.gz', kms_key_arn: "
-            "'arn:aws:kms:us-east-1:123456789012:alias/models'}}]"
-        },
-        "LLE341",  # in IAM's policies an alias is no key
-        "containers",
-    ),
     ({"containers": "[{image: {}}]"}, "LLE927", "containers"),
     ({"containers": "[{image: {uri: a/b:1, ecr: {repository: c}}}]"}, "LLE927", "containers"),
     ({"containers": "[{image: {uri: a/b:1}, data: {}}]"}, "LLE927", "containers"),
@@ -700,10 +550,8 @@ BAD_ENDPOINT: list[Case] = [
         "LLE929",
         "scaling",
     ),
-    ({"scaling": "{invocations_target: 0}"}, "LLE934", "scaling"),
     ({"scaling": "{enabled: false, invocations_target: 500}"}, "LLE629", "scaling"),
     ({"instance_pools": "[]"}, "LLE413", "instance_pools"),
-    ({"instance_pools": "[{instance_type: ml.m5.large, priority: 6}]"}, "LLE414", "instance_pools"),
     (
         {
             "instance_type": "ml.m5.large",
@@ -724,13 +572,9 @@ BAD_ENDPOINT: list[Case] = [
         "instance_pools",
     ),
     ({"variants": "{primary: {}}"}, "LLE421", "variants"),
-    ({"variants": "{b: {weight: -1}}"}, "LLE404", "variants"),
-    ({"variants": "{b_c: {}}"}, "LLE402", "variants"),
-    ({"variants": "{b: {instance_type: m5.large}}"}, "LLE405", "variants"),
     ({"variants": "{b: {weight: 0}}", "variant_weight": "0"}, "LLE426", "variant_weight"),
     ({"variants": "{b: {}}", "shadow": "{name: c}"}, "LLE431", "shadow"),
     ({"shadow": "{name: primary}"}, "LLE421", "shadow"),
-    ({"shadow": "{name: c, share: 1.5}"}, "LLE437", "shadow"),
     ({"shadow": "{share: 1}"}, "LLE905", "shadow"),
     ({"variants": "{b: {tps_per_instance: 5}}"}, "LLE434", "variants"),
     ({"throughput": LOAD, "variants": "{b: {scaling: {keep_counts: true}}}"}, "LLE435", "variants"),
@@ -750,7 +594,6 @@ BAD_ENDPOINT: list[Case] = [
     ),
     ({"deployment": "{rolling: {}, termination_wait: 2m}"}, "LLE929", "deployment"),
     ({"data_capture": "{s3: s3://bkt/, sampling_percentage: 0}"}, "LLE932", "data_capture"),
-    ({"scaling": "{metric: concurrency, concurrency_target: 0}"}, "LLE934", "scaling"),
 ]
 
 

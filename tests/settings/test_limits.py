@@ -1,0 +1,92 @@
+"""Each setting that has a limit keeps it, and what lies outside is told with the setting's line.
+
+The settings, their limits and the values are taken from the declarations.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Annotated, Any, Union
+
+import pytest
+
+from low_latency_endpoint.errors import SettingsError
+from low_latency_endpoint.plan.limits import Limit, Range
+from low_latency_endpoint.settings import Settings, parse_settings
+from low_latency_endpoint.settings.fields import Limited
+from low_latency_endpoint.settings.model_base import SettingsModel
+from tests.limit_edges import inside, outside
+
+KEY = "<key>"  # in a path: the key itself has the limit
+Limits = Iterator[tuple[tuple[str | int, ...], Limit, bool]]
+
+
+def limits_of(annotation: Any, path: tuple[str | int, ...] = ()) -> Limits:
+    """Path, limit and whether the setting is a duration, of all settings below."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Annotated:
+        kind, *notes = arguments
+        yield from (
+            (path, each.limit, kind is timedelta) for each in notes if isinstance(each, Limited)
+        )
+        yield from limits_of(kind, path)
+    elif origin in (Union, types.UnionType):
+        for each in arguments:
+            yield from limits_of(each, path)
+    elif origin in (tuple, list):
+        yield from limits_of(arguments[0], (*path, 0))
+    elif isinstance(origin, type) and issubclass(origin, Mapping):
+        yield from limits_of(arguments[0], (*path, KEY))
+        yield from limits_of(arguments[1], (*path, "a"))
+    elif isinstance(annotation, type) and issubclass(annotation, SettingsModel):
+        hints = typing.get_type_hints(annotation, include_extras=True)
+        for name in annotation.model_fields:
+            yield from limits_of(hints[name], (*path, name))
+
+
+FOUND = {path: (limit, duration) for path, limit, duration in limits_of(Settings)}
+
+
+def written(limit: Limit, value: Any, *, duration: bool) -> Any:
+    """As a settings file has it."""
+    if not duration:
+        return value
+    milliseconds = isinstance(limit, Range) and limit.unit == "milliseconds"
+    return f"{value:.6f}{'ms' if milliseconds else 's'}"
+
+
+def told(path: tuple[str | int, ...], value: Any) -> dict[str, str]:
+    """What is said of the value: what is allowed, by the code."""
+    data: Any = value
+    for part in reversed(path[1:]):
+        data = (
+            [data] if part == 0 else {data if part == KEY else part: "a" if part == KEY else data}
+        )
+    text = f"# the only setting\n{path[0]}: {json.dumps(data)}"
+    where = ".".join(map(str, path)).replace(".0", "[0]").replace(KEY, str(value))
+    try:
+        parse_settings(text)
+    except SettingsError as error:
+        found = [(line, each) for line, each in error.problems if each.where == where]
+        assert {line for line, _ in found} <= {2}
+        return {each.code: each.allowed for _, each in found}
+    return {}
+
+
+@pytest.mark.parametrize("path", FOUND, ids=lambda path: ".".join(map(str, path)))
+def test_what_lies_outside_is_told_and_what_lies_inside_is_not(path: tuple[str | int, ...]) -> None:
+    limit, duration = FOUND[path]
+    of_another_kind = ["7", True] if isinstance(limit, Range) and not duration else []
+    for value in (*outside(limit), *of_another_kind):
+        if duration and (isinstance(value, str) or value < 0):
+            continue  # no duration at all: test_mistakes.py
+        if path[-1] == KEY and len(value) > 1000:
+            continue  # no key of YAML's
+        found = told(path, written(limit, value, duration=duration))
+        assert limit.allowed.partition(" or ")[0] in found[limit.rule.code], value
+    for value in inside(limit):
+        assert limit.rule.code not in told(path, written(limit, value, duration=duration)), value
