@@ -68,6 +68,8 @@ def outside(limit: Limit) -> list[Any]:
         return [*below, *above, *fraction]
     long = ["x" * (limit.max_length + 1)] if isinstance(limit, Pattern) and limit.max_length else []
     refused = REFUSED.get(limit.rule.code, ())
+    if isinstance(limit, Choice) and not isinstance(limit.values[0], str):
+        return list(refused)
     return [*refused, *(each for each in (*TEXTS, *long) if not limit.holds(each))]
 
 

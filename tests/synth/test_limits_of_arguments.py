@@ -1,0 +1,92 @@
+"""Each argument that has a limit keeps it, on both sides; which has which stands in a table.
+
+The values are made from the limit's declaration, the calls are those of test_argument_kinds.py.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import low_latency_endpoint
+from low_latency_endpoint.errors import ConfigurationError
+from low_latency_endpoint.plan.limits import Choice, Limit, Pattern, Range
+from tests.limit_edges import inside, outside
+
+from .test_argument_kinds import TRIED, Things, refusal, things
+
+__all__ = ["things"]  # the fixture
+
+#: Arguments by the code of their limit: ``[]`` each of a list, ``{}`` a mapping's values, ``{k}``
+#: its keys.
+TABLE: dict[str, list[str]] = yaml.safe_load(
+    Path(__file__).with_name("limits_of_arguments.yaml").read_text("utf-8")
+)
+ARGUMENTS = {(name, parameter.name): parameter for name, _, parameter in TRIED}
+MILLISECONDS = {"milliseconds": 1, "seconds": 1000, "days": 86_400_000}
+
+
+def declared() -> dict[str, Limit]:
+    """All limits of what a construct can reach, by their codes."""
+    found: dict[str, Limit] = {}
+    for module in pkgutil.walk_packages(low_latency_endpoint.__path__, "low_latency_endpoint."):
+        # Locust, in some of load_test, would patch the standard library of this process.
+        if module.name.split(".")[1] not in ("cli", "load_test"):
+            for each in vars(importlib.import_module(module.name)).values():
+                if isinstance(each, (Range, Pattern, Choice)):
+                    found[each.rule.code] = each
+    return found
+
+
+LIMITS = declared()
+
+
+def passed(argument: str, limit: Limit, value: Any) -> dict[str, Any]:
+    """The argument with a value: of time a duration, of several a list or a mapping."""
+    name, parameter, form = re.fullmatch(r"(\S+) (\w+)(\[\]|\{k?\})?", argument).groups()
+    if isinstance(limit, Range) and limit.unit in MILLISECONDS:
+        value = timedelta(milliseconds=value * MILLISECONDS[limit.unit])
+    if form == "[]" or ARGUMENTS[name, parameter].kind is inspect.Parameter.VAR_POSITIONAL:
+        value = [value]
+    elif form:
+        value = {value: "v"} if form == "{k}" else {"p99": value}
+    return {parameter: value}
+
+
+@pytest.mark.parametrize(
+    ("code", "argument"), [(code, argument) for code in TABLE for argument in TABLE[code]]
+)
+def test_what_lies_outside_is_refused_and_what_lies_inside_is_not(
+    things: Things, code: str, argument: str
+) -> None:
+    limit, name = LIMITS[code], argument.partition(" ")[0]
+    for value in outside(limit):
+        error = refusal(things, name, passed(argument, limit, value))
+        assert isinstance(error, ConfigurationError), (value, error)
+        assert error.code == code, (value, error)
+        assert limit.allowed.split(" or ")[0] in error.allowed
+        assert error.fix
+    for value in inside(limit):
+        error = refusal(things, name, passed(argument, limit, value))
+        assert getattr(error, "code", "") != code, (value, error)
+
+
+def test_every_argument_that_has_a_limit_is_in_the_table(things: Things) -> None:
+    """As far as the least number, no time and an empty text show it."""
+    missing = {
+        (error.code, f"{name} {parameter.name}")
+        for name, _, parameter in TRIED
+        for value in (-1.7e308, timedelta(microseconds=7), "")
+        if isinstance(error := refusal(things, name, {parameter.name: value}), ConfigurationError)
+        and error.code in LIMITS.keys() - {"LLE103"}  # which is about how many there are
+        and f"{name} {parameter.name}" not in TABLE.get(error.code, ())
+    }
+    assert not missing
