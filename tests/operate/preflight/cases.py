@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from tests.fake_aws import ACCOUNT, REFUSED, REGION, FakeAws, Refused, filtered, merged
@@ -342,54 +342,71 @@ INTERFACES = {
     }
 }
 
+
+def links(*found: Mapping[str, Any]) -> dict[str, Any]:
+    """The VPC endpoints that there are."""
+    return {"ec2.DescribeVpcEndpoints": endpoints(*found)}
+
+
+def no(operation: str, code: str, status: int = 400) -> dict[str, Any]:
+    """An error of an operation."""
+    return {operation: Refused(code, status=status)}
+
+
+def refused(operation: str) -> dict[str, Any]:
+    """An operation that is not permitted."""
+    return {operation: REFUSED}
+
+
+def case(status: str, check: str, words: str, *changed: Any, **more: Any) -> Case:
+    """A case whose words, with " & " between them, are all told."""
+    return Case(check, status, tuple(words.split(" & ")), *changed, **more)
+
+
+passes, fails, warns, unknown = (
+    partial(case, status) for status in ("pass", "fail", "warn", "unknown")
+)
+
 CASES = [
     # --- credentials, region, bootstrap, stack
-    Case("LLP101", "pass", ("user/dev",)),
-    Case(
-        "LLP101",
-        "fail",
-        ("210987654321", "--profile"),
-        aws={"sts.GetCallerIdentity": OTHER_ACCOUNT},
-    ),
-    Case("LLP101", "unknown", ("sts:GetCallerIdentity",), aws={"sts.GetCallerIdentity": REFUSED}),
-    Case("LLP102", "pass", (REGION,)),
-    Case("LLP102", "fail", ("eu-west-1", "us-east-1"), region="eu-west-1"),
-    Case(
+    passes("LLP101", "user/dev"),
+    fails("LLP101", "210987654321 & --profile", aws={"sts.GetCallerIdentity": OTHER_ACCOUNT}),
+    unknown("LLP101", "sts:GetCallerIdentity", aws=refused("sts.GetCallerIdentity")),
+    passes("LLP102", f"{REGION}"),
+    fails("LLP102", "eu-west-1 & us-east-1", region="eu-west-1"),
+    fails(
         "LLP102",
-        "fail",
-        ("not enabled",),
+        "not enabled",
         aws={
             "ec2.DescribeRegions": {
                 "Regions": [{"RegionName": REGION, "OptInStatus": "not-opted-in"}]
             }
         },
     ),
-    Case("LLP102", "fail", ("no region",), aws={"ec2.DescribeRegions": {"Regions": []}}),
-    Case("LLP103", "pass", ("version 30",)),
-    Case(
+    fails("LLP102", "no region", aws={"ec2.DescribeRegions": {"Regions": []}}),
+    passes("LLP103", "version 30"),
+    fails(
         "LLP103",
-        "fail",
-        ("`make bootstrap`", "cdk bootstrap aws://ACCOUNT/us-east-1"),
-        aws={"ssm.GetParameter": Refused("ParameterNotFound", status=400)},
+        "`make bootstrap` & cdk bootstrap aws://ACCOUNT/us-east-1",
+        aws=no("ssm.GetParameter", "ParameterNotFound"),
     ),
-    Case("LLP103", "fail", ("version 5",), aws={"ssm.GetParameter": {"Parameter": {"Value": "5"}}}),
-    Case("LLP103", "unknown", ("ssm:GetParameter",), aws={"ssm.GetParameter": REFUSED}),
-    Case("LLP104", "pass", ("will be created",)),
-    Case("LLP104", "pass", ("CREATE_COMPLETE",), aws=stack("CREATE_COMPLETE")),
-    Case("LLP104", "fail", ("Wait",), aws=stack("UPDATE_IN_PROGRESS")),
-    Case("LLP104", "fail", ("continue-update-rollback",), aws=stack("UPDATE_ROLLBACK_FAILED")),
-    Case("LLP104", "fail", ("no room",), aws=stack("DELETE_FAILED", StackStatusReason="no room")),
-    Case("LLP104", "warn", ("never created",), aws=stack("ROLLBACK_COMPLETE")),
-    Case("LLP104", "warn", ("rolled back",), aws=stack("UPDATE_ROLLBACK_COMPLETE")),
+    fails("LLP103", "version 5", aws={"ssm.GetParameter": {"Parameter": {"Value": "5"}}}),
+    unknown("LLP103", "ssm:GetParameter", aws=refused("ssm.GetParameter")),
+    passes("LLP104", "will be created"),
+    passes("LLP104", "CREATE_COMPLETE", aws=stack("CREATE_COMPLETE")),
+    fails("LLP104", "Wait", aws=stack("UPDATE_IN_PROGRESS")),
+    fails("LLP104", "continue-update-rollback", aws=stack("UPDATE_ROLLBACK_FAILED")),
+    fails("LLP104", "no room", aws=stack("DELETE_FAILED", StackStatusReason="no room")),
+    warns("LLP104", "never created", aws=stack("ROLLBACK_COMPLETE")),
+    warns("LLP104", "rolled back", aws=stack("UPDATE_ROLLBACK_COMPLETE")),
     # --- zones
-    Case("LLP201", "pass", ("us-east-1a is use1-az1",)),
-    Case("LLP201", "fail", ("use1-az2 is no zone",), aws=zones(use1_az1="available")),
-    Case("LLP201", "warn", ("impaired",), aws=zones(use1_az1="available", use1_az2="impaired")),
-    Case("LLP202", "pass", ("use1-az1, use1-az2",)),
-    Case(
+    passes("LLP201", "us-east-1a is use1-az1"),
+    fails("LLP201", "use1-az2 is no zone", aws=zones(use1_az1="available")),
+    warns("LLP201", "impaired", aws=zones(use1_az1="available", use1_az2="impaired")),
+    passes("LLP202", "use1-az1, use1-az2"),
+    fails(
         "LLP202",
-        "fail",
-        ("not in use1-az2", "offered in use1-az1"),
+        "not in use1-az2 & offered in use1-az1",
         aws={
             "ec2.DescribeVpcEndpointServices": {
                 "ServiceDetails": [
@@ -398,97 +415,51 @@ CASES = [
             }
         },
     ),
-    Case(
+    fails(
         "LLP202",
-        "fail",
-        ("no endpoint service", "runtime-fips"),
-        settings={"private_link.fips": True},
-        aws={"ec2.DescribeVpcEndpointServices": Refused("InvalidServiceName", status=400)},
+        "no endpoint service & runtime-fips",
+        {"private_link.fips": True},
+        no("ec2.DescribeVpcEndpointServices", "InvalidServiceName"),
     ),
-    Case("LLP202", "unknown", ("LLP201",), aws=zones(use1_az1="available")),
-    Case(
+    unknown("LLP202", "LLP201", aws=zones(use1_az1="available")),
+    unknown(
         "LLP202",
-        "unknown",
-        ("names no zones",),
+        "names no zones",
         aws={"ec2.DescribeVpcEndpointServices": {"ServiceDetails": [{}]}},
     ),
     # --- interface endpoints that exist
-    Case("LLP203", "pass", ("no endpoint with private DNS",)),
-    Case(
+    passes("LLP203", "no endpoint with private DNS"),
+    fails("LLP203", f"Adopt it & {LINK} & {GROUP}", aws=links(link())),
+    passes("LLP203", "no endpoint with private DNS", aws=links(link(State="deleted"))),
+    passes(
         "LLP203",
-        "fail",
-        ("Adopt it", LINK, GROUP),
-        aws={"ec2.DescribeVpcEndpoints": endpoints(link())},
+        "own",
+        aws={**links(link()), **resources("PrivateLinkEndpointAB1FEE43", EC2_VPCEndpoint=LINK)},
     ),
-    Case(
+    fails(
         "LLP203",
-        "pass",
-        ("no endpoint with private DNS",),
-        aws={"ec2.DescribeVpcEndpoints": endpoints(link(State="deleted"))},
+        "already: AWS refuses a second one",
+        aws={**links(link()), **resources("LegacyLinkEndpoint0A1B2C3D", EC2_VPCEndpoint=LINK)},
     ),
-    Case(
+    fails(
         "LLP203",
-        "pass",
-        ("own",),
+        "hosted zone",
+        aws={"route53.ListHostedZonesByVPC": hosted_zones("Z0123456789ABCDEFGHIJ")},
+    ),
+    passes(
+        "LLP203",
+        "",
         aws={
-            "ec2.DescribeVpcEndpoints": endpoints(link()),
-            **resources("PrivateLinkEndpointAB1FEE43", EC2_VPCEndpoint=LINK),
+            "route53.ListHostedZonesByVPC": hosted_zones(
+                "Z0123456789ABCDEFGHIJ", OwningService="vpce.amazonaws.com"
+            )
         },
     ),
-    Case(
+    fails("LLP203", "private_dns: false", aws=links(link())),
+    passes("LLP203", f"{OTHER_VPC} & no other hosted zone", {**FOR_OTHERS}),
+    fails(
         "LLP203",
-        "fail",
-        ("already: AWS refuses a second one",),
-        aws={
-            "ec2.DescribeVpcEndpoints": endpoints(link()),
-            **resources("LegacyLinkEndpoint0A1B2C3D", EC2_VPCEndpoint=LINK),
-        },
-    ),
-    Case(
-        "LLP203",
-        "fail",
-        ("hosted zone",),
-        aws={
-            "route53.ListHostedZonesByVPC": {
-                "MaxItems": "100",
-                "HostedZoneSummaries": [
-                    {
-                        "HostedZoneId": "Z0123456789ABCDEFGHIJ",
-                        "Owner": {"OwningAccount": ACCOUNT},
-                        "Name": f"runtime.sagemaker.{REGION}.amazonaws.com.",
-                    }
-                ],
-            }
-        },
-    ),
-    Case(
-        "LLP203",
-        "pass",
-        (),
-        aws={
-            "route53.ListHostedZonesByVPC": {
-                "MaxItems": "100",
-                "HostedZoneSummaries": [
-                    {
-                        "HostedZoneId": "Z0123456789ABCDEFGHIJ",
-                        "Owner": {"OwningService": "vpce.amazonaws.com"},
-                        "Name": f"runtime.sagemaker.{REGION}.amazonaws.com.",
-                    }
-                ],
-            }
-        },
-    ),
-    Case(
-        "LLP203",
-        "fail",
-        ("private_dns: false",),
-        aws={"ec2.DescribeVpcEndpoints": endpoints(link())},
-    ),
-    Case("LLP203", "pass", (OTHER_VPC, "no other hosted zone"), {**FOR_OTHERS}),
-    Case(
-        "LLP203",
-        "fail",
-        (LINK, OTHER_VPC, "zonal names"),
+        f"{LINK} & {OTHER_VPC} & zonal names",
         FOR_OTHERS,
         {
             "ec2.DescribeVpcEndpoints": in_vpc(
@@ -496,10 +467,9 @@ CASES = [
             )
         },
     ),
-    Case(
+    fails(
         "LLP203",
-        "fail",
-        ("Z0123456789ABCDEFGHIJ", OTHER_VPC),
+        f"Z0123456789ABCDEFGHIJ & {OTHER_VPC}",
         FOR_OTHERS,
         {
             "route53.ListHostedZonesByVPC": in_vpc(
@@ -507,10 +477,9 @@ CASES = [
             )
         },
     ),
-    Case(
+    passes(
         "LLP203",
-        "pass",
-        (OTHER_VPC,),
+        f"{OTHER_VPC}",
         FOR_OTHERS,
         {
             "route53.ListHostedZonesByVPC": in_vpc(
@@ -522,81 +491,46 @@ CASES = [
         },
     ),
     # Also where the callers' own VPC is new, or has the name left alone.
-    Case(
+    fails(
         "LLP203",
-        "fail",
-        ("Z0123456789ABCDEFGHIJ", OTHER_VPC),
+        f"Z0123456789ABCDEFGHIJ & {OTHER_VPC}",
         {**FOR_OTHERS, "network": None},
         {"route53.ListHostedZonesByVPC": hosted_zones("Z0123456789ABCDEFGHIJ")},
     ),
-    Case(
+    passes("LLP204", f"{RUNTIME} & private DNS on", ADOPTED, links(link())),
+    fails(
         "LLP204",
-        "pass",
-        (RUNTIME, "private DNS on"),
+        "does not exist",
         ADOPTED,
-        {"ec2.DescribeVpcEndpoints": endpoints(link())},
+        no("ec2.DescribeVpcEndpoints", "InvalidVpcEndpointId.NotFound"),
     ),
-    Case(
+    fails(
         "LLP204",
-        "fail",
-        ("does not exist",),
+        "Name the endpoint of service",
         ADOPTED,
-        {"ec2.DescribeVpcEndpoints": Refused("InvalidVpcEndpointId.NotFound", status=400)},
+        links(link(ServiceName="com.amazonaws.us-east-1.sqs")),
     ),
-    Case(
+    fails("LLP204", "vpc-0fedcba9876543210", ADOPTED, links(link(VpcId="vpc-0fedcba9876543210"))),
+    fails("LLP204", "pending", ADOPTED, links(link(State="pending"))),
+    warns("LLP204", "private DNS is off", ADOPTED, links(link(PrivateDnsEnabled=False))),
+    fails(
         "LLP204",
-        "fail",
-        ("Name the endpoint of service",),
+        "no subnet in use1-az2",
         ADOPTED,
-        {"ec2.DescribeVpcEndpoints": endpoints(link(ServiceName="com.amazonaws.us-east-1.sqs"))},
+        {**links(link()), "ec2.DescribeSubnets": {"Subnets": [subnet("use1-az1")]}},
     ),
-    Case(
+    warns(
         "LLP204",
-        "fail",
-        ("vpc-0fedcba9876543210",),
+        "does not guard it & 10.0.0.0/16",
         ADOPTED,
-        {"ec2.DescribeVpcEndpoints": endpoints(link(VpcId="vpc-0fedcba9876543210"))},
+        links(link(Groups=[{"GroupId": "sg-0fedcba9876543210"}])),
     ),
-    Case(
+    fails(
         "LLP204",
-        "fail",
-        ("pending",),
-        ADOPTED,
-        {"ec2.DescribeVpcEndpoints": endpoints(link(State="pending"))},
-    ),
-    Case(
-        "LLP204",
-        "warn",
-        ("private DNS is off",),
-        ADOPTED,
-        {"ec2.DescribeVpcEndpoints": endpoints(link(PrivateDnsEnabled=False))},
-    ),
-    Case(
-        "LLP204",
-        "fail",
-        ("no subnet in use1-az2",),
+        "lets nobody in",
         ADOPTED,
         {
-            "ec2.DescribeVpcEndpoints": endpoints(link()),
-            "ec2.DescribeSubnets": {"Subnets": [subnet("use1-az1")]},
-        },
-    ),
-    Case(
-        "LLP204",
-        "warn",
-        ("does not guard it", "10.0.0.0/16"),
-        ADOPTED,
-        {"ec2.DescribeVpcEndpoints": endpoints(link(Groups=[{"GroupId": "sg-0fedcba9876543210"}]))},
-    ),
-    Case(
-        "LLP204",
-        "fail",
-        ("lets nobody in",),
-        ADOPTED,
-        {
-            "ec2.DescribeVpcEndpoints": endpoints(
-                link(Groups=[{"GroupId": "sg-0fedcba9876543210"}])
-            ),
+            **links(link(Groups=[{"GroupId": "sg-0fedcba9876543210"}])),
             "ec2.DescribeSecurityGroups": {
                 "SecurityGroups": [
                     {
@@ -614,100 +548,82 @@ CASES = [
             },
         },
     ),
-    Case(
+    warns(
         "LLP204",
-        "warn",
-        ("endpoint/sentiment",),
+        "endpoint/sentiment",
         ADOPTED,
-        {
-            "ec2.DescribeVpcEndpoints": endpoints(
-                link(
-                    PolicyDocument=json.dumps(
-                        {
-                            "Statement": [
-                                {
-                                    "Effect": "Allow",
-                                    "Principal": "*",
-                                    "Action": "sagemaker:InvokeEndpoint",
-                                    "Resource": f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:endpoint/other",
-                                }
-                            ]
-                        }
-                    )
+        links(
+            link(
+                PolicyDocument=json.dumps(
+                    {
+                        "Statement": [
+                            {
+                                "Effect": "Allow",
+                                "Principal": "*",
+                                "Action": "sagemaker:InvokeEndpoint",
+                                "Resource": f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:endpoint/other",
+                            }
+                        ]
+                    }
                 )
             )
-        },
+        ),
     ),
-    Case(
+    unknown(
         "LLP204",
-        "unknown",
-        ("StringEquals aws:SourceVpc",),
+        "StringEquals aws:SourceVpc",
         ADOPTED,
-        {
-            "ec2.DescribeVpcEndpoints": endpoints(
-                link(
-                    PolicyDocument=json.dumps(
-                        {
-                            "Statement": [
-                                {
-                                    "Effect": "Allow",
-                                    "Principal": "*",
-                                    "Action": "*",
-                                    "Resource": "*",
-                                    "Condition": {"StringEquals": {"aws:SourceVpc": VPC}},
-                                }
-                            ]
-                        }
-                    )
+        links(
+            link(
+                PolicyDocument=json.dumps(
+                    {
+                        "Statement": [
+                            {
+                                "Effect": "Allow",
+                                "Principal": "*",
+                                "Action": "*",
+                                "Resource": "*",
+                                "Condition": {"StringEquals": {"aws:SourceVpc": VPC}},
+                            }
+                        ]
+                    }
                 )
             )
-        },
+        ),
     ),
     # --- whom private DNS redirects
-    Case("LLP209", "pass", ("no other endpoint",)),
-    Case(
+    passes("LLP209", "no other endpoint"),
+    passes(
         "LLP209",
-        "pass",
-        ("no other endpoint",),
+        "no other endpoint",
         aws={
             "sagemaker.ListEndpoints": in_service("Sentiment"),
             **resources(SageMaker_Endpoint=ENDPOINT_ARN),
         },
     ),
-    Case(
+    passes(
         "LLP209",
-        "pass",
-        (LINK, "already"),
+        f"{LINK} & already",
         aws={
             "sagemaker.ListEndpoints": in_service("theirs"),
-            "ec2.DescribeVpcEndpoints": endpoints(link()),
+            **links(link()),
             **resources(EC2_VPCEndpoint=LINK),
         },
     ),
-    Case(
+    warns(
         "LLP209",
-        "warn",
-        (
-            "2 other endpoints are in service",
-            "ranking",
-            "theirs",
-            VPC,
-            "allow_cidrs",
-            "private_dns: false",
-        ),
+        f"2 other endpoints are in service & ranking & theirs & {VPC} & allow_cidrs & private_dns: false",
         aws={"sagemaker.ListEndpoints": in_service("theirs", "ranking")},
     ),
-    Case(
+    warns(
         "LLP209",
-        "warn",
-        ("1 other endpoint is", "narrow_policy: true refuses them"),
+        "1 other endpoint is & narrow_policy: true refuses them",
         {"private_link": {"narrow_policy": True}},
         {"sagemaker.ListEndpoints": in_service("theirs")},
     ),
-    Case(
+    unknown(
         "LLP209",
-        "unknown",
-        ("callers", "no flow log", "CloudTrail"),
+        "callers & no flow log & CloudTrail",
         aws={"sagemaker.ListEndpoints": in_service("theirs")},
     ),
     *(
@@ -719,15 +635,9 @@ CASES = [
             {"LogDestinationType": "s3", "LogGroupName": ""},
         )
     ),
-    Case(
+    warns(
         "LLP209",
-        "warn",
-        (
-            "callers",
-            "10.0.3.17 (eni-1, AWS Lambda VPC ENI-shop)",
-            "behind NAT gateway eni-2",
-            "10.0.4.9 (eni-3)",
-        ),
+        "callers & 10.0.3.17 (eni-1, AWS Lambda VPC ENI-shop) & behind NAT gateway eni-2 & 10.0.4.9 (eni-3)",
         aws={
             **flow_log(),
             **INTERFACES,
@@ -739,71 +649,51 @@ CASES = [
             ),
         },
     ),
-    Case(
-        "LLP209",
-        "unknown",
-        ("nobody is in what was read",),
-        aws={**flow_log(), "logs.FilterLogEvents": flows()},
+    unknown(
+        "LLP209", "nobody is in what was read", aws={**flow_log(), "logs.FilterLogEvents": flows()}
     ),
-    Case(
-        "LLP209",
-        "unknown",
-        ("logs:FilterLogEvents",),
-        aws={**flow_log(), "logs.FilterLogEvents": REFUSED},
-    ),
+    unknown("LLP209", "logs:FilterLogEvents", aws={**flow_log(), "logs.FilterLogEvents": REFUSED}),
     # --- the VPC and its subnets
-    Case("LLP205", "pass", ("hostnames on",)),
-    Case(
+    passes("LLP205", "hostnames on"),
+    passes(
         "LLP205",
-        "pass",
-        ("enableDnsHostnames off", "private DNS alone"),
+        "enableDnsHostnames off & private DNS alone",
         LEFT_ALONE,
         {"ec2.DescribeVpcAttribute": vpc_attribute(hostnames=False)},
     ),
-    Case(
+    fails(
         "LLP205",
-        "fail",
-        ("enableDnsHostnames off",),
+        "enableDnsHostnames off",
         aws={"ec2.DescribeVpcAttribute": vpc_attribute(hostnames=False)},
     ),
-    Case(
-        "LLP205",
-        "fail",
-        ("does not exist",),
-        aws={"ec2.DescribeVpcAttribute": Refused("InvalidVpcID.NotFound", status=400)},
-    ),
-    Case("LLP206", "pass", (SUBNETS["use1-az1"], "use1-az1")),
-    Case(
+    fails("LLP205", "does not exist", aws=no("ec2.DescribeVpcAttribute", "InvalidVpcID.NotFound")),
+    passes("LLP206", f"{SUBNETS['use1-az1']} & use1-az1"),
+    fails(
         "LLP206",
-        "fail",
-        ("lies in us-east-1c",),
+        "lies in us-east-1c",
         aws=subnets(AvailabilityZone=f"{REGION}c", AvailabilityZoneId="use1-az3"),
     ),
-    Case(
+    fails(
         "LLP206",
-        "fail",
-        (f"no subnet of {VPC}",),
+        f"no subnet of {VPC}",
         aws={"ec2.DescribeSubnets": {"Subnets": [subnet("use1-az2")]}},
     ),
-    Case("LLP206", "pass", ("10.0.1.0/24",), NAMES),
-    Case(
+    passes("LLP206", "10.0.1.0/24", NAMES),
+    fails(
         "LLP206",
-        "fail",
-        ("internet gateway in us-east-1b",),
+        "internet gateway in us-east-1b",
         NAMES,
         {"ec2.DescribeSubnets": {"Subnets": [subnet("use1-az1")]}},
     ),
-    Case(
+    fails(
         "LLP206",
-        "fail",
-        ("internet gateway in us-east-1a",),
+        "internet gateway in us-east-1a",
         NAMES,
         routes({**DEFAULT_ROUTE, "GatewayId": "igw-0123456789abcdef0"}),
     ),
-    Case(
+    warns(
         "LLP206",
-        "warn",
-        ("takes one of them",),
+        "takes one of them",
         NAMES,
         {
             "ec2.DescribeSubnets": {
@@ -816,186 +706,138 @@ CASES = [
         },
     ),
     # 2 fleets x 8 instances x 2 addresses + interface endpoint + 16 spare = 49 free ones
-    Case("LLP207", "pass", ("49 hold two fleets of 8",)),
-    Case("LLP207", "pass", ("49 free",), aws=subnets(AvailableIpAddressCount=49)),
-    Case(
+    passes("LLP207", "49 hold two fleets of 8"),
+    passes("LLP207", "49 free", aws=subnets(AvailableIpAddressCount=49)),
+    warns("LLP207", "48 free & 25 when they spread", aws=subnets(AvailableIpAddressCount=48)),
+    fails("LLP207", "24 free", aws=subnets(AvailableIpAddressCount=24)),
+    warns(
         "LLP207",
-        "warn",
-        ("48 free", "25 when they spread"),
-        aws=subnets(AvailableIpAddressCount=48),
-    ),
-    Case("LLP207", "fail", ("24 free",), aws=subnets(AvailableIpAddressCount=24)),
-    Case(
-        "LLP207",
-        "warn",
-        ("running fleet",),
+        "running fleet",
         aws=stack("UPDATE_COMPLETE") | subnets(AvailableIpAddressCount=24),
     ),
-    Case("LLP207", "pass", ("48 hold",), ADOPTED),
-    Case(
-        "LLP207",
-        "unknown",
-        ("LLP206",),
-        aws={"ec2.DescribeSubnets": {"Subnets": [subnet("use1-az2")]}},
-    ),
-    Case("LLP208", "pass", ("gateway endpoint",)),
-    Case(
+    passes("LLP207", "48 hold", ADOPTED),
+    unknown("LLP207", "LLP206", aws={"ec2.DescribeSubnets": {"Subnets": [subnet("use1-az2")]}}),
+    passes("LLP208", "gateway endpoint"),
+    passes(
         "LLP208",
-        "pass",
-        ("NAT gateway",),
+        "NAT gateway",
         aws=routes({**DEFAULT_ROUTE, "NatGatewayId": "nat-0123456789abcdef0"}),
     ),
-    Case("LLP208", "warn", ("no way to S3",), aws=routes()),
-    Case(
+    warns("LLP208", "no way to S3", aws=routes()),
+    warns(
         "LLP208",
-        "warn",
-        ("no way to S3",),
+        "no way to S3",
         aws=routes(
             {**DEFAULT_ROUTE, "NatGatewayId": "nat-0123456789abcdef0", "State": "blackhole"}
         ),
     ),
-    Case(
+    fails(
         "LLP208",
-        "fail",
-        ("network isolation", "gateway endpoint for S3"),
+        "network isolation & gateway endpoint for S3",
         {E + "network_isolation": True},
         routes(),
     ),
-    Case(
+    warns(
         "LLP208",
-        "warn",
-        ("internet gateway only",),
+        "internet gateway only",
         aws=routes({**DEFAULT_ROUTE, "GatewayId": "igw-0123456789abcdef0"}),
     ),
-    Case(
+    warns(
         "LLP208",
-        "warn",
-        ("no way to S3",),
-        aws={
-            "ec2.DescribeVpcEndpoints": endpoints(
-                {**S3_GATEWAY, "RouteTableIds": ["rtb-0fedcba9876543210"]}
-            )
-        },
+        "no way to S3",
+        aws=links({**S3_GATEWAY, "RouteTableIds": ["rtb-0fedcba9876543210"]}),
     ),
     # --- capacity
-    Case("LLP301", "pass", ("ml.m5.xlarge",)),
-    Case(
+    passes("LLP301", "ml.m5.xlarge"),
+    passes(
         "LLP301",
-        "pass",
-        (),
+        "",
         aws={
             "service-quotas.ListServiceQuotas": quotas(),
             "service-quotas.ListAWSDefaultServiceQuotas": quotas(ml_m5_xlarge=4),
         },
     ),
-    Case(
+    warns(
         "LLP301",
-        "warn",
-        ("probably not offered",),
+        "probably not offered",
         aws={"service-quotas.ListServiceQuotas": quotas(ml_g5_xlarge=4)},
     ),
-    Case("LLP302", "pass", ("quota 16 (applied)", "8 at most", "16 during")),
-    Case(
+    passes("LLP302", "quota 16 (applied) & 8 at most & 16 during"),
+    fails(
         "LLP302",
-        "fail",
-        ("quota 15", "request-service-quota-increase", "--desired-value 16"),
+        "quota 15 & request-service-quota-increase & --desired-value 16",
         aws={"service-quotas.ListServiceQuotas": quotas(ml_m5_xlarge=15)},
     ),
-    Case(
+    fails(
         "LLP302",
-        "fail",
-        ("AWS's default",),
+        "AWS's default",
         aws={
             "service-quotas.ListServiceQuotas": quotas(),
             "service-quotas.ListAWSDefaultServiceQuotas": quotas(ml_m5_xlarge=4),
         },
     ),
     # 8 and a batch of a quarter
-    Case(
+    passes(
         "LLP302",
-        "pass",
-        ("10 during",),
+        "10 during",
         {E + "deployment": {"rolling": {"batch_percent": 25}}},
         {"service-quotas.ListServiceQuotas": quotas(ml_m5_xlarge=10)},
     ),
-    Case(
+    unknown("LLP302", "LLP301", aws={"service-quotas.ListServiceQuotas": quotas(ml_g5_xlarge=4)}),
+    unknown(
         "LLP302",
-        "unknown",
-        ("LLP301",),
-        aws={"service-quotas.ListServiceQuotas": quotas(ml_g5_xlarge=4)},
-    ),
-    Case(
-        "LLP302",
-        "unknown",
-        ("not available",),
+        "not available",
         aws={
             "service-quotas.ListServiceQuotas": {
                 "Quotas": [{"QuotaName": "ml.m5.xlarge for endpoint usage"}]
             }
         },
     ),
-    Case("LLP303", "pass", ("nothing is reserved", "1000"), WARMED),
-    Case("LLP303", "pass", ("4 more reserved", "leave 996"), RESERVING),
-    Case("LLP303", "pass", ("4 more reserved", "leave 100"), RESERVING, concurrent(150, 104)),
-    Case(
+    passes("LLP303", "nothing is reserved & 1000", WARMED),
+    passes("LLP303", "4 more reserved & leave 996", RESERVING),
+    passes("LLP303", "4 more reserved & leave 100", RESERVING, concurrent(150, 104)),
+    fails(
         "LLP303",
-        "fail",
-        ("leave 99", "at least 100", "reserve_concurrency: false"),
+        "leave 99 & at least 100 & reserve_concurrency: false",
         RESERVING,
         concurrent(150, 103),
     ),
     # What the stack has reserved before is not reserved again.
-    Case(
+    passes(
         "LLP303",
-        "pass",
-        ("0 more reserved",),
+        "0 more reserved",
         RESERVING,
         {**concurrent(150, 100), **DEPLOYED, **reserving_stack(2, 2)},
     ),
-    Case(
+    passes(
         "LLP303",
-        "pass",
-        ("2 more reserved",),
+        "2 more reserved",
         RESERVING,
         {**concurrent(150, 102), **DEPLOYED, **reserving_stack(2)},
     ),
     # Changed from reserving to not reserving: what is given back counts.
-    Case(
+    passes(
         "LLP303",
-        "pass",
-        ("nothing is reserved",),
+        "nothing is reserved",
         WARMED,
         {**concurrent(150, 100), **DEPLOYED, **reserving_stack(2, 2)},
     ),
     # A new account.
-    Case("LLP303", "fail", ("leave 6", "at least 10"), RESERVING, concurrent(10, 10)),
-    Case("LLP303", "warn", ("10 executions", "L-B99A9384"), WARMED, concurrent(10, 10)),
-    Case(
-        "LLP303",
-        "unknown",
-        ("lambda:GetAccountSettings",),
-        WARMED,
-        {"lambda.GetAccountSettings": REFUSED},
-    ),
+    fails("LLP303", "leave 6 & at least 10", RESERVING, concurrent(10, 10)),
+    warns("LLP303", "10 executions & L-B99A9384", WARMED, concurrent(10, 10)),
+    unknown("LLP303", "lambda:GetAccountSettings", WARMED, refused("lambda.GetAccountSettings")),
     # --- image and data
-    Case("LLP401", "pass", ("team/model:1.4",)),
-    Case("LLP401", "pass", ("763104351884",), {DATA: container(image=DLC)}),
-    Case(
+    passes("LLP401", "team/model:1.4"),
+    passes("LLP401", "763104351884", {DATA: container(image=DLC)}),
+    fails(
         "LLP401",
-        "fail",
-        ("has no",),
+        "has no",
         aws={"ecr.BatchGetImage": {"images": [], "failures": [{"failureCode": "ImageNotFound"}]}},
     ),
-    Case(
+    fails("LLP401", "has no", aws=no("ecr.BatchGetImage", "RepositoryNotFoundException")),
+    unknown(
         "LLP401",
-        "fail",
-        ("has no",),
-        aws={"ecr.BatchGetImage": Refused("RepositoryNotFoundException", status=400)},
-    ),
-    Case(
-        "LLP401",
-        "unknown",
-        ("UpstreamAccessDenied",),
+        "UpstreamAccessDenied",
         aws={
             "ecr.BatchGetImage": {
                 "images": [],
@@ -1003,29 +845,23 @@ CASES = [
             }
         },
     ),
-    Case(
+    fails(
         "LLP401",
-        "fail",
-        ("lies in eu-west-1",),
+        "lies in eu-west-1",
         {DATA: container(image={"uri": f"{ACCOUNT}.dkr.ecr.eu-west-1.amazonaws.com/team/model:1"})},
     ),
-    Case(
-        "LLP401",
-        "unknown",
-        ("no ECR registry",),
-        {DATA: container(image={"uri": "docker.io/team/model:1"})},
+    unknown(
+        "LLP401", "no ECR registry", {DATA: container(image={"uri": "docker.io/team/model:1"})}
     ),
-    Case("LLP402", "pass", ("x86_64 on ml.m5.xlarge",)),
-    Case(
+    passes("LLP402", "x86_64 on ml.m5.xlarge"),
+    fails(
         "LLP402",
-        "fail",
-        ("arm64 on ml.m5.xlarge", "linux/amd64"),
+        "arm64 on ml.m5.xlarge & linux/amd64",
         fetched=lambda url: b'{"architecture": "arm64"}',
     ),
-    Case(
+    passes(
         "LLP402",
-        "pass",
-        ("x86_64, arm64",),
+        "x86_64, arm64",
         aws={
             "ecr.BatchGetImage": manifest(
                 {
@@ -1038,77 +874,63 @@ CASES = [
             )
         },
     ),
-    Case(
-        "LLP402",
-        "fail",
-        ("x86_64 on ml.c7g.xlarge", "linux/arm64"),
-        {E + "instance_type": "ml.c7g.xlarge"},
+    fails(
+        "LLP402", "x86_64 on ml.c7g.xlarge & linux/arm64", {E + "instance_type": "ml.c7g.xlarge"}
     ),
-    Case("LLP402", "unknown", ("does not tell",), fetched=lambda url: b"not json"),
-    Case("LLP402", "unknown", ("LLP401",), aws={"ecr.BatchGetImage": {"images": []}}),
-    Case("LLP403", "pass", ("268 MB",)),
-    Case(
-        "LLP403",
-        "pass",
-        ("2 objects, 3 kB",),
-        {DATA: container(data={"s3_prefix": "s3://models/sentiment/"})},
+    unknown("LLP402", "does not tell", fetched=lambda url: b"not json"),
+    unknown("LLP402", "LLP401", aws={"ecr.BatchGetImage": {"images": []}}),
+    passes("LLP403", "268 MB"),
+    passes(
+        "LLP403", "2 objects, 3 kB", {DATA: container(data={"s3_prefix": "s3://models/sentiment/"})}
     ),
-    Case(
-        "LLP403",
-        "fail",
-        ("nothing at s3://models",),
-        aws={"s3.HeadObject": Refused("404", "Not Found", 404)},
+    fails(
+        "LLP403", "nothing at s3://models", aws={"s3.HeadObject": Refused("404", "Not Found", 404)}
     ),
-    Case(
+    fails(
         "LLP403",
-        "fail",
-        ("nothing at",),
+        "nothing at",
         {DATA: container(data={"s3_prefix": "s3://models/sentiment/"})},
         {"s3.ListObjectsV2": {"KeyCount": 0}},
     ),
-    Case("LLP403", "unknown", ("s3:GetObject",), aws={"s3.HeadObject": Refused("403")}),
-    Case("LLP403", "pass", ("may decrypt", DATA_KEY), STATED_KEY, encrypted(DATA_KEY)),
-    Case("LLP403", "pass", ("may decrypt",), STATED_KEY, encrypted(DATA_KEY.rpartition("/")[2])),
-    Case("LLP403", "pass", ("AWS manages",), {E + "role_arn": None}, managed_by("AWS")),
-    Case(  # the role writes with it, which takes kms:Decrypt
+    unknown("LLP403", "s3:GetObject", aws={"s3.HeadObject": Refused("403")}),
+    passes("LLP403", f"may decrypt & {DATA_KEY}", STATED_KEY, encrypted(DATA_KEY)),
+    passes("LLP403", "may decrypt", STATED_KEY, encrypted(DATA_KEY.rpartition("/")[2])),
+    passes("LLP403", "AWS manages", {E + "role_arn": None}, managed_by("AWS")),
+    # the role writes with it, which takes kms:Decrypt
+    passes(
         "LLP403",
-        "pass",
-        ("may decrypt",),
+        "may decrypt",
         {E + "data_capture": {"s3": "s3://captured/", "kms_key_arn": DATA_KEY}},
         encrypted(DATA_KEY),
     ),
-    Case(
+    passes(
         "LLP403",
-        "pass",
-        ("may decrypt",),
+        "may decrypt",
         {E + "core_dump": {"s3": "s3://dumps/"}, "safeguards": {"kms_key_arn": DATA_KEY}},
         encrypted(DATA_KEY),
     ),
-    Case(
+    fails(
         "LLP403",
-        "fail",
-        (DATA_KEY, "with no key"),
+        f"{DATA_KEY} & with no key",
         {E + "role_arn": None, "safeguards": {"kms_key_arn": DATA_KEY}},
         managed_by("CUSTOMER"),
     ),
-    Case(
+    fails(
         "LLP403",
-        "fail",
-        (DATA_KEY, f"with {KEY}", f"kms_key_arn: '{DATA_KEY}'"),
+        f"{DATA_KEY} & with {KEY} & kms_key_arn: '{DATA_KEY}'",
         {**with_key(KEY), E + "role_arn": None},
         managed_by("CUSTOMER"),
     ),
-    Case(  # the first variant's role has that key
+    # the first variant's role has that key
+    fails(
         "LLP403",
-        "fail",
-        ("sentiment b ", "with no key"),
+        "sentiment b  & with no key",
         {**STATED_KEY, E + "role_arn": None, E + "variants": {"b": {"containers": container()}}},
         managed_by("CUSTOMER"),
     ),
-    Case(
+    fails(
         "LLP403",
-        "fail",
-        ("4 objects, 35 B, the largest encrypted with", f"kms_key_arn: '{DATA_KEY}'"),
+        f"4 objects, 35 B, the largest encrypted with & kms_key_arn: '{DATA_KEY}'",
         {E + "role_arn": None, DATA: container(data={"s3_prefix": "s3://models/sentiment/"})},
         {
             "kms.DescribeKey": managed_by("CUSTOMER")["kms.DescribeKey"],
@@ -1121,92 +943,69 @@ CASES = [
             },
         },
     ),
-    Case(
+    fails(
         "LLP403",
-        "fail",
-        ("no such key",),
+        "no such key",
         aws={**encrypted(DATA_KEY), "kms.DescribeKey": Refused("NotFoundException", status=400)},
     ),
-    Case(  # nobody is asked: another account's key takes a right in any case
+    # nobody is asked: another account's key takes a right in any case
+    fails(
         "LLP403",
-        "fail",
-        ("210987654321", "policy name this account"),
+        "210987654321 & policy name this account",
         {E + "role_arn": None},
         {**encrypted(DATA_KEY.replace(ACCOUNT, "210987654321")), "kms.DescribeKey": REFUSED},
     ),
-    Case("LLP403", "warn", (DATA_KEY, ROLE, "not looked up"), aws=managed_by("CUSTOMER")),
-    Case(
+    warns("LLP403", f"{DATA_KEY} & {ROLE} & not looked up", aws=managed_by("CUSTOMER")),
+    unknown(
         "LLP403",
-        "unknown",
-        ("kms:DescribeKey",),
+        "kms:DescribeKey",
         {E + "role_arn": None},
         {**encrypted(DATA_KEY), "kms.DescribeKey": REFUSED},
     ),
-    Case("LLP404", "pass", (f"models is in {REGION}",)),
-    Case(
+    passes("LLP404", f"models is in {REGION}"),
+    fails("LLP404", "models is in eu-west-1", aws={"s3.HeadBucket": {"BucketRegion": "eu-west-1"}}),
+    fails(
         "LLP404",
-        "fail",
-        ("models is in eu-west-1",),
-        aws={"s3.HeadBucket": {"BucketRegion": "eu-west-1"}},
-    ),
-    Case(
-        "LLP404",
-        "fail",
-        ("eu-west-1",),
+        "eu-west-1",
         aws={"s3.HeadBucket": Refused("403", headers={"x-amz-bucket-region": "eu-west-1"})},
     ),
-    Case(
+    fails(
         "LLP404",
-        "fail",
-        ("eu-west-1",),
+        "eu-west-1",
         aws={"s3.HeadBucket": {}, "s3.GetBucketLocation": {"LocationConstraint": "EU"}},
     ),
-    Case("LLP404", "pass", (REGION,), aws={"s3.HeadBucket": {}}),
-    Case("LLP404", "fail", ("no bucket",), aws={"s3.HeadBucket": Refused("404", status=404)}),
-    Case("LLP405", "pass", ("268 MB, 3 s at an assumed 100 MB/s",)),
-    Case(
+    passes("LLP404", f"{REGION}", aws={"s3.HeadBucket": {}}),
+    fails("LLP404", "no bucket", aws=no("s3.HeadBucket", "404", 404)),
+    passes("LLP405", "268 MB, 3 s at an assumed 100 MB/s"),
+    warns("LLP405", "41 GB & no timeout", aws={"s3.HeadObject": {"ContentLength": 41 * 10**9}}),
+    warns(
         "LLP405",
-        "warn",
-        ("41 GB", "no timeout"),
-        aws={"s3.HeadObject": {"ContentLength": 41 * 10**9}},
-    ),
-    Case(
-        "LLP405",
-        "warn",
-        ("timeout is 60 s",),
+        "timeout is 60 s",
         {E + "model_data_download_timeout": "60s"},
         {"s3.HeadObject": {"ContentLength": 7 * 10**9}},
     ),
-    Case(
+    passes(
         "LLP405",
-        "pass",
-        ("600 s allowed",),
+        "600 s allowed",
         {E + "model_data_download_timeout": "10m"},
         {"s3.HeadObject": {"ContentLength": 41 * 10**9}},
     ),
-    Case(
+    fails(
         "LLP405",
-        "fail",
-        ("do not fit", "2 GiB"),
+        "do not fit & 2 GiB",
         {E + "volume_size_gib": 2},
         {"s3.HeadObject": {"ContentLength": 3 * 10**9}},
     ),
-    Case("LLP405", "unknown", ("LLP403",), aws={"s3.HeadObject": Refused("404", status=404)}),
+    unknown("LLP405", "LLP403", aws=no("s3.HeadObject", "404", 404)),
     # --- what the stack refers to
-    Case("LLP501", "pass", ("model-role trusts",)),
-    Case("LLP501", "fail", ("does not name sagemaker",), aws={"iam.GetRole": untrusting}),
-    Case("LLP501", "fail", ("no role",), aws={"iam.GetRole": Refused("NoSuchEntity", status=404)}),
-    Case(
-        "LLP501",
-        "fail",
-        ("210987654321",),
-        {E + "role_arn": "arn:aws:iam::210987654321:role/model-role"},
-    ),
-    Case("LLP502", "pass", ("cfn-exec-role", "iam:PassRole")),
-    Case(
+    passes("LLP501", "model-role trusts"),
+    fails("LLP501", "does not name sagemaker", aws={"iam.GetRole": untrusting}),
+    fails("LLP501", "no role", aws=no("iam.GetRole", "NoSuchEntity", 404)),
+    fails("LLP501", "210987654321", {E + "role_arn": "arn:aws:iam::210987654321:role/model-role"}),
+    passes("LLP502", "cfn-exec-role & iam:PassRole"),
+    fails(
         "LLP502",
-        "fail",
-        ("may not iam:PassRole", ROLE),
+        f"may not iam:PassRole & {ROLE}",
         aws={
             "iam.SimulatePrincipalPolicy": {
                 "EvaluationResults": [
@@ -1215,12 +1014,11 @@ CASES = [
             }
         },
     ),
-    Case("LLP502", "pass", ("dev may",), aws={"iam.GetRole": only_model_role}),
-    Case("LLP502", "pass", ("iam:CreateRole, iam:PassRole",), {E + "role_arn": None}),
-    Case(
+    passes("LLP502", "dev may", aws={"iam.GetRole": only_model_role}),
+    passes("LLP502", "iam:CreateRole, iam:PassRole", {E + "role_arn": None}),
+    unknown(
         "LLP502",
-        "unknown",
-        ("who deploys",),
+        "who deploys",
         aws={
             "iam.GetRole": Refused("NoSuchEntity", status=404),
             "sts.GetCallerIdentity": {
@@ -1230,52 +1028,32 @@ CASES = [
             },
         },
     ),
-    Case("LLP503", "pass", ("on-call: 2",)),
-    Case(
+    passes("LLP503", "on-call: 2"),
+    fails("LLP503", "no topic", aws=no("sns.GetTopicAttributes", "NotFound", 404)),
+    fails("LLP503", "eu-west-1", {"alarm_topic_arn": TOPIC.replace(REGION, "eu-west-1")}),
+    warns(
         "LLP503",
-        "fail",
-        ("no topic",),
-        aws={"sns.GetTopicAttributes": Refused("NotFound", status=404)},
-    ),
-    Case("LLP503", "fail", ("eu-west-1",), {"alarm_topic_arn": TOPIC.replace(REGION, "eu-west-1")}),
-    Case(
-        "LLP503",
-        "warn",
-        ("nobody",),
+        "nobody",
         aws={"sns.GetTopicAttributes": {"Attributes": {"SubscriptionsConfirmed": "0"}}},
     ),
-    Case(
+    warns(
         "LLP503",
-        "warn",
-        ("alias/aws/sns",),
+        "alias/aws/sns",
         aws={
             "sns.GetTopicAttributes": {
                 "Attributes": {"SubscriptionsConfirmed": "1", "KmsMasterKeyId": "alias/aws/sns"}
             }
         },
     ),
-    Case("LLP504", "pass", ("Enabled",)),
-    Case("LLP504", "pass", ("model data",), {**STATED_KEY, E + "kms_key_arn": None}),
-    Case(
+    passes("LLP504", "Enabled"),
+    passes("LLP504", "model data", {**STATED_KEY, E + "kms_key_arn": None}),
+    fails("LLP504", "model data & another region", with_key(KEY.replace(REGION, "eu-west-1"))),
+    fails("LLP504", "PendingDeletion", aws={"kms.DescribeKey": KEY_STATE}),
+    fails("LLP504", "no key", aws=no("kms.DescribeKey", "NotFoundException")),
+    fails("LLP504", "another region", {E + "kms_key_arn": KEY.replace(REGION, "eu-west-1")}),
+    fails(
         "LLP504",
-        "fail",
-        ("model data", "another region"),
-        with_key(KEY.replace(REGION, "eu-west-1")),
-    ),
-    Case("LLP504", "fail", ("PendingDeletion",), aws={"kms.DescribeKey": KEY_STATE}),
-    Case(
-        "LLP504",
-        "fail",
-        ("no key",),
-        aws={"kms.DescribeKey": Refused("NotFoundException", status=400)},
-    ),
-    Case(
-        "LLP504", "fail", ("another region",), {E + "kms_key_arn": KEY.replace(REGION, "eu-west-1")}
-    ),
-    Case(
-        "LLP504",
-        "fail",
-        ("SIGN_VERIFY",),
+        "SIGN_VERIFY",
         aws={
             "kms.DescribeKey": {
                 "KeyMetadata": {
@@ -1287,82 +1065,60 @@ CASES = [
         },
     ),
     # --- against the deployed stack
-    Case("LLP601", "pass", ("primary ml.m5.xlarge",), aws=DEPLOYED),
-    Case(
+    passes("LLP601", "primary ml.m5.xlarge", aws=DEPLOYED),
+    fails(
         "LLP601",
-        "fail",
-        ("from ml.g5.xlarge to ml.m5.xlarge", "two deploys"),
+        "from ml.g5.xlarge to ml.m5.xlarge & two deploys",
         aws=deployed(InstanceType="ml.g5.xlarge"),
     ),
-    Case(
+    fails("LLP601", "variant primary would be removed", {E + "variant_name": "second"}, DEPLOYED),
+    passes(
         "LLP601",
-        "fail",
-        ("variant primary would be removed",),
-        {E + "variant_name": "second"},
-        DEPLOYED,
-    ),
-    Case(
-        "LLP601",
-        "pass",
-        ("scaling: none",),
+        "scaling: none",
         aws=deployed(InstanceType="ml.g5.xlarge")
         | {"application-autoscaling.DescribeScalableTargets": {"ScalableTargets": []}},
     ),
-    Case(
+    passes(
         "LLP601",
-        "pass",
-        ("becomes mood",),
+        "becomes mood",
         {E + "endpoint_name": "mood"},
         deployed(InstanceType="ml.g5.xlarge"),
     ),
-    Case("LLP602", "pass", ("primary: 4 instances",), aws=DEPLOYED),
-    Case(
+    passes("LLP602", "primary: 4 instances", aws=DEPLOYED),
+    fails(
         "LLP602",
-        "fail",
-        ("Updating", "Cannot update in-progress endpoint", "--wait 15m"),
+        "Updating & Cannot update in-progress endpoint & --wait 15m",
         aws=endpoint_status("Updating"),
     ),
-    Case("LLP602", "fail", ("RollingBack", "Wait"), aws=endpoint_status("RollingBack")),
-    Case("LLP602", "fail", ("no image",), aws=endpoint_status("Failed", FailureReason="no image")),
-    Case(
+    fails("LLP602", "RollingBack & Wait", aws=endpoint_status("RollingBack")),
+    fails("LLP602", "no image", aws=endpoint_status("Failed", FailureReason="no image")),
+    fails(
         "LLP602",
-        "fail",
-        ("behind the stack's back",),
+        "behind the stack's back",
         aws=merged(DEPLOYED, {"sagemaker.DescribeEndpoint": WORLD["sagemaker.DescribeEndpoint"]}),
     ),
-    Case("LLP603", "pass", ("no endpoint is called",)),
-    Case("LLP603", "pass", ("own",), aws=DEPLOYED),
-    Case(
+    passes("LLP603", "no endpoint is called"),
+    passes("LLP603", "own", aws=DEPLOYED),
+    fails(
         "LLP603",
-        "fail",
-        ("another key made it", "take the old key out"),
+        "another key made it & take the old key out",
         aws=merged(DEPLOYED, resources(SageMaker_Endpoint=ENDPOINT_ARN)),
     ),
-    Case(
+    fails(
         "LLP603",
-        "fail",
-        ("not this stack's", ENDPOINT_ARN),
+        f"not this stack's & {ENDPOINT_ARN}",
         aws={"sagemaker.DescribeEndpoint": DEPLOYED["sagemaker.DescribeEndpoint"]},
     ),
     # --- alarms on tokens
-    Case("LLP605", "pass", ("enrichment runs",), LANGUAGE, aws=enrichment("Running")),
-    Case(
+    passes("LLP605", "enrichment runs", LANGUAGE, enrichment("Running")),
+    warns(
         "LLP605",
-        "warn",
-        (
-            "start-telemetry-enrichment`, then `aws cloudwatch start-otel-enrichment",
-            "bills each GB",
-        ),
+        "start-telemetry-enrichment`, then `aws cloudwatch start-otel-enrichment & bills each GB",
         LANGUAGE,
-        aws=enrichment("Stopped"),
+        enrichment("Stopped"),
     ),
-    Case(
-        "LLP605",
-        "warn",
-        ("me-central-1", "2 alarms"),
-        LANGUAGE,
-        aws=enrichment("Running"),
-        region="me-central-1",
+    warns(
+        "LLP605", "me-central-1 & 2 alarms", LANGUAGE, enrichment("Running"), region="me-central-1"
     ),
 ]
 
