@@ -15,7 +15,6 @@ from benchmarks.tls_server import LoopbackRuntime
 from .callers import SECRETS, Caller
 
 Make = Callable[..., Caller]
-NOW = datetime.datetime.now(datetime.UTC)
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
@@ -34,11 +33,12 @@ class Refreshed:
     def __call__(self) -> dict[str, str]:
         self.tokens.append(f"token{len(self.tokens)}")
         self.threads.append(threading.current_thread().name)
+        expiry = datetime.datetime.now(datetime.UTC) + datetime.timedelta(minutes=self._minutes)
         return {
             "access_key": "AKID",
             "secret_key": "s",
             "token": self.tokens[-1],
-            "expiry_time": (NOW + datetime.timedelta(minutes=self._minutes)).isoformat(),
+            "expiry_time": expiry.isoformat(),
         }
 
 
@@ -76,8 +76,8 @@ def test_credentials_are_refreshed_beside_the_event_loop(
 def test_calls_after_a_long_pause_wait_for_new_credentials(
     server: LoopbackRuntime, make: Make
 ) -> None:
-    now, refresh = NOW, Refreshed(minutes=180)
-    end = NOW + datetime.timedelta(hours=1)
+    now, refresh = datetime.datetime.now(datetime.UTC), Refreshed(minutes=180)
+    end = now + datetime.timedelta(hours=1)
     credentials = RefreshableCredentials(
         "AKID", "s", "first", end, refresh, "test", time_fetcher=lambda: now
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ from tests.deploy.small_stacks import (
 
 SERVERS = {
     "now": SimulatedModelServer(service_time=ServiceTime.constant(0.002)),
-    "next": SimulatedModelServer(service_time=ServiceTime.constant(0.03), concurrency=8),
+    # A hundred times the time of what serves now, that no busy machine makes up for.
+    "next": SimulatedModelServer(service_time=ServiceTime.constant(0.2), concurrency=8),
 }
 NAME, STACK = "shadowed", "Shadowed"
 
@@ -97,6 +99,29 @@ def described(aws: LocalAws) -> dict[str, Any]:
     return aws.client("sagemaker").describe_endpoint(EndpointName=NAME)
 
 
+def wait_for_copies(aws: LocalAws, number: int) -> None:
+    """Until the candidate has answered so many copies of requests in this minute."""
+    found, end = 0.0, time.monotonic() + 60
+    while found < number:
+        assert time.monotonic() < end, f"{found} of {number} copies"
+        time.sleep(0.1)
+        aws.flush_metrics()
+        now = aws.runtime_time()
+        points = aws.client("cloudwatch").get_metric_statistics(
+            Namespace="AWS/SageMaker",
+            MetricName="ModelLatency",
+            Dimensions=[
+                {"Name": "EndpointName", "Value": NAME},
+                {"Name": "VariantName", "Value": "candidate"},
+            ],
+            StartTime=now.replace(second=0, microsecond=0),
+            EndTime=now + timedelta(minutes=1),
+            Period=60,
+            Statistics=["SampleCount"],
+        )["Datapoints"]
+        found = sum(each["SampleCount"] for each in points)
+
+
 def test_both_variants_run(deployed: LocalAws) -> None:
     found = described(deployed)
     counts = {
@@ -115,10 +140,9 @@ def test_the_comparison_alarms_on_a_slower_candidate_and_pages_stay_quiet(
     for _ in range(40):
         answer = runtime.invoke_endpoint(EndpointName=NAME, Body=b"{}")
         assert answer["InvokedProductionVariant"] == "primary"
-    time.sleep(0.5)  # the last copies end
-    deployed.flush_metrics()
-    deployed.advance(60)
     cloudwatch = deployed.client("cloudwatch")
+    wait_for_copies(deployed, 40)
+    deployed.advance(60)
     states = {
         alarm["AlarmName"]: alarm["StateValue"]
         for alarm in cloudwatch.describe_alarms(AlarmTypes=["MetricAlarm"])["MetricAlarms"]

@@ -73,12 +73,12 @@ class Desk:
         shutil.copy(ROOT / "endpoint.yaml", self.folder)
         shutil.copy(ROOT / "endpoint.schema.json", self.folder)
 
-    def commit(self, text: str) -> None:
+    def commit(self, text: str, name: str = "endpoint.yaml") -> None:
         """Commit settings, on the branch main."""
         if not (self.folder / ".git").exists():
             git(self.folder, "init", "--quiet", "--initial-branch=main")
-        self.write("endpoint.yaml", text)
-        git(self.folder, "add", "endpoint.yaml")
+        self.write(name, text)
+        git(self.folder, "add", name)
         git(self.folder, "commit", "--quiet", "-m", "Settings")
 
     def images_and_models(self, text: str) -> None:
@@ -247,9 +247,10 @@ def _roll_back(desk: Desk) -> None:
 
 
 def _pull_request(desk: Desk) -> None:
-    desk.commit(settings())
+    (desk.folder / "endpoints").mkdir()
+    desk.commit(settings(), "endpoints/sentiment.yaml")
     git(desk.folder, "update-ref", "refs/remotes/origin/main", "HEAD")
-    desk.commit(settings(tags={"team": "nlp"}))
+    desk.commit(settings(tags={"team": "nlp"}), "endpoints/sentiment.yaml")
 
 
 def _existing_vpc(desk: Desk) -> None:
